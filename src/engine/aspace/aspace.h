@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// The client's address space: what it has mapped, where new mappings go, and
+// safe access to client memory from engine code.
+//
+//   0x0000_0001_0000 – 0x0000_5fff_ffff  client modules (ELF images), MAP_32BIT, vdso
+//   0x0000_6000_0000 – 0x0000_7fff_6fff  code cache and lookup tables (the engine's)
+//   0x0000_8000_0000 – 0x0fff_ffff_ffff  the rest of the client: brk, stacks, anonymous maps
+//   0x2000_0000_0000 …                   shadow (the tools')
+//   0x55…, 0x7f…                         the engine, where the kernel put it
+//
+// The functions named sys_* are the client's system calls: they take raw
+// arguments and return what the kernel would. They take the engine lock.
+#ifndef MUNINN_ENGINE_ASPACE_ASPACE_H
+#define MUNINN_ENGINE_ASPACE_ASPACE_H
+
+#include "base/types.h"
+
+#define CLIENT_LOW_START 0x10000ull
+#define CACHE_START 0x60000000ull
+#define CACHE_END 0x7fff7000ull
+#define CLIENT_HIGH_START 0x80000000ull
+#define CLIENT_END 0x100000000000ull // 16 TiB
+
+typedef struct Mapping {
+    GuestAddr start, end; // page aligned, [start, end)
+    u32 prot;             // as the client asked: PROT_READ|WRITE|EXEC
+    u32 flags;            // MAP_SHARED/PRIVATE/ANONYMOUS/GROWSDOWN/NORESERVE of the mmap
+    u64 dev, inode;       // of the file, 0 when anonymous
+    u64 offset;
+    const char *name;     // path, "[heap]", "[stack]", "[vdso]", or NULL
+} Mapping;
+
+void aspace_init(void);
+
+i64 sys_mmap(u64 addr, u64 len, u64 prot, u64 flags, u64 fd, u64 offset);
+i64 sys_munmap(u64 addr, u64 len);
+i64 sys_mprotect(u64 addr, u64 len, u64 prot);
+i64 sys_pkey_mprotect(u64 addr, u64 len, u64 prot, u64 pkey);
+i64 sys_mremap(u64 old_addr, u64 old_len, u64 new_len, u64 flags, u64 new_addr);
+i64 sys_brk(u64 addr);
+i64 sys_shmat(u64 shmid, u64 addr, u64 flags);
+i64 sys_shmdt(u64 addr);
+i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);
+
+// For the loader: as sys_mmap, and the mapping carries a name of its own.
+i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name);
+
+// The mapping that holds `addr`. Caller holds the engine lock.
+const Mapping *aspace_find(GuestAddr addr);
+const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the end
+
+// Whether the client may execute at `pc`, and how far from there. Engine lock held.
+bool aspace_executable(GuestAddr pc, GuestAddr *ret_end);
+
+// --- code that the client may write (engine lock held for both)
+
+// Blocks are about to be made from [start, end): writes to those pages must fault first.
+void aspace_guard_code(GuestAddr start, GuestAddr end);
+
+// A store to `addr` faulted. True when the page was write-protected by
+// aspace_guard_code() only: it is writable again and its blocks are gone, and
+// *ret_busy tells that this page keeps being rewritten.
+bool aspace_unguard_code(GuestAddr addr, bool *ret_busy);
+
+// True when the page is rewritten so often that guarding it costs more than
+// checking the bytes of its blocks on entry.
+bool aspace_code_is_busy(GuestAddr addr);
+
+// A system call gave -EFAULT: true if guarded pages were in the way (all of
+// them are writable again now) and the call is worth repeating.
+bool aspace_unguard_all(void);
+
+// --- access to client memory; false when any byte is not accessible. No lock
+// needed; a fault inside is caught by signal/ through guest_access_fixup().
+bool guest_read(GuestAddr addr, void *dst, size_t len);
+bool guest_write(GuestAddr addr, const void *src, size_t len);
+// Length without the NUL, or -1: not readable or longer than max-1.
+i64 guest_read_string(GuestAddr addr, char *dst, size_t max);
+// If host_pc lies in one of the accessors: where to resume instead, else 0.
+u64 guest_access_fixup(u64 host_pc);
+
+// Writes the text of /proc/self/maps as the client sees it; returns its length.
+size_t aspace_maps_text(char *dst, size_t max);
+
+#endif

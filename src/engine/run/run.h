@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+//
+// The life of one client thread on the synthetic CPU: its context, the
+// gateways between emitted code and C, and the loop that connects them.
+//
+// Glossary
+//   cache    the code cache; emitted code runs in it with every general,
+//            vector and flag register holding the client's own value
+//   gateway  code emitted once at start that saves or loads the client's
+//            registers and switches stacks: the only doors of the cache
+//   boundary a point of the cache where the registers are exactly the client's
+//            before some guest instruction, nothing spilled
+//   exit     leaving the cache; a light exit keeps the vector state in the
+//            registers (only general-register C runs), a full exit saves it
+//
+// What must stay true
+//   R1  %fs is the engine's everywhere, so `thread_ctx` is reachable as
+//       fs:[constant] from emitted code and from any signal handler.
+//   R2  While a thread is outside the cache after a full exit, its whole client
+//       state is in its ThreadCtx: gpr, pc, flags, xsave, client_fs, client_gs.
+//   R3  The kernel's signal mask is the client's mask without the five
+//       synchronous signals, except while `pending_signal` is set: then every
+//       asynchronous signal is blocked until it has been delivered.
+//   R4  A thread that holds the engine lock touches client memory only through
+//       guest_read()/guest_write(), and never blocks on a client event.
+#ifndef MUNINN_ENGINE_RUN_RUN_H
+#define MUNINN_ENGINE_RUN_RUN_H
+
+#include <signal.h>
+
+#include "base/futex_lock.h"
+#include "base/types.h"
+
+// In the order of the hardware's register numbers.
+enum Gpr {
+    RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, GPR_COUNT
+};
+
+#define FLAG_TF 0x100u
+#define FLAG_DF 0x400u
+#define FLAG_AC 0x40000u
+
+// Why a thread left the cache.
+typedef enum ExitReason {
+    EXIT_LINK,       // a direct exit whose target is not linked: exit_link names it
+    EXIT_INDIRECT,   // an indirect branch that the lookup table did not know: pc
+    EXIT_SYSCALL,    // pc is behind the `syscall` instruction
+    EXIT_RESUME,     // somebody asked for it (signal, stop, code change): go on at pc
+    EXIT_BAD_CODE,   // the bytes at pc are no instruction: SIGILL
+    EXIT_NO_CODE,    // pc cannot be fetched: SIGSEGV
+    EXIT_EMULATE,    // an instruction at pc that C must emulate (iretq, int 0x80, mov fs, …)
+    EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
+    EXIT_REASON_COUNT
+} ExitReason;
+
+// A signal that the kernel gave us and the client has not seen yet. There is
+// at most one per thread (R3); the kernel queues the others.
+typedef struct PendingSignal {
+    siginfo_t info;
+    u64 resume_mask; // the client's mask to restore when its handler returns
+    bool synchronous; // a fault of the client's own instruction at ctx->pc
+} PendingSignal;
+
+struct CallStack;
+struct SignalActions;
+struct ThreadRecord;
+
+typedef struct ThreadCtx {
+    // --- client state, complete while outside the cache (R2)
+    u64 gpr[GPR_COUNT];
+    GuestAddr pc;
+    u64 flags;
+    u64 client_fs; // the client's idea of %fs.base and %gs.base
+    u64 client_gs;
+    u8 *xsave;      // vector and x87 state, standard XSAVE format, 64-byte aligned
+    u64 xsave_size;
+
+    // --- used by emitted code
+    u64 spill[GPR_COUNT]; // client value of register r while an expansion uses r
+    u64 engine_rsp;       // the engine's stack, valid while inside the cache
+    u64 enter_target;     // where gateway_enter jumps
+    u32 exit_reason;      // ExitReason
+    u32 exit_link;        // index of the exit taken, for EXIT_LINK
+    u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
+    u32 stop_request;     // leave the cache at the next boundary; same test
+    u64 callstack_top;    // struct CallStack's top entry (see callstack/callstack.h)
+    u64 tool_slot[32];    // per-thread words for the tool's inline counters
+
+    // --- owned by the dispatcher
+    u64 in_cache;     // 1 while the thread may be executing emitted code
+    u64 safe_epoch;   // cache epoch seen at the last safe point (cache/cache.h)
+    u32 stepping;     // single-stepping to a boundary (signal/)
+
+    // --- owned by signal/
+    PendingSignal pending;
+    u64 client_mask;         // the mask as the client sees it
+    u64 deferred_signals;    // synchronous signals sent by kill() while the client blocks them
+    siginfo_t deferred_info[6];
+    stack_t altstack;        // the client's sigaltstack
+    struct SignalActions *actions; // shared as CLONE_SIGHAND says
+
+    // --- owned by thread/
+    i32 tid;
+    u32 vfork_depth;  // >0: running on a suspended parent's context
+    struct ThreadRecord *record;
+
+    struct CallStack *callstack;
+    void *tool_thread; // the tool's own per-thread state
+
+    // --- for the crash report: the last guest pcs dispatched
+    GuestAddr recent_pc[16];
+    u32 recent_next;
+
+    // --- counters, summed by --stats
+    u64 stat_dispatches;
+    u64 stat_indirect_misses;
+    u64 stat_syscalls;
+    u64 stat_signals;
+} ThreadCtx;
+
+extern __thread ThreadCtx thread_ctx;
+
+// One lock for the shape of the client's address space and for translation.
+// Held for microseconds; execution in the cache never takes it.
+extern Lock engine_lock;
+
+// Runs the client from ctx->pc for ever: the thread leaves through
+// thread_exit()/process_exit() only.
+_Noreturn void run_thread(ThreadCtx *ctx);
+
+// ---------------------------------------------------------------- gateways
+
+void gateway_init(void);
+
+// The lowest-level system call on behalf of the client, for calls that may
+// block or be interrupted. A signal that arrives before the kernel has begun,
+// or for which the kernel asks to restart the call, makes this return
+// GATEWAY_RESTART: deliver the signal with the client's pc at its `syscall`
+// instruction and all its registers as before the call.
+i64 gateway_syscall(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
+#define GATEWAY_RESTART (-5000)
+
+// Where in the gateways a host pc lies; signal/ decides by it what to do.
+typedef enum GatewayPlace {
+    GATEWAY_NOT,            // not in a gateway
+    GATEWAY_ENTERING,       // about to enter the cache: set host rip to gateway_abort_pc()
+    GATEWAY_RESUMING,       // same, returning from a light exit: also gateway_abort_pc()
+    GATEWAY_SYSCALL_BEFORE, // at or before the `syscall` instruction: set rip to gateway_restart_pc()
+    GATEWAY_LEAVING,        // anything else in the gateways: C will see pending_signal soon
+} GatewayPlace;
+
+GatewayPlace gateway_place(u64 host_pc);
+u64 gateway_abort_pc(GatewayPlace place);
+u64 gateway_restart_pc(void);
+
+// Host pc and stack at which a handler resumes a thread that it took out of the
+// cache by itself: it has stored the client's complete state in ctx (R2), sets
+// ctx->exit_reason, and returns to this pc with rsp = ctx->engine_rsp.
+u64 gateway_taken_out_pc(void);
+
+#endif

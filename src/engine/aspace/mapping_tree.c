@@ -44,6 +44,8 @@ static void node_refresh(MapNode *n)
     n->low = claim_start(n);
     n->high = n->m.end;
     n->max_gap = 0;
+    n->growing = (n->m.flags & MAP_GROWSDOWN) || (n->left && n->left->growing) ||
+                 (n->right && n->right->growing);
     if (n->left) {
         n->max_gap = max_u64(n->left->max_gap, hole(n->left->high, n->low));
         n->low = min_u64(n->low, n->left->low);
@@ -185,6 +187,24 @@ MapNode *tree_find(GuestAddr addr)
 MapNode *tree_next(const MapNode *node)
 {
     return tree_at_or_after(node ? node->m.end : 0);
+}
+
+static MapNode *first_growing(MapNode *n, GuestAddr addr)
+{
+    if (!n || !n->growing)
+        return NULL;
+    if (n->m.start < addr)
+        return first_growing(n->right, addr);
+
+    MapNode *found = first_growing(n->left, addr);
+    if (found)
+        return found;
+    return n->m.flags & MAP_GROWSDOWN ? n : first_growing(n->right, addr);
+}
+
+MapNode *tree_next_growing(GuestAddr addr)
+{
+    return first_growing(tree_root, addr);
 }
 
 size_t tree_count(void)

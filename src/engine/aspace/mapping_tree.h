@@ -24,6 +24,7 @@ struct MapNode {
     u64 low;     // lowest address that the subtree claims
     u64 high;    // its highest end
     u64 max_gap; // its largest hole between two members
+    bool growing; // it has a MAP_GROWSDOWN member
 
     MapNode *alias_next; // other shared mappings of the same file, see tree_aliases()
     MapNode **alias_link;
@@ -37,13 +38,16 @@ MapNode *tree_at_or_after(GuestAddr addr);
 // The node that holds `addr`, or NULL.
 MapNode *tree_find(GuestAddr addr);
 MapNode *tree_next(const MapNode *node);
+// The first member at or above `addr` that grows downwards, or NULL.
+MapNode *tree_next_growing(GuestAddr addr);
 size_t tree_count(void);
 
 // Forgets [start, end); members on the edges are split.
 void tree_remove(GuestAddr start, GuestAddr end);
 // Adds a copy of `like` (links ignored, name interned), which must not overlap, and joins neighbours.
 void tree_add(const MapNode *like);
-// Calls change() on every member of [start, end), edges split, then joins what became equal.
+// Calls change() on every member of [start, end), edges split, then joins what
+// became equal. change() may move a border into free room, not past a neighbour.
 void tree_update(GuestAddr start, GuestAddr end, void (*change)(MapNode *, void *), void *arg);
 
 // The part of `node` in [start, end), as a value with its offset adjusted.

@@ -135,7 +135,7 @@ static void open_test_file(void)
 {
     if (test_file >= 0)
         return;
-    test_file = memfd_create("model", 0);
+    test_file = (int)syscall(SYS_memfd_create, "model", 0);
     CHECK(ftruncate(test_file, PAGES(WINDOW_PAGES)) == 0);
 }
 
@@ -214,6 +214,9 @@ static bool twin_mremap(u64 at, u64 len)
     i64 a = sys_mremap(OURS + at, len, new_len, flags, OURS + target);
     i64 b = native(SYS_mremap, TWIN + at, len, new_len, flags, TWIN + target, 0);
     bool same = same_result(a, b);
+    if (!same)
+        printf("# mremap ours %lx twin %lx, to %lu pages, flags %lu, target page %lu\n", a, b,
+               (u64)(new_len / PAGE_SIZE), flags, (u64)(target / PAGE_SIZE));
     if (a > 0 && (u64)a - OURS >= PAGES(WINDOW_PAGES))
         sys_munmap((u64)a, new_len);
     if (b > 0 && (u64)b - TWIN >= PAGES(WINDOW_PAGES))
@@ -256,7 +259,7 @@ TEST(random_calls_have_the_results_and_effects_of_the_kernel)
         u64 which = pick(ARRAY_LEN(twin_calls));
         if (!twin_calls[which](at, len)) {
             printf("# step %d, call %lu, page %lu, %lu pages, errno-like results differ\n", step, which,
-                   at / PAGE_SIZE, len / PAGE_SIZE);
+                   (u64)(at / PAGE_SIZE), (u64)(len / PAGE_SIZE));
             CHECK(false);
         }
         if (step % 50 == 0)

@@ -17,6 +17,7 @@
 
 #define RECORDED_FLAGS (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE)
 #define RECORDED_PROT (PROT_READ | PROT_WRITE | PROT_EXEC)
+#define PROT_SEM 0x8     // accepted and without effect
 #define MOUNT_NOEXEC 0x8 // ST_NOEXEC of statfs.f_flags
 
 // Code up to this size goes low; a larger one would crowd out the others.
@@ -380,9 +381,9 @@ static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
     u64 size = PAGE_UP(len);
     u64 grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP);
 
-    if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | grows)) ||
-        grows == (PROT_GROWSDOWN | PROT_GROWSUP))
-        return host_call(SYS_pkey_mprotect, addr, size ? 0 : len, prot, (u64)(i64)pkey, 0, 0);
+    if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | PROT_SEM | grows)) ||
+        grows == (PROT_GROWSDOWN | PROT_GROWSUP)) // changes nothing: the kernel knows the result
+        return host_call(SYS_pkey_mprotect, addr, len, prot, (u64)(i64)pkey, 0, 0);
     GuestAddr end = addr + size;
     if (end <= addr)
         return -ENOMEM;

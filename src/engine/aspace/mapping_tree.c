@@ -279,6 +279,8 @@ static void join_around(GuestAddr start, GuestAddr end)
 
 void tree_remove(GuestAddr start, GuestAddr end)
 {
+    if (start >= end)
+        return;
     split_at(start);
     split_at(end);
     for (;;) {
@@ -303,6 +305,8 @@ void tree_add(const MapNode *like)
 
 void tree_update(GuestAddr start, GuestAddr end, void (*change)(MapNode *, void *), void *arg)
 {
+    if (start >= end)
+        return;
     split_at(start);
     split_at(end);
     GuestAddr at = start;

@@ -86,8 +86,6 @@ static i64 move_fixed(const Move *m)
 {
     GuestAddr end = m->target + m->new_len;
 
-    if (m->target % PAGE_SIZE || end < m->target || m->new_len == 0 || end > USER_END)
-        return -EINVAL;
     if (range_hits_engine(m->target, end))
         return -ENOMEM;
     if (end > CLIENT_END) {
@@ -131,8 +129,6 @@ static i64 move_anywhere(const Move *m)
     bool is_low = n && n->m.start < CACHE_START && (n->m.prot & PROT_EXEC);
     PlaceKind kind = is_low ? PLACE_LOW_IF_ROOM : PLACE_HIGH;
 
-    if (m->new_len == 0 || m->new_len > CLIENT_END)
-        return m->new_len == 0 ? -EINVAL : -ENOMEM;
     GuestAddr target = place_find(kind, m->new_len, align);
     if (!target && align > PAGE_SIZE)
         target = place_find(kind, m->new_len, PAGE_SIZE);
@@ -144,16 +140,35 @@ static i64 move_anywhere(const Move *m)
     return result;
 }
 
+// The kernel's own checks of the arguments, which come before the look at the memory.
+static bool is_well_formed(const Move *m)
+{
+    const u64 known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    const u64 placed = MREMAP_FIXED | MREMAP_DONTUNMAP;
+
+    if ((m->flags & ~known) || m->old % PAGE_SIZE || m->new_len == 0)
+        return false;
+    if (!(m->flags & placed))
+        return true;
+    if (!(m->flags & MREMAP_MAYMOVE))
+        return false;
+    if ((m->flags & MREMAP_DONTUNMAP) && m->old_len != m->new_len)
+        return false;
+    if (m->target % PAGE_SIZE || m->new_len > USER_END || m->target > USER_END - m->new_len)
+        return false;
+    return m->old + m->old_len <= m->target || m->target + m->new_len <= m->old;
+}
+
 static i64 remap_locked(Move *m)
 {
     u64 old_len = PAGE_UP(m->old_len), new_len = PAGE_UP(m->new_len);
-    const u64 known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
-    if (m->old % PAGE_SIZE || new_len < m->new_len || new_len == 0 || old_len < m->old_len ||
-        (m->flags & ~known))
+    if (new_len < m->new_len || old_len < m->old_len)
         return -EINVAL;
     m->old_len = old_len;
     m->new_len = new_len;
+    if (!is_well_formed(m))
+        return -EINVAL;
     range_sync_growing_stacks();
 
     GuestAddr old_end = m->old + max_u64(old_len, PAGE_SIZE);

@@ -46,8 +46,7 @@ typedef enum ExitReason {
     EXIT_INDIRECT,   // an indirect branch that the lookup table did not know: pc
     EXIT_SYSCALL,    // pc is behind the `syscall` instruction
     EXIT_RESUME,     // somebody asked for it (signal, stop, code change): go on at pc
-    EXIT_BAD_CODE,   // the bytes at pc are no instruction: SIGILL
-    EXIT_NO_CODE,    // pc cannot be fetched: SIGSEGV
+    EXIT_STALE,      // the block at pc found that its guest bytes have changed
     EXIT_EMULATE,    // an instruction at pc that C must emulate (iretq, int 0x80, mov fs, …)
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
     EXIT_REASON_COUNT
@@ -130,7 +129,22 @@ _Noreturn void run_thread(ThreadCtx *ctx);
 
 // ---------------------------------------------------------------- gateways
 
+// Everything emitted lives in [CACHE_START, CACHE_END) of aspace.h: first the
+// gateways, then the lookup table of indirect branches, then blocks.
+#define GATEWAY_START 0x60000000ull
+#define GATEWAY_SIZE 0x4000ull
+
 void gateway_init(void);
+
+// For emitted jumps: where the cache is left for `reason`, and where an
+// indirect branch goes whose target is not in the lookup table (rcx is the
+// guest target; rax and rcx of the client are in ctx->spill).
+CodePtr gateway_leave(ExitReason reason);
+CodePtr gateway_lookup_miss(void);
+
+// Size of a standard-format XSAVE area on this machine, and its components.
+u64 gateway_xsave_size(void);
+u64 gateway_xsave_mask(void);
 
 // The lowest-level system call on behalf of the client, for calls that may
 // block or be interrupted. A signal that arrives before the kernel has begun,

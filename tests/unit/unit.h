@@ -53,22 +53,28 @@ UNIT_SHARED const char *unit_current = "";
 
 #define CHECK(cond) ((cond) ? (void)0 : unit_fail(unit_current, __FILE__, __LINE__, #cond))
 
+UNIT_SHARED int unit_passes(UnitTest *test)
+{
+    unit_current = test->name;
+    if (setjmp(unit_end_of_test) != 0)
+        return 0;
+    test->run();
+    printf("ok - %s\n", test->name);
+    return 1;
+}
+
 // With an argument, runs only the tests whose name contains it.
 UNIT_SHARED int main(int argc, char **argv)
 {
-    static int passed, failed; // static: they survive the longjmp
+    int passed = 0, failed = 0;
 
     for (UnitTest *test = unit_first; test; test = test->next) {
         if (argc > 1 && !strstr(test->name, argv[1]))
             continue;
-        unit_current = test->name;
-        if (setjmp(unit_end_of_test) != 0) {
+        if (unit_passes(test))
+            passed++;
+        else
             failed++;
-            continue;
-        }
-        test->run();
-        printf("ok - %s\n", test->name);
-        passed++;
     }
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -46,7 +46,7 @@ wire_src   := $(wildcard src/wire/*.c)
 unit_src   := $(wildcard tests/unit/*_test.c)
 
 # The engine parses its options and judges executables with the launcher's own code.
-shared_src := $(filter-out src/launch/main.c,$(launch_src)) $(base_src)
+shared_src := $(filter-out %/main.c %/help.c,$(launch_src)) $(base_src)
 
 to_obj       = $(patsubst %,$(OBJ)/%.o,$(basename $(1)))
 launch_obj  := $(call to_obj,$(launch_src) $(base_src))

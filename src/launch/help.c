@@ -34,11 +34,11 @@ static void print_wrapped(const char *text, int at)
     while (*text != '\0') {
         int len = (int)strcspn(text, " ");
 
-        if (at + len > LINE_WIDTH && at > TEXT_COLUMN) {
+        if (at + 1 + len > LINE_WIDTH && at > TEXT_COLUMN) {
             printf("\n%*s", TEXT_COLUMN, "");
             at = TEXT_COLUMN;
         }
-        at += printf("%.*s ", len, text);
+        at += printf("%s%.*s", at > TEXT_COLUMN ? " " : "", len, text);
         text += len;
         text += strspn(text, " ");
     }
@@ -204,8 +204,8 @@ static void print_man(void)
           ".TP\n.B LD_*, MALLOC_*, GLIBC_TUNABLES\n"
           "Affect the program, as they would without muninn, and never muninn itself.\n"
           ".SH NOTES\n"
-          "Set\\-user\\-ID, set\\-group\\-ID and file\\-capability programs run without the privileges\n"
-          "these would give them; a warning says so. Only 64\\-bit programs can be run.\n",
+          "Set\\-user\\-ID, set\\-group\\-ID and file\\-capability programs run without the\n"
+          "privileges these would give them; a warning says so. Only 64\\-bit programs can be run.\n",
           stdout);
 }
 

@@ -33,6 +33,8 @@ static int open_executable(Program *program, const char *what, const char *path,
 {
     struct stat status;
 
+    if (strlen(path) >= PATH_MAX)
+        return refuse(program, ENAMETOOLONG, "%s%.40s...: the name is too long", what, path);
     if (stat(path, &status) != 0)
         return refuse(program, errno, "%s%s: %s", what, path, strerror(errno));
     if (what[0] == '\0')
@@ -162,7 +164,7 @@ static bool split_script_line(char *line, char **ret_name, char **ret_arg)
     *end = '\0';
     *name_end = '\0';
     *ret_name = name;
-    *ret_arg = arg < end && *arg != '\0' ? arg : NULL;
+    *ret_arg = arg < end ? arg : NULL;
     return true;
 }
 

@@ -14,7 +14,7 @@ enum {
     WIDTH = 72,
     HEIGHT = 20,
     THREADS = 2,
-    ITERATIONS = 60000,
+    ITERATIONS = 500000,
 };
 
 static char picture[HEIGHT][WIDTH + 1];

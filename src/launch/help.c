@@ -205,7 +205,8 @@ static void print_man(void)
           "Affect the program, as they would without muninn, and never muninn itself.\n"
           ".SH NOTES\n"
           "Set\\-user\\-ID, set\\-group\\-ID and file\\-capability programs run without the\n"
-          "privileges these would give them; a warning says so. Only 64\\-bit programs can be run.\n",
+          "privileges these would give them; a warning says so. Only 64\\-bit programs can be\n"
+          "run.\n",
           stdout);
 }
 

@@ -20,7 +20,7 @@ _Noreturn void panic_at(const char *file, int line, const char *text);
 
 #define ASSERT(cond) (LIKELY(cond) ? (void)0 : panic_at(__FILE__, __LINE__, #cond))
 
-#ifdef MUNINN_DEBUG
+#if MUNINN_DEBUG
 #define DEBUG_ASSERT(cond) ASSERT(cond)
 #else
 #define DEBUG_ASSERT(cond) ((void)sizeof(!(cond)))

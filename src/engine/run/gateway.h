@@ -21,6 +21,8 @@ typedef struct Gateways {
     CodePtr leave[EXIT_REASON_COUNT]; // jump here to leave the cache
     CodePtr lookup_miss;              // jump here with rcx = guest target, rax/rcx spilled
 
+    CodePtr tool_call, tool_return, tool_return_end;
+
     u64 xsave_mask; // components the engine saves
     u64 xsave_size; // bytes of a standard-format area
 } Gateways;

@@ -186,6 +186,42 @@ static void emit_syscall(Emitter *e)
     put_u8(e, 0xc3);
 }
 
+// Calls fs:[call_fn](ctx, call_arg, call_address) on the engine's stack. Only
+// what a C function may change is saved; it uses no vector registers. A signal
+// that arrived meanwhile waits for a boundary: set TF, so that the handler
+// single-steps the thread to one.
+static void emit_tool_call(Emitter *e)
+{
+    static const u8 caller_saved[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11, RSP};
+    gateway.tool_call = e->pc;
+    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
+        emit_store_fs(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    put_u8(e, 0x9c); // pushfq
+    emit_push(e, RAX);
+    put_u8(e, 0xfc); // cld
+    emit_load_fs(e, RDI, CTX(self));
+    emit_load_fs(e, RSI, CTX(call_arg));
+    emit_load_fs(e, RDX, CTX(call_address));
+    put_bytes(e, (u8[]){0x64, 0xff, 0x14, 0x25}, 4); // call fs:[call_fn]
+    put_u32(e, (u32)CTX(call_fn));
+    emit_pop(e, RAX);
+
+    CodePtr requested = emit_if_requested(e);
+    CodePtr none = emit_forward(e, OP_JMP_REL32);
+    place_label(e, requested);
+    emit_store_fs_imm32(e, CTX(stepping), 1);
+    put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
+    put_u32(e, FLAG_TF);
+    place_label(e, none);
+    gateway.tool_return = e->pc;
+    put_u8(e, 0x9d); // popfq
+    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
+        emit_load_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
+    emit_jmp_fs(e, CTX(call_return));
+    gateway.tool_return_end = e->pc;
+}
+
 static void measure_xsave(void)
 {
     u32 a, b, c, d;
@@ -209,6 +245,7 @@ void gateway_init(void)
     emit_enter(&e);
     emit_leave(&e);
     emit_syscall(&e);
+    emit_tool_call(&e);
     ASSERT(emit_room(&e) > 0);
     ASSERT(mprotect(at, GATEWAY_SIZE, PROT_READ | PROT_EXEC) == 0);
 }
@@ -233,6 +270,10 @@ GatewayPlace gateway_place(u64 host_pc)
         return GATEWAY_RESUMING;
     if (between(host_pc, gateway.syscall_begin, gateway.syscall_insn + 1))
         return GATEWAY_SYSCALL_BEFORE;
+    if (between(host_pc, gateway.tool_return, gateway.tool_return_end))
+        return GATEWAY_TOOL_RETURN;
+    if (between(host_pc, gateway.tool_call, gateway.tool_return))
+        return GATEWAY_TOOL_CALL;
     return GATEWAY_LEAVING;
 }
 
@@ -260,6 +301,11 @@ CodePtr gateway_leave(ExitReason reason)
 CodePtr gateway_lookup_miss(void)
 {
     return gateway.lookup_miss;
+}
+
+CodePtr gateway_tool_call(void)
+{
+    return gateway.tool_call;
 }
 
 u64 gateway_xsave_size(void)

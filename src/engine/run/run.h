@@ -84,6 +84,8 @@ typedef struct ThreadCtx {
     u32 stop_request;     // leave the cache at the next boundary; same test
     u64 callstack_top;    // struct CallStack's top entry (see callstack/callstack.h)
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
+    struct ThreadCtx *self; // linear address of this structure
+    u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
 
     // --- owned by the dispatcher
     u64 in_cache;     // 1 while the thread may be executing emitted code
@@ -142,6 +144,10 @@ void gateway_init(void);
 CodePtr gateway_leave(ExitReason reason);
 CodePtr gateway_lookup_miss(void);
 
+// Where emitted code calls call_fn(ctx, call_arg, call_address) and goes on at
+// call_return with everything preserved.
+CodePtr gateway_tool_call(void);
+
 // Size of a standard-format XSAVE area on this machine, and its components.
 u64 gateway_xsave_size(void);
 u64 gateway_xsave_mask(void);
@@ -161,6 +167,8 @@ typedef enum GatewayPlace {
     GATEWAY_RESUMING,       // same, returning from a light exit: also gateway_abort_pc()
     GATEWAY_SYSCALL_BEFORE, // at or before the `syscall` instruction: set rip to gateway_restart_pc()
     GATEWAY_LEAVING,        // anything else in the gateways: C will see pending_signal soon
+    GATEWAY_TOOL_CALL,      // the same; sets TF and `stepping` itself if a signal is pending
+    GATEWAY_TOOL_RETURN,    // on the way back into a block: single-step on
 } GatewayPlace;
 
 GatewayPlace gateway_place(u64 host_pc);

@@ -23,6 +23,7 @@ typedef struct Builder {
     const Insn *insn;      // being lowered
     u16 spilled;           // registers that are in ctx->spill at e.pc
     bool fallthrough;      // the last instruction lowered falls through to next_pc
+    u8 flags_live[BLOCK_INSNS_MAX]; // arithmetic flags live before each instruction, as FlagBits
 } Builder;
 
 // The code from here on belongs to b->insn, with b->spilled spilled.
@@ -41,6 +42,14 @@ void lower_insn(Builder *b);
 
 // Copies `insn` with its memory operand rewritten as it must be; operand_x64.c.
 void lower_copy(Builder *b, const Insn *insn);
+
+// Fills b->flags_live; liveness.c.
+void find_live_flags(Builder *b);
+
+// lea dst, [the explicit memory operand], segment base included; operand_x64.c.
+// The client's value of dst is still in dst. False when there is no address (VSIB).
+bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstruction *z,
+                          const ZydisDecodedOperand *operand);
 
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
 void emit_lookup(Builder *b);

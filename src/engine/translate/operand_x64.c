@@ -265,3 +265,29 @@ void lower_copy(Builder *b, const Insn *insn)
     case MEMORY_SEGMENT_IMPLICIT: copy_string_through_segment(b, insn); break;
     }
 }
+
+bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstruction *z,
+                          const ZydisDecodedOperand *operand)
+{
+    if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM && operand->mem.type != ZYDIS_MEMOP_TYPE_AGEN)
+        return false;
+    MemoryOperand m = {.base = gpr_number(operand->mem.base), .index = gpr_number(operand->mem.index),
+                       .scale = operand->mem.scale, .disp = operand->mem.disp.value};
+    bool rip = operand->mem.base == ZYDIS_REGISTER_RIP || operand->mem.base == ZYDIS_REGISTER_EIP;
+    if (rip)
+        emit_mov_imm(&b->e, dst, b->insn->pc + b->insn->len + (u64)m.disp);
+    else if (!fits_i32(m.disp)) // moffs64
+        emit_mov_imm(&b->e, dst, (u64)m.disp);
+    else
+        emit_lea_memory(&b->e, dst, &m, z->address_width == 32);
+
+    bool fs = operand->mem.segment == ZYDIS_REGISTER_FS;
+    if (fs || operand->mem.segment == ZYDIS_REGISTER_GS) {
+        unsigned base = dst == RAX ? RCX : RAX;
+        builder_spill(b, base);
+        emit_load_fs(&b->e, base, fs ? CTX(client_fs) : CTX(client_gs));
+        emit_lea_sum(&b->e, dst, dst, base);
+        builder_unspill(b, base);
+    }
+    return true;
+}

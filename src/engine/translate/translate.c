@@ -8,6 +8,7 @@
 
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
 TranslateStats translate_stats;
@@ -203,18 +204,28 @@ static void emit_body(Builder *b)
 {
     b->block->body = b->e.pc;
     b->fallthrough = true;
+    if (tool->needs & TOOL_NEEDS_FLAGS)
+        find_live_flags(b);
+    if (tool->block) {
+        b->insn = &b->insns[0];
+        builder_mark(b, true);
+        tool->block(b, b->insns, b->insn_count);
+    }
     for (unsigned i = 0; i < b->insn_count; i++) {
         b->insn = &b->insns[i];
-        bool followed = b->insn->lowering == LOWER_JMP && i + 1 < b->insn_count;
-        if (followed)
-            continue;
         if (emit_room(&b->e) < INSN_ROOM + BLOCK_EXITS_MAX * 32) {
             b->next_pc = b->insn->pc;
             b->insn_count = i;
             break;
         }
-        builder_mark(b, true);
-        lower_insn(b);
+        // Code of tool->block() in front belongs to the first instruction.
+        if (i > 0 || !tool->block)
+            builder_mark(b, true);
+        if (tool->insn)
+            tool->insn(b, b->insn);
+        bool followed = b->insn->lowering == LOWER_JMP && i + 1 < b->insn_count;
+        if (!followed)
+            lower_insn(b);
         ASSERT(b->spilled == 0 || !b->fallthrough);
         b->spilled = 0;
     }

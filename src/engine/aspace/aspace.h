@@ -46,6 +46,9 @@ i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);
 // For the loader: as sys_mmap, and the mapping carries a name of its own.
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name);
 
+// For the loader: records memory that the kernel mapped, as the client's.
+void aspace_adopt(GuestAddr start, GuestAddr end, u32 prot, const char *name);
+
 // The mapping that holds `addr`. Caller holds the engine lock.
 const Mapping *aspace_find(GuestAddr addr);
 const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the end

@@ -58,6 +58,7 @@ typedef struct PendingSignal {
     siginfo_t info;
     u64 resume_mask; // the client's mask to restore when its handler returns
     bool synchronous; // a fault of the client's own instruction at ctx->pc
+    u64 trapno, err, cr2; // as the kernel told us; the client's frame repeats them
 } PendingSignal;
 
 struct CallStack;
@@ -99,6 +100,12 @@ typedef struct ThreadCtx {
     siginfo_t deferred_info[6];
     stack_t altstack;        // the client's sigaltstack
     struct SignalActions *actions; // shared as CLONE_SIGHAND says
+    u64 wait_mask;           // the mask of a sigsuspend, ppoll, … while wait_mask_armed
+    u32 wait_mask_armed;     // inside such a call, or its handler is about to run
+    u32 step_over_pushf;     // the instruction being stepped pushes our TF
+    GuestAddr retry_addr;    // last store retried because its page looked writable
+    u32 retry_count;
+    void *host_altstack;     // guard page, then the stack of our own handlers
 
     // --- owned by thread/
     i32 tid;

@@ -543,6 +543,48 @@ int options_to_argv(const Options *options, char *buffer, size_t buffer_size, ch
     return write_rows(options, false, buffer, &used, buffer_size, argv, count, argv_max);
 }
 
+// ---------------------------------------------------------------- --trace-children-skip
+
+// Matches all of `text`. When a star fails to match, only the last one is
+// widened: an earlier star never has to give back what a later one can take.
+static bool pattern_matches(const char *pattern, size_t pattern_len, const char *text)
+{
+    const char *end = pattern + pattern_len;
+    const char *star = NULL, *star_text = NULL;
+
+    while (*text != '\0') {
+        if (pattern < end && *pattern == '*') {
+            star = pattern++;
+            star_text = text;
+        } else if (pattern < end && (*pattern == '?' || *pattern == *text)) {
+            pattern++;
+            text++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            text = ++star_text;
+        } else {
+            return false;
+        }
+    }
+    while (pattern < end && *pattern == '*')
+        pattern++;
+    return pattern == end;
+}
+
+bool options_child_is_skipped(const Options *options, const char *path)
+{
+    const char *pattern = options->trace_children_skip;
+
+    while (pattern != NULL && *pattern != '\0') {
+        size_t len = strcspn(pattern, ",");
+
+        if (pattern_matches(pattern, len, path))
+            return true;
+        pattern += len + (pattern[len] == ',');
+    }
+    return false;
+}
+
 // ---------------------------------------------------------------- --log-file
 
 // Appends to *at, which never passes `end`. False if there is no room.

@@ -85,12 +85,15 @@ cflags := -std=gnu17 $(warnings) -g $(mode_flags_$(MODE)) -fPIE -ftls-model=loca
 
 # Called from the code cache without saving vector state: no vector register may be touched and no
 # call to libc may be invented by the compiler.
-hot_flags := -mgeneral-regs-only -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns
+hot_flags := -mgeneral-regs-only -fno-builtin -fno-stack-protector \
+             $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 
 # A static launcher has no ld.so of its own, so the user's LD_PRELOAD cannot reach into it.
 # Sanitizers cannot be linked statically.
 launch_link := $(if $(filter asan,$(MODE)),-pie,-static-pie)
 link_flags  := $(mode_link_$(MODE)) $(LDFLAGS)
+# The engine binds all symbols at start: the lazy resolver must not run inside a signal handler.
+engine_link := -pie -Wl,-z,now
 engine_libs := -lZydis -lpthread
 
 # ---- rules ----------------------------------------------------------------------------------
@@ -98,8 +101,10 @@ engine_libs := -lZydis -lpthread
 .PHONY: all unit check demo bench install clean update-codegen man bootstrap FORCE
 
 all: $(launcher) $(engine)
+	@:
 
 unit: $(unit_bin)
+	@:
 
 # Rewritten only when its text changes, so a change of flags, or a source that was removed,
 # rebuilds what depends on it and nothing else does.
@@ -135,13 +140,13 @@ $(library): $(library_obj) $(OBJ)/sources.stamp
 
 $(OUT)/muninn-engine: $(engine_main) $(library)
 	$(call say,LINK)
-	$(Q)$(CC) -pie $(link_flags) -o $@ $(engine_main) \
+	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $(engine_main) \
 	    -Wl,--whole-archive $(library) -Wl,--no-whole-archive $(engine_libs)
 
 $(OUT)/tests/unit/%: $(OBJ)/tests/unit/%.o $(library)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) -pie $(link_flags) -o $@ $< $(library) $(engine_libs)
+	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $< $(library) $(engine_libs)
 
 -include $(patsubst %.o,%.d,$(launch_obj) $(library_obj) $(engine_main) $(unit_obj))
 

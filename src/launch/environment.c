@@ -6,8 +6,6 @@
 // hidden form is a longer string, the original is its tail, so giving it back is
 // one addition.
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "launch/launch.h"
@@ -29,20 +27,27 @@ static bool is_hidden(const char *entry)
     return false;
 }
 
-int environment_hide(char **envp)
+size_t environment_hidden_size(char *const *envp)
+{
+    size_t size = 0;
+
+    for (; *envp != NULL; envp++)
+        if (is_hidden(*envp))
+            size += PREFIX_LEN + strlen(*envp) + 1;
+    return size;
+}
+
+void environment_hide(char **envp, char *buffer)
 {
     for (; *envp != NULL; envp++) {
         if (!is_hidden(*envp))
             continue;
         size_t size = strlen(*envp) + 1;
-        char *entry = malloc(PREFIX_LEN + size);
-        if (entry == NULL)
-            return -ENOMEM;
-        memcpy(entry, ENVIRONMENT_PREFIX, PREFIX_LEN);
-        memcpy(entry + PREFIX_LEN, *envp, size);
-        *envp = entry;
+        memcpy(buffer, ENVIRONMENT_PREFIX, PREFIX_LEN);
+        memcpy(buffer + PREFIX_LEN, *envp, size);
+        *envp = buffer;
+        buffer += PREFIX_LEN + size;
     }
-    return 0;
 }
 
 void environment_restore(char **envp)

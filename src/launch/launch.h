@@ -59,10 +59,13 @@ int program_probe(const char *path, Program *program);
 // So are names that have the prefix already, which makes it reversible.
 #define ENVIRONMENT_PREFIX "MUNINN_KEEP_"
 
+// How much room environment_hide() needs for the hidden forms; may be 0.
+size_t environment_hidden_size(char *const *envp);
+
 // Replaces, in place and keeping the order, every entry that must be hidden by
-// its hidden form. The new strings are allocated and never freed. Returns 0 or
-// -ENOMEM.
-int environment_hide(char **envp);
+// its hidden form, which is written to `buffer`. The buffer has
+// environment_hidden_size(envp) bytes and lives as long as the entries do.
+void environment_hide(char **envp, char *buffer);
 
 // Undoes environment_hide(): in place, without allocating.
 void environment_restore(char **envp);

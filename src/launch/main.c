@@ -335,8 +335,7 @@ int main(int argc, char **argv)
     options.muninn_exe = own_path();
     const char *engine = find_engine(options.muninn_exe);
     char **engine_args = engine_argv(words, word_count, argv + index + 1, argc - index - 1);
-    if (environment_hide(environ) != 0)
-        die_out_of_memory();
+    environment_hide(environ, allocate(environment_hidden_size(environ) + 1));
     execve(engine, engine_args, environ);
     if (errno == E2BIG) {
         say("the arguments and the environment are too long for execve with what muninn adds");

@@ -503,44 +503,95 @@ static bool is_default(const OptionRow *row, const Options *options, const Optio
                   kind_rows[row->kind].field_size) == 0;
 }
 
-// --muninn-exe has to come first: it makes the other internal options known.
-static int write_rows(const Options *options, bool internal, char *buffer, size_t *used,
-                      size_t buffer_size, char **argv, int count, int argv_max)
+// Where options_to_argv() writes.
+typedef struct ArgvWriter {
+    char *at;    // the next free byte of the text
+    size_t room; // bytes left there
+    char **argv;
+    int count;
+    int max;
+} ArgvWriter;
+
+static bool write_row(ArgvWriter *writer, const OptionRow *row, const Options *options)
 {
-    Options defaults;
+    size_t prefix = (size_t)snprintf(writer->at, writer->room, "--%s=", row->name);
 
-    options_init(&defaults);
-    for (u32 i = 0; i < option_row_count; i++) {
-        const OptionRow *row = &option_rows[i];
-        const KindRow *kind = &kind_rows[row->kind];
-        const void *field = (const u8 *)options + row->field;
-
-        if (kind->format == NULL || is_default(row, options, &defaults) ||
-            internal != (row->field == offsetof(Options, muninn_exe)))
-            continue;
-        size_t room = buffer_size - *used;
-        size_t prefix = (size_t)snprintf(buffer + *used, room, "--%s=", row->name);
-        if (prefix >= room || count >= argv_max)
-            return -ENOBUFS;
-        size_t len = prefix + (size_t)kind->format(row, field, buffer + *used + prefix,
-                                                   room - prefix);
-        if (len >= room)
-            return -ENOBUFS;
-        argv[count++] = buffer + *used;
-        *used += len + 1;
-    }
-    return count;
+    if (prefix >= writer->room || writer->count >= writer->max)
+        return false;
+    const void *field = (const u8 *)options + row->field;
+    size_t len = prefix + (size_t)kind_rows[row->kind].format(row, field, writer->at + prefix,
+                                                              writer->room - prefix);
+    if (len >= writer->room)
+        return false;
+    writer->argv[writer->count++] = writer->at;
+    writer->at += len + 1;
+    writer->room -= len + 1;
+    return true;
 }
 
 int options_to_argv(const Options *options, char *buffer, size_t buffer_size, char **argv,
                     int argv_max)
 {
-    size_t used = 0;
-    int count = write_rows(options, true, buffer, &used, buffer_size, argv, 0, argv_max);
+    ArgvWriter writer = {.at = buffer, .room = buffer_size, .argv = argv, .max = argv_max};
+    Options defaults;
 
-    if (count < 0)
-        return count;
-    return write_rows(options, false, buffer, &used, buffer_size, argv, count, argv_max);
+    options_init(&defaults);
+    // --muninn-exe has to come first: it makes the other internal options known.
+    for (int pass = 0; pass < 2; pass++) {
+        for (u32 i = 0; i < option_row_count; i++) {
+            const OptionRow *row = &option_rows[i];
+            bool is_first = row->field == offsetof(Options, muninn_exe);
+
+            if (is_first != (pass == 0) || kind_rows[row->kind].format == NULL ||
+                is_default(row, options, &defaults))
+                continue;
+            if (!write_row(&writer, row, options))
+                return -ENOBUFS;
+        }
+    }
+    return writer.count;
+}
+
+// ---------------------------------------------------------------- --trace-children-skip
+
+// Matches all of `text`. When a star fails to match, only the last one is
+// widened: an earlier star never has to give back what a later one can take.
+static bool pattern_matches(const char *pattern, size_t pattern_len, const char *text)
+{
+    const char *end = pattern + pattern_len;
+    const char *star = NULL, *star_text = NULL;
+
+    while (*text != '\0') {
+        if (pattern < end && *pattern == '*') {
+            star = pattern++;
+            star_text = text;
+        } else if (pattern < end && (*pattern == '?' || *pattern == *text)) {
+            pattern++;
+            text++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            text = ++star_text;
+        } else {
+            return false;
+        }
+    }
+    while (pattern < end && *pattern == '*')
+        pattern++;
+    return pattern == end;
+}
+
+bool options_child_is_skipped(const Options *options, const char *path)
+{
+    const char *pattern = options->trace_children_skip;
+
+    while (pattern != NULL && *pattern != '\0') {
+        size_t len = strcspn(pattern, ",");
+
+        if (pattern_matches(pattern, len, path))
+            return true;
+        pattern += len + (pattern[len] == ',');
+    }
+    return false;
 }
 
 // ---------------------------------------------------------------- --log-file

@@ -82,6 +82,10 @@ int options_to_argv(const Options *options, char *buffer, size_t buffer_size, ch
 // Enough for argv_max above.
 #define OPTIONS_ARGV_MAX 64
 
+// True if --trace-children-skip names the executable `path`, or says it with
+// wildcards: * is any text, slashes included, ? any one character.
+bool options_child_is_skipped(const Options *options, const char *path);
+
 // Expands %p, %n, %q{VAR} and %% of a --log-file template. `sequence` is %n.
 // Returns 0; -EINVAL for an unknown % sequence or an unset VAR, -ENAMETOOLONG.
 int options_expand_path(const char *template, i32 pid, u32 sequence, char *buffer,

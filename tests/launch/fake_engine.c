@@ -51,6 +51,7 @@ static void tell_options(const Options *options)
     tell_string("exe", options->exe);
     tell_string("script", options->script);
     tell_string("execfn", options->execfn);
+    tell("skipped", "%d", options_child_is_skipped(options, options->exe));
 }
 
 static void tell_signals(void)

@@ -7,7 +7,6 @@
 #include "engine/cache/cache.h"
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
-#include "engine/run/trace.h"
 #include "engine/signal/signal.h"
 #include "engine/syscall/dispatch.h"
 #include "engine/translate/translate.h"

@@ -14,6 +14,20 @@ void aspace_init(void)
     range_find_foreign();
 }
 
+void aspace_after_fork(void)
+{
+    for (MapNode *n = tree_next(NULL); n;) {
+        GuestAddr start = n->m.start, end = n->m.end;
+        if (n->dont_fork) {
+            guard_retire_code(start, end);
+            guard_forget(start, end);
+            tree_remove(start, end);
+        }
+        n = tree_at_or_after(end);
+    }
+    range_publish_far();
+}
+
 void aspace_adopt(GuestAddr start, GuestAddr end, u32 prot, const char *name)
 {
     MapNode node = {
@@ -79,9 +93,11 @@ static void put(MapsText *t, char c)
         t->dst[t->len++] = c;
 }
 
-static void put_line(MapsText *t, const Mapping *m)
+// Whole lines only: false, and nothing written, when there is no room.
+static bool put_line(MapsText *t, const Mapping *m)
 {
     char head[128];
+    size_t before = t->len;
     size_t len = text_format(head, sizeof head, "%08lx-%08lx %c%c%c%c %08lx %02x:%02x %lu ", m->start,
                              m->end, m->prot & PROT_READ ? 'r' : '-', m->prot & PROT_WRITE ? 'w' : '-',
                              m->prot & PROT_EXEC ? 'x' : '-', m->flags & MAP_SHARED ? 's' : 'p',
@@ -101,7 +117,19 @@ static void put_line(MapsText *t, const Mapping *m)
         }
     }
     put(t, '\n');
+    if (t->len < t->max)
+        return true;
+    t->len = before;
+    return false;
 }
+
+// The kernel's, executable for everybody and part of nobody's mappings.
+static const Mapping vsyscall = {
+    .start = 0xffffffffff600000ull,
+    .end = 0xffffffffff601000ull,
+    .prot = PROT_EXEC,
+    .name = "[vsyscall]",
+};
 
 size_t aspace_maps_text(char *dst, size_t max)
 {
@@ -109,14 +137,11 @@ size_t aspace_maps_text(char *dst, size_t max)
 
     lock_acquire(&engine_lock);
     range_sync_growing_stacks();
-    for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m)) {
-        size_t before = t.len;
-        put_line(&t, m);
-        if (t.len == max) {
-            t.len = before; // whole lines only
-            break;
-        }
-    }
+    const Mapping *m = aspace_next(NULL);
+    while (m && put_line(&t, m))
+        m = aspace_next(m);
+    if (!m && range_has_vsyscall)
+        put_line(&t, &vsyscall);
     lock_release(&engine_lock);
     return t.len;
 }

@@ -15,6 +15,10 @@
 #define BRK_LIMIT 0x020000000000ull
 // Automatic placement in the high area goes down from here.
 #define HIGH_TOP 0x0ff000000000ull
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
 #define USER_END 0x7ffffffff000ull
 #define HUGE_PAGE (2 * MiB)
 
@@ -39,6 +43,10 @@ u64 range_client_bytes(GuestAddr addr, u64 len);
 
 // The record of a growing stack follows what the kernel has grown.
 void range_sync_growing_stacks(void);
+// A failed call may have unmapped what it was to replace: forgets what is gone from [start, end).
+void range_drop_lost(GuestAddr start, GuestAddr end);
+// The kernel shows a [vsyscall] page.
+extern bool range_has_vsyscall;
 // Finds engine memory inside the client's range and records it as foreign.
 void range_find_foreign(void);
 
@@ -67,7 +75,9 @@ void guard_unmark(GuestAddr start, GuestAddr end);
 void guard_lift(GuestAddr start, GuestAddr end);
 // A mapping has become writable: blocks made from its other, executable views must go.
 void guard_note_writable(GuestAddr start, GuestAddr end);
-// After a real mprotect() that changed nothing for the client.
-void guard_restore(GuestAddr start, GuestAddr end);
+// A real mprotect() has just made [start, end) writable: retire the blocks of its guarded pages.
+void guard_release(GuestAddr start, GuestAddr end);
+// Whether any page is guarded. Takes no lock.
+bool guard_any(void);
 
 #endif

@@ -25,7 +25,7 @@ static bool grow(GuestAddr from, GuestAddr to)
     if (!place_hint_is_free(from, to - from + PAGE_SIZE))
         return false;
     i64 result = host_call(SYS_mmap, from, to - from, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | 0x100000, (u64)-1, 0);
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
     if (result < 0)
         return false;
     MapNode node = {

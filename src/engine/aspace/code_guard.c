@@ -13,7 +13,7 @@
 //
 // The table is open-addressed by page number; a page keeps its entry after it
 // was unguarded, for the count of its faults.
-#include <string.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 
 #include "base/assert.h"
@@ -37,7 +37,7 @@ typedef struct GuardedPage {
 static GuardedPage *guard_table;
 static u64 guard_slots; // a power of two
 static u64 guard_used;  // including the dead
-static u64 guard_count; // pages guarded now
+static _Atomic u64 guard_count; // pages guarded now; read without the lock by guard_any()
 
 static u64 guard_hash(GuestAddr page)
 {
@@ -119,9 +119,11 @@ static void guard_each(GuestAddr start, GuestAddr end, void (*visit)(GuardedPage
     }
 }
 
-static void host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
+static bool host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
 {
-    host_call(SYS_pkey_mprotect, page, PAGE_SIZE, prot, n->pkey ? n->pkey : (u64)-1, 0, 0);
+    u64 pkey = n->pkey ? n->pkey : (u64)-1;
+
+    return host_call(SYS_pkey_mprotect, page, PAGE_SIZE, prot, pkey, 0, 0) == 0;
 }
 
 static void guard_page(const MapNode *n, GuestAddr page)
@@ -130,10 +132,13 @@ static void guard_page(const MapNode *n, GuestAddr page)
     if (g->guarded || g->faults > GUARD_BUSY_FAULTS)
         return;
 
+    if (!host_protect_page(n, page, host_prot(n->m.prot) & ~(u64)PROT_WRITE)) {
+        g->faults = GUARD_BUSY_FAULTS + 1; // sealed, or part of a huge page: only G2's last way is left
+        return;
+    }
     g->guarded = true;
     g->late_faults = 0;
-    guard_count++;
-    host_protect_page(n, page, host_prot(n->m.prot) & ~(u64)PROT_WRITE);
+    atomic_fetch_add_explicit(&guard_count, 1, memory_order_relaxed);
 }
 
 // The page of `alias` that shows the file at `offset`, or 0.
@@ -182,6 +187,13 @@ void aspace_guard_code(GuestAddr start, GuestAddr end)
     }
 }
 
+static void unmark_page(GuardedPage *g)
+{
+    if (g->guarded)
+        atomic_fetch_sub_explicit(&guard_count, 1, memory_order_relaxed);
+    g->guarded = false;
+}
+
 // Retires the blocks made from any executable view of the file page at `page`.
 static void retire_views(const MapNode *n, GuestAddr page)
 {
@@ -194,20 +206,27 @@ static void retire_views(const MapNode *n, GuestAddr page)
     }
 }
 
-static void lift_page(GuardedPage *g)
+// The page is about to be, or has become, writable: no thread may enter its blocks again.
+static const MapNode *release_page(GuardedPage *g)
 {
     if (!g->guarded)
-        return;
+        return NULL;
 
     const MapNode *n = tree_find(g->page);
     ASSERT(n != NULL); // records and guards change together
-    g->guarded = false;
-    guard_count--;
+    unmark_page(g);
     cache_invalidate(g->page, g->page + PAGE_SIZE);
     if (is_shared_file(n))
         retire_views(n, g->page);
-    // Only now may a store go through: no thread enters the old blocks any more.
-    host_protect_page(n, g->page, host_prot(n->m.prot));
+    return n;
+}
+
+static void lift_page(GuardedPage *g)
+{
+    const MapNode *n = release_page(g);
+
+    if (n)
+        host_protect_page(n, g->page, host_prot(n->m.prot));
 }
 
 bool aspace_unguard_code(GuestAddr addr, bool *ret_busy)
@@ -256,6 +275,21 @@ bool aspace_unguard_all(void)
     return true;
 }
 
+bool guard_any(void)
+{
+    return atomic_load_explicit(&guard_count, memory_order_relaxed) != 0;
+}
+
+bool aspace_unguard_range(GuestAddr start, u64 len)
+{
+    u64 before = guard_count;
+
+    if (!before || len == 0 || start + len < start)
+        return false;
+    guard_lift(PAGE_DOWN(start), PAGE_UP(start + len));
+    return guard_count != before;
+}
+
 void guard_lift(GuestAddr start, GuestAddr end)
 {
     if (guard_count)
@@ -264,8 +298,7 @@ void guard_lift(GuestAddr start, GuestAddr end)
 
 static void forget_page(GuardedPage *g)
 {
-    guard_count -= g->guarded;
-    g->guarded = false;
+    unmark_page(g);
     g->dead = true;
 }
 
@@ -274,30 +307,21 @@ void guard_forget(GuestAddr start, GuestAddr end)
     guard_each(start, end, forget_page);
 }
 
-static void unmark_page(GuardedPage *g)
-{
-    guard_count -= g->guarded;
-    g->guarded = false;
-}
-
 void guard_unmark(GuestAddr start, GuestAddr end)
 {
     if (guard_count)
         guard_each(start, end, unmark_page);
 }
 
-static void restore_page(GuardedPage *g)
+static void discard_page(GuardedPage *g)
 {
-    const MapNode *n = g->guarded ? tree_find(g->page) : NULL;
-
-    if (n)
-        host_protect_page(n, g->page, host_prot(n->m.prot) & ~(u64)PROT_WRITE);
+    release_page(g);
 }
 
-void guard_restore(GuestAddr start, GuestAddr end)
+void guard_release(GuestAddr start, GuestAddr end)
 {
     if (guard_count)
-        guard_each(start, end, restore_page);
+        guard_each(start, end, discard_page);
 }
 
 void guard_retire_code(GuestAddr start, GuestAddr end)

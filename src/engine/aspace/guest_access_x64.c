@@ -4,7 +4,11 @@
 // The copying instructions lie between known labels; a fault there resumes at
 // the label that reports failure. The routines keep no frame, so changing rip
 // is all the handler has to do. Only general registers are used.
+#include <sys/syscall.h>
+#include <time.h>
+
 #include "engine/aspace/aspace_internal.h"
+#include "engine/run/run.h"
 
 // 0, or 1 when a byte could not be copied.
 u64 guest_copy_bytes(void *dst, const void *src, size_t len);
@@ -68,9 +72,36 @@ bool guest_read(GuestAddr addr, void *dst, size_t len)
     return range_is_client(addr, len) && guest_copy_bytes(dst, (const void *)addr, len) == 0;
 }
 
+// How often, and how long each time, a write waits for the engine lock before it gives up.
+#define LIFT_TRIES 100
+#define LIFT_WAIT_NS 100000
+
+// Makes guarded pages in the way of a write writable. The caller may hold the
+// engine lock itself, and the lock does not know its owner: so not for ever.
+static bool lift_guards(GuestAddr addr, size_t len)
+{
+    const struct timespec wait = { 0, LIFT_WAIT_NS };
+
+    if (!guard_any())
+        return false;
+    for (u32 i = 0; i < LIFT_TRIES; i++) {
+        if (lock_try(&engine_lock)) {
+            bool lifted = aspace_unguard_range(addr, len);
+            lock_release(&engine_lock);
+            return lifted;
+        }
+        host_call(SYS_nanosleep, (u64)&wait, 0, 0, 0, 0, 0);
+    }
+    return false;
+}
+
 bool guest_write(GuestAddr addr, const void *src, size_t len)
 {
-    return range_is_client(addr, len) && guest_copy_bytes((void *)addr, src, len) == 0;
+    if (!range_is_client(addr, len))
+        return false;
+    if (guest_copy_bytes((void *)addr, src, len) == 0)
+        return true;
+    return lift_guards(addr, len) && guest_copy_bytes((void *)addr, src, len) == 0;
 }
 
 i64 guest_read_string(GuestAddr addr, char *dst, size_t max)

@@ -15,10 +15,6 @@
 #include "engine/cache/cache.h"
 #include "engine/run/run.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 #define RECORDED_FLAGS (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE)
 #define RECORDED_PROT (PROT_READ | PROT_WRITE | PROT_EXEC)
 #define MOUNT_NOEXEC 0x8 // ST_NOEXEC of statfs.f_flags
@@ -141,10 +137,21 @@ static u64 alignment_of(const MapRequest *r, u64 page_size)
     return !is_file(r) && r->len >= HUGE_PAGE && r->len % HUGE_PAGE == 0 ? HUGE_PAGE : PAGE_SIZE;
 }
 
+static GuestAddr choose_address(const MapRequest *r, u64 page_size)
+{
+    PlaceKind kind = place_kind(r);
+    u64 align = alignment_of(r, page_size);
+    u64 room = r->flags & MAP_GROWSDOWN ? GROWSDOWN_ROOM : 0;
+
+    GuestAddr addr = place_find(kind, r->len + room, align);
+    if (!addr && align > page_size)
+        addr = place_find(kind, r->len + room, page_size);
+    return addr ? addr + room : 0;
+}
+
 static i64 map_anywhere(MapRequest *r)
 {
     u64 page_size = page_size_of(r);
-    u64 align = alignment_of(r, page_size);
     u64 flags = (r->flags & ~(u64)MAP_32BIT) | MAP_FIXED_NOREPLACE;
     bool searched_foreign = false;
 
@@ -152,10 +159,7 @@ static i64 map_anywhere(MapRequest *r)
     GuestAddr hint = r->addr & ~(page_size - 1);
     bool try_hint = hint && !(r->flags & MAP_32BIT) && place_hint_is_free(hint, r->len);
     for (;;) {
-        GuestAddr addr = try_hint ? hint : place_find(place_kind(r), r->len, align);
-        if (!addr && align > page_size)
-            addr = place_find(place_kind(r), r->len, page_size);
-        // Without room the kernel still says first what else is wrong with the request.
+        GuestAddr addr = try_hint ? hint : choose_address(r, page_size);
         if (!addr)
             return -ENOMEM;
         i64 result = host_mmap(r, addr, flags);
@@ -211,8 +215,11 @@ static i64 map_fixed(MapRequest *r)
         return replaces ? -ENOMEM : -EEXIST;
 
     i64 result = end > CLIENT_END ? map_far(r) : host_mmap(r, r->addr, r->flags);
-    if (result < 0)
+    if (result < 0) {
+        if (replaces)
+            range_drop_lost(r->addr, end);
         return result;
+    }
     guard_retire_code(r->addr, end);
     guard_forget(r->addr, end);
     record_mapping(r, r->addr);
@@ -233,6 +240,8 @@ static i64 map_locked(MapRequest *r)
 
     if (r->len == 0 || len < r->len || r->offset % PAGE_SIZE)
         return host_mmap(r, 0, r->flags & ~(u64)MAP_FIXED); // always refused
+    if (len > USER_END)
+        return -ENOMEM;
     r->len = len;
     if (is_file(r) && (r->prot & PROT_EXEC) && on_noexec_mount(r))
         return -EPERM;
@@ -337,28 +346,26 @@ static void set_protection(MapNode *n, void *arg)
 // One member's part of the range: the kernel decides, the guards and blocks follow.
 static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 prot, i32 pkey)
 {
+    Protection p = { (u32)prot & RECORDED_PROT, pkey };
+    u32 old = n->m.prot;
+
+    // Nothing changes, and a real call would open the guarded pages for a moment.
+    if (old == p.prot && pkey < 0)
+        return 0;
     i64 result = host_call(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey, 0, 0);
     if (result < 0)
         return result;
 
-    Protection p = { (u32)prot & RECORDED_PROT, pkey };
-    u32 old = n->m.prot;
-    if (old == p.prot) {
-        guard_restore(start, end);
-        if (pkey < 0)
-            return 0;
-    } else {
-        bool loses_exec = (old & PROT_EXEC) && !(p.prot & PROT_EXEC);
-        bool gains_write = !(old & PROT_WRITE) && (p.prot & PROT_WRITE);
-        if (loses_exec || (gains_write && (old & PROT_EXEC)))
-            cache_invalidate(start, end);
-        if (p.prot & PROT_WRITE)
-            guard_lift(start, end); // the host page is writable now: its blocks must go
-        else
-            guard_unmark(start, end);
-    }
+    bool loses_exec = (old & PROT_EXEC) && !(p.prot & PROT_EXEC);
+    bool gains_write = !(old & PROT_WRITE) && (p.prot & PROT_WRITE);
+    if (loses_exec || (gains_write && (old & PROT_EXEC)))
+        cache_invalidate(start, end);
+    if (p.prot & PROT_WRITE)
+        guard_release(start, end);
+    else
+        guard_unmark(start, end);
     tree_update(start, end, set_protection, &p);
-    if (p.prot & PROT_WRITE & ~old)
+    if (gains_write)
         guard_note_writable(start, end);
     return 0;
 }
@@ -412,4 +419,70 @@ i64 sys_pkey_mprotect(u64 addr, u64 len, u64 prot, u64 pkey)
 i64 sys_mprotect(u64 addr, u64 len, u64 prot)
 {
     return sys_pkey_mprotect(addr, len, prot, (u64)-1);
+}
+
+// ---------------------------------------------------------------- madvise
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static void set_dont_fork(MapNode *n, void *arg)
+{
+    n->dont_fork = *(bool *)arg;
+}
+
+static void follow_advice(GuestAddr start, GuestAddr end, u64 advice)
+{
+    bool dont_fork = advice == MADV_DONTFORK;
+
+    switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+    case MADV_REMOVE:
+    case MADV_DONTNEED_LOCKED:
+        guard_retire_code(start, end);
+        break;
+    case MADV_DONTFORK:
+    case MADV_DOFORK:
+        tree_update(start, end, set_dont_fork, &dont_fork);
+        break;
+    default:
+        break;
+    }
+}
+
+static i64 advise_locked(u64 addr, u64 len, u64 advice)
+{
+    GuestAddr end = addr + PAGE_UP(len);
+
+    if (addr % PAGE_SIZE || PAGE_UP(len) < len || end < addr)
+        return -EINVAL;
+    range_sync_growing_stacks();
+    if (advice == MADV_POPULATE_WRITE)
+        guard_lift(addr, end);
+    if (end <= CLIENT_END && !range_hits_engine(addr, end)) {
+        i64 result = host_call(SYS_madvise, addr, len, advice, 0, 0, 0);
+        if (result >= 0 || result == -ENOMEM) // ENOMEM: done, but there were holes
+            follow_advice(addr, end, advice);
+        return result;
+    }
+    for (MapNode *n = tree_at_or_after(addr); n && n->m.start < end;) {
+        GuestAddr from = max_u64(addr, n->m.start), to = min_u64(end, n->m.end);
+        if (!n->foreign && host_call(SYS_madvise, from, to - from, advice, 0, 0, 0) >= 0)
+            follow_advice(from, to, advice);
+        n = tree_at_or_after(to);
+    }
+    return -ENOMEM;
+}
+
+i64 sys_madvise(u64 addr, u64 len, u64 advice)
+{
+    lock_acquire(&engine_lock);
+    i64 result = advise_locked(addr, len, (u32)advice);
+    lock_release(&engine_lock);
+    return result;
 }

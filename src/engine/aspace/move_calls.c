@@ -82,26 +82,6 @@ static void record_resize(const Move *m)
     range_publish_far();
 }
 
-// What a failed MREMAP_FIXED has unmapped at its target before it failed.
-static void drop_lost_records(GuestAddr start, GuestAddr end)
-{
-    u8 resident;
-
-    while (start < end) {
-        MapNode *n = tree_at_or_after(start);
-        if (!n || n->m.start >= end)
-            return;
-        GuestAddr at = max_u64(start, n->m.start);
-        GuestAddr stop = min_u64(end, n->m.end);
-        start = n->m.end;
-        if (host_call(SYS_mincore, at, PAGE_SIZE, (u64)&resident, 0, 0, 0) == -ENOMEM) {
-            guard_retire_code(at, stop);
-            guard_forget(at, stop);
-            tree_remove(at, stop);
-        }
-    }
-}
-
 static i64 move_fixed(const Move *m)
 {
     GuestAddr end = m->target + m->new_len;
@@ -113,7 +93,8 @@ static i64 move_fixed(const Move *m)
     if (end > CLIENT_END) {
         // Nothing of the engine's may be replaced there: the target must be free.
         i64 probe = host_call(SYS_mmap, m->target, m->new_len, PROT_NONE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | 0x100000, (u64)-1, 0);
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                              (u64)-1, 0);
         if (probe < 0)
             return -ENOMEM;
         host_call(SYS_munmap, m->target, m->new_len, 0, 0, 0, 0);
@@ -123,7 +104,7 @@ static i64 move_fixed(const Move *m)
     if (result >= 0)
         record_move(m, (GuestAddr)result);
     else
-        drop_lost_records(m->target, end);
+        range_drop_lost(m->target, end);
     return result;
 }
 

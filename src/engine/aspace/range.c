@@ -186,7 +186,27 @@ void range_sync_growing_stacks(void)
     }
 }
 
+void range_drop_lost(GuestAddr start, GuestAddr end)
+{
+    while (start < end) {
+        MapNode *n = tree_at_or_after(start);
+        if (!n || n->m.start >= end)
+            return;
+        GuestAddr from = max_u64(start, n->m.start), to = min_u64(end, n->m.end);
+        start = n->m.end;
+        if (n->foreign || host_has_page(from))
+            continue;
+        guard_retire_code(from, to);
+        guard_forget(from, to);
+        tree_remove(from, to);
+    }
+}
+
 // ---------------------------------------------------------------- foreign memory
+
+#define VSYSCALL_PAGE 0xffffffffff600000ull
+
+bool range_has_vsyscall;
 
 static void add_foreign(GuestAddr start, GuestAddr end)
 {
@@ -225,6 +245,8 @@ static void note_maps_line(const char *line)
     if (*line++ != '-')
         return;
 
+    if (start == VSYSCALL_PAGE)
+        range_has_vsyscall = true;
     GuestAddr end = min_u64(parse_hex(&line), CLIENT_END);
     // The cache has its own rule and stays out of the records.
     if (start < CACHE_START)

@@ -41,10 +41,27 @@ static void record_segment(GuestAddr addr, u64 size, u64 shmid, u64 flags, u32 k
         range_publish_far();
 }
 
+// Attaches where there is room. A segment of huge pages wants an address that fits them.
+static i64 attach_anywhere(u64 shmid, u64 size, u64 flags)
+{
+    PlaceKind kind = flags & SHM_EXEC ? PLACE_LOW_IF_ROOM : PLACE_HIGH;
+    i64 result = -ENOMEM;
+
+    for (u64 align = PAGE_SIZE; align <= GiB; align *= 512) {
+        u64 len = (size + align - 1) & ~(align - 1);
+        GuestAddr addr = place_find(kind, len, align);
+        if (!addr)
+            return -ENOMEM;
+        result = host_call(SYS_shmat, shmid, addr, flags & ~(u64)(SHM_EXEC | SHM_REMAP), 0, 0, 0);
+        if (result != -EINVAL)
+            break;
+    }
+    return result;
+}
+
 static i64 attach_locked(u64 shmid, u64 addr, u64 flags)
 {
     struct shmid_ds info;
-    u64 host_flags = flags & ~(u64)SHM_EXEC;
 
     i64 result = host_call(SYS_shmctl, shmid, IPC_STAT, (u64)&info, 0, 0, 0);
     if (result < 0)
@@ -52,17 +69,17 @@ static i64 attach_locked(u64 shmid, u64 addr, u64 flags)
     u64 size = PAGE_UP(info.shm_segsz);
     range_sync_growing_stacks();
     if (addr == 0) {
-        addr = place_find(flags & SHM_EXEC ? PLACE_LOW_IF_ROOM : PLACE_HIGH, size, PAGE_SIZE);
-        if (!addr)
-            return -ENOMEM;
+        if (flags & SHM_REMAP)
+            return -EINVAL;
+        result = attach_anywhere(shmid, size, flags);
     } else {
         if (flags & SHM_RND)
             addr = PAGE_DOWN(addr);
         if (addr % PAGE_SIZE || addr == 0 || addr + size > CLIENT_END || addr + size < addr ||
             range_hits_engine(addr, addr + size))
             return -EINVAL;
+        result = host_call(SYS_shmat, shmid, addr, flags & ~(u64)SHM_EXEC, 0, 0, 0);
     }
-    result = host_call(SYS_shmat, shmid, addr, host_flags, 0, 0, 0);
     if (result >= 0)
         record_segment((GuestAddr)result, size, shmid, flags, (u32)info.shm_perm.__key);
     return result;

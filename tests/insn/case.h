@@ -17,7 +17,7 @@
 #include "base/types.h"
 
 #define CASE_MAGIC 0x4e4e554d45534143ull
-#define CASE_NAME_MAX 40
+#define CASE_NAME_MAX 64
 
 // An arena is a run of pages: what an operand may legally touch, then what it may not.
 #define ARENA_RW_BYTES (2 * PAGE_SIZE)

@@ -6,7 +6,12 @@
 // A jump table of 256 cases, driven by a pseudo-random sequence.
 #include "guest.h"
 
-#define CASE1(n) case n: x = x * (2 * n + 1) + n; if (x & 1 << (n & 15)) x ^= 0x5a5a + n; break;
+#define CASE1(n) \
+    case (n): \
+        x = x * (2 * (n) + 1) + (n); \
+        if (x & 1 << ((n)&15)) \
+            x ^= 0x5a5a + (n); \
+        break;
 #define CASE4(n) CASE1(n) CASE1(n + 1) CASE1(n + 2) CASE1(n + 3)
 #define CASE16(n) CASE4(n) CASE4(n + 4) CASE4(n + 8) CASE4(n + 12)
 #define CASE64(n) CASE16(n) CASE16(n + 16) CASE16(n + 32) CASE16(n + 48)

@@ -40,7 +40,7 @@ LIB_DIR = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(LIB_DIR))
 WARNINGS = "-Wall -Wextra -Wshadow -Wundef -Wvla -Werror"
 BASE_FLAGS = {
-    ".c": f"-std=gnu17 -O1 -g {WARNINGS} -Wstrict-prototypes",
+    ".c": f"-std=gnu17 -D_GNU_SOURCE -O1 -g {WARNINGS} -Wstrict-prototypes",
     ".cc": f"-std=gnu++17 -O1 -g {WARNINGS}",
     ".S": "-g",
 }
@@ -158,8 +158,8 @@ class Builder:
         command = [compiler, *base, "-I", LIB_DIR, *rest, "-o", out + ".tmp", source, *libs]
         result = subprocess.run(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         if result.returncode != 0:
-            raise Problem("does not compile: " + shlex.join(command) + "\n"
-                          + result.stderr.decode(errors="replace"))
+            lines = result.stderr.decode(errors="replace").splitlines()
+            raise Problem("\n".join(["does not compile: " + shlex.join(command), *lines[:12]]))
         os.rename(out + ".tmp", out)
 
 

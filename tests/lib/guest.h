@@ -77,7 +77,10 @@ typedef void (*SignalHandler)(int, siginfo_t *, void *);
 
 __attribute__((unused)) static void on_signal(int sig, SignalHandler handler, int flags)
 {
-    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags};
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = handler;
+    action.sa_flags = SA_SIGINFO | flags;
     sigemptyset(&action.sa_mask);
     CHECK(sigaction(sig, &action, NULL) == 0);
 }

@@ -278,6 +278,8 @@ class Runner:
         command = [self.builder.build(test), *test.args]
         limits = [f"--{limit}" for line in program.values("LIMIT") for limit in line.split()]
         prefix = ["prlimit", *limits, "--"] if limits else []
+        if prefix and subprocess.run(prefix + ["true"], stderr=subprocess.DEVNULL).returncode != 0:
+            raise Skip(f"may not set {' '.join(limits)}")
         timeout_s = float(program.one("TIMEOUT", DEFAULT_TIMEOUT_S)) * self.options.patience
         env = self.environment(program)
 

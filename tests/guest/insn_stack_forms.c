@@ -46,7 +46,8 @@ static void enter_and_leave(void)
         "sub %%rsp, %%rcx; mov %%rcx, %2; sub %%rbp, %%rsi; mov %%rsi, %3"
         : "=m"(a), "=m"(b), "=m"(c), "=m"(d) :);
     show("enter 48,0");
-    ASM("mov %%rsp, %%rcx; enter $16, $2; mov %%rcx, %%rax; sub %%rsp, %%rax; leave\n\t"
+    ASM("mov %%rbp, %%rsi; mov %%rsp, %%rbp; mov %%rsp, %%rcx; enter $16, $2\n\t"
+        "mov %%rcx, %%rax; sub %%rsp, %%rax; leave; mov %%rsi, %%rbp\n\t"
         "mov %%rax, %0; sub %%rsp, %%rcx; mov %%rcx, %1"
         : "=m"(a), "=m"(b) :);
     show("enter 16,2");

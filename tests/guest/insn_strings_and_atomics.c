@@ -28,7 +28,7 @@ static void fill(void)
         fill(); \
         uint8_t *rdi = buffer + (destination), *rsi = buffer + (source); \
         uint64_t rcx = (count), rax = (value), flags; \
-        __asm__ volatile(code "; cld; pushfq; pop %4" \
+        __asm__ volatile("cmp %%rsp, %%rsp; " code "; cld; pushfq; pop %4" \
                          : "+D"(rdi), "+S"(rsi), "+c"(rcx), "+a"(rax), "=&r"(flags) \
                          : : "memory", "cc"); \
         say("%-32s di %ld si %ld cx %ld ax %lx flags %lx sum %x\n", code, (long)(rdi - buffer), \

@@ -121,7 +121,7 @@ void parking_put(const StackSpan *span, const CallEntry *entries, u64 count)
     if (parked.entries) {
         copy_entries(parked.entries, entries, count);
         // The contexts stood on the chain below; the span may be resumed elsewhere.
-        for (u64 i = 0; i < count && entries != NULL; i++)
+        for (u64 i = 0; i < count; i++)
             parked.entries[i].context = 0;
         u32 index = count_up_to(parked.left_sp);
         for (u32 i = span_count; i > index; i--)

@@ -8,10 +8,10 @@
 #include "engine/callstack/callstack.h"
 
 typedef struct ParkedSpan {
-    GuestAddr left_sp;  // [left_sp, top_sp] is in use by the parked stack
+    GuestAddr left_sp;  // [left_sp, hi] is in use by the parked stack
     GuestAddr hi;
     GuestAddr lo;       // as in StackSpan
-    CallEntry *entries; // copies, without code of a moved cache; outermost first
+    CallEntry *entries; // copies; outermost first
     u64 count;
     u32 size_class;
     u64 parked_at;      // a counter: the smallest was left longest ago

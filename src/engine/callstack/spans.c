@@ -80,7 +80,7 @@ static void leave_span(CallStack *cs, GuestAddr sp)
 static bool resume_waiting(CallStack *cs, GuestAddr sp)
 {
     for (u32 i = cs->chain_count - 1; i-- > 0;) {
-        if (!in_use_by(cs->chain[i].left_sp, cs->chain[i].hi, sp))
+        if (!is_waiting_at(&cs->chain[i], sp))
             continue;
         while (cs->chain_count - 1 > i)
             park_innermost(cs);
@@ -130,11 +130,14 @@ static bool lies_at(const ParkedSpan *parked, u64 distance)
 
 // A switch resumes a stack after the call that left it, inside that call, or (when
 // the prologue of a function asked for more stack) at the entry of the function.
-static bool is_moved(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance, u64 *ret_count)
+// A short stack may look right by chance, so the longest counts, and of equal ones
+// that which is no longer where it was.
+static u64 score_as_moved(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance,
+                          u64 *ret_count)
 {
     ParkedSpan live = *parked;
     if (live.count < 2)
-        return false;
+        return 0;
 
     GuestAddr innermost = live.entries[live.count - 1].sp;
     if (lies_at(&live, sp - (innermost + sizeof(u64)))) {
@@ -145,10 +148,10 @@ static bool is_moved(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance, 
         live.count--;
         *ret_distance = sp - live.entries[live.count - 1].sp;
         if (live.count < 2 || !lies_at(&live, *ret_distance))
-            return false;
+            return 0;
     }
     *ret_count = live.count;
-    return true;
+    return live.count * 2 + (lies_at(&live, 0) ? 0 : 1);
 }
 
 static bool resume_moved(CallStack *cs, GuestAddr sp)
@@ -156,7 +159,7 @@ static bool resume_moved(CallStack *cs, GuestAddr sp)
     ParkedSpan parked;
     u64 distance, count;
 
-    if (!peek_word || !parking_take_matching(is_moved, sp, &parked, &distance, &count))
+    if (!peek_word || !parking_take_matching(score_as_moved, sp, &parked, &distance, &count))
         return false;
     begin_span(cs, 0, parked.hi + distance);
     append_entries(cs, parked.entries, count);
@@ -175,7 +178,7 @@ static u64 take_strays(CallStack *cs, CallEntry *strays)
     StackSpan *span = current_span(cs);
     u64 count = 0;
 
-    while (cs->top > span->base && count < STRAYS_MAX && !span_holds(span, cs->top->sp)) {
+    while (cs->top > span->base && count < STRAYS_MAX && !runs_on_current_span(cs, cs->top->sp)) {
         count++;
         strays[STRAYS_MAX - count] = *cs->top--;
         strays[STRAYS_MAX - count].context = 0;

@@ -26,11 +26,17 @@ static inline bool span_holds(const StackSpan *span, GuestAddr sp)
     return sp >= span->lo && (sp <= span->hi || sp - span->hi <= SPAN_SLACK);
 }
 
-// A waiting span keeps what it has in use, wherever the current one may reach.
+// A waiting span keeps its bounds, or where they are not known what it has in use,
+// wherever the current one may reach.
+static inline bool is_waiting_at(const StackSpan *span, GuestAddr sp)
+{
+    return sp >= (span->lo != 0 ? span->lo : span->left_sp) && sp <= span->hi;
+}
+
 static inline bool waiting_span_holds(const CallStack *cs, GuestAddr sp)
 {
     for (u32 i = 0; i + 1 < cs->chain_count; i++) {
-        if (sp >= cs->chain[i].left_sp && sp <= cs->chain[i].hi)
+        if (is_waiting_at(&cs->chain[i], sp))
             return true;
     }
     return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The call stack against a model. The model is a machine with two threads,
-// coroutine stacks that lie side by side, alternate signal stacks and borrowed stacks; it keeps the true
-// frames of each. Random events act on both, and after many of them the
+// The call stack against a model. The model is a machine with two threads, coroutine
+// stacks that lie side by side, alternate signal stacks and borrowed stacks; it keeps the
+// true frames of each. Random events act on both, and after each, or after some, the
 // context's frames must be the model's, one by one.
 #include "base/map.h"
 #include "engine/callstack/callstack.h"

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+//
+// From a recorded signal to the client's handler, at safe points; and the
+// client's mask, whose changes decide what is deliverable.
+#include <string.h>
+
+#include "base/assert.h"
+#include "engine/signal/signal_internal.h"
+
+#define MASK_IGNORED_BY_DEFAULT                                                                    \
+    (SIG_BIT(SIGCHLD) | SIG_BIT(SIGURG) | SIG_BIT(SIGWINCH) | SIG_BIT(SIGCONT))
+
+void signal_block_host(void)
+{
+    host_set_mask(MASK_ALL);
+}
+
+void signal_restore_host_mask(ThreadCtx *ctx)
+{
+    host_set_mask(ctx->pending_signal ? ~MASK_SYNCHRONOUS : mask_for_host(ctx->client_mask));
+}
+
+// A signal may come between the test of pending_signal and the change of the
+// host's mask; the mask is then open while one is pending, and S4 copes.
+void signal_set_client_mask(ThreadCtx *ctx, u64 mask)
+{
+    ctx->client_mask = mask & ~MASK_UNBLOCKABLE;
+    if (!ctx->pending_signal)
+        host_set_mask(mask_for_host(ctx->client_mask));
+}
+
+void signal_prepare_exec(ThreadCtx *ctx)
+{
+    const KernelAction ignore = { .handler = HANDLER_IGN };
+
+    host_set_mask(ctx->client_mask);
+    for (int sig = 1; sig <= SIGNAL_COUNT; sig++) {
+        if (signal_is_synchronous(sig) && ctx->actions->action[sig].handler == HANDLER_IGN)
+            host_set_action(sig, &ignore);
+    }
+}
+
+void signal_exec_failed(ThreadCtx *ctx)
+{
+    for (int sig = 1; sig <= SIGNAL_COUNT; sig++) {
+        if (signal_is_synchronous(sig))
+            signal_actions_reinstall(ctx->actions, sig);
+    }
+    signal_restore_host_mask(ctx);
+}
+
+void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr)
+{
+    // An asynchronous signal that came first is delivered first; the
+    // instruction raises its fault again when the handler has returned.
+    if (ctx->pending_signal)
+        return;
+    signal_block_host();
+    if (!ctx->pending_signal) {
+        memset(&ctx->pending, 0, sizeof(ctx->pending));
+        ctx->pending.info.si_signo = sig;
+        ctx->pending.info.si_code = code;
+        ctx->pending.info.si_addr = (void *)addr;
+        ctx->pending.synchronous = true;
+        ctx->pending.cr2 = sig == SIGSEGV ? addr : 0;
+        ctx->pending.trapno = sig == SIGSEGV ? 14 : sig == SIGILL ? 6 : 0;
+        ctx->pending.resume_mask = ctx->client_mask;
+        ctx->pending_signal = 1;
+    }
+    signal_restore_host_mask(ctx);
+}
+
+// The mask that the interrupted code runs under: that of a sigsuspend whose
+// sleep the signal ended, else the client's.
+static u64 mask_now(const ThreadCtx *ctx)
+{
+    return ctx->wait_mask_armed ? ctx->wait_mask : ctx->client_mask;
+}
+
+bool signal_is_deliverable(const ThreadCtx *ctx)
+{
+    return ctx->pending_signal || (ctx->deferred_signals & ~mask_now(ctx)) != 0;
+}
+
+// The kernel's force_sigsegv(): when SIGSEGV's own frame cannot be written
+// there is no handler to tell.
+static void fail_frame(ThreadCtx *ctx, int sig)
+{
+    siginfo_t info;
+
+    memset(&info, 0, sizeof(info));
+    info.si_signo = SIGSEGV;
+    info.si_code = SI_KERNEL;
+    if (sig == SIGSEGV)
+        host_die_by(&info);
+    ctx->pending = (PendingSignal){ .synchronous = true };
+    memcpy(&ctx->pending.info, &info, sizeof(info));
+    ctx->pending_signal = 1;
+}
+
+static void run_handler(ThreadCtx *ctx, const KernelAction *action, PendingSignal *signal)
+{
+    int sig = signal->info.si_signo;
+    u64 mask = mask_now(ctx) | action->mask;
+
+    signal->resume_mask = ctx->client_mask;
+    if (!(action->flags & SA_NODEFER))
+        mask |= SIG_BIT(sig);
+    if (!frame_push(ctx, action, signal)) {
+        fail_frame(ctx, sig);
+        return;
+    }
+    ctx->wait_mask_armed = 0;
+    ctx->client_mask = mask & ~MASK_UNBLOCKABLE;
+    ctx->stat_signals++;
+}
+
+// Not the client's business: the kernel's default action, or nothing.
+static void act_by_default(const PendingSignal *signal, const KernelAction *action)
+{
+    int sig = signal->info.si_signo;
+    bool ignored = action->handler == HANDLER_IGN || (SIG_BIT(sig) & MASK_IGNORED_BY_DEFAULT);
+
+    if (signal->synchronous || (signal_is_synchronous(sig) && !ignored))
+        host_die_by(&signal->info);
+    // Another thread took the handler away after the kernel had chosen us; the
+    // host's action is the default by now, and the kernel shall carry it out.
+    if (!ignored)
+        host_requeue(&signal->info);
+}
+
+static void deliver_one(ThreadCtx *ctx, PendingSignal *signal)
+{
+    int sig = signal->info.si_signo;
+    bool blocked = (mask_now(ctx) & SIG_BIT(sig)) != 0;
+
+    if (blocked && signal->synchronous)
+        host_die_by(&signal->info); // as the kernel: a fault cannot wait
+    if (blocked) {
+        if (signal_is_synchronous(sig))
+            deferred_put(ctx, &signal->info);
+        else
+            host_requeue(&signal->info);
+        return;
+    }
+    KernelAction action = actions_take(ctx->actions, sig);
+    if (action_is_handler(&action))
+        run_handler(ctx, &action, signal);
+    else
+        act_by_default(signal, &action);
+}
+
+static bool take_next(ThreadCtx *ctx, PendingSignal *ret_signal)
+{
+    if (ctx->pending_signal) {
+        *ret_signal = ctx->pending;
+        return true;
+    }
+    memset(ret_signal, 0, sizeof(*ret_signal));
+    if (!deferred_take(ctx, ~mask_now(ctx), &ret_signal->info))
+        return false;
+    // Closed to others until this one is on the client's stack (R3).
+    ctx->pending_signal = 1;
+    host_set_mask(~MASK_SYNCHRONOUS);
+    return true;
+}
+
+void signal_deliver_pending(ThreadCtx *ctx)
+{
+    PendingSignal signal;
+
+    while (take_next(ctx, &signal)) {
+        // `pending` has been copied, but stays taken while its frame is built:
+        // what arrives now must not find it free before the masks are right.
+        ctx->pending.info.si_signo = 0;
+        deliver_one(ctx, &signal);
+        if (ctx->pending.info.si_signo != 0)
+            continue; // the frame failed: SIGSEGV takes its place
+        __atomic_store_n(&ctx->pending_signal, 0, __ATOMIC_SEQ_CST);
+        if ((ctx->deferred_signals & ~mask_now(ctx)) == 0)
+            host_set_mask(mask_for_host(ctx->client_mask));
+    }
+    ctx->wait_mask_armed = 0;
+}

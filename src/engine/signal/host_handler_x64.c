@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT
+//
+// Our own handler of every signal. It asks two questions: what is the signal (a
+// fault of the instruction at rip, or something sent), and where is rip (in the
+// cache, in a gateway, in engine code). It never runs client code itself: it
+// records the signal and sees to it that the thread soon reaches a safe point.
+//
+// In the cache the registers are the client's only at boundaries, so a thread
+// caught elsewhere is single-stepped to the next one. That takes a few traps,
+// costs nothing while there are no signals, and needs no undo information.
+#define _GNU_SOURCE 1
+#include <string.h>
+#include <ucontext.h>
+
+#include "base/assert.h"
+#include "base/pages.h"
+#include "base/raw_syscall.h"
+#include "engine/aspace/aspace.h"
+#include "engine/cache/cache.h"
+#include "engine/signal/signal_internal.h"
+
+#define HOST_ALTSTACK_BYTES (64 * KiB)
+#define TRAP_BREAKPOINT 3    // #BP in REG_TRAPNO
+#define PAGE_FAULT_WRITE 2   // bit of REG_ERR
+#define SYS_SECCOMP_CODE 1
+#define RETRIES_OF_WRITABLE_PAGE 64
+
+void (*signal_crash_hook)(int sig, siginfo_t *info, void *ucontext);
+
+// The byte pattern is the one by which debuggers recognise signal frames.
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".globl host_restorer\n"
+        ".hidden host_restorer\n"
+        ".type host_restorer, @function\n"
+        "host_restorer:\n"
+        "    mov $15, %rax\n"
+        "    syscall\n"
+        ".size host_restorer, . - host_restorer\n");
+
+// Where the kernel's ucontext keeps our sixteen, in the order of enum Gpr.
+static const u8 greg_of[GPR_COUNT] = {
+    [RAX] = REG_RAX, [RCX] = REG_RCX, [RDX] = REG_RDX, [RBX] = REG_RBX,
+    [RSP] = REG_RSP, [RBP] = REG_RBP, [RSI] = REG_RSI, [RDI] = REG_RDI,
+    [R8] = REG_R8,   [R9] = REG_R9,   [R10] = REG_R10, [R11] = REG_R11,
+    [R12] = REG_R12, [R13] = REG_R13, [R14] = REG_R14, [R15] = REG_R15,
+};
+
+static u64 greg(const ucontext_t *uc, int reg)
+{
+    return (u64)uc->uc_mcontext.gregs[reg];
+}
+
+static void set_greg(ucontext_t *uc, int reg, u64 value)
+{
+    uc->uc_mcontext.gregs[reg] = (greg_t)value;
+}
+
+static u64 frame_mask(const ucontext_t *uc)
+{
+    u64 mask;
+
+    memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
+    return mask;
+}
+
+// While a signal is pending only the synchronous ones may come (R3).
+static void close_frame_mask(ucontext_t *uc)
+{
+    u64 mask = ~MASK_SYNCHRONOUS;
+
+    memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
+}
+
+static void record(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc, bool synchronous)
+{
+    PendingSignal *pending = &ctx->pending;
+
+    memcpy(&pending->info, info, sizeof(pending->info));
+    pending->resume_mask = mask_for_host(frame_mask(uc)) | (ctx->client_mask & MASK_SYNCHRONOUS);
+    pending->synchronous = synchronous;
+    pending->trapno = greg(uc, REG_TRAPNO);
+    pending->err = greg(uc, REG_ERR);
+    pending->cr2 = greg(uc, REG_CR2);
+    __atomic_store_n(&ctx->pending_signal, 1, __ATOMIC_SEQ_CST);
+    close_frame_mask(uc);
+}
+
+// ---------------------------------------------------------------- stepping
+
+static bool pushes_flags(u64 host_pc)
+{
+    const u8 *code = (const u8 *)host_pc;
+
+    if (*code == 0x66 || (*code & 0xf0) == 0x40)
+        code++;
+    return *code == 0x9c;
+}
+
+static void step(ThreadCtx *ctx, ucontext_t *uc)
+{
+    ctx->stepping = 1;
+    ctx->step_over_pushf = pushes_flags(greg(uc, REG_RIP));
+    set_greg(uc, REG_EFL, greg(uc, REG_EFL) | FLAG_TF);
+}
+
+static void stop_stepping(ThreadCtx *ctx, ucontext_t *uc)
+{
+    if (!ctx->stepping)
+        return;
+    ctx->stepping = 0;
+    ctx->step_over_pushf = 0;
+    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
+}
+
+// The client must not see the trap flag that is ours.
+static void hide_pushed_tf(ThreadCtx *ctx, const ucontext_t *uc)
+{
+    if (!ctx->step_over_pushf)
+        return;
+    ctx->step_over_pushf = 0;
+    *(u16 *)greg(uc, REG_RSP) &= (u16)~FLAG_TF;
+}
+
+// ---------------------------------------------------------------- leaving the cache
+
+// The client's complete state goes to ctx (R2), and the thread into the engine.
+// Its C code gets default floating-point controls, whatever the client's were.
+static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
+{
+    u8 *fpregs = (u8 *)uc->uc_mcontext.fpregs;
+
+    stop_stepping(ctx, uc);
+    for (unsigned r = 0; r < GPR_COUNT; r++)
+        ctx->gpr[r] = place->spilled >> r & 1 ? ctx->spill[r] : greg(uc, greg_of[r]);
+    ctx->pc = place->pc;
+    ctx->flags = greg(uc, REG_EFL);
+    if (fpregs) {
+        xstate_from_host_frame(ctx->xsave, fpregs);
+        uc->uc_mcontext.fpregs->cwd = 0x37f;
+        uc->uc_mcontext.fpregs->mxcsr = 0x1f80;
+    }
+    ctx->exit_reason = EXIT_RESUME;
+    set_greg(uc, REG_RIP, gateway_taken_out_pc());
+    set_greg(uc, REG_RSP, ctx->engine_rsp);
+    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC));
+}
+
+// Brings the thread nearer to its safe point. May be called again and again:
+// once when a signal came, then after every single step.
+static void advance(ThreadCtx *ctx, ucontext_t *uc)
+{
+    u64 rip = greg(uc, REG_RIP);
+    GatewayPlace gateway = gateway_place(rip);
+    CodePlace place;
+
+    if (gateway == GATEWAY_NOT && cache_contains(rip)) {
+        if (cache_place(rip, &place) && place.boundary)
+            take_out(ctx, uc, &place);
+        else
+            step(ctx, uc);
+        return;
+    }
+    stop_stepping(ctx, uc);
+    if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING)
+        set_greg(uc, REG_RIP, gateway_abort_pc(gateway));
+    else if (gateway == GATEWAY_SYSCALL_BEFORE)
+        set_greg(uc, REG_RIP, gateway_restart_pc());
+}
+
+// ---------------------------------------------------------------- signals that were sent
+
+static void on_sent(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
+{
+    int sig = info->si_signo;
+    u64 mask = ctx->wait_mask_armed ? ctx->wait_mask : ctx->client_mask;
+
+    if (sig == SIGSYS && info->si_code == SYS_SECCOMP_CODE)
+        info->si_call_addr = (void *)ctx->pc;
+    if (signal_is_synchronous(sig) && (ctx->pending_signal || (mask & SIG_BIT(sig)))) {
+        deferred_put(ctx, info);
+        // A sigtimedwait about to begin must look again.
+        if (gateway_place(greg(uc, REG_RIP)) == GATEWAY_SYSCALL_BEFORE)
+            set_greg(uc, REG_RIP, gateway_restart_pc());
+        return;
+    }
+    if (ctx->pending_signal) {
+        host_requeue(info); // S4
+        close_frame_mask(uc);
+        return;
+    }
+    record(ctx, info, uc, false);
+    advance(ctx, uc);
+}
+
+// ---------------------------------------------------------------- faults
+
+static _Noreturn void crash(int sig, siginfo_t *info, ucontext_t *uc)
+{
+    if (signal_crash_hook)
+        signal_crash_hook(sig, info, uc);
+    panic_at(__FILE__, __LINE__, "a fault in engine code");
+}
+
+// Two threads may store to one guarded page at once: the second finds it
+// writable already and has only to try again. The limit keeps a page that is
+// unwritable for reasons we do not know from looping for ever.
+static bool looks_writable(ThreadCtx *ctx, GuestAddr addr)
+{
+    const Mapping *mapping = aspace_find(addr);
+
+    if (!mapping || !(mapping->prot & 2 /* PROT_WRITE */))
+        return false;
+    if (ctx->retry_addr != addr) {
+        ctx->retry_addr = addr;
+        ctx->retry_count = 0;
+    }
+    return ++ctx->retry_count <= RETRIES_OF_WRITABLE_PAGE;
+}
+
+// A store to a page that we guard because code was translated from it. The
+// store shall complete, but nothing behind it in the same block may run: the
+// block may be made from the bytes that have just changed.
+static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
+{
+    GuestAddr addr = (GuestAddr)info->si_addr;
+    bool busy;
+
+    if (info->si_signo != SIGSEGV || info->si_code != SEGV_ACCERR ||
+        !(greg(uc, REG_ERR) & PAGE_FAULT_WRITE))
+        return false;
+    lock_acquire(&engine_lock);
+    bool unguarded = aspace_unguard_code(addr, &busy);
+    bool retry = unguarded || looks_writable(ctx, addr);
+    lock_release(&engine_lock);
+    if (unguarded)
+        ctx->retry_count = 0;
+    if (!retry)
+        return false;
+    ctx->stop_request = 1;
+    step(ctx, uc);
+    return true;
+}
+
+// The guest instruction that faulted. A breakpoint is a trap: rip is behind it.
+static bool place_of_fault(const ucontext_t *uc, bool breakpoint, CodePlace *ret_place)
+{
+    u64 rip = greg(uc, REG_RIP);
+
+    if (!breakpoint)
+        return cache_place(rip, ret_place);
+    if (!cache_place(rip - 1, ret_place))
+        return false;
+    ret_place->pc++;
+    return true;
+}
+
+static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
+{
+    u64 rip = greg(uc, REG_RIP);
+    bool breakpoint = info->si_signo == SIGTRAP && greg(uc, REG_TRAPNO) == TRAP_BREAKPOINT;
+    CodePlace place;
+
+    if (retry_store(ctx, info, uc))
+        return;
+    if (!place_of_fault(uc, breakpoint, &place))
+        crash(info->si_signo, info, uc);
+    if ((u64)info->si_addr == rip)
+        info->si_addr = (void *)place.pc;
+    if (!ctx->pending_signal) {
+        record(ctx, info, uc, true);
+        if (ctx->pending.cr2 == rip)
+            ctx->pending.cr2 = place.pc;
+    } else if (breakpoint) {
+        deferred_put(ctx, info); // its instruction is over and will not trap again
+    }
+    // Otherwise a signal is being stepped to its boundary, and this fault is
+    // that boundary: the instruction faults again when the handler has returned.
+    take_out(ctx, uc, &place);
+}
+
+static void on_trace_trap(ThreadCtx *ctx, ucontext_t *uc)
+{
+    hide_pushed_tf(ctx, uc);
+    if (ctx->stepping && (ctx->pending_signal || ctx->stop_request)) {
+        advance(ctx, uc);
+        return;
+    }
+    // Somebody else has answered the request, or it is a trap flag of the
+    // client's own, which the gateways do not carry into engine code.
+    ctx->stepping = 0;
+    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
+}
+
+static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
+{
+    u64 rip = greg(uc, REG_RIP);
+    u64 fixup = guest_access_fixup(rip);
+    GatewayPlace gateway = gateway_place(rip);
+
+    if (fixup && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS))
+        set_greg(uc, REG_RIP, fixup);
+    else if (info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE)
+        on_trace_trap(ctx, uc);
+    else if (gateway == GATEWAY_SYSCALL_BEFORE || gateway == GATEWAY_LEAVING)
+        on_sent(ctx, info, uc); // queued by the client to itself with a fault's si_code
+    else if (cache_contains(rip))
+        on_client_fault(ctx, info, uc);
+    else
+        crash(info->si_signo, info, uc);
+}
+
+void on_host_signal(int sig, siginfo_t *info, void *ucontext)
+{
+    ThreadCtx *ctx = &thread_ctx;
+
+    if (signal_is_synchronous(sig) && info->si_code > 0)
+        on_fault(ctx, info, ucontext);
+    else
+        on_sent(ctx, info, ucontext);
+}
+
+// ---------------------------------------------------------------- set-up
+
+void signal_init(void)
+{
+    xstate_init();
+    actions_init();
+}
+
+void signal_adopt_process(ThreadCtx *ctx)
+{
+    ctx->actions = &process_actions;
+    signal_reset_altstack(ctx);
+    signal_set_client_mask(ctx, host_get_mask());
+}
+
+static u64 host_altstack_bytes(void)
+{
+    return PAGE_SIZE + PAGE_UP(HOST_ALTSTACK_BYTES + xstate_size());
+}
+
+bool signal_thread_init(ThreadCtx *ctx)
+{
+    u64 bytes = host_altstack_bytes();
+    u8 *base = pages_reserve(bytes);
+
+    if (!base)
+        return false;
+    stack_t stack = { .ss_sp = base + PAGE_SIZE, .ss_size = bytes - PAGE_SIZE };
+    if (!pages_open(stack.ss_sp, stack.ss_size) ||
+        raw_syscall2(SYS_sigaltstack, (u64)&stack, 0) != 0) {
+        pages_unmap(base, bytes);
+        return false;
+    }
+    ctx->host_altstack = base;
+    return true;
+}
+
+void signal_thread_end(ThreadCtx *ctx)
+{
+    stack_t none = { .ss_flags = SS_DISABLE };
+
+    if (!ctx->host_altstack)
+        return;
+    raw_syscall2(SYS_sigaltstack, (u64)&none, 0);
+    pages_unmap(ctx->host_altstack, host_altstack_bytes());
+    ctx->host_altstack = NULL;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// Signals: the client's actions, masks and alternate stacks, and the way of a
+// signal from the kernel through our own handler to a frame on the client's
+// stack. The kernel keeps queueing, default actions, job control and system
+// call restarts; we only move the moment of delivery to a safe point.
+//
+// What must stay true
+//   S1  The five synchronous signals (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP)
+//       always have our host handler and are never blocked on the host (R3).
+//   S2  Any other signal has our host handler exactly while the client has a
+//       handler for it; otherwise the host's action is the client's SIG_DFL or
+//       SIG_IGN, and the kernel acts.
+//   S3  Our handler takes no lock, except the engine lock when it interrupted
+//       the cache, where the thread holds none.
+//   S4  A signal that finds `pending` taken goes back to the kernel's queue.
+#ifndef MUNINN_ENGINE_SIGNAL_SIGNAL_H
+#define MUNINN_ENGINE_SIGNAL_SIGNAL_H
+
+#include <signal.h>
+
+#include "base/types.h"
+#include "engine/run/run.h"
+
+// Once, before the first client instruction: installs the host handlers and
+// takes over the dispositions that the process inherited.
+void signal_init(void);
+
+// For the main thread, after signal_init(): the inherited actions and mask
+// become the client's. Other threads get both from their parent (thread/).
+void signal_adopt_process(ThreadCtx *ctx);
+
+// Gives the calling thread its host alternate stack. False: no memory.
+bool signal_thread_init(ThreadCtx *ctx);
+void signal_thread_end(ThreadCtx *ctx); // all host signals must be blocked
+
+// --- actions, for thread/
+struct SignalActions *signal_actions_share(struct SignalActions *actions);
+// A private copy, as for a child without CLONE_SIGHAND. NULL: no memory.
+struct SignalActions *signal_actions_copy(struct SignalActions *actions);
+void signal_actions_release(struct SignalActions *actions);
+// As CLONE_CLEAR_SIGHAND: every handler becomes SIG_DFL, here and on the host.
+void signal_actions_clear_handlers(struct SignalActions *actions);
+void signal_actions_lock(struct SignalActions *actions); // around fork
+void signal_actions_unlock(struct SignalActions *actions);
+void signal_actions_reset_lock(struct SignalActions *actions); // in the fork's child
+// Puts the host's action for `sig` right again after somebody else changed it.
+void signal_actions_reinstall(struct SignalActions *actions, int sig);
+
+// --- masks
+// Changes the client's mask and the host's with it.
+void signal_set_client_mask(ThreadCtx *ctx, u64 mask);
+// Blocks everything on the host, the synchronous signals included. Undone by
+// signal_restore_host_mask(), which establishes R3 again.
+void signal_block_host(void);
+void signal_restore_host_mask(ThreadCtx *ctx);
+// The mask and the ignored signals exactly as execve() must pass them on, and back.
+void signal_prepare_exec(ThreadCtx *ctx);
+void signal_exec_failed(ThreadCtx *ctx);
+// What a new process starts with: nothing pending.
+void signal_forget_pending(ThreadCtx *ctx);
+// As the kernel's sas_ss_reset(): a thread that shares memory starts without.
+void signal_reset_altstack(ThreadCtx *ctx);
+
+// --- delivery
+// At a safe point: delivers all that is deliverable, that is, changes ctx so
+// that the client goes on in its handler, or dies. On return R3 holds.
+void signal_deliver_pending(ThreadCtx *ctx);
+// True when signal_deliver_pending() would have something to do.
+bool signal_is_deliverable(const ThreadCtx *ctx);
+// A fault of the instruction at ctx->pc that emitted code or C found.
+void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr);
+
+// --- the client's system calls. They may return GATEWAY_RESTART.
+i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_rt_sigprocmask(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_rt_sigpending(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_rt_sigsuspend(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_rt_sigtimedwait(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_sigaltstack(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_ppoll(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_pselect6(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_epoll_pwait(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_epoll_pwait2(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6]);
+// Returns the restored rax; pc and every register are the frame's.
+i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
+
+// --- extended state
+u64 xstate_size(void); // bytes of ThreadCtx.xsave
+u64 xstate_mask(void); // XCR0: what XSAVE and XRSTOR handle
+void xstate_reset(u8 *area); // the state of a new process
+
+// --- hooks, set once at start
+// A fault of engine code itself. Must not return; NULL panics.
+extern void (*signal_crash_hook)(int sig, siginfo_t *info, void *ucontext);
+// The client is about to die by `info`, an uncaught signal.
+extern void (*process_dying_hook)(ThreadCtx *ctx, const siginfo_t *info);
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of signal/ share: the kernel's own layouts, and masks as
+// plain 64-bit words (bit sig-1), which is what the kernel's ABI uses.
+#ifndef MUNINN_ENGINE_SIGNAL_INTERNAL_H
+#define MUNINN_ENGINE_SIGNAL_INTERNAL_H
+
+#include "base/futex_lock.h"
+#include "engine/signal/signal.h"
+
+#define SIGNAL_COUNT 64
+#define SIGSET_BYTES 8
+#define SIG_BIT(sig) (1ull << ((sig) - 1))
+#define MASK_SYNCHRONOUS                                                                           \
+    (SIG_BIT(SIGSEGV) | SIG_BIT(SIGBUS) | SIG_BIT(SIGILL) | SIG_BIT(SIGFPE) | SIG_BIT(SIGTRAP))
+#define MASK_UNBLOCKABLE (SIG_BIT(SIGKILL) | SIG_BIT(SIGSTOP))
+#define MASK_ALL (~0ull)
+
+#define KERNEL_SA_RESTORER 0x04000000ull
+#define KERNEL_SA_EXPOSE_TAGBITS 0x800ull
+#define KERNEL_SS_AUTODISARM (1u << 31)
+#define KERNEL_MINSIGSTKSZ 2048
+
+#define HANDLER_DFL 0ull
+#define HANDLER_IGN 1ull
+
+// struct sigaction of rt_sigaction(2).
+typedef struct KernelAction {
+    u64 handler;
+    u64 flags;
+    u64 restorer;
+    u64 mask;
+} KernelAction;
+_Static_assert(sizeof(KernelAction) == 32, "the kernel's layout");
+
+struct SignalActions {
+    Lock lock; // protects action[], and the host's actions that mirror them
+    u32 refs;  // atomic
+    KernelAction action[SIGNAL_COUNT + 1];
+};
+typedef struct SignalActions SignalActions;
+
+static inline bool signal_is_synchronous(int sig)
+{
+    return (SIG_BIT(sig) & MASK_SYNCHRONOUS) != 0;
+}
+
+static inline bool action_is_handler(const KernelAction *action)
+{
+    return action->handler != HANDLER_DFL && action->handler != HANDLER_IGN;
+}
+
+// The kernel's mask for a client's mask when nothing is pending (R3).
+static inline u64 mask_for_host(u64 client_mask)
+{
+    return client_mask & ~MASK_SYNCHRONOUS;
+}
+
+// --- host.c: the host's signal calls
+void host_set_mask(u64 mask);
+u64 host_get_mask(void);
+void host_set_action(int sig, const KernelAction *action);
+void host_get_action(int sig, KernelAction *ret_action);
+// Puts a signal that we took back into the kernel's queue.
+void host_requeue(const siginfo_t *info);
+_Noreturn void host_die_by(const siginfo_t *info);
+
+// --- actions.c
+void actions_init(void);
+extern SignalActions process_actions; // the main thread's
+// The client's action for a signal about to be delivered; SA_RESETHAND applied.
+KernelAction actions_take(SignalActions *actions, int sig);
+i64 actions_change(SignalActions *actions, int sig, const KernelAction *act, KernelAction *ret_old);
+KernelAction action_for_host(int sig, const KernelAction *client);
+
+// --- host_handler_x64.c
+void on_host_signal(int sig, siginfo_t *info, void *ucontext);
+void host_restorer(void);
+
+// --- deferred.c: synchronous signals that somebody sent
+void deferred_put(ThreadCtx *ctx, const siginfo_t *info);
+// Takes one out of `allowed`. False: none there.
+bool deferred_take(ThreadCtx *ctx, u64 allowed, siginfo_t *ret_info);
+void deferred_drop(ThreadCtx *ctx, int sig);
+
+// --- altstack.c
+bool altstack_contains(const stack_t *stack, u64 sp); // regardless of SS_AUTODISARM
+u32 altstack_flags(const ThreadCtx *ctx, u64 sp);      // SS_DISABLE, SS_ONSTACK or 0
+i64 altstack_change(ThreadCtx *ctx, const stack_t *stack, u64 sp);
+
+// --- frame_x64.c
+// Builds the frame and points the client at its handler. False: the client's
+// stack cannot take it, and ctx is unchanged.
+bool frame_push(ThreadCtx *ctx, const KernelAction *action, const PendingSignal *signal);
+// The opposite. False: no valid frame at the client's rsp.
+bool frame_pop(ThreadCtx *ctx);
+
+// --- xstate_x64.c
+void xstate_init(void);
+u64 xstate_frame_size(void);      // without the trailing magic
+u64 xstate_frame_features(void);
+// Fills `area` from the kernel's own signal frame.
+void xstate_from_host_frame(u8 *area, const u8 *fpregs);
+// Makes the copy of a state into what the kernel puts on a client's stack; the
+// buffer holds xstate_frame_size() + XSTATE_MAGIC2_BYTES bytes.
+void xstate_to_client_frame(u8 *frame, const u8 *area);
+// Reads a client's frame, trusting nothing. False: the kernel would refuse it.
+bool xstate_from_client_frame(u8 *area, GuestAddr fpstate);
+#define XSTATE_MAGIC2_BYTES 4
+#define XSTATE_MAX_BYTES (16 * KiB)
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+//
+// The client's signal system calls. What changes signal state first lets a
+// recorded signal through: it came before the change, so it is delivered before
+// it, and the call is made again (GATEWAY_RESTART).
+#include <errno.h>
+#include <string.h>
+
+#include "base/raw_syscall.h"
+#include "engine/aspace/aspace.h"
+#include "engine/signal/signal_internal.h"
+
+i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6])
+{
+    int sig = (int)args[0];
+    KernelAction act, old;
+
+    if (args[3] != SIGSET_BYTES)
+        return -EINVAL;
+    if (args[1] && !guest_read(args[1], &act, sizeof(act)))
+        return -EFAULT;
+    if (args[1] && ctx->pending_signal)
+        return GATEWAY_RESTART;
+    i64 r = actions_change(ctx->actions, sig, args[1] ? &act : NULL, &old);
+    if (r < 0)
+        return r;
+    if (args[1] && act.handler == HANDLER_IGN)
+        deferred_drop(ctx, sig);
+    if (args[2] && !guest_write(args[2], &old, sizeof(old)))
+        return -EFAULT;
+    return 0;
+}
+
+i64 sys_rt_sigprocmask(ThreadCtx *ctx, const u64 args[6])
+{
+    u64 old = ctx->client_mask, mask = 0;
+
+    if (args[3] != SIGSET_BYTES)
+        return -EINVAL;
+    if (args[1]) {
+        if (!guest_read(args[1], &mask, sizeof(mask)))
+            return -EFAULT;
+        switch ((int)args[0]) {
+        case SIG_BLOCK: mask = old | mask; break;
+        case SIG_UNBLOCK: mask = old & ~mask; break;
+        case SIG_SETMASK: break;
+        default: return -EINVAL;
+        }
+        if (ctx->pending_signal)
+            return GATEWAY_RESTART;
+        signal_set_client_mask(ctx, mask);
+    }
+    if (args[2] && !guest_write(args[2], &old, sizeof(old)))
+        return -EFAULT;
+    return 0;
+}
+
+i64 sys_rt_sigpending(ThreadCtx *ctx, const u64 args[6])
+{
+    u64 pending = 0;
+
+    if (args[1] > SIGSET_BYTES)
+        return -EINVAL;
+    i64 r = raw_syscall2(SYS_rt_sigpending, (u64)&pending, SIGSET_BYTES);
+    if (r < 0)
+        return r;
+    pending = (pending | ctx->deferred_signals) & ctx->client_mask;
+    return guest_write(args[0], &pending, args[1]) ? 0 : -EFAULT;
+}
+
+// Does not fall behind a signal that only we know about.
+static bool deferred_is_unblocked_by(const ThreadCtx *ctx, u64 mask)
+{
+    return (ctx->deferred_signals & ~mask) != 0;
+}
+
+// A call that sleeps under a mask of its own. The kernel gets that mask without
+// the synchronous signals, from `host_mask` in our memory; the caller has put
+// its address into `args`.
+static i64 wait_under_mask(ThreadCtx *ctx, u64 nr, const u64 args[6], u64 mask, u64 *ret_host_mask)
+{
+    ctx->wait_mask = mask & ~MASK_UNBLOCKABLE;
+    *ret_host_mask = mask_for_host(ctx->wait_mask);
+    ctx->wait_mask_armed = 1;
+
+    i64 r = -EINTR;
+    if (!deferred_is_unblocked_by(ctx, ctx->wait_mask))
+        r = gateway_syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+    // As the kernel: a handler that ends the sleep still runs under its mask.
+    if (r != -EINTR || !signal_is_deliverable(ctx))
+        ctx->wait_mask_armed = 0;
+    return r;
+}
+
+static i64 call_unchanged(u64 nr, const u64 args[6])
+{
+    return gateway_syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+}
+
+// `mask_arg` is the mask's address, the next argument its size. What is wrong
+// with them the kernel itself shall say.
+static i64 wait_call(ThreadCtx *ctx, u64 nr, const u64 args[6], unsigned mask_arg)
+{
+    u64 changed[6], mask, host_mask;
+
+    if (!args[mask_arg] || args[mask_arg + 1] != SIGSET_BYTES ||
+        !guest_read(args[mask_arg], &mask, sizeof(mask)))
+        return call_unchanged(nr, args);
+    memcpy(changed, args, sizeof(changed));
+    changed[mask_arg] = (u64)&host_mask;
+    return wait_under_mask(ctx, nr, changed, mask, &host_mask);
+}
+
+// As wait_call(), for the calls whose sixth argument is the address of a pair:
+// the mask's address and size.
+static i64 wait_call_pair(ThreadCtx *ctx, u64 nr, const u64 args[6])
+{
+    u64 changed[6], mask, host_mask, pair[2];
+
+    if (!args[5] || !guest_read(args[5], pair, sizeof(pair)) || !pair[0] ||
+        pair[1] != SIGSET_BYTES || !guest_read(pair[0], &mask, sizeof(mask)))
+        return call_unchanged(nr, args);
+    memcpy(changed, args, sizeof(changed));
+    pair[0] = (u64)&host_mask;
+    changed[5] = (u64)pair;
+    return wait_under_mask(ctx, nr, changed, mask, &host_mask);
+}
+
+i64 sys_rt_sigsuspend(ThreadCtx *ctx, const u64 args[6])
+{
+    return wait_call(ctx, SYS_rt_sigsuspend, args, 0);
+}
+
+i64 sys_ppoll(ThreadCtx *ctx, const u64 args[6])
+{
+    return wait_call(ctx, SYS_ppoll, args, 3);
+}
+
+i64 sys_epoll_pwait(ThreadCtx *ctx, const u64 args[6])
+{
+    return wait_call(ctx, SYS_epoll_pwait, args, 4);
+}
+
+i64 sys_epoll_pwait2(ThreadCtx *ctx, const u64 args[6])
+{
+    return wait_call(ctx, SYS_epoll_pwait2, args, 4);
+}
+
+i64 sys_pselect6(ThreadCtx *ctx, const u64 args[6])
+{
+    return wait_call_pair(ctx, SYS_pselect6, args);
+}
+
+i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6])
+{
+    return wait_call_pair(ctx, SYS_io_pgetevents, args);
+}
+
+// The kernel dequeues even signals that the host does not block before it would
+// run a handler, so the set goes to it as it is; only what we hold back is ours
+// to give.
+i64 sys_rt_sigtimedwait(ThreadCtx *ctx, const u64 args[6])
+{
+    siginfo_t info;
+    u64 set;
+
+    if (args[3] == SIGSET_BYTES && guest_read(args[0], &set, sizeof(set)) &&
+        deferred_take(ctx, set, &info)) {
+        if (args[1] && !guest_write(args[1], &info, sizeof(info)))
+            return -EFAULT;
+        return info.si_signo;
+    }
+    return call_unchanged(SYS_rt_sigtimedwait, args);
+}
+
+i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)args;
+    if (!frame_pop(ctx)) {
+        siginfo_t info;
+        memset(&info, 0, sizeof(info));
+        info.si_signo = SIGSEGV;
+        info.si_code = SI_KERNEL;
+        // A signal that waits is delivered first, then this one.
+        if (ctx->pending_signal)
+            deferred_put(ctx, &info);
+        else
+            signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
+    }
+    return (i64)ctx->gpr[RAX];
+}

@@ -176,6 +176,9 @@ static i64 remap_locked(Move *m)
         return -EFAULT;
     if (old_end > CLIENT_END && !tree_find(old_end - 1))
         return -EFAULT;
+    // On the host, neighbours that differ in PROT_EXEC only may be one.
+    if (new_len > old_len && old_len && tree_find(m->old)->m.end < old_end)
+        return -EFAULT;
     // The guards split what the client believes to be one mapping.
     guard_lift(m->old, old_end);
     if (m->flags & MREMAP_FIXED)

@@ -45,7 +45,7 @@ static u64 pick(u64 below)
 
 static i64 native(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
 {
-    return host_call(nr, a0, a1, a2, a3, a4, a5);
+    return raw_syscall6(nr, a0, a1, a2, a3, a4, a5);
 }
 
 // ---------------------------------------------------------------- what the kernel says

@@ -514,7 +514,7 @@ TEST(hundred_thousand_records_stay_fast)
     for (u64 i = 0; i < COUNT; i++)
         tree_remove(0x040000000000ull + i * 8192, 0x040000000000ull + i * 8192 + 8192);
     CHECK(tree_is_valid() && tree_find(0x040000000000ull) == NULL);
-    CHECK(seconds() - start < 5.0); // 0.3 s on the reference machine
+    CHECK(seconds() - start < 5.0); // about 0.2 s; a linear structure takes minutes
 }
 
 TEST(adopted_memory_far_away_is_readable)

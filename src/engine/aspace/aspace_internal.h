@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// What the files of aspace/ share: the raw kernel calls, the questions "may the
-// client have this range" and "where does a new mapping go", and the guards on
+// What the files of aspace/ share: the questions "may the client have this range" and "where does a new mapping go", and the guards on
 // pages that hold translated code. Everything here needs the engine lock.
 #ifndef MUNINN_ENGINE_ASPACE_ASPACE_INTERNAL_H
 #define MUNINN_ENGINE_ASPACE_ASPACE_INTERNAL_H
 
 #include <sys/mman.h>
 
+#include "base/raw_syscall.h"
 #include "engine/aspace/mapping_tree.h"
 
 // Where the client's break begins, and how far other mappings stay away from it.
@@ -23,9 +23,6 @@
 #define HUGE_PAGE (2 * MiB)
 
 #define DEV_SHMEM 1ull // the kernel's internal tmpfs: shared anonymous memory, System V segments
-
-// A system call of the engine's own: the kernel's raw result.
-i64 host_call(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
 // The protection that the host gets for the client's: nothing of the client's is executable.
 u64 host_prot(u64 prot);

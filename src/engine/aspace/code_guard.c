@@ -14,7 +14,6 @@
 // The table is open-addressed by page number; a page keeps its entry after it
 // was unguarded, for the count of its faults.
 #include <stdatomic.h>
-#include <sys/syscall.h>
 
 #include "base/assert.h"
 #include "engine/aspace/aspace_internal.h"
@@ -123,7 +122,7 @@ static bool host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
 {
     u64 pkey = n->pkey ? n->pkey : (u64)-1;
 
-    return host_call(SYS_pkey_mprotect, page, PAGE_SIZE, prot, pkey, 0, 0) == 0;
+    return raw_syscall6(SYS_pkey_mprotect, page, PAGE_SIZE, prot, pkey, 0, 0) == 0;
 }
 
 static void guard_page(const MapNode *n, GuestAddr page)

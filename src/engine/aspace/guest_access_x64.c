@@ -4,7 +4,6 @@
 // The copying instructions lie between known labels; a fault there resumes at
 // the label that reports failure. The routines keep no frame, so changing rip
 // is all the handler has to do. Only general registers are used.
-#include <sys/syscall.h>
 #include <time.h>
 
 #include "engine/aspace/aspace_internal.h"
@@ -90,7 +89,7 @@ static bool lift_guards(GuestAddr addr, size_t len)
             lock_release(&engine_lock);
             return lifted;
         }
-        host_call(SYS_nanosleep, (u64)&wait, 0, 0, 0, 0, 0);
+        raw_syscall6(SYS_nanosleep, (u64)&wait, 0, 0, 0, 0, 0);
     }
     return false;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
@@ -33,7 +32,7 @@ static u64 shared_anonymous_inodes = 1024;
 
 static i64 host_mmap(const MapRequest *r, GuestAddr addr, u64 flags)
 {
-    return host_call(SYS_mmap, addr, r->len, host_prot(r->prot), flags, r->fd, r->offset);
+    return raw_syscall6(SYS_mmap, addr, r->len, host_prot(r->prot), flags, r->fd, r->offset);
 }
 
 static bool is_file(const MapRequest *r)
@@ -48,13 +47,13 @@ static void describe_file(const MapRequest *r, MapNode *ret_node, char *path, si
     struct stat st;
     char link[64];
 
-    if (host_call(SYS_fstat, (u64)(i32)r->fd, (u64)&st, 0, 0, 0, 0) == 0) {
+    if (raw_syscall6(SYS_fstat, (u64)(i32)r->fd, (u64)&st, 0, 0, 0, 0) == 0) {
         ret_node->m.dev = st.st_dev;
         ret_node->m.inode = st.st_ino;
     }
     ret_node->m.offset = r->offset;
     text_format(link, sizeof link, "/proc/self/fd/%d", (i32)r->fd);
-    i64 len = host_call(SYS_readlink, (u64)link, (u64)path, path_size - 1, 0, 0, 0);
+    i64 len = raw_syscall6(SYS_readlink, (u64)link, (u64)path, path_size - 1, 0, 0, 0);
     if (len > 0) {
         path[len] = 0;
         ret_node->m.name = path;
@@ -101,7 +100,7 @@ static bool is_elf_image(const MapRequest *r)
 
     if (!is_file(r) || (r->flags & MAP_TYPE) != MAP_PRIVATE || r->len > LOW_IMAGE_MAX)
         return false;
-    i64 got = host_call(SYS_pread64, (u64)(i32)r->fd, (u64)magic, sizeof magic, 0, 0, 0);
+    i64 got = raw_syscall6(SYS_pread64, (u64)(i32)r->fd, (u64)magic, sizeof magic, 0, 0, 0);
     return got == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
 }
 
@@ -125,7 +124,7 @@ static u64 page_size_of(const MapRequest *r)
         u64 shift = (r->flags >> MAP_HUGE_SHIFT) & MAP_HUGE_MASK;
         return shift >= 12 && shift < 40 ? 1ull << shift : HUGE_PAGE;
     }
-    if (host_call(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 && fs.f_type == 0x958458f6)
+    if (raw_syscall6(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 && fs.f_type == 0x958458f6)
         return (u64)fs.f_bsize; // hugetlbfs
     return PAGE_SIZE;
 }
@@ -190,7 +189,7 @@ static i64 map_far(const MapRequest *r)
         if (!n || n->m.start >= end)
             break;
         at = max_u64(at, n->m.start);
-        host_call(SYS_munmap, at, min_u64(end, n->m.end) - at, 0, 0, 0, 0);
+        raw_syscall6(SYS_munmap, at, min_u64(end, n->m.end) - at, 0, 0, 0, 0);
         at = n->m.end;
     }
     guard_retire_code(r->addr, end);
@@ -231,7 +230,7 @@ static bool on_noexec_mount(const MapRequest *r)
 {
     struct statfs fs;
 
-    return host_call(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 &&
+    return raw_syscall6(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 &&
            (fs.f_flags & MOUNT_NOEXEC);
 }
 
@@ -277,7 +276,7 @@ static i64 unmap_pieces(GuestAddr start, GuestAddr end)
         if (n->foreign)
             continue;
         any = true;
-        i64 result = host_call(SYS_munmap, from, min_u64(end, n->m.end) - from, 0, 0, 0, 0);
+        i64 result = raw_syscall6(SYS_munmap, from, min_u64(end, n->m.end) - from, 0, 0, 0, 0);
         if (result < 0)
             return result;
     }
@@ -307,7 +306,7 @@ static i64 unmap_locked(u64 addr, u64 len)
     range_sync_growing_stacks();
     i64 result;
     if (end <= CLIENT_END && !range_hits_engine(addr, end))
-        result = host_call(SYS_munmap, addr, size, 0, 0, 0, 0);
+        result = raw_syscall6(SYS_munmap, addr, size, 0, 0, 0, 0);
     else
         result = unmap_pieces(addr, end);
     if (result < 0)
@@ -353,7 +352,7 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     // Nothing changes, and a real call would open the guarded pages for a moment.
     if (old == p.prot && pkey < 0)
         return 0;
-    i64 result = host_call(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey, 0, 0);
+    i64 result = raw_syscall6(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey, 0, 0);
     if (result < 0)
         return result;
 
@@ -383,7 +382,7 @@ static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
 
     if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | PROT_SEM | grows)) ||
         grows == (PROT_GROWSDOWN | PROT_GROWSUP)) // changes nothing: the kernel knows the result
-        return host_call(SYS_pkey_mprotect, addr, len, prot, (u64)(i64)pkey, 0, 0);
+        return raw_syscall6(SYS_pkey_mprotect, addr, len, prot, (u64)(i64)pkey, 0, 0);
     GuestAddr end = addr + size;
     if (end <= addr)
         return -ENOMEM;
@@ -466,14 +465,14 @@ static i64 advise_locked(u64 addr, u64 len, u64 advice)
     if (advice == MADV_POPULATE_WRITE)
         guard_lift(addr, end);
     if (end <= CLIENT_END && !range_hits_engine(addr, end)) {
-        i64 result = host_call(SYS_madvise, addr, len, advice, 0, 0, 0);
+        i64 result = raw_syscall6(SYS_madvise, addr, len, advice, 0, 0, 0);
         if (result >= 0 || result == -ENOMEM) // ENOMEM: done, but there were holes
             follow_advice(addr, end, advice);
         return result;
     }
     for (MapNode *n = tree_at_or_after(addr); n && n->m.start < end;) {
         GuestAddr from = max_u64(addr, n->m.start), to = min_u64(end, n->m.end);
-        if (!n->foreign && host_call(SYS_madvise, from, to - from, advice, 0, 0, 0) >= 0)
+        if (!n->foreign && raw_syscall6(SYS_madvise, from, to - from, advice, 0, 0, 0) >= 0)
             follow_advice(from, to, advice);
         n = tree_at_or_after(to);
     }

@@ -4,7 +4,6 @@
 // choice with MREMAP_FIXED; one that can grow where it is does so.
 #include <errno.h>
 #include <linux/mman.h>
-#include <sys/syscall.h>
 
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
@@ -21,7 +20,7 @@ typedef struct Move {
 
 static i64 host_mremap(const Move *m, u64 flags, GuestAddr target)
 {
-    return host_call(SYS_mremap, m->old, m->old_len, m->new_len, flags, target, 0);
+    return raw_syscall6(SYS_mremap, m->old, m->old_len, m->new_len, flags, target, 0);
 }
 
 // Copies the records of [old, old + old_len) to `target`, the last one stretched or cut to new_len.
@@ -90,12 +89,12 @@ static i64 move_fixed(const Move *m)
         return -ENOMEM;
     if (end > CLIENT_END) {
         // Nothing of the engine's may be replaced there: the target must be free.
-        i64 probe = host_call(SYS_mmap, m->target, m->new_len, PROT_NONE,
+        i64 probe = raw_syscall6(SYS_mmap, m->target, m->new_len, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
                               (u64)-1, 0);
         if (probe < 0)
             return -ENOMEM;
-        host_call(SYS_munmap, m->target, m->new_len, 0, 0, 0, 0);
+        raw_syscall6(SYS_munmap, m->target, m->new_len, 0, 0, 0, 0);
     }
     guard_lift(m->target, end);
     i64 result = host_mremap(m, m->flags, m->target);
@@ -221,7 +220,7 @@ static i64 remap_file_pages_locked(u64 addr, u64 size, u64 prot, u64 pgoff, u64 
     if (end < start || range_hits_engine(start, end) || !tree_find(start))
         return -EINVAL;
     guard_lift(start, end);
-    i64 result = host_call(SYS_remap_file_pages, addr, size, prot, pgoff, flags, 0);
+    i64 result = raw_syscall6(SYS_remap_file_pages, addr, size, prot, pgoff, flags, 0);
     if (result < 0)
         return result;
     guard_retire_code(start, end);

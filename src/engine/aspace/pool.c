@@ -6,8 +6,8 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "base/raw_syscall.h"
 
 #define POOL_CHUNK (1 * MiB)
 #define POOL_MIN_SHIFT 5
@@ -36,8 +36,8 @@ void *pool_map(size_t size)
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) {
         static const char message[] = "muninn: out of memory for the records of the client's mappings\n";
-        syscall(SYS_write, 2, message, sizeof message - 1);
-        syscall(SYS_exit_group, 125);
+        raw_syscall3(SYS_write, 2, (u64)message, sizeof message - 1);
+        raw_syscall1(SYS_exit_group, 125);
     }
     return p;
 }

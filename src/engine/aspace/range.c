@@ -10,7 +10,6 @@
 // grows; a table that was outgrown stays mapped, for a reader may be in it.
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
@@ -23,20 +22,6 @@ static FarRange *_Atomic far_ranges;
 static _Atomic u32 far_count;
 static _Atomic u32 far_sequence;
 static u32 far_capacity;
-
-i64 host_call(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
-{
-    register u64 r10 __asm__("r10") = a3;
-    register u64 r8 __asm__("r8") = a4;
-    register u64 r9 __asm__("r9") = a5;
-    i64 result;
-
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(nr), "D"(a0), "S"(a1), "d"(a2), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-}
 
 u64 host_prot(u64 prot)
 {
@@ -147,7 +132,7 @@ static bool host_has_page(GuestAddr page)
 {
     u8 resident;
 
-    return host_call(SYS_mincore, page, PAGE_SIZE, (u64)&resident, 0, 0, 0) == 0;
+    return raw_syscall6(SYS_mincore, page, PAGE_SIZE, (u64)&resident, 0, 0, 0) == 0;
 }
 
 static void set_start(MapNode *n, void *start)
@@ -262,10 +247,10 @@ void range_find_foreign(void)
     size_t used = 0;
     i64 got;
 
-    i64 fd = host_call(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    i64 fd = raw_syscall6(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (fd < 0)
         return;
-    while ((got = host_call(SYS_read, (u64)fd, (u64)buffer, sizeof buffer, 0, 0, 0)) > 0) {
+    while ((got = raw_syscall6(SYS_read, (u64)fd, (u64)buffer, sizeof buffer, 0, 0, 0)) > 0) {
         for (i64 i = 0; i < got; i++) {
             if (buffer[i] == '\n') {
                 line[used] = 0;
@@ -276,5 +261,5 @@ void range_find_foreign(void)
             }
         }
     }
-    host_call(SYS_close, (u64)fd, 0, 0, 0, 0, 0);
+    raw_syscall6(SYS_close, (u64)fd, 0, 0, 0, 0, 0);
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
 
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
@@ -52,7 +51,7 @@ static i64 attach_anywhere(u64 shmid, u64 size, u64 flags)
         GuestAddr addr = place_find(kind, len, align);
         if (!addr)
             return -ENOMEM;
-        result = host_call(SYS_shmat, shmid, addr, flags & ~(u64)(SHM_EXEC | SHM_REMAP), 0, 0, 0);
+        result = raw_syscall6(SYS_shmat, shmid, addr, flags & ~(u64)(SHM_EXEC | SHM_REMAP), 0, 0, 0);
         if (result != -EINVAL)
             break;
     }
@@ -63,7 +62,7 @@ static i64 attach_locked(u64 shmid, u64 addr, u64 flags)
 {
     struct shmid_ds info;
 
-    i64 result = host_call(SYS_shmctl, shmid, IPC_STAT, (u64)&info, 0, 0, 0);
+    i64 result = raw_syscall6(SYS_shmctl, shmid, IPC_STAT, (u64)&info, 0, 0, 0);
     if (result < 0)
         return result;
     u64 size = PAGE_UP(info.shm_segsz);
@@ -78,7 +77,7 @@ static i64 attach_locked(u64 shmid, u64 addr, u64 flags)
         if (addr % PAGE_SIZE || addr == 0 || addr + size > CLIENT_END || addr + size < addr ||
             range_hits_engine(addr, addr + size))
             return -EINVAL;
-        result = host_call(SYS_shmat, shmid, addr, flags & ~(u64)SHM_EXEC, 0, 0, 0);
+        result = raw_syscall6(SYS_shmat, shmid, addr, flags & ~(u64)SHM_EXEC, 0, 0, 0);
     }
     if (result >= 0)
         record_segment((GuestAddr)result, size, shmid, flags, (u32)info.shm_perm.__key);
@@ -109,7 +108,7 @@ static i64 detach_locked(GuestAddr addr)
         return -EINVAL;
 
     u64 inode = n->m.inode;
-    i64 result = host_call(SYS_shmdt, addr, 0, 0, 0, 0, 0);
+    i64 result = raw_syscall6(SYS_shmdt, addr, 0, 0, 0, 0, 0);
     if (result < 0)
         return result;
     while ((n = view_of(addr, inode)) != NULL) {

@@ -102,7 +102,7 @@ static bool client_auxv(const StackRequest *r, const Strings *s, Elf64_auxv_t *e
     switch (entry->a_type) {
     case AT_PHDR: *value = r->program->phdr; return true;
     case AT_PHENT: *value = sizeof(Elf64_Phdr); return true;
-    case AT_PHNUM: *value = r->program->header.e_phnum; return true;
+    case AT_PHNUM: *value = r->program->phdr_count; return true;
     case AT_BASE: *value = r->interp_base; return true;
     case AT_ENTRY: *value = r->program->entry; return true;
     case AT_EXECFN: *value = s->exe_name; return true;

@@ -49,8 +49,8 @@ static bool nothing_retired(void)
     return result;
 }
 
-#define ANON (MAP_PRIVATE | MAP_ANONYMOUS)
-#define NOFD (-1ull)
+#define ANON     (MAP_PRIVATE | MAP_ANONYMOUS)
+#define NOFD     (-1ull)
 #define FAR_FREE 0x480000000000ull
 
 static u64 map(u64 hint, u64 len, u64 prot, u64 flags)
@@ -184,7 +184,8 @@ TEST(fixed_maps_cannot_replace_the_engine)
     u64 mine = (u64)&retired_low & ~4095ull;
     CHECK(sys_mmap(CACHE_START, 4096, PROT_READ, ANON | MAP_FIXED, NOFD, 0) == -ENOMEM);
     CHECK(sys_mmap(CACHE_END - 4096, 8192, PROT_READ, ANON | MAP_FIXED, NOFD, 0) == -ENOMEM);
-    CHECK(sys_mmap(CACHE_START - 4096, 8192, PROT_READ, ANON | MAP_FIXED_NOREPLACE, NOFD, 0) == -EEXIST);
+    CHECK(sys_mmap(CACHE_START - 4096, 8192, PROT_READ, ANON | MAP_FIXED_NOREPLACE, NOFD, 0) ==
+          -EEXIST);
     CHECK(sys_mmap(mine, 4096, PROT_READ, ANON | MAP_FIXED, NOFD, 0) == -ENOMEM);
     CHECK(sys_mmap(mine, 4096, PROT_READ, ANON | MAP_FIXED_NOREPLACE, NOFD, 0) == -EEXIST);
     CHECK(sys_munmap(mine, 4096) == -EINVAL);
@@ -376,7 +377,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 
 static void catch_faults(void)
 {
-    struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGBUS, &action, NULL);
 }
@@ -503,7 +504,7 @@ TEST(hundred_thousand_records_stay_fast)
     // Records only: the kernel's own limit is 65,530 mappings.
     for (u64 i = 0; i < COUNT; i++) {
         u64 at = 0x040000000000ull + (i * 7919 % COUNT) * 8192;
-        MapNode node = { .m = { .start = at, .end = at + 4096, .prot = i % 8, .flags = ANON } };
+        MapNode node = {.m = {.start = at, .end = at + 4096, .prot = i % 8, .flags = ANON}};
         tree_add(&node);
     }
     CHECK(tree_is_valid());

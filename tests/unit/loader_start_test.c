@@ -30,7 +30,7 @@ UNIT_SHARED void cache_invalidate(GuestAddr start, GuestAddr end)
 
 #define EXIT_OK 42
 
-static char *test_env[] = { "LANG=C", "EMPTY=", "PATH=/usr/bin:/bin", NULL };
+static char *test_env[] = {"LANG=C", "EMPTY=", "PATH=/usr/bin:/bin", NULL};
 
 typedef struct Loaded {
     u64 entry, sp;
@@ -45,7 +45,7 @@ static int in_child(char **argv, int (*check)(const Loaded *))
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        Loaded l = { .path = argv[0], .argv = argv };
+        Loaded l = {.path = argv[0], .argv = argv};
         while (argv[l.argc])
             l.argc++;
         aspace_init();
@@ -213,7 +213,7 @@ static void check_built(const char *name, const char *compiler)
     char *path = build(name, compiler);
     if (!path)
         return; // that compiler is not installed
-    char *argv[] = { path, "A", NULL };
+    char *argv[] = {path, "A", NULL};
     int stack = in_child(argv, check_stack);
     int auxv = in_child(argv, check_auxv);
     int run = in_child(argv, run_natively);
@@ -223,20 +223,56 @@ static void check_built(const char *name, const char *compiler)
     CHECK(run == EXIT_OK);
 }
 
-static char *true_argv[] = { "/bin/true", "one", "", "three words here", NULL };
+static char *true_argv[] = {"/bin/true", "one", "", "three words here", NULL};
 
-TEST(stack_holds_arguments_and_environment) { CHECK(in_child(true_argv, check_stack) == EXIT_OK); }
-TEST(auxv_describes_program_and_interpreter) { CHECK(in_child(true_argv, check_auxv) == EXIT_OK); }
-TEST(vdso_is_near_and_readable) { CHECK(in_child(true_argv, check_vdso) == EXIT_OK); }
-TEST(proc_shows_the_clients_command_line) { CHECK(in_child(true_argv, check_proc) == EXIT_OK); }
-TEST(loaded_bin_true_runs) { CHECK(in_child(true_argv, run_natively) == 0); }
-TEST(pie_runs) { check_built("pie", "gcc -O1 -pie -fPIE"); }
-TEST(non_pie_runs) { check_built("nopie", "gcc -O1 -no-pie"); }
-TEST(static_runs) { check_built("static", "gcc -O1 -static"); }
-TEST(static_pie_runs) { check_built("staticpie", "gcc -O1 -static-pie"); }
-TEST(musl_runs) { check_built("musl", "musl-gcc -O1"); }
-TEST(static_musl_runs) { check_built("muslstatic", "musl-gcc -O1 -static"); }
-TEST(large_segment_alignment_runs) { check_built("align", "gcc -O1 -Wl,-z,max-page-size=0x200000"); }
+TEST(stack_holds_arguments_and_environment)
+{
+    CHECK(in_child(true_argv, check_stack) == EXIT_OK);
+}
+TEST(auxv_describes_program_and_interpreter)
+{
+    CHECK(in_child(true_argv, check_auxv) == EXIT_OK);
+}
+TEST(vdso_is_near_and_readable)
+{
+    CHECK(in_child(true_argv, check_vdso) == EXIT_OK);
+}
+TEST(proc_shows_the_clients_command_line)
+{
+    CHECK(in_child(true_argv, check_proc) == EXIT_OK);
+}
+TEST(loaded_bin_true_runs)
+{
+    CHECK(in_child(true_argv, run_natively) == 0);
+}
+TEST(pie_runs)
+{
+    check_built("pie", "gcc -O1 -pie -fPIE");
+}
+TEST(non_pie_runs)
+{
+    check_built("nopie", "gcc -O1 -no-pie");
+}
+TEST(static_runs)
+{
+    check_built("static", "gcc -O1 -static");
+}
+TEST(static_pie_runs)
+{
+    check_built("staticpie", "gcc -O1 -static-pie");
+}
+TEST(musl_runs)
+{
+    check_built("musl", "musl-gcc -O1");
+}
+TEST(static_musl_runs)
+{
+    check_built("muslstatic", "musl-gcc -O1 -static");
+}
+TEST(large_segment_alignment_runs)
+{
+    check_built("align", "gcc -O1 -Wl,-z,max-page-size=0x200000");
+}
 TEST(executable_with_high_fixed_address_runs)
 {
     check_built("high", "gcc -O1 -static -no-pie -Wl,-Ttext-segment=0x40000000");
@@ -252,7 +288,7 @@ TEST(executable_stack_is_recorded)
 {
     char *path = build("execstack", "gcc -O1 -z execstack");
     CHECK(path != NULL);
-    char *argv[] = { path, "A", NULL };
+    char *argv[] = {path, "A", NULL};
     int result = in_child(argv, check_exec_stack);
     unlink(path);
     CHECK(result == EXIT_OK);
@@ -260,7 +296,7 @@ TEST(executable_stack_is_recorded)
 
 TEST(unlimited_stack_is_one_gib)
 {
-    struct rlimit old, unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+    struct rlimit old, unlimited = {RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_STACK, &old);
     if (setrlimit(RLIMIT_STACK, &unlimited) != 0)
         return;
@@ -284,7 +320,7 @@ static int load_bytes(const void *bytes, size_t len)
     int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0755);
     ssize_t wrote = write(fd, bytes, len);
     close(fd);
-    char *argv[] = { path, NULL };
+    char *argv[] = {path, NULL};
     int saved = dup(2), null = open("/dev/null", O_WRONLY);
     dup2(null, 2);
     int result = in_child(argv, never);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the files of aspace/ share: the questions "may the client have this range" and "where does a new mapping go", and the guards on
-// pages that hold translated code. Everything here needs the engine lock.
+// What the files of aspace/ share: the questions "may the client have this
+// range" and "where does a new mapping go", and the guards on pages that hold
+// translated code. Everything here needs the engine lock unless it says otherwise.
 #ifndef MUNINN_ENGINE_ASPACE_ASPACE_INTERNAL_H
 #define MUNINN_ENGINE_ASPACE_ASPACE_INTERNAL_H
 
@@ -14,12 +15,12 @@
 #define BRK_START 0x010000000000ull
 #define BRK_LIMIT 0x020000000000ull
 // Automatic placement in the high area goes down from here.
-#define HIGH_TOP 0x0ff000000000ull
+#define HIGH_TOP  0x0ff000000000ull
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#define USER_END 0x7ffffffff000ull
+#define USER_END  0x7ffffffff000ull
 #define HUGE_PAGE (2 * MiB)
 
 #define DEV_SHMEM 1ull // the kernel's internal tmpfs: shared anonymous memory, System V segments

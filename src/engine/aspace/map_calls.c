@@ -15,13 +15,13 @@
 #include "engine/run/run.h"
 
 #define RECORDED_FLAGS (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE)
-#define RECORDED_PROT (PROT_READ | PROT_WRITE | PROT_EXEC)
-#define PROT_SEM 0x8     // accepted and without effect
-#define MOUNT_NOEXEC 0x8 // ST_NOEXEC of statfs.f_flags
+#define RECORDED_PROT  (PROT_READ | PROT_WRITE | PROT_EXEC)
+#define PROT_SEM       0x8 // accepted and without effect
+#define MOUNT_NOEXEC   0x8 // ST_NOEXEC of statfs.f_flags
 
 // Code up to this size goes low; a larger one would crowd out the others.
-#define LOW_CODE_MAX (64 * MiB)
-#define LOW_IMAGE_MAX (256 * MiB)
+#define LOW_CODE_MAX   (64 * MiB)
+#define LOW_IMAGE_MAX  (256 * MiB)
 
 typedef struct MapRequest {
     u64 addr, len, prot, flags, fd, offset;
@@ -47,13 +47,13 @@ static void describe_file(const MapRequest *r, MapNode *ret_node, char *path, si
     struct stat st;
     char link[64];
 
-    if (raw_syscall6(SYS_fstat, (u64)(i32)r->fd, (u64)&st, 0, 0, 0, 0) == 0) {
+    if (raw_syscall2(SYS_fstat, (u64)(i32)r->fd, (u64)&st) == 0) {
         ret_node->m.dev = st.st_dev;
         ret_node->m.inode = st.st_ino;
     }
     ret_node->m.offset = r->offset;
     text_format(link, sizeof link, "/proc/self/fd/%d", (i32)r->fd);
-    i64 len = raw_syscall6(SYS_readlink, (u64)link, (u64)path, path_size - 1, 0, 0, 0);
+    i64 len = raw_syscall3(SYS_readlink, (u64)link, (u64)path, path_size - 1);
     if (len > 0) {
         path[len] = 0;
         ret_node->m.name = path;
@@ -64,12 +64,13 @@ static void record_mapping(const MapRequest *r, GuestAddr addr)
 {
     char path[4096];
     MapNode node = {
-        .m = {
-            .start = addr,
-            .end = addr + r->len,
-            .prot = r->prot & RECORDED_PROT,
-            .flags = r->flags & RECORDED_FLAGS,
-        },
+        .m =
+            {
+                .start = addr,
+                .end = addr + r->len,
+                .prot = r->prot & RECORDED_PROT,
+                .flags = r->flags & RECORDED_FLAGS,
+            },
     };
 
     if ((r->flags & MAP_TYPE) == MAP_SHARED_VALIDATE)
@@ -100,7 +101,7 @@ static bool is_elf_image(const MapRequest *r)
 
     if (!is_file(r) || (r->flags & MAP_TYPE) != MAP_PRIVATE || r->len > LOW_IMAGE_MAX)
         return false;
-    i64 got = raw_syscall6(SYS_pread64, (u64)(i32)r->fd, (u64)magic, sizeof magic, 0, 0, 0);
+    i64 got = raw_syscall3(SYS_pread64, (u64)(i32)r->fd, (u64)magic, sizeof magic);
     return got == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
 }
 
@@ -124,7 +125,7 @@ static u64 page_size_of(const MapRequest *r)
         u64 shift = (r->flags >> MAP_HUGE_SHIFT) & MAP_HUGE_MASK;
         return shift >= 12 && shift < 40 ? 1ull << shift : HUGE_PAGE;
     }
-    if (raw_syscall6(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 && fs.f_type == 0x958458f6)
+    if (raw_syscall2(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs) == 0 && fs.f_type == 0x958458f6)
         return (u64)fs.f_bsize; // hugetlbfs
     return PAGE_SIZE;
 }
@@ -189,7 +190,7 @@ static i64 map_far(const MapRequest *r)
         if (!n || n->m.start >= end)
             break;
         at = max_u64(at, n->m.start);
-        raw_syscall6(SYS_munmap, at, min_u64(end, n->m.end) - at, 0, 0, 0, 0);
+        raw_syscall2(SYS_munmap, at, min_u64(end, n->m.end) - at);
         at = n->m.end;
     }
     guard_retire_code(r->addr, end);
@@ -230,8 +231,7 @@ static bool on_noexec_mount(const MapRequest *r)
 {
     struct statfs fs;
 
-    return raw_syscall6(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 &&
-           (fs.f_flags & MOUNT_NOEXEC);
+    return raw_syscall2(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs) == 0 && (fs.f_flags & MOUNT_NOEXEC);
 }
 
 static i64 map_locked(MapRequest *r)
@@ -251,7 +251,7 @@ static i64 map_locked(MapRequest *r)
 
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name)
 {
-    MapRequest r = { addr, len, prot, flags, (u64)fd, offset, name };
+    MapRequest r = {addr, len, prot, flags, (u64)fd, offset, name};
 
     lock_acquire(&engine_lock);
     i64 result = map_locked(&r);
@@ -276,7 +276,7 @@ static i64 unmap_pieces(GuestAddr start, GuestAddr end)
         if (n->foreign)
             continue;
         any = true;
-        i64 result = raw_syscall6(SYS_munmap, from, min_u64(end, n->m.end) - from, 0, 0, 0, 0);
+        i64 result = raw_syscall2(SYS_munmap, from, min_u64(end, n->m.end) - from);
         if (result < 0)
             return result;
     }
@@ -306,7 +306,7 @@ static i64 unmap_locked(u64 addr, u64 len)
     range_sync_growing_stacks();
     i64 result;
     if (end <= CLIENT_END && !range_hits_engine(addr, end))
-        result = raw_syscall6(SYS_munmap, addr, size, 0, 0, 0, 0);
+        result = raw_syscall2(SYS_munmap, addr, size);
     else
         result = unmap_pieces(addr, end);
     if (result < 0)
@@ -346,13 +346,14 @@ static void set_protection(MapNode *n, void *arg)
 // One member's part of the range: the kernel decides, the guards and blocks follow.
 static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 prot, i32 pkey)
 {
-    Protection p = { (u32)prot & RECORDED_PROT, pkey };
+    Protection p = {(u32)prot & RECORDED_PROT, pkey};
     u32 old = n->m.prot;
 
     // Nothing changes, and a real call would open the guarded pages for a moment.
     if (old == p.prot && pkey < 0)
         return 0;
-    i64 result = raw_syscall6(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey, 0, 0);
+    i64 result =
+        raw_syscall4(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey);
     if (result < 0)
         return result;
 
@@ -382,7 +383,7 @@ static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
 
     if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | PROT_SEM | grows)) ||
         grows == (PROT_GROWSDOWN | PROT_GROWSUP)) // changes nothing: the kernel knows the result
-        return raw_syscall6(SYS_pkey_mprotect, addr, len, prot, (u64)(i64)pkey, 0, 0);
+        return raw_syscall4(SYS_pkey_mprotect, addr, len, prot, (u64)(i64)pkey);
     GuestAddr end = addr + size;
     if (end <= addr)
         return -ENOMEM;
@@ -465,14 +466,14 @@ static i64 advise_locked(u64 addr, u64 len, u64 advice)
     if (advice == MADV_POPULATE_WRITE)
         guard_lift(addr, end);
     if (end <= CLIENT_END && !range_hits_engine(addr, end)) {
-        i64 result = raw_syscall6(SYS_madvise, addr, len, advice, 0, 0, 0);
+        i64 result = raw_syscall3(SYS_madvise, addr, len, advice);
         if (result >= 0 || result == -ENOMEM) // ENOMEM: done, but there were holes
             follow_advice(addr, end, advice);
         return result;
     }
     for (MapNode *n = tree_at_or_after(addr); n && n->m.start < end;) {
         GuestAddr from = max_u64(addr, n->m.start), to = min_u64(end, n->m.end);
-        if (!n->foreign && raw_syscall6(SYS_madvise, from, to - from, advice, 0, 0, 0) >= 0)
+        if (!n->foreign && raw_syscall3(SYS_madvise, from, to - from, advice) >= 0)
             follow_advice(from, to, advice);
         n = tree_at_or_after(to);
     }

@@ -386,14 +386,14 @@ static GuestAddr search_lowest(const MapNode *n, const GapSearch *s, u64 low, u6
 
 GuestAddr tree_gap_highest(GuestAddr low, GuestAddr high, u64 len, u64 align)
 {
-    GapSearch s = { low, high, len, align };
+    GapSearch s = {low, high, len, align};
 
     return search_highest(tree_root, &s, 0, ~0ull);
 }
 
 GuestAddr tree_gap_lowest(GuestAddr low, GuestAddr high, u64 len, u64 align)
 {
-    GapSearch s = { low, high, len, align };
+    GapSearch s = {low, high, len, align};
 
     return search_lowest(tree_root, &s, 0, ~0ull);
 }

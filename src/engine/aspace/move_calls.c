@@ -90,11 +90,11 @@ static i64 move_fixed(const Move *m)
     if (end > CLIENT_END) {
         // Nothing of the engine's may be replaced there: the target must be free.
         i64 probe = raw_syscall6(SYS_mmap, m->target, m->new_len, PROT_NONE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-                              (u64)-1, 0);
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                                 (u64)-1, 0);
         if (probe < 0)
             return -ENOMEM;
-        raw_syscall6(SYS_munmap, m->target, m->new_len, 0, 0, 0, 0);
+        raw_syscall2(SYS_munmap, m->target, m->new_len);
     }
     guard_lift(m->target, end);
     i64 result = host_mremap(m, m->flags, m->target);
@@ -194,7 +194,7 @@ static i64 remap_locked(Move *m)
 
 i64 sys_mremap(u64 old_addr, u64 old_len, u64 new_len, u64 flags, u64 new_addr)
 {
-    Move m = { old_addr, old_len, new_len, flags, new_addr };
+    Move m = {old_addr, old_len, new_len, flags, new_addr};
 
     lock_acquire(&engine_lock);
     i64 result = remap_locked(&m);
@@ -225,7 +225,7 @@ static i64 remap_file_pages_locked(u64 addr, u64 size, u64 prot, u64 pgoff, u64 
         return result;
     guard_retire_code(start, end);
     guard_forget(start, end);
-    Move m = { .old = start, .target = pgoff * PAGE_SIZE };
+    Move m = {.old = start, .target = pgoff * PAGE_SIZE};
     tree_update(start, end, set_offset, &m);
     guard_note_writable(start, end);
     return result;

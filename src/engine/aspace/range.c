@@ -132,7 +132,7 @@ static bool host_has_page(GuestAddr page)
 {
     u8 resident;
 
-    return raw_syscall6(SYS_mincore, page, PAGE_SIZE, (u64)&resident, 0, 0, 0) == 0;
+    return raw_syscall3(SYS_mincore, page, PAGE_SIZE, (u64)&resident) == 0;
 }
 
 static void set_start(MapNode *n, void *start)
@@ -200,7 +200,7 @@ static void add_foreign(GuestAddr start, GuestAddr end)
         MapNode *n = tree_at_or_after(start);
         GuestAddr free_end = n ? min_u64(max_u64(n->m.start, start), end) : end;
         if (free_end > start) {
-            MapNode foreign = { .m = { .start = start, .end = free_end }, .foreign = true };
+            MapNode foreign = {.m = {.start = start, .end = free_end}, .foreign = true};
             tree_add(&foreign);
         }
         if (!n || n->m.start >= end)
@@ -247,10 +247,10 @@ void range_find_foreign(void)
     size_t used = 0;
     i64 got;
 
-    i64 fd = raw_syscall6(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    i64 fd = raw_syscall3(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    while ((got = raw_syscall6(SYS_read, (u64)fd, (u64)buffer, sizeof buffer, 0, 0, 0)) > 0) {
+    while ((got = raw_syscall3(SYS_read, (u64)fd, (u64)buffer, sizeof buffer)) > 0) {
         for (i64 i = 0; i < got; i++) {
             if (buffer[i] == '\n') {
                 line[used] = 0;
@@ -261,5 +261,5 @@ void range_find_foreign(void)
             }
         }
     }
-    raw_syscall6(SYS_close, (u64)fd, 0, 0, 0, 0, 0);
+    raw_syscall1(SYS_close, (u64)fd);
 }

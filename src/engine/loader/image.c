@@ -16,7 +16,7 @@
 #include "engine/loader/loader_internal.h"
 
 // The area below is left to programs that are linked to a fixed address.
-#define PIE_BASE 0x10000000ull
+#define PIE_BASE  0x10000000ull
 #define ALIGN_MAX GiB
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -204,7 +204,7 @@ static bool load_open_file(Loading *l, ImageRole role)
 bool image_load(const char *path, ImageRole role, Image *ret_image)
 {
     memset(ret_image, 0, sizeof *ret_image);
-    Loading l = { .path = path, .phdr = phdr_buffer, .image = ret_image };
+    Loading l = {.path = path, .phdr = phdr_buffer, .image = ret_image};
     l.fd = open(path, O_RDONLY | O_CLOEXEC);
     if (l.fd < 0)
         return load_error(path, errno == ENOENT ? "no such file" : "cannot be opened");

@@ -12,10 +12,10 @@
 typedef struct Image {
     char path[4096]; // resolved
     u32 phdr_count;
-    u64 bias;        // added to every address of the file
-    u64 start, end;  // the span of its PT_LOADs, biased
-    u64 entry;       // biased
-    u64 phdr;        // where the client sees its program headers, 0 if nowhere
+    u64 bias;       // added to every address of the file
+    u64 start, end; // the span of its PT_LOADs, biased
+    u64 entry;      // biased
+    u64 phdr;       // where the client sees its program headers, 0 if nowhere
     u64 code_start, code_end;
     bool exec_stack;
     char interp[4096]; // "" when it needs none

@@ -400,9 +400,10 @@ TEST(growing_stack_takes_its_records_along)
     const u64 flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN;
     i64 at = sys_mmap(0, PAGES(4), PROT_READ | PROT_WRITE, flags, -1ull, 0);
     CHECK(at > 0);
-    for (u64 depth = 0; depth < 4 * MiB; depth += 4096)
+    for (u64 depth = 0; depth <= 4 * MiB; depth += 4096)
         *(volatile u8 *)((u64)at - depth) = 1;
     CHECK(aspace_find((u64)at - 3 * MiB) != NULL);
+    CHECK(aspace_find((u64)at)->start == (u64)at - 4 * MiB);
     CHECK(records_match_host(0, CLIENT_END));
     i64 other = sys_mmap(0, PAGES(4), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1ull, 0);
     CHECK((u64)other + PAGES(4) + MiB < (u64)at - 4 * MiB || (u64)other > (u64)at);

@@ -127,6 +127,8 @@ static bool host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
 
 static void guard_page(const MapNode *n, GuestAddr page)
 {
+    if (page == 0)
+        return; // always busy, see aspace_code_is_busy()
     GuardedPage *g = guard_entry(page);
     if (g->guarded || g->faults > GUARD_BUSY_FAULTS)
         return;
@@ -253,7 +255,7 @@ bool aspace_code_is_busy(GuestAddr addr)
     const MapNode *n = tree_find(addr);
     GuardedPage *g = guard_lookup(PAGE_DOWN(addr));
 
-    if (g && g->faults > GUARD_BUSY_FAULTS)
+    if (PAGE_DOWN(addr) == 0 || (g && g->faults > GUARD_BUSY_FAULTS))
         return true;
     if (!n || !is_shared_file(n))
         return false;

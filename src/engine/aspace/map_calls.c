@@ -427,7 +427,8 @@ i64 sys_mprotect(u64 addr, u64 len, u64 prot)
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
-#ifndef MADV_POPULATE_WRITE
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -456,34 +457,55 @@ static void follow_advice(GuestAddr start, GuestAddr end, u64 advice)
     }
 }
 
-static i64 advise_locked(u64 addr, u64 len, u64 advice)
+// The client's members of a range that also touches the engine's.
+static i64 advise_pieces(GuestAddr start, GuestAddr end, u64 advice)
 {
-    GuestAddr end = addr + PAGE_UP(len);
-
-    if (addr % PAGE_SIZE || PAGE_UP(len) < len || end < addr)
-        return -EINVAL;
-    range_sync_growing_stacks();
-    if (advice == MADV_POPULATE_WRITE)
-        guard_lift(addr, end);
-    if (end <= CLIENT_END && !range_hits_engine(addr, end)) {
-        i64 result = raw_syscall3(SYS_madvise, addr, len, advice);
-        if (result >= 0 || result == -ENOMEM) // ENOMEM: done, but there were holes
-            follow_advice(addr, end, advice);
-        return result;
-    }
-    for (MapNode *n = tree_at_or_after(addr); n && n->m.start < end;) {
-        GuestAddr from = max_u64(addr, n->m.start), to = min_u64(end, n->m.end);
+    for (MapNode *n = tree_at_or_after(start); n && n->m.start < end;) {
+        GuestAddr from = max_u64(start, n->m.start), to = min_u64(end, n->m.end);
         if (!n->foreign && raw_syscall3(SYS_madvise, from, to - from, advice) >= 0)
             follow_advice(from, to, advice);
         n = tree_at_or_after(to);
     }
-    return -ENOMEM;
+    return -ENOMEM; // as for a range with holes
+}
+
+static i64 advise_locked(u64 addr, u64 len, u64 advice)
+{
+    GuestAddr end = addr + PAGE_UP(len);
+
+    range_sync_growing_stacks();
+    if (end > CLIENT_END || range_hits_engine(addr, end))
+        return advise_pieces(addr, end, advice);
+    i64 result = raw_syscall3(SYS_madvise, addr, len, advice);
+    if (result >= 0 || result == -ENOMEM) // ENOMEM: done, but there were holes
+        follow_advice(addr, end, advice);
+    return result;
+}
+
+// Faulting pages in may wait for another thread of the client (userfaultfd, FUSE),
+// which must be able to take the lock meanwhile.
+static i64 populate(u64 addr, u64 len, u64 advice)
+{
+    GuestAddr end = addr + PAGE_UP(len);
+
+    lock_acquire(&engine_lock);
+    bool refused = end > CLIENT_END || range_hits_engine(addr, end);
+    if (!refused && advice == MADV_POPULATE_WRITE)
+        guard_lift(addr, end);
+    lock_release(&engine_lock);
+    return refused ? -ENOMEM : raw_syscall3(SYS_madvise, addr, len, advice);
 }
 
 i64 sys_madvise(u64 addr, u64 len, u64 advice)
 {
+    advice = (u32)advice;
+    if (addr % PAGE_SIZE || PAGE_UP(len) < len || addr + PAGE_UP(len) < addr)
+        return -EINVAL;
+    if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)
+        return populate(addr, len, advice);
+
     lock_acquire(&engine_lock);
-    i64 result = advise_locked(addr, len, (u32)advice);
+    i64 result = advise_locked(addr, len, advice);
     lock_release(&engine_lock);
     return result;
 }

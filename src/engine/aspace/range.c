@@ -14,6 +14,8 @@
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
 
+#define FAR_READ_TRIES (1u << 20)
+
 typedef struct FarRange {
     _Atomic u64 start, end;
 } FarRange;
@@ -83,7 +85,7 @@ void range_publish_far(void)
     atomic_fetch_add(&far_sequence, 1);
 }
 
-static u64 far_end_of(GuestAddr addr)
+static u64 far_scan(GuestAddr addr)
 {
     u32 count = atomic_load(&far_count);
     FarRange *table = atomic_load(&far_ranges);
@@ -96,29 +98,32 @@ static u64 far_end_of(GuestAddr addr)
     return 0;
 }
 
+// The end of the client's memory at `addr`, or 0. A signal may have interrupted
+// the writer on this very thread, so patience has an end: then nothing is the client's.
+static u64 far_end_of(GuestAddr addr)
+{
+    for (u32 tries = 0; tries < FAR_READ_TRIES; tries++) {
+        u32 before = atomic_load(&far_sequence);
+        u64 end = far_scan(addr);
+        if (!(before & 1) && atomic_load(&far_sequence) == before)
+            return end;
+    }
+    return 0;
+}
+
 u64 range_client_bytes(GuestAddr addr, u64 len)
 {
-    u64 end;
+    u64 end = 0;
 
-    if (addr < CACHE_START) {
+    if (addr < CACHE_START)
         end = CACHE_START;
-    } else if (addr >= CACHE_END && addr < CLIENT_END) {
-        end = CLIENT_END;
-        if (len <= end - addr)
-            return len;
-        end = max_u64(end, far_end_of(CLIENT_END));
-    } else if (addr >= CLIENT_END) {
-        u32 before;
-        do {
-            before = atomic_load(&far_sequence);
-            end = far_end_of(addr);
-        } while ((before & 1) || atomic_load(&far_sequence) != before);
-        if (!end)
-            return 0;
-    } else {
-        return 0;
-    }
-    return min_u64(len, end - addr);
+    else if (addr >= CLIENT_END)
+        end = far_end_of(addr);
+    else if (addr >= CACHE_END && len <= CLIENT_END - addr)
+        return len;
+    else if (addr >= CACHE_END)
+        end = max_u64(CLIENT_END, far_end_of(CLIENT_END));
+    return end ? min_u64(len, end - addr) : 0;
 }
 
 bool range_is_client(GuestAddr addr, u64 len)
@@ -140,15 +145,14 @@ static void set_start(MapNode *n, void *start)
     n->m.start = *(GuestAddr *)start;
 }
 
-static void sync_growing_stack(MapNode *n)
+// How far down the stack that begins at `top` is mapped by now, looking at GROWSDOWN_ROOM at most.
+static GuestAddr grown_start(GuestAddr top)
 {
-    GuestAddr top = n->m.start; // known to be mapped
-    MapNode *below = NULL;
     u64 room = min_u64(GROWSDOWN_ROOM, top);
+    GuestAddr bottom = top - room; // below this nothing belongs to it
 
-    for (MapNode *p = tree_at_or_after(top - room); p && p->m.start < top; p = tree_next(p))
-        below = p;
-    GuestAddr bottom = below ? below->m.end : top - room; // nothing is mapped below this
+    for (MapNode *p = tree_at_or_after(bottom); p && p->m.start < top; p = tree_next(p))
+        bottom = p->m.end;
     while (top > bottom) {
         GuestAddr middle = PAGE_DOWN(bottom + (top - bottom) / 2);
         if (host_has_page(middle))
@@ -156,10 +160,20 @@ static void sync_growing_stack(MapNode *n)
         else
             bottom = middle + PAGE_SIZE;
     }
-    if (top == n->m.start)
-        return;
+    return top;
+}
 
-    tree_update(n->m.start, n->m.end, set_start, &top);
+static void sync_growing_stack(MapNode *n)
+{
+    GuestAddr start = n->m.start, end = n->m.end;
+
+    for (;;) {
+        GuestAddr grown = grown_start(start);
+        if (grown == start)
+            return;
+        tree_update(start, end, set_start, &grown);
+        start = grown;
+    }
 }
 
 void range_sync_growing_stacks(void)

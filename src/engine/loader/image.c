@@ -163,6 +163,10 @@ static bool map_all(const Loading *l)
     }
     image->start += image->bias;
     image->end += image->bias;
+    if (image->code_end == 0) { // no segment is executable: the whole then, for /proc
+        image->code_start = image->start;
+        image->code_end = image->end;
+    }
     image->entry = l->info.entry + image->bias;
     image->phdr = find_phdr(l);
     return true;

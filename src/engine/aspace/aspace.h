@@ -32,6 +32,8 @@ typedef struct Mapping {
 } Mapping;
 
 void aspace_init(void);
+// In a forked child, before anything else here: what MADV_DONTFORK kept out is not there.
+void aspace_after_fork(void);
 
 i64 sys_mmap(u64 addr, u64 len, u64 prot, u64 flags, u64 fd, u64 offset);
 i64 sys_munmap(u64 addr, u64 len);
@@ -39,12 +41,16 @@ i64 sys_mprotect(u64 addr, u64 len, u64 prot);
 i64 sys_pkey_mprotect(u64 addr, u64 len, u64 prot, u64 pkey);
 i64 sys_mremap(u64 old_addr, u64 old_len, u64 new_len, u64 flags, u64 new_addr);
 i64 sys_brk(u64 addr);
+i64 sys_madvise(u64 addr, u64 len, u64 advice);
 i64 sys_shmat(u64 shmid, u64 addr, u64 flags);
 i64 sys_shmdt(u64 addr);
 i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);
 
 // For the loader: as sys_mmap, and the mapping carries a name of its own.
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name);
+
+// For the loader: records memory that the kernel mapped, as the client's.
+void aspace_adopt(GuestAddr start, GuestAddr end, u32 prot, const char *name);
 
 // The mapping that holds `addr`. Caller holds the engine lock.
 const Mapping *aspace_find(GuestAddr addr);
@@ -53,7 +59,7 @@ const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the
 // Whether the client may execute at `pc`, and how far from there. Engine lock held.
 bool aspace_executable(GuestAddr pc, GuestAddr *ret_end);
 
-// --- code that the client may write (engine lock held for both)
+// --- code that the client may write (engine lock held for all)
 
 // Blocks are about to be made from [start, end): writes to those pages must fault first.
 void aspace_guard_code(GuestAddr start, GuestAddr end);
@@ -71,9 +77,15 @@ bool aspace_code_is_busy(GuestAddr addr);
 // them are writable again now) and the call is worth repeating.
 bool aspace_unguard_all(void);
 
+// Makes the guarded pages of [start, start + len) writable for a system call that is
+// going to write there; true if there were any. Costs nothing while nothing is guarded.
+bool aspace_unguard_range(GuestAddr start, u64 len);
+
 // --- access to client memory; false when any byte is not accessible. No lock
 // needed; a fault inside is caught by signal/ through guest_access_fixup().
 bool guest_read(GuestAddr addr, void *dst, size_t len);
+// Guards in the way are lifted, for which guest_write() takes the engine lock: a caller
+// that holds it calls aspace_unguard_range() first.
 bool guest_write(GuestAddr addr, const void *src, size_t len);
 // Length without the NUL, or -1: not readable or longer than max-1.
 i64 guest_read_string(GuestAddr addr, char *dst, size_t max);

@@ -2,17 +2,86 @@
 //
 // The code cache: where blocks live, how they are found, linked and retired,
 // and how a host pc inside one is mapped back to the client's state.
+//
+// Blocks are allocated by bumping through a unit; there are CACHE_UNITS of them,
+// filled in turn. Before a unit is filled again all its blocks are retired, and
+// its memory is reused when every thread has passed a safe point since.
+//
+// What must stay true (the engine lock protects everything that is written)
+//   C1  A retired block is in no table, and no link leads into or out of it, so
+//       a thread that executes it leaves it at its end.
+//   C2  A thread that takes a block's address from a table does so under the
+//       engine lock and sets in_cache and safe_epoch before releasing it.
+//   C3  A unit is refilled only when every thread is outside the cache or has
+//       a safe_epoch at least as new as the unit's retirement.
+//   C4  Block, exit and mark records live as long as their unit, retired or not:
+//       a handler may look up a thread's pc in them without a lock.
 #ifndef MUNINN_ENGINE_CACHE_CACHE_H
 #define MUNINN_ENGINE_CACHE_CACHE_H
 
 #include "base/types.h"
+#include "engine/run/run.h"
+
+#define CACHE_UNITS 8
+#define LOOKUP_TABLE 0x60010000ull // 64 Ki code pointers, indexed by the low 16 bits of a guest pc
+#define LOOKUP_ENTRIES 65536
+#define BLOCKS_START 0x60100000ull
+
+// From `host_offset` on, the code belongs to the guest instruction at
+// block->pc + guest_delta, and the registers in `spilled` are in ctx->spill.
+typedef struct CodeMark {
+    u16 host_offset; // from block->code
+    u16 spilled;
+    u32 boundary : 1;
+    i32 guest_delta : 31;
+} CodeMark;
+
+// A mark with this `spilled` begins code that belongs to no guest instruction.
+#define MARK_NOWHERE 0xffffu
+
+typedef struct Block {
+    GuestAddr pc;
+    u64 version;           // what the tool assumes on entry
+    CodePtr code;          // first byte, entry prefix included
+    CodePtr body;          // where direct exits enter
+    CodePtr entry;         // where the lookup table enters: checks the pc; NULL: none yet
+    u32 code_size;
+    u32 first_exit;        // index of the first of exit_count exits
+    u32 incoming;          // exits linked to this block, as a list; 0 ends it
+    u16 exit_count;
+    u16 mark_count;
+    u16 insn_count;
+    u16 unit;
+    bool retired;
+    CodeMark *marks;       // by ascending host_offset
+    struct Block *hash_next;
+} Block;
+
+// A direct way out of a block. Index 0 is never used.
+typedef struct Exit {
+    CodePtr site;          // the rel32 to patch
+    CodePtr stub;          // where it leads while unlinked
+    GuestAddr target;
+    Block *from;
+    Block *to;             // NULL while unlinked
+    u32 next, prev;        // in to->incoming
+} Exit;
 
 // What a host pc in the cache means for the client.
 typedef struct CodePlace {
-    GuestAddr pc;      // the guest instruction being executed
-    u32 spilled;       // bit r: the client's register r is in ctx->spill[r]
-    bool boundary;     // exactly before that instruction
+    GuestAddr pc;  // the guest instruction being executed
+    u32 spilled;   // bit r: the client's register r is in ctx->spill[r]
+    bool boundary; // exactly before that instruction
 } CodePlace;
+
+typedef struct CacheStats {
+    u64 blocks, exits, links, retired_blocks, recycled_units, code_bytes, invalidations;
+} CacheStats;
+extern CacheStats cache_stats;
+
+// `size_bytes` is shared evenly by the units. With `link` false no exit is ever
+// linked and the lookup table stays empty (--stress=no-link).
+void cache_init(u64 size_bytes, bool link);
 
 // True if `host_pc` lies in the cache's reservation (gateways excluded).
 bool cache_contains(u64 host_pc);
@@ -22,8 +91,29 @@ bool cache_contains(u64 host_pc);
 // Takes no lock; callable from the handler of a signal that hit the cache.
 bool cache_place(u64 host_pc, CodePlace *ret_place);
 
+// The rest: caller holds the engine lock.
+
 // The client's code in [start, end) is gone or has changed: no thread enters a
-// block made from it again. Caller holds the engine lock.
+// block made from it again.
 void cache_invalidate(GuestAddr start, GuestAddr end);
+void cache_invalidate_all(void);
+
+Block *cache_find(GuestAddr pc, u64 version);
+
+// Space for a new block: at least `code_room` bytes at ret_block->code. May
+// retire and wait for an older unit. Then either cache_commit() or nothing.
+Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks);
+void cache_commit(Block *block);
+// Tells that the block was made from guest bytes in [start, end).
+void cache_note_source(Block *block, GuestAddr start, GuestAddr end);
+// Memory for code that belongs to `like`'s unit (late entry prefixes), or NULL.
+CodePtr cache_reserve_extra(const Block *like, size_t bytes);
+
+Exit *cache_exit(u32 index);
+void cache_link(u32 exit_index, Block *to);
+void cache_publish_entry(Block *block); // puts block->entry into the lookup table
+
+// In C3's sense: the calling thread enters `block` now.
+void cache_enter(ThreadCtx *ctx);
 
 #endif

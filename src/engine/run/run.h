@@ -46,8 +46,7 @@ typedef enum ExitReason {
     EXIT_INDIRECT,   // an indirect branch that the lookup table did not know: pc
     EXIT_SYSCALL,    // pc is behind the `syscall` instruction
     EXIT_RESUME,     // somebody asked for it (signal, stop, code change): go on at pc
-    EXIT_BAD_CODE,   // the bytes at pc are no instruction: SIGILL
-    EXIT_NO_CODE,    // pc cannot be fetched: SIGSEGV
+    EXIT_STALE,      // the block at pc found that its guest bytes have changed
     EXIT_EMULATE,    // an instruction at pc that C must emulate (iretq, int 0x80, mov fs, …)
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
     EXIT_REASON_COUNT
@@ -86,6 +85,8 @@ typedef struct ThreadCtx {
     u32 stop_request;     // leave the cache at the next boundary; same test
     u64 callstack_top;    // struct CallStack's top entry (see callstack/callstack.h)
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
+    struct ThreadCtx *self; // linear address of this structure
+    u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
 
     // --- owned by the dispatcher
     u64 in_cache;     // 1 while the thread may be executing emitted code
@@ -137,7 +138,26 @@ _Noreturn void run_thread(ThreadCtx *ctx);
 
 // ---------------------------------------------------------------- gateways
 
+// Everything emitted lives in [CACHE_START, CACHE_END) of aspace.h: first the
+// gateways, then the lookup table of indirect branches, then blocks.
+#define GATEWAY_START 0x60000000ull
+#define GATEWAY_SIZE 0x4000ull
+
 void gateway_init(void);
+
+// For emitted jumps: where the cache is left for `reason`, and where an
+// indirect branch goes whose target is not in the lookup table (rcx is the
+// guest target; rax and rcx of the client are in ctx->spill).
+CodePtr gateway_leave(ExitReason reason);
+CodePtr gateway_lookup_miss(void);
+
+// Where emitted code calls call_fn(ctx, call_arg, call_address) and goes on at
+// call_return with everything preserved.
+CodePtr gateway_tool_call(void);
+
+// Size of a standard-format XSAVE area on this machine, and its components.
+u64 gateway_xsave_size(void);
+u64 gateway_xsave_mask(void);
 
 // The lowest-level system call on behalf of the client, for calls that may
 // block or be interrupted. A signal that arrives before the kernel has begun,
@@ -154,6 +174,8 @@ typedef enum GatewayPlace {
     GATEWAY_RESUMING,       // same, returning from a light exit: also gateway_abort_pc()
     GATEWAY_SYSCALL_BEFORE, // at or before the `syscall` instruction: set rip to gateway_restart_pc()
     GATEWAY_LEAVING,        // anything else in the gateways: C will see pending_signal soon
+    GATEWAY_TOOL_CALL,      // the same; sets TF and `stepping` itself if a signal is pending
+    GATEWAY_TOOL_RETURN,    // on the way back into a block: single-step on
 } GatewayPlace;
 
 GatewayPlace gateway_place(u64 host_pc);

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+#
+# The whole build, in one non-recursive file. There is no configure step and sources are found by
+# wildcard: adding a file to a folder is all it takes to build it.
+#
+#   make                 build/muninn and build/muninn-engine
+#   make check           set up, build, run every test suite    (SUITES="insn unit" picks some)
+#   make demo            set up, build, run the bundled program natively and under muninn
+#   make bench           measure ratios to native
+#   make install         PREFIX=/usr/local DESTDIR=
+#   make update-codegen  rewrite the golden listings; the diff is the review
+#
+# MODE=release (default) | debug | asan. Each mode other than release has its own tree,
+# build/<mode>, so that modes never share objects. V=1 shows the commands.
+
+MODE    ?= release
+PREFIX  ?= /usr/local
+DESTDIR ?=
+VERSION := 0.1.0
+
+ifeq ($(MODE),release)
+  OUT := build
+else ifneq ($(filter $(MODE),debug asan),)
+  OUT := build/$(MODE)
+else
+  $(error MODE=$(MODE): choose release, debug or asan)
+endif
+OBJ := $(OUT)/obj
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+MAKEFLAGS += --no-builtin-rules
+
+Q    := $(if $(V),,@)
+say   = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
+
+# ---- sources --------------------------------------------------------------------------------
+
+base_src   := $(wildcard src/base/*.c)
+launch_src := $(wildcard src/launch/*.c)
+engine_src := $(wildcard src/engine/*.c src/engine/*/*.c src/engine/*/*/*.c \
+                         src/engine/*.S src/engine/*/*.S src/engine/*/*/*.S)
+tools_src  := $(wildcard src/tools/*.c src/tools/*/*.c)
+wire_src   := $(wildcard src/wire/*.c)
+unit_src   := $(wildcard tests/unit/*_test.c)
+
+# The engine parses its options and judges executables with the launcher's own code.
+shared_src := $(filter-out %/main.c %/help.c,$(launch_src)) $(base_src)
+
+to_obj       = $(patsubst %,$(OBJ)/%.o,$(basename $(1)))
+launch_obj  := $(call to_obj,$(launch_src) $(base_src))
+library_obj := $(call to_obj,$(filter-out src/engine/main.c,$(engine_src)) \
+                             $(tools_src) $(wire_src) $(shared_src))
+engine_main := $(call to_obj,$(wildcard src/engine/main.c))
+unit_obj    := $(call to_obj,$(unit_src))
+unit_bin    := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(unit_src))
+
+launcher := $(OUT)/muninn
+engine   := $(if $(engine_main),$(OUT)/muninn-engine)
+library  := $(OUT)/libengine.a
+
+# ---- flags ----------------------------------------------------------------------------------
+
+CC ?= gcc
+ifeq ($(origin CC),default)
+  CC := gcc
+endif
+
+warnings := -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes
+ifneq ($(filter true 1,$(CI) $(WERROR)),)
+  werror := -Werror
+endif
+
+mode_flags_release := -O2 -DMUNINN_DEBUG=0
+mode_flags_debug   := -O1 -DMUNINN_DEBUG=1
+mode_flags_asan    := -O1 -DMUNINN_DEBUG=1 -fsanitize=address,undefined -fno-sanitize-recover=all
+mode_link_asan     := -fsanitize=address,undefined
+
+# local-exec: the per-thread context is reached as fs:[constant], by emitted code as by C. That is
+# legal here because nothing of ours is ever a shared library.
+cflags := -std=gnu17 $(warnings) -g $(mode_flags_$(MODE)) -fPIE -ftls-model=local-exec \
+          -fno-stack-protector -fno-omit-frame-pointer -D_GNU_SOURCE \
+          -DMUNINN_VERSION='"$(VERSION)"' -Isrc -Iinclude $(CFLAGS)
+
+# Called from the code cache without saving vector state: no vector register may be touched and no
+# call to libc may be invented by the compiler.
+hot_flags := -mgeneral-regs-only -fno-builtin -fno-stack-protector \
+             $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
+
+# A static launcher has no ld.so of its own, so the user's LD_PRELOAD cannot reach into it.
+# Sanitizers cannot be linked statically.
+launch_link := $(if $(filter asan,$(MODE)),-pie,-static-pie)
+link_flags  := $(mode_link_$(MODE)) $(LDFLAGS)
+# The engine binds all symbols at start: the lazy resolver must not run inside a signal handler.
+engine_link := -pie -Wl,-z,now
+engine_libs := -lZydis -lpthread
+
+# ---- rules ----------------------------------------------------------------------------------
+
+.PHONY: all unit check demo bench install clean update-codegen man bootstrap FORCE
+
+all: $(launcher) $(engine)
+	@:
+
+unit: $(unit_bin)
+	@:
+
+# Rewritten only when its text changes, so a change of flags, or a source that was removed,
+# rebuilds what depends on it and nothing else does.
+define stamp_rule
+$(1): FORCE
+	@mkdir -p $$(@D)
+	@printf '%s\n' '$$(subst ','\'',$(2))' | cmp -s - $$@ || \
+	    printf '%s\n' '$$(subst ','\'',$(2))' > $$@
+endef
+$(eval $(call stamp_rule,$(OBJ)/flags.stamp,$$(CC) $$(cflags) $$(hot_flags) $$(link_flags)))
+$(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(launch_obj) $$(library_obj) $$(engine_main)))
+
+extra_flags = $(if $(filter %_hot.c,$<),$(hot_flags))
+
+$(OBJ)/%.o: %.c $(OBJ)/flags.stamp
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(cflags) $(werror) $(extra_flags) -MMD -MP -c -o $@ $<
+
+$(OBJ)/%.o: %.S $(OBJ)/flags.stamp
+	@mkdir -p $(@D)
+	$(call say,AS)
+	$(Q)$(CC) $(cflags) $(werror) -MMD -MP -c -o $@ $<
+
+$(launcher): $(launch_obj) $(OBJ)/sources.stamp
+	$(call say,LINK)
+	$(Q)$(CC) $(launch_link) $(link_flags) -o $@ $(launch_obj)
+
+$(library): $(library_obj) $(OBJ)/sources.stamp
+	@rm -f $@
+	$(call say,AR)
+	$(Q)ar rcs $@ $(library_obj)
+
+$(OUT)/muninn-engine: $(engine_main) $(library)
+	$(call say,LINK)
+	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $(engine_main) \
+	    -Wl,--whole-archive $(library) -Wl,--no-whole-archive $(engine_libs)
+
+$(OUT)/tests/unit/%: $(OBJ)/tests/unit/%.o $(library)
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $< $(library) $(engine_libs)
+
+-include $(patsubst %.o,%.d,$(launch_obj) $(library_obj) $(engine_main) $(unit_obj))
+
+# ---- what users run -------------------------------------------------------------------------
+
+bootstrap:
+	@scripts/bootstrap
+
+# A second make, so that a compiler or header that bootstrap has just installed is found.
+check: bootstrap
+	@$(MAKE) --no-print-directory all unit
+	@BUILD=$(abspath $(OUT)) tests/run $(SUITES)
+
+demo: bootstrap
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(abspath $(OUT)) scripts/demo
+
+bench: all
+	@BUILD=$(abspath $(OUT)) bench/run $(BENCH)
+
+update-codegen: all unit
+	@BUILD=$(abspath $(OUT)) MUNINN=$(abspath $(launcher)) tests/codegen/run --update
+
+man: docs/man/muninn.1
+
+docs/man/muninn.1: $(launcher)
+	@mkdir -p $(@D)
+	$(launcher) --help=man > $@
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/muninn \
+	    $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(launcher) $(DESTDIR)$(PREFIX)/bin/muninn
+	$(if $(engine),install -m 755 $(engine) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-engine)
+	install -m 644 docs/man/muninn.1 $(DESTDIR)$(PREFIX)/share/man/man1/muninn.1
+
+clean:
+	rm -rf build

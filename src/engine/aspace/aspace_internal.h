@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of aspace/ share: the raw kernel calls, the questions "may the
+// client have this range" and "where does a new mapping go", and the guards on
+// pages that hold translated code. Everything here needs the engine lock.
+#ifndef MUNINN_ENGINE_ASPACE_ASPACE_INTERNAL_H
+#define MUNINN_ENGINE_ASPACE_ASPACE_INTERNAL_H
+
+#include <sys/mman.h>
+
+#include "engine/aspace/mapping_tree.h"
+
+// Where the client's break begins, and how far other mappings stay away from it.
+#define BRK_START 0x010000000000ull
+#define BRK_LIMIT 0x020000000000ull
+// Automatic placement in the high area goes down from here.
+#define HIGH_TOP 0x0ff000000000ull
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define USER_END 0x7ffffffff000ull
+#define HUGE_PAGE (2 * MiB)
+
+#define DEV_SHMEM 1ull // the kernel's internal tmpfs: shared anonymous memory, System V segments
+
+// A system call of the engine's own: the kernel's raw result.
+i64 host_call(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
+
+// The protection that the host gets for the client's: nothing of the client's is executable.
+u64 host_prot(u64 prot);
+
+// ---------------------------------------------------------------- range.c
+
+// Whether any byte of [start, end) belongs to the engine as far as is known here.
+bool range_hits_engine(GuestAddr start, GuestAddr end);
+// Recorded memory at or above CLIENT_END changed: guest_read() must know.
+void range_publish_far(void);
+// Whether engine code may touch [addr, addr + len) for the client. Takes no lock.
+bool range_is_client(GuestAddr addr, u64 len);
+// How many bytes from `addr` on are the client's, at most `len`. Takes no lock.
+u64 range_client_bytes(GuestAddr addr, u64 len);
+
+// The record of a growing stack follows what the kernel has grown.
+void range_sync_growing_stacks(void);
+// A failed call may have unmapped what it was to replace: forgets what is gone from [start, end).
+void range_drop_lost(GuestAddr start, GuestAddr end);
+// The kernel shows a [vsyscall] page.
+extern bool range_has_vsyscall;
+// Finds engine memory inside the client's range and records it as foreign.
+void range_find_foreign(void);
+
+// ---------------------------------------------------------------- placement.c
+
+typedef enum PlaceKind {
+    PLACE_HIGH,
+    PLACE_LOW_IF_ROOM, // code wants to be near the cache
+    PLACE_LOW_ONLY,    // MAP_32BIT
+} PlaceKind;
+
+// Room for `len` bytes, or 0.
+GuestAddr place_find(PlaceKind kind, u64 len, u64 align);
+// Whether the hint can be had as it is.
+bool place_hint_is_free(GuestAddr addr, u64 len);
+
+// ---------------------------------------------------------------- code_guard.c
+
+// Retires the blocks made from the executable parts of [start, end).
+void guard_retire_code(GuestAddr start, GuestAddr end);
+// [start, end) has got its full host protection by other means: forget its guards.
+void guard_forget(GuestAddr start, GuestAddr end);
+// The same, and the counts of faults stay: the memory is what it was.
+void guard_unmark(GuestAddr start, GuestAddr end);
+// Makes the guarded pages of [start, end) writable again and retires their blocks.
+void guard_lift(GuestAddr start, GuestAddr end);
+// A mapping has become writable: blocks made from its other, executable views must go.
+void guard_note_writable(GuestAddr start, GuestAddr end);
+// A real mprotect() has just made [start, end) writable: retire the blocks of its guarded pages.
+void guard_release(GuestAddr start, GuestAddr end);
+// Whether any page is guarded. Takes no lock.
+bool guard_any(void);
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+//
+// The client's break. It has a region of its own instead of the kernel's place
+// behind the program, because there the code cache would soon be in its way.
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "engine/aspace/aspace_internal.h"
+#include "engine/run/run.h"
+
+static GuestAddr brk_now = BRK_START; // engine lock
+
+static bool within_data_limit(GuestAddr wanted)
+{
+    struct rlimit limit;
+
+    if (host_call(SYS_prlimit64, 0, RLIMIT_DATA, 0, (u64)&limit, 0, 0) < 0)
+        return true;
+    return wanted - BRK_START <= limit.rlim_cur;
+}
+
+static bool grow(GuestAddr from, GuestAddr to)
+{
+    // One page stays free behind the break, as the kernel keeps it.
+    if (!place_hint_is_free(from, to - from + PAGE_SIZE))
+        return false;
+    i64 result = host_call(SYS_mmap, from, to - from, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
+    if (result < 0)
+        return false;
+    MapNode node = {
+        .m = {
+            .start = from,
+            .end = to,
+            .prot = PROT_READ | PROT_WRITE,
+            .flags = MAP_PRIVATE | MAP_ANONYMOUS,
+            .name = "[heap]",
+        },
+    };
+    tree_add(&node);
+    return true;
+}
+
+static bool shrink(GuestAddr from, GuestAddr to)
+{
+    if (host_call(SYS_munmap, to, from - to, 0, 0, 0, 0) < 0)
+        return false;
+    guard_retire_code(to, from);
+    guard_forget(to, from);
+    tree_remove(to, from);
+    return true;
+}
+
+static GuestAddr brk_locked(GuestAddr wanted)
+{
+    if (wanted < BRK_START || wanted >= CLIENT_END)
+        return brk_now;
+
+    GuestAddr old_end = PAGE_UP(brk_now), new_end = PAGE_UP(wanted);
+    if (wanted > brk_now && !within_data_limit(wanted))
+        return brk_now;
+    if (new_end > old_end && !grow(old_end, new_end))
+        return brk_now;
+    if (new_end < old_end && !shrink(old_end, new_end))
+        return brk_now;
+    brk_now = wanted;
+    return brk_now;
+}
+
+i64 sys_brk(u64 addr)
+{
+    lock_acquire(&engine_lock);
+    GuestAddr now = brk_locked(addr);
+    lock_release(&engine_lock);
+    return (i64)now;
+}

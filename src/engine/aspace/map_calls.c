@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: MIT
+//
+// mmap, munmap, mprotect and madvise. The kernel judges every request: the real
+// call is made, at the address chosen here and without PROT_EXEC, and the
+// records follow what it did.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#include "base/text.h"
+#include "engine/aspace/aspace_internal.h"
+#include "engine/cache/cache.h"
+#include "engine/run/run.h"
+
+#define RECORDED_FLAGS (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE)
+#define RECORDED_PROT (PROT_READ | PROT_WRITE | PROT_EXEC)
+#define MOUNT_NOEXEC 0x8 // ST_NOEXEC of statfs.f_flags
+
+// Code up to this size goes low; a larger one would crowd out the others.
+#define LOW_CODE_MAX (64 * MiB)
+#define LOW_IMAGE_MAX (256 * MiB)
+
+typedef struct MapRequest {
+    u64 addr, len, prot, flags, fd, offset;
+    const char *name; // NULL: the file's path
+} MapRequest;
+
+static u64 shared_anonymous_inodes = 1024;
+
+static i64 host_mmap(const MapRequest *r, GuestAddr addr, u64 flags)
+{
+    return host_call(SYS_mmap, addr, r->len, host_prot(r->prot), flags, r->fd, r->offset);
+}
+
+static bool is_file(const MapRequest *r)
+{
+    return !(r->flags & MAP_ANONYMOUS);
+}
+
+// ---------------------------------------------------------------- records
+
+static void describe_file(const MapRequest *r, MapNode *ret_node, char *path, size_t path_size)
+{
+    struct stat st;
+    char link[64];
+
+    if (host_call(SYS_fstat, (u64)(i32)r->fd, (u64)&st, 0, 0, 0, 0) == 0) {
+        ret_node->m.dev = st.st_dev;
+        ret_node->m.inode = st.st_ino;
+    }
+    ret_node->m.offset = r->offset;
+    text_format(link, sizeof link, "/proc/self/fd/%d", (i32)r->fd);
+    i64 len = host_call(SYS_readlink, (u64)link, (u64)path, path_size - 1, 0, 0, 0);
+    if (len > 0) {
+        path[len] = 0;
+        ret_node->m.name = path;
+    }
+}
+
+static void record_mapping(const MapRequest *r, GuestAddr addr)
+{
+    char path[4096];
+    MapNode node = {
+        .m = {
+            .start = addr,
+            .end = addr + r->len,
+            .prot = r->prot & RECORDED_PROT,
+            .flags = r->flags & RECORDED_FLAGS,
+        },
+    };
+
+    if ((r->flags & MAP_TYPE) == MAP_SHARED_VALIDATE)
+        node.m.flags = (node.m.flags & ~(u32)MAP_TYPE) | MAP_SHARED;
+    if (is_file(r)) {
+        describe_file(r, &node, path, sizeof path);
+    } else if (r->flags & MAP_SHARED) {
+        node.m.dev = DEV_SHMEM;
+        node.m.inode = shared_anonymous_inodes++;
+        node.m.name = "/dev/zero (deleted)";
+    }
+    if (r->name)
+        node.m.name = r->name;
+    tree_remove(addr, addr + r->len);
+    tree_add(&node);
+    if ((node.m.prot & PROT_WRITE) && (node.m.flags & MAP_SHARED))
+        guard_note_writable(addr, addr + r->len);
+    if (addr + r->len > CLIENT_END)
+        range_publish_far();
+}
+
+// ---------------------------------------------------------------- mmap
+
+// ld.so first maps the whole span of a library by its file.
+static bool is_elf_image(const MapRequest *r)
+{
+    char magic[4];
+
+    if (!is_file(r) || (r->flags & MAP_TYPE) != MAP_PRIVATE || r->len > LOW_IMAGE_MAX)
+        return false;
+    i64 got = host_call(SYS_pread64, (u64)(i32)r->fd, (u64)magic, sizeof magic, 0, 0, 0);
+    return got == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
+}
+
+static PlaceKind place_kind(const MapRequest *r)
+{
+    if (r->flags & MAP_32BIT)
+        return PLACE_LOW_ONLY;
+    if ((r->prot & PROT_EXEC) && r->len <= LOW_CODE_MAX)
+        return PLACE_LOW_IF_ROOM;
+    return is_elf_image(r) ? PLACE_LOW_IF_ROOM : PLACE_HIGH;
+}
+
+// The page size of a huge-page mapping, otherwise PAGE_SIZE.
+static u64 page_size_of(const MapRequest *r)
+{
+    struct statfs fs;
+
+    if (!is_file(r)) {
+        if (!(r->flags & MAP_HUGETLB))
+            return PAGE_SIZE;
+        u64 shift = (r->flags >> MAP_HUGE_SHIFT) & MAP_HUGE_MASK;
+        return shift >= 12 && shift < 40 ? 1ull << shift : HUGE_PAGE;
+    }
+    if (host_call(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 && fs.f_type == 0x958458f6)
+        return (u64)fs.f_bsize; // hugetlbfs
+    return PAGE_SIZE;
+}
+
+static u64 alignment_of(const MapRequest *r, u64 page_size)
+{
+    if (page_size > PAGE_SIZE)
+        return page_size;
+    // As the kernel does: transparent huge pages fit such a mapping whole.
+    return !is_file(r) && r->len >= HUGE_PAGE && r->len % HUGE_PAGE == 0 ? HUGE_PAGE : PAGE_SIZE;
+}
+
+static GuestAddr choose_address(const MapRequest *r, u64 page_size)
+{
+    PlaceKind kind = place_kind(r);
+    u64 align = alignment_of(r, page_size);
+    u64 room = r->flags & MAP_GROWSDOWN ? GROWSDOWN_ROOM : 0;
+
+    GuestAddr addr = place_find(kind, r->len + room, align);
+    if (!addr && align > page_size)
+        addr = place_find(kind, r->len + room, page_size);
+    return addr ? addr + room : 0;
+}
+
+static i64 map_anywhere(MapRequest *r)
+{
+    u64 page_size = page_size_of(r);
+    u64 flags = (r->flags & ~(u64)MAP_32BIT) | MAP_FIXED_NOREPLACE;
+    bool searched_foreign = false;
+
+    r->len = (r->len + page_size - 1) & ~(page_size - 1);
+    GuestAddr hint = r->addr & ~(page_size - 1);
+    bool try_hint = hint && !(r->flags & MAP_32BIT) && place_hint_is_free(hint, r->len);
+    for (;;) {
+        GuestAddr addr = try_hint ? hint : choose_address(r, page_size);
+        if (!addr)
+            return -ENOMEM;
+        i64 result = host_mmap(r, addr, flags);
+        if (result == -EEXIST && !searched_foreign) {
+            searched_foreign = true;
+            try_hint = false;
+            range_find_foreign();
+            continue;
+        }
+        if (result >= 0)
+            record_mapping(r, (GuestAddr)result);
+        return result == -EEXIST ? -ENOMEM : result;
+    }
+}
+
+// Above CLIENT_END only what is free or the client's own already may be had.
+static i64 map_far(const MapRequest *r)
+{
+    u64 flags = (r->flags & ~(u64)MAP_FIXED) | MAP_FIXED_NOREPLACE;
+    i64 result = host_mmap(r, r->addr, flags);
+
+    if (result != -EEXIST || (r->flags & MAP_FIXED_NOREPLACE))
+        return result;
+    GuestAddr end = r->addr + r->len;
+    for (GuestAddr at = r->addr; at < end;) {
+        const MapNode *n = tree_at_or_after(at);
+        if (!n || n->m.start >= end)
+            break;
+        at = max_u64(at, n->m.start);
+        host_call(SYS_munmap, at, min_u64(end, n->m.end) - at, 0, 0, 0, 0);
+        at = n->m.end;
+    }
+    guard_retire_code(r->addr, end);
+    guard_forget(r->addr, end);
+    tree_remove(r->addr, end);
+    range_publish_far();
+    result = host_mmap(r, r->addr, flags);
+    return result == -EEXIST ? -ENOMEM : result;
+}
+
+static i64 map_fixed(MapRequest *r)
+{
+    bool replaces = !(r->flags & MAP_FIXED_NOREPLACE);
+    u64 page_size = page_size_of(r);
+
+    r->len = (r->len + page_size - 1) & ~(page_size - 1);
+    if (r->addr % PAGE_SIZE)
+        return host_mmap(r, r->addr, r->flags); // refused: the kernel knows with which error
+    if (r->len > USER_END || r->addr > USER_END - r->len)
+        return -ENOMEM;
+    GuestAddr end = r->addr + r->len;
+    if (range_hits_engine(r->addr, end))
+        return replaces ? -ENOMEM : -EEXIST;
+
+    i64 result = end > CLIENT_END ? map_far(r) : host_mmap(r, r->addr, r->flags);
+    if (result < 0) {
+        if (replaces)
+            range_drop_lost(r->addr, end);
+        return result;
+    }
+    guard_retire_code(r->addr, end);
+    guard_forget(r->addr, end);
+    record_mapping(r, r->addr);
+    return result;
+}
+
+static bool on_noexec_mount(const MapRequest *r)
+{
+    struct statfs fs;
+
+    return host_call(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 &&
+           (fs.f_flags & MOUNT_NOEXEC);
+}
+
+static i64 map_locked(MapRequest *r)
+{
+    u64 len = PAGE_UP(r->len);
+
+    if (r->len == 0 || len < r->len || r->offset % PAGE_SIZE)
+        return host_mmap(r, 0, r->flags & ~(u64)MAP_FIXED); // always refused
+    if (len > USER_END)
+        return -ENOMEM;
+    r->len = len;
+    if (is_file(r) && (r->prot & PROT_EXEC) && on_noexec_mount(r))
+        return -EPERM;
+    range_sync_growing_stacks();
+    return r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? map_fixed(r) : map_anywhere(r);
+}
+
+i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name)
+{
+    MapRequest r = { addr, len, prot, flags, (u64)fd, offset, name };
+
+    lock_acquire(&engine_lock);
+    i64 result = map_locked(&r);
+    lock_release(&engine_lock);
+    return result;
+}
+
+i64 sys_mmap(u64 addr, u64 len, u64 prot, u64 flags, u64 fd, u64 offset)
+{
+    return aspace_map_named(addr, len, prot, flags, (int)fd, offset, NULL);
+}
+
+// ---------------------------------------------------------------- munmap
+
+// Takes the client's part out of a range that also touches the engine's.
+static i64 unmap_pieces(GuestAddr start, GuestAddr end)
+{
+    bool any = false;
+
+    for (MapNode *n = tree_at_or_after(start); n && n->m.start < end; n = tree_next(n)) {
+        GuestAddr from = max_u64(start, n->m.start);
+        if (n->foreign)
+            continue;
+        any = true;
+        i64 result = host_call(SYS_munmap, from, min_u64(end, n->m.end) - from, 0, 0, 0, 0);
+        if (result < 0)
+            return result;
+    }
+    return any ? 0 : -EINVAL;
+}
+
+static void remove_client_records(GuestAddr start, GuestAddr end)
+{
+    while (start < end) {
+        MapNode *n = tree_at_or_after(start);
+        if (!n || n->m.start >= end)
+            return;
+        GuestAddr from = max_u64(start, n->m.start);
+        start = n->m.end;
+        if (!n->foreign)
+            tree_remove(from, min_u64(end, n->m.end));
+    }
+}
+
+static i64 unmap_locked(u64 addr, u64 len)
+{
+    u64 size = PAGE_UP(len);
+
+    if (addr % PAGE_SIZE || size == 0 || size > USER_END || addr > USER_END - size)
+        return -EINVAL;
+    GuestAddr end = addr + size;
+    range_sync_growing_stacks();
+    i64 result;
+    if (end <= CLIENT_END && !range_hits_engine(addr, end))
+        result = host_call(SYS_munmap, addr, size, 0, 0, 0, 0);
+    else
+        result = unmap_pieces(addr, end);
+    if (result < 0)
+        return result;
+    guard_retire_code(addr, end);
+    guard_forget(addr, end);
+    remove_client_records(addr, end);
+    if (end > CLIENT_END)
+        range_publish_far();
+    return 0;
+}
+
+i64 sys_munmap(u64 addr, u64 len)
+{
+    lock_acquire(&engine_lock);
+    i64 result = unmap_locked(addr, len);
+    lock_release(&engine_lock);
+    return result;
+}
+
+// ---------------------------------------------------------------- mprotect
+
+typedef struct Protection {
+    u32 prot;
+    i32 pkey; // -1: keep
+} Protection;
+
+static void set_protection(MapNode *n, void *arg)
+{
+    const Protection *p = arg;
+
+    n->m.prot = p->prot;
+    if (p->pkey >= 0)
+        n->pkey = (u32)p->pkey;
+}
+
+// One member's part of the range: the kernel decides, the guards and blocks follow.
+static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 prot, i32 pkey)
+{
+    Protection p = { (u32)prot & RECORDED_PROT, pkey };
+    u32 old = n->m.prot;
+
+    // Nothing changes, and a real call would open the guarded pages for a moment.
+    if (old == p.prot && pkey < 0)
+        return 0;
+    i64 result = host_call(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey, 0, 0);
+    if (result < 0)
+        return result;
+
+    bool loses_exec = (old & PROT_EXEC) && !(p.prot & PROT_EXEC);
+    bool gains_write = !(old & PROT_WRITE) && (p.prot & PROT_WRITE);
+    if (loses_exec || (gains_write && (old & PROT_EXEC)))
+        cache_invalidate(start, end);
+    if (p.prot & PROT_WRITE)
+        guard_release(start, end);
+    else
+        guard_unmark(start, end);
+    tree_update(start, end, set_protection, &p);
+    if (gains_write)
+        guard_note_writable(start, end);
+    return 0;
+}
+
+static bool grows_down(const MapNode *n)
+{
+    return (n->m.flags & MAP_GROWSDOWN) || (n->m.name && strcmp(n->m.name, "[stack]") == 0);
+}
+
+static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
+{
+    u64 size = PAGE_UP(len);
+    u64 grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP);
+
+    if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | grows)) ||
+        grows == (PROT_GROWSDOWN | PROT_GROWSUP))
+        return host_call(SYS_pkey_mprotect, addr, size ? 0 : len, prot, (u64)(i64)pkey, 0, 0);
+    GuestAddr end = addr + size;
+    if (end <= addr)
+        return -ENOMEM;
+    range_sync_growing_stacks();
+
+    MapNode *first = tree_find(addr);
+    if (grows && first) {
+        if (grows == PROT_GROWSUP || !grows_down(first))
+            return -EINVAL;
+        addr = first->m.start;
+    }
+    // Piece by piece, as the kernel does it: what comes before an error has changed.
+    for (GuestAddr at = addr; at < end;) {
+        MapNode *n = tree_find(at);
+        if (!n || n->foreign)
+            return -ENOMEM;
+        GuestAddr piece_end = min_u64(end, n->m.end);
+        i64 result = protect_piece(n, at, piece_end, prot & RECORDED_PROT, pkey);
+        if (result < 0)
+            return result;
+        at = piece_end;
+    }
+    return 0;
+}
+
+i64 sys_pkey_mprotect(u64 addr, u64 len, u64 prot, u64 pkey)
+{
+    lock_acquire(&engine_lock);
+    i64 result = protect_locked(addr, len, prot, (i32)pkey);
+    lock_release(&engine_lock);
+    return result;
+}
+
+i64 sys_mprotect(u64 addr, u64 len, u64 prot)
+{
+    return sys_pkey_mprotect(addr, len, prot, (u64)-1);
+}
+
+// ---------------------------------------------------------------- madvise
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static void set_dont_fork(MapNode *n, void *arg)
+{
+    n->dont_fork = *(bool *)arg;
+}
+
+static void follow_advice(GuestAddr start, GuestAddr end, u64 advice)
+{
+    bool dont_fork = advice == MADV_DONTFORK;
+
+    switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+    case MADV_REMOVE:
+    case MADV_DONTNEED_LOCKED:
+        guard_retire_code(start, end);
+        break;
+    case MADV_DONTFORK:
+    case MADV_DOFORK:
+        tree_update(start, end, set_dont_fork, &dont_fork);
+        break;
+    default:
+        break;
+    }
+}
+
+static i64 advise_locked(u64 addr, u64 len, u64 advice)
+{
+    GuestAddr end = addr + PAGE_UP(len);
+
+    if (addr % PAGE_SIZE || PAGE_UP(len) < len || end < addr)
+        return -EINVAL;
+    range_sync_growing_stacks();
+    if (advice == MADV_POPULATE_WRITE)
+        guard_lift(addr, end);
+    if (end <= CLIENT_END && !range_hits_engine(addr, end)) {
+        i64 result = host_call(SYS_madvise, addr, len, advice, 0, 0, 0);
+        if (result >= 0 || result == -ENOMEM) // ENOMEM: done, but there were holes
+            follow_advice(addr, end, advice);
+        return result;
+    }
+    for (MapNode *n = tree_at_or_after(addr); n && n->m.start < end;) {
+        GuestAddr from = max_u64(addr, n->m.start), to = min_u64(end, n->m.end);
+        if (!n->foreign && host_call(SYS_madvise, from, to - from, advice, 0, 0, 0) >= 0)
+            follow_advice(from, to, advice);
+        n = tree_at_or_after(to);
+    }
+    return -ENOMEM;
+}
+
+i64 sys_madvise(u64 addr, u64 len, u64 advice)
+{
+    lock_acquire(&engine_lock);
+    i64 result = advise_locked(addr, len, (u32)advice);
+    lock_release(&engine_lock);
+    return result;
+}

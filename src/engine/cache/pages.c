@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+//
+// Which blocks were made from a guest page: what invalidation walks.
+//
+// A block refers to each page it has bytes from by one PageRef, threaded into
+// the list of a hash bucket. Refs come from one reservation and are reused.
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "engine/cache/unit.h"
+
+typedef struct PageRef {
+    u64 page; // guest address of the page
+    Block *block;
+    u32 next; // 0 ends the list
+} PageRef;
+
+#define PAGE_BUCKETS (1u << 16)
+#define PAGE_REFS_MAX (1u << 22)
+static u32 buckets[PAGE_BUCKETS];
+static PageRef *refs; // index 0 is not used
+static u32 refs_used = 1;
+static u32 free_refs;
+
+void pages_init(void)
+{
+    refs = mmap(NULL, sizeof(PageRef) * (u64)PAGE_REFS_MAX, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT(refs != MAP_FAILED);
+}
+
+static u32 bucket_of(u64 page)
+{
+    return (u32)((page / PAGE_SIZE) * 0x9e3779b1u >> 8) & (PAGE_BUCKETS - 1);
+}
+
+static void add_ref(Block *block, u64 page)
+{
+    u32 *head = &buckets[bucket_of(page)];
+    if (*head && refs[*head].block == block && refs[*head].page == page)
+        return;
+    u32 ref = free_refs;
+    if (ref) {
+        free_refs = refs[ref].next;
+    } else {
+        ASSERT(refs_used < PAGE_REFS_MAX);
+        ref = refs_used++;
+    }
+    refs[ref] = (PageRef){page, block, *head};
+    *head = ref;
+}
+
+void cache_note_source(Block *block, GuestAddr start, GuestAddr end)
+{
+    for (u64 page = PAGE_DOWN(start); page < end; page += PAGE_SIZE)
+        add_ref(block, page);
+}
+
+// Removes the refs of retired blocks from a bucket's list.
+static void sweep_bucket(u32 bucket)
+{
+    for (u32 *at = &buckets[bucket]; *at;) {
+        u32 ref = *at;
+        if (!refs[ref].block->retired) {
+            at = &refs[ref].next;
+            continue;
+        }
+        *at = refs[ref].next;
+        refs[ref].next = free_refs;
+        free_refs = ref;
+    }
+}
+
+void block_retire(Block *b)
+{
+    ASSERT(!b->retired);
+    b->retired = true;
+    block_hash_remove(b);
+    block_unlink(b);
+    cache_stats.retired_blocks++;
+
+    // The marks name every instruction, hence every page but the one into which
+    // the last instruction of a run may reach.
+    u64 swept = 1;
+    for (u32 i = 0; i < b->mark_count; i++) {
+        u64 page = PAGE_DOWN(b->pc + (u64)(i64)b->marks[i].guest_delta);
+        if (page == swept)
+            continue;
+        sweep_bucket(bucket_of(page));
+        sweep_bucket(bucket_of(page + PAGE_SIZE));
+        swept = page;
+    }
+}
+
+static void invalidate_bucket(u32 bucket, GuestAddr start, GuestAddr end)
+{
+    for (u32 ref = buckets[bucket]; ref;) {
+        Block *b = refs[ref].block;
+        bool hit = refs[ref].page + PAGE_SIZE > start && refs[ref].page < end && !b->retired;
+        if (hit) {
+            cache_stats.invalidations++;
+            block_retire(b); // sweeps this very list: start again
+            ref = buckets[bucket];
+        } else {
+            ref = refs[ref].next;
+        }
+    }
+}
+
+void cache_invalidate(GuestAddr start, GuestAddr end)
+{
+    start = PAGE_DOWN(start);
+    if ((end - start) / PAGE_SIZE >= PAGE_BUCKETS / 4) {
+        for (u32 i = 0; i < PAGE_BUCKETS; i++)
+            invalidate_bucket(i, start, end);
+        return;
+    }
+    for (u64 page = start; page < end; page += PAGE_SIZE)
+        invalidate_bucket(bucket_of(page), page, page + PAGE_SIZE);
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+//
+// Allocation of blocks in units, recycling of units, and the way back from a
+// host pc to a guest pc.
+#include "engine/cache/unit.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "engine/aspace/aspace.h"
+#include "engine/thread/thread.h"
+
+Unit units[CACHE_UNITS];
+u64 cache_epoch = 1;
+bool cache_links;
+Exit *exits;
+CacheStats cache_stats;
+
+static unsigned current_unit;
+static u64 unit_size;
+
+static void *reserve_table(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT(at != MAP_FAILED);
+    return at;
+}
+
+void cache_init(u64 size_bytes, bool link)
+{
+    unit_size = PAGE_DOWN(min_u64(size_bytes, CACHE_END - BLOCKS_START) / CACHE_UNITS);
+    unit_size = max_u64(unit_size, 64 * KiB);
+    cache_links = link;
+    exits = reserve_table(sizeof(Exit) * (u64)UNIT_EXITS_MAX * CACHE_UNITS);
+
+    void *code = mmap((void *)BLOCKS_START, unit_size * CACHE_UNITS,
+                      PROT_READ | PROT_WRITE | PROT_EXEC,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
+    ASSERT(code == (void *)BLOCKS_START);
+    void *table = mmap((void *)LOOKUP_TABLE, LOOKUP_ENTRIES * sizeof(CodePtr),
+                       PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    ASSERT(table == (void *)LOOKUP_TABLE);
+    for (unsigned i = 0; i < LOOKUP_ENTRIES; i++)
+        ((CodePtr *)LOOKUP_TABLE)[i] = gateway_lookup_miss();
+
+    for (unsigned i = 0; i < CACHE_UNITS; i++) {
+        Unit *u = &units[i];
+        u->start = u->next = (CodePtr)BLOCKS_START + i * unit_size;
+        u->end = u->start + unit_size;
+        u->blocks = reserve_table(sizeof(Block) * (u64)UNIT_BLOCKS_MAX);
+        u->marks = reserve_table(sizeof(CodeMark) * (u64)UNIT_MARKS_MAX);
+        u->exit_count = 1; // index 0 of the first unit means "none"
+    }
+    pages_init();
+}
+
+bool cache_contains(u64 host_pc)
+{
+    return host_pc - BLOCKS_START < unit_size * CACHE_UNITS;
+}
+
+static void retire_unit(Unit *u)
+{
+    if (!u->filled)
+        return;
+    for (u32 i = 0; i < u->block_count; i++) {
+        if (!u->blocks[i].retired)
+            block_retire(&u->blocks[i]);
+    }
+    u->filled = false;
+    u->retired_at = ++cache_epoch;
+}
+
+void cache_invalidate_all(void)
+{
+    for (unsigned i = 0; i < CACHE_UNITS; i++) {
+        for (u32 k = 0; k < units[i].block_count; k++) {
+            if (!units[i].blocks[k].retired)
+                block_retire(&units[i].blocks[k]);
+        }
+    }
+}
+
+typedef struct Laggards {
+    u64 epoch;
+    bool any;
+} Laggards;
+
+static void look_for_laggard(ThreadCtx *ctx, void *arg)
+{
+    Laggards *l = arg;
+    if (__atomic_load_n(&ctx->in_cache, __ATOMIC_SEQ_CST) &&
+        __atomic_load_n(&ctx->safe_epoch, __ATOMIC_SEQ_CST) < l->epoch)
+        l->any = true;
+}
+
+// Waits until no thread can still execute the unit's old code (C3). The threads
+// need no lock to get out: their blocks' exits are all unlinked (C1).
+static void wait_for_safe_points(u64 epoch)
+{
+    for (;;) {
+        Laggards l = {.epoch = epoch};
+        thread_for_each(look_for_laggard, &l);
+        if (!l.any)
+            return;
+        sched_yield();
+    }
+}
+
+// The next unit becomes the current one; the one behind it is retired already
+// now, so that its stragglers have all the time it takes to fill this one.
+static Unit *next_unit(void)
+{
+    current_unit = (current_unit + 1) % CACHE_UNITS;
+    Unit *u = &units[current_unit];
+    retire_unit(u);
+    if (u->retired_at) {
+        wait_for_safe_points(u->retired_at);
+        cache_stats.recycled_units++;
+    }
+    __atomic_store_n(&u->block_count, 0, __ATOMIC_RELEASE);
+    u->next = u->start;
+    u->mark_count = 0;
+    u->exit_count = 1;
+    retire_unit(&units[(current_unit + 1) % CACHE_UNITS]);
+    return u;
+}
+
+static bool unit_has_room(const Unit *u, size_t code_room, size_t max_exits, size_t max_marks)
+{
+    return (size_t)(u->end - u->next) >= code_room && u->block_count < UNIT_BLOCKS_MAX &&
+           u->exit_count + max_exits <= UNIT_EXITS_MAX &&
+           u->mark_count + max_marks <= UNIT_MARKS_MAX;
+}
+
+Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks)
+{
+    DEBUG_ASSERT(lock_is_held(&engine_lock));
+    Unit *u = &units[current_unit];
+    if (!unit_has_room(u, code_room, max_exits, max_marks))
+        u = next_unit();
+    ASSERT(unit_has_room(u, code_room, max_exits, max_marks));
+
+    Block *b = &u->blocks[u->block_count];
+    *b = (Block){.code = u->next, .unit = (u16)current_unit, .marks = u->marks + u->mark_count};
+    b->first_exit = current_unit * UNIT_EXITS_MAX + u->exit_count;
+    return b;
+}
+
+void cache_commit(Block *b)
+{
+    Unit *u = &units[b->unit];
+    u->filled = true;
+    u->next = b->code + ((b->code_size + 15u) & ~15u);
+    u->exit_count += b->exit_count;
+    u->mark_count += b->mark_count;
+    __atomic_store_n(&u->block_count, u->block_count + 1, __ATOMIC_RELEASE);
+    block_hash_insert(b);
+    cache_stats.blocks++;
+    cache_stats.exits += b->exit_count;
+    cache_stats.code_bytes += b->code_size;
+}
+
+CodePtr cache_reserve_extra(const Block *like, size_t bytes)
+{
+    Unit *u = &units[like->unit];
+    if (like->retired || (size_t)(u->end - u->next) < bytes + 16)
+        return NULL;
+    CodePtr at = u->next;
+    u->next += (bytes + 15) & ~15ull;
+    return at;
+}
+
+static const Block *block_at(u64 host_pc)
+{
+    const Unit *u = &units[(host_pc - BLOCKS_START) / unit_size];
+    u32 lo = 0, hi = __atomic_load_n(&u->block_count, __ATOMIC_ACQUIRE);
+    while (lo < hi) {
+        u32 mid = (lo + hi) / 2;
+        if ((u64)u->blocks[mid].code + u->blocks[mid].code_size <= host_pc)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    const Block *b = &u->blocks[lo];
+    if (lo == u->block_count || host_pc < (u64)b->code)
+        return NULL;
+    return b;
+}
+
+bool cache_place(u64 host_pc, CodePlace *ret_place)
+{
+    if (!cache_contains(host_pc))
+        return false;
+    const Block *b = block_at(host_pc);
+    if (!b)
+        return false;
+    u32 offset = (u32)(host_pc - (u64)b->code);
+    const CodeMark *found = NULL;
+    for (u32 lo = 0, hi = b->mark_count; lo < hi;) {
+        u32 mid = (lo + hi) / 2;
+        if (b->marks[mid].host_offset <= offset) {
+            found = &b->marks[mid];
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    if (!found || found->spilled == MARK_NOWHERE)
+        return false;
+    ret_place->pc = b->pc + (u64)(i64)found->guest_delta;
+    ret_place->spilled = found->spilled;
+    ret_place->boundary = found->boundary && found->host_offset == offset;
+    return true;
+}
+
+void cache_enter(ThreadCtx *ctx)
+{
+    DEBUG_ASSERT(lock_is_held(&engine_lock));
+    __atomic_store_n(&ctx->safe_epoch, cache_epoch, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->in_cache, 1, __ATOMIC_SEQ_CST);
+}

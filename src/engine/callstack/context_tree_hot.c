@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+//
+// The calling-context tree: an array of nodes indexed by id, and a hash table
+// of ids to find a child. Both only grow. Readers take no lock:
+//   T1  A node is written before its id is released into the table.
+//   T2  A table is complete before it is released as the current one; the old one stays
+//       mapped for readers still in it. Its losses are harmless: a reader that misses
+//       looks again under the lock. All old tables together are smaller than the current one.
+//   T3  Slots go from 0 to an id once.
+// Compiled with general registers only; calls nothing but base/pages and base/futex_lock.
+#include "base/assert.h"
+#include "base/pages.h"
+#include "engine/callstack/callstack.h"
+#include "engine/callstack/context_tree.h"
+
+#define NODES_MAX (1u << 27)        // 2 GiB of address space
+#define NODES_STEP (1u << 14)       // opened at a time: 256 KiB
+#define FIRST_TABLE_SLOTS (1u << 12)
+
+typedef struct ContextNode {
+    GuestAddr pc;
+    u32 parent;
+    u32 hash; // spares the rehash a look at the parent
+} ContextNode;
+
+typedef struct ChildTable {
+    u64 slot_count; // a power of two
+    u32 ids[];      // 0 is an empty slot
+} ChildTable;
+
+static Lock tree_lock;
+static ContextNode *nodes; // written once, under tree_lock
+static u32 node_count = 1; // under tree_lock; id 0 is the empty stack
+static u32 open_nodes;     // under tree_lock
+static ChildTable *table;  // released under tree_lock (T2)
+
+Lock *context_tree_lock(void)
+{
+    return &tree_lock;
+}
+
+static u32 hash_child(u32 parent, GuestAddr pc)
+{
+    u64 mixed = (pc ^ (u64)parent << 40 ^ parent) * 0x9e3779b97f4a7c15ull;
+
+    return (u32)((mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9ull >> 32);
+}
+
+static u32 find_child(const ChildTable *t, u32 hash, u32 parent, GuestAddr pc)
+{
+    u64 mask = t->slot_count - 1;
+
+    for (u64 slot = hash & mask;; slot = (slot + 1) & mask) {
+        u32 id = __atomic_load_n(&t->ids[slot], __ATOMIC_ACQUIRE);
+        if (id == 0)
+            return 0;
+        const ContextNode *node = &nodes[id];
+        if (node->hash == hash && node->pc == pc && node->parent == parent)
+            return id;
+    }
+}
+
+static void insert_id(ChildTable *t, u32 hash, u32 id)
+{
+    u64 mask = t->slot_count - 1;
+    u64 slot = hash & mask;
+
+    while (t->ids[slot] != 0)
+        slot = (slot + 1) & mask;
+    __atomic_store_n(&t->ids[slot], id, __ATOMIC_RELEASE);
+}
+
+static bool grow_table(void)
+{
+    u64 slots = table ? table->slot_count * 2 : FIRST_TABLE_SLOTS;
+    ChildTable *bigger = pages_map(sizeof(ChildTable) + slots * sizeof(u32));
+
+    if (!bigger)
+        return false;
+    bigger->slot_count = slots;
+    for (u32 id = 1; id < node_count; id++)
+        insert_id(bigger, nodes[id].hash, id);
+    __atomic_store_n(&table, bigger, __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool make_room(void)
+{
+    if (!nodes) {
+        nodes = pages_reserve(NODES_MAX * sizeof(ContextNode));
+        if (!nodes)
+            return false;
+    }
+    if (node_count >= open_nodes) {
+        if (open_nodes + NODES_STEP > NODES_MAX ||
+            !pages_open(nodes + open_nodes, NODES_STEP * sizeof(ContextNode)))
+            return false;
+        open_nodes += NODES_STEP;
+    }
+    return (table && node_count < table->slot_count / 2) || grow_table();
+}
+
+static __attribute__((noinline)) u32 add_child(u32 hash, u32 parent, GuestAddr pc)
+{
+    lock_acquire(&tree_lock);
+    u32 id = table ? find_child(table, hash, parent, pc) : 0;
+    if (id == 0) {
+        if (make_room()) {
+            id = node_count;
+            nodes[id] = (ContextNode){ pc, parent, hash };
+            __atomic_store_n(&node_count, id + 1, __ATOMIC_RELEASE);
+            insert_id(table, hash, id);
+        } else {
+            id = parent;
+        }
+    }
+    lock_release(&tree_lock);
+    return id;
+}
+
+u32 context_intern(u32 parent, GuestAddr pc)
+{
+    u32 hash = hash_child(parent, pc);
+    const ChildTable *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+    u32 id = t ? find_child(t, hash, parent, pc) : 0;
+
+    return id != 0 ? id : add_child(hash, parent, pc);
+}
+
+u32 context_count(void)
+{
+    return __atomic_load_n(&node_count, __ATOMIC_ACQUIRE);
+}
+
+u32 context_parent(u32 id)
+{
+    ASSERT(id < context_count());
+    return id == 0 ? 0 : nodes[id].parent;
+}
+
+GuestAddr context_pc(u32 id)
+{
+    ASSERT(id < context_count());
+    return id == 0 ? 0 : nodes[id].pc;
+}
+
+size_t context_frames(u32 id, GuestAddr *out, size_t max)
+{
+    size_t count = 0;
+
+    for (; id != 0; id = context_parent(id), count++) {
+        if (count < max)
+            out[count] = context_pc(id);
+    }
+    return count;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+//
+// One guest instruction, as far as the translator needs to know it.
+//
+// Zydis decodes; this keeps what matters in 64 bytes, because a block holds
+// dozens of them and most instructions are only copied. The lowering of each
+// mnemonic comes from ops.def. A tool that wants operands asks Zydis again
+// through decode_operands().
+#ifndef MUNINN_ENGINE_DECODE_DECODE_H
+#define MUNINN_ENGINE_DECODE_DECODE_H
+
+#include <Zydis/Zydis.h>
+
+#include "base/types.h"
+
+// How an instruction is brought into the cache.
+typedef enum Lowering {
+    LOWER_COPY = 0, // as it is, but for its memory operand (see MemoryForm)
+    LOWER_JCC,
+    LOWER_LOOP,     // loop, loope, loopne, jrcxz, jecxz
+    LOWER_JMP,      // direct
+    LOWER_CALL,     // direct
+    LOWER_JMP_INDIRECT,
+    LOWER_CALL_INDIRECT,
+    LOWER_RET,
+    LOWER_SYSCALL,
+    LOWER_READ_BASE,  // rdfsbase, rdgsbase
+    LOWER_WRITE_BASE, // wrfsbase, wrgsbase
+    LOWER_XBEGIN,     // transactions always abort
+    LOWER_EMULATE,    // by C: far transfers, int n, loads of segment registers
+    LOWER_BRANCH,     // in ops.def only: jmp and call, told apart by their opcode
+    LOWER_COUNT
+} Lowering;
+
+typedef enum MemoryForm {
+    MEMORY_PLAIN,    // none, or one that means the same at another pc
+    MEMORY_RIP,      // rip-relative
+    MEMORY_SEGMENT,  // explicit operand through fs: or gs:
+    MEMORY_SEGMENT_IMPLICIT, // string instructions through fs: or gs:
+} MemoryForm;
+
+typedef struct Insn {
+    GuestAddr pc;
+    const u8 *bytes;   // in the client's memory; stable while the engine lock is held
+    GuestAddr target;  // of a direct branch; address of a rip-relative operand
+    const ZydisAccessedFlags *flags; // NULL: touches none
+    u16 mnemonic;      // ZydisMnemonic
+    u8 len;
+    u8 lowering;       // Lowering
+    u8 memory;         // MemoryForm
+    u8 segment;        // the segment prefix byte, 0x64 or 0x65; 0 without
+    u8 modrm_at;       // offsets into bytes; 0 when absent
+    u8 disp_at;
+    u8 encoding;       // ZydisInstructionEncoding
+    u8 condition;      // low nibble of a jcc
+    u16 pop_bytes;     // ret imm16
+} Insn;
+
+void decode_init(void);
+
+// Decodes at most `max` bytes. False when they are no instruction.
+bool decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn);
+
+// True when control never reaches the instruction behind this one in line.
+bool insn_ends_block(const Insn *insn);
+
+// All that Zydis knows, implicit operands included; for tools and rare lowerings.
+bool decode_operands(const Insn *insn, ZydisDecodedInstruction *ret_z,
+                     ZydisDecodedOperand ret_operands[ZYDIS_MAX_OPERAND_COUNT]);
+
+// Bit r is set when general register r is read, written or used in an address.
+u32 insn_gprs_used(const Insn *insn);
+
+#endif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+//
+// The loop of a client thread: find or make the block at pc, run, see why it
+// came back.
+#include "base/assert.h"
+#include "engine/aspace/aspace.h"
+#include "engine/cache/cache.h"
+#include "engine/run/emulate.h"
+#include "engine/run/gateway.h"
+#include "engine/signal/signal.h"
+#include "engine/syscall/dispatch.h"
+#include "engine/translate/translate.h"
+
+__thread ThreadCtx thread_ctx __attribute__((aligned(64)));
+Lock engine_lock;
+
+static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
+{
+    lock_acquire(&engine_lock);
+    bool mapped = aspace_find(fault) != NULL;
+    lock_release(&engine_lock);
+    if (fault >> 47) // not canonical: a general protection fault has no address
+        signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
+    else
+        signal_raise_synchronous(ctx, SIGSEGV, mapped ? SEGV_ACCERR : SEGV_MAPERR, fault);
+}
+
+// Where to enter the cache for ctx->pc; NULL when the pc cannot be executed,
+// with the signal that says so raised. On success the thread counts as inside
+// the cache (C2).
+static CodePtr enter_point(ThreadCtx *ctx)
+{
+    FetchResult result = FETCH_OK;
+    GuestAddr fault = ctx->pc;
+    bool indirect = ctx->exit_reason == EXIT_INDIRECT;
+    CodePtr code = NULL;
+
+    lock_acquire(&engine_lock);
+    Block *block = cache_find(ctx->pc, 0);
+    if (!block)
+        block = translate_block(ctx->pc, 0, indirect, &result, &fault);
+    if (block) {
+        if (indirect && (block->entry || translate_add_entry(block)))
+            cache_publish_entry(block);
+        if (ctx->exit_reason == EXIT_LINK)
+            cache_link(ctx->exit_link, block);
+        code = block->body;
+        cache_enter(ctx);
+    }
+    lock_release(&engine_lock);
+
+    if (result == FETCH_NO_ACCESS)
+        raise_fetch_fault(ctx, fault);
+    else if (result == FETCH_BAD_CODE)
+        signal_raise_synchronous(ctx, SIGILL, ILL_ILLOPN, fault);
+    return code;
+}
+
+// A block of a page that changes too often to be guarded saw that its bytes are
+// not those it was made from.
+static void drop_stale_block(ThreadCtx *ctx)
+{
+    lock_acquire(&engine_lock);
+    cache_invalidate(ctx->pc, ctx->pc + 1);
+    lock_release(&engine_lock);
+}
+
+static void run_syscall(ThreadCtx *ctx)
+{
+    ctx->stat_syscalls++;
+    ctx->gpr[RCX] = ctx->pc;
+    ctx->gpr[R11] = ctx->flags;
+    syscall_run(ctx);
+}
+
+_Noreturn void run_thread(ThreadCtx *ctx)
+{
+    ctx->exit_reason = EXIT_RESUME;
+    for (;;) {
+        __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
+        ctx->stop_request = 0;
+        if (signal_is_deliverable(ctx)) {
+            signal_deliver_pending(ctx);
+            ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
+        }
+        CodePtr code = enter_point(ctx);
+        if (!code) {
+            ctx->exit_reason = EXIT_RESUME;
+            continue;
+        }
+        ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
+        gateway.enter(code);
+
+        __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
+        switch ((ExitReason)ctx->exit_reason) {
+        case EXIT_SYSCALL: run_syscall(ctx); break;
+        case EXIT_EMULATE: emulate_insn(ctx); break;
+        case EXIT_STALE: drop_stale_block(ctx); break;
+        default: break;
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// Addresses of the emitted gateways, for the parts of the engine that jump to
+// them (run/) or emit jumps to them (translate/, through run.h's accessors).
+#ifndef MUNINN_ENGINE_RUN_GATEWAY_H
+#define MUNINN_ENGINE_RUN_GATEWAY_H
+
+#include "engine/run/run.h"
+
+typedef i64 GatewaySyscallFn(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
+
+typedef struct Gateways {
+    void (*enter)(CodePtr target); // from C into the cache, full state from thread_ctx
+    GatewaySyscallFn *syscall;
+
+    CodePtr entering, entering_end;   // windows, see GatewayPlace
+    CodePtr resuming, resuming_end;
+    CodePtr syscall_begin, syscall_insn;
+    CodePtr abort_entering, abort_resuming, restart, taken_out;
+
+    CodePtr leave[EXIT_REASON_COUNT]; // jump here to leave the cache
+    CodePtr lookup_miss;              // jump here with rcx = guest target, rax/rcx spilled
+
+    CodePtr tool_call, tool_return, tool_return_end;
+
+    u64 xsave_mask; // components the engine saves
+    u64 xsave_size; // bytes of a standard-format area
+} Gateways;
+
+extern Gateways gateway;
+
+// Called by the leaving gateway on the engine's stack with vector registers
+// still the client's. Returns where to go on in the cache, or NULL for a full exit.
+CodePtr run_light(void);
+
+#endif

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+//
+// The doors of the code cache, emitted once at start.
+//
+// They are emitted rather than written in assembly so that every displacement
+// comes from offsetof(), and so that they lie within rel32 of all blocks. A
+// signal handler decides by the interrupted pc what a thread was doing; the
+// places it needs are kept in `gateway`.
+#include <cpuid.h>
+#include <sys/mman.h>
+
+#include "engine/cache/cache.h"
+#include "engine/run/gateway.h"
+#include "engine/translate/emit_x64.h"
+
+Gateways gateway;
+
+#define FLAGS_BOTH_REQUESTS CTX(pending_signal)
+_Static_assert(offsetof(ThreadCtx, stop_request) == offsetof(ThreadCtx, pending_signal) + 4,
+              "the gateways test both words with one compare");
+
+static const u8 callee_saved[] = {RBX, RBP, R12, R13, R14, R15};
+
+static void emit_push(Emitter *e, unsigned reg)
+{
+    if (reg >= 8)
+        put_u8(e, 0x41);
+    put_u8(e, (u8)(0x50 | (reg & 7)));
+}
+
+static void emit_pop(Emitter *e, unsigned reg)
+{
+    if (reg >= 8)
+        put_u8(e, 0x41);
+    put_u8(e, (u8)(0x58 | (reg & 7)));
+}
+
+// A forward jcc/jmp rel32 to a label that is not placed yet.
+static CodePtr emit_forward(Emitter *e, unsigned opcode)
+{
+    return emit_link_site(e, opcode, e->pc);
+}
+
+static void place_label(Emitter *e, CodePtr site)
+{
+    i32 distance = (i32)(e->pc - (site + 4));
+    memcpy(site, &distance, 4);
+}
+
+// cmp qword fs:[pending_signal], 0 ; jne …
+static CodePtr emit_if_requested(Emitter *e)
+{
+    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+    put_u32(e, (u32)FLAGS_BOTH_REQUESTS);
+    put_u8(e, 0);
+    return emit_forward(e, 0x0f85);
+}
+
+// mov rcx, fs:[xsave] ; mov eax/edx, mask ; xsave64/xrstor64 [rcx]
+static void emit_vector_state(Emitter *e, bool save)
+{
+    emit_load_fs(e, RCX, CTX(xsave));
+    emit_mov_imm(e, RAX, (u32)gateway.xsave_mask);
+    emit_mov_imm(e, RDX, (u32)(gateway.xsave_mask >> 32));
+    put_bytes(e, save ? (u8[]){0x48, 0x0f, 0xae, 0x21} : (u8[]){0x48, 0x0f, 0xae, 0x29}, 4);
+}
+
+// push fs:[flags] ; popfq ; every register from ctx ; jmp fs:[enter_target]
+static void emit_load_client(Emitter *e)
+{
+    put_bytes(e, (u8[]){0x64, 0xff, 0x34, 0x25}, 4);
+    put_u32(e, (u32)CTX(flags));
+    put_u8(e, 0x9d);
+    for (unsigned r = 0; r < GPR_COUNT; r++) {
+        if (r != RSP)
+            emit_load_fs(e, r, CTX_GPR(r));
+    }
+    emit_load_fs(e, RSP, CTX_GPR(RSP));
+    emit_jmp_fs(e, CTX(enter_target));
+}
+
+// Every register to ctx, then the engine's stack and the flags.
+static void emit_save_client(Emitter *e)
+{
+    for (unsigned r = 0; r < GPR_COUNT; r++)
+        emit_store_fs(e, CTX_GPR(r), r);
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    put_u8(e, 0x9c); // pushfq
+    emit_pop(e, RAX);
+    emit_store_fs(e, CTX(flags), RAX);
+    put_u8(e, 0xfc); // cld
+}
+
+static void emit_return_to_c(Emitter *e)
+{
+    put_u8(e, 0xfc); // cld
+    emit_pop(e, RAX); // alignment
+    for (size_t i = ARRAY_LEN(callee_saved); i-- > 0;)
+        emit_pop(e, callee_saved[i]);
+    put_u8(e, 0xc3);
+}
+
+// void enter(CodePtr target)
+static void emit_enter(Emitter *e)
+{
+    gateway.enter = (void (*)(CodePtr))e->pc;
+    for (size_t i = 0; i < ARRAY_LEN(callee_saved); i++)
+        emit_push(e, callee_saved[i]);
+    emit_push(e, RAX); // alignment
+    emit_store_fs(e, CTX(engine_rsp), RSP);
+    emit_store_fs(e, CTX(enter_target), RDI);
+
+    gateway.entering = e->pc;
+    CodePtr requested = emit_if_requested(e);
+    emit_vector_state(e, false);
+    emit_load_client(e);
+    gateway.entering_end = e->pc;
+
+    place_label(e, requested);
+    gateway.abort_entering = e->pc;
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    emit_store_fs_imm32(e, CTX(exit_reason), EXIT_RESUME);
+    gateway.taken_out = e->pc;
+    emit_return_to_c(e);
+}
+
+// The common way out. Light C decides whether the thread can go straight back.
+static void emit_leave(Emitter *e)
+{
+    CodePtr leave = e->pc;
+    emit_save_client(e);
+    emit_mov_imm(e, RAX, (u64)(uintptr_t)run_light);
+    put_bytes(e, (u8[]){0xff, 0xd0}, 2);       // call rax
+    put_bytes(e, (u8[]){0x48, 0x85, 0xc0}, 3); // test rax, rax
+    CodePtr full = emit_forward(e, 0x0f84);
+    emit_store_fs(e, CTX(enter_target), RAX);
+
+    gateway.resuming = e->pc;
+    CodePtr requested = emit_if_requested(e);
+    emit_load_client(e);
+    gateway.resuming_end = e->pc;
+
+    place_label(e, requested);
+    gateway.abort_resuming = e->pc;
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    emit_store_fs_imm32(e, CTX(exit_reason), EXIT_RESUME);
+    place_label(e, full);
+    emit_vector_state(e, true);
+    emit_return_to_c(e);
+
+    for (unsigned reason = 0; reason < EXIT_REASON_COUNT; reason++) {
+        gateway.leave[reason] = e->pc;
+        emit_store_fs_imm32(e, CTX(exit_reason), reason);
+        emit_jmp(e, leave);
+    }
+
+    // An indirect branch whose table entry is empty or belongs to another
+    // target: rcx is the target, rax and rcx of the client are spilled.
+    gateway.lookup_miss = e->pc;
+    emit_store_fs(e, CTX(pc), RCX);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    emit_jmp(e, gateway.leave[EXIT_INDIRECT]);
+}
+
+// i64 gateway_syscall(nr, a0 … a5)
+static void emit_syscall(Emitter *e)
+{
+    gateway.syscall = (GatewaySyscallFn *)e->pc;
+    static const u8 shuffle[][2] = {{RAX, RDI}, {RDI, RSI}, {RSI, RDX},
+                                    {RDX, RCX}, {R10, R8},  {R8, R9}};
+    for (size_t i = 0; i < ARRAY_LEN(shuffle); i++)
+        emit_mov_reg(e, shuffle[i][0], shuffle[i][1]);
+    emit_op_base(e, 0x8b, R9, RSP, 8);
+
+    gateway.syscall_begin = e->pc;
+    CodePtr requested = emit_if_requested(e);
+    gateway.syscall_insn = e->pc;
+    put_bytes(e, (u8[]){0x0f, 0x05}, 2);
+    put_u8(e, 0xc3);
+
+    place_label(e, requested);
+    gateway.restart = e->pc;
+    put_bytes(e, (u8[]){0x48, 0xc7, 0xc0}, 3); // mov rax, imm32
+    put_u32(e, (u32)GATEWAY_RESTART);
+    put_u8(e, 0xc3);
+}
+
+// Calls fs:[call_fn](ctx, call_arg, call_address) on the engine's stack. Only
+// what a C function may change is saved; it uses no vector registers. A signal
+// that arrived meanwhile waits for a boundary: set TF, so that the handler
+// single-steps the thread to one.
+static void emit_tool_call(Emitter *e)
+{
+    static const u8 caller_saved[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11, RSP};
+    gateway.tool_call = e->pc;
+    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
+        emit_store_fs(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    put_u8(e, 0x9c); // pushfq
+    emit_push(e, RAX);
+    put_u8(e, 0xfc); // cld
+    emit_load_fs(e, RDI, CTX(self));
+    emit_load_fs(e, RSI, CTX(call_arg));
+    emit_load_fs(e, RDX, CTX(call_address));
+    put_bytes(e, (u8[]){0x64, 0xff, 0x14, 0x25}, 4); // call fs:[call_fn]
+    put_u32(e, (u32)CTX(call_fn));
+    emit_pop(e, RAX);
+
+    CodePtr requested = emit_if_requested(e);
+    CodePtr none = emit_forward(e, OP_JMP_REL32);
+    place_label(e, requested);
+    emit_store_fs_imm32(e, CTX(stepping), 1);
+    put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
+    put_u32(e, FLAG_TF);
+    place_label(e, none);
+    gateway.tool_return = e->pc;
+    put_u8(e, 0x9d); // popfq
+    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
+        emit_load_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
+    emit_jmp_fs(e, CTX(call_return));
+    gateway.tool_return_end = e->pc;
+}
+
+static void measure_xsave(void)
+{
+    u32 a, b, c, d;
+    u32 lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    __cpuid_count(0xd, 0, a, b, c, d);
+    // PKRU is left alone: it would restrict the engine's own accesses.
+    gateway.xsave_mask = ((u64)hi << 32 | lo) & ~(1ull << 9);
+    gateway.xsave_size = b;
+}
+
+void gateway_init(void)
+{
+    ctx_displacement = (i32)((char *)&thread_ctx - (char *)__builtin_thread_pointer());
+    measure_xsave();
+
+    void *at = mmap((void *)GATEWAY_START, GATEWAY_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    ASSERT(at == (void *)GATEWAY_START);
+    Emitter e = {at, (CodePtr)at + GATEWAY_SIZE};
+    emit_enter(&e);
+    emit_leave(&e);
+    emit_syscall(&e);
+    emit_tool_call(&e);
+    ASSERT(emit_room(&e) > 0);
+    ASSERT(mprotect(at, GATEWAY_SIZE, PROT_READ | PROT_EXEC) == 0);
+}
+
+i64 gateway_syscall(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
+{
+    return gateway.syscall(nr, a0, a1, a2, a3, a4, a5);
+}
+
+static bool between(u64 pc, CodePtr first, CodePtr last)
+{
+    return pc >= (u64)first && pc < (u64)last;
+}
+
+GatewayPlace gateway_place(u64 host_pc)
+{
+    if (host_pc - GATEWAY_START >= GATEWAY_SIZE)
+        return GATEWAY_NOT;
+    if (between(host_pc, gateway.entering, gateway.entering_end))
+        return GATEWAY_ENTERING;
+    if (between(host_pc, gateway.resuming, gateway.resuming_end))
+        return GATEWAY_RESUMING;
+    if (between(host_pc, gateway.syscall_begin, gateway.syscall_insn + 1))
+        return GATEWAY_SYSCALL_BEFORE;
+    if (between(host_pc, gateway.tool_return, gateway.tool_return_end))
+        return GATEWAY_TOOL_RETURN;
+    if (between(host_pc, gateway.tool_call, gateway.tool_return))
+        return GATEWAY_TOOL_CALL;
+    return GATEWAY_LEAVING;
+}
+
+u64 gateway_abort_pc(GatewayPlace place)
+{
+    ASSERT(place == GATEWAY_ENTERING || place == GATEWAY_RESUMING);
+    return (u64)(place == GATEWAY_ENTERING ? gateway.abort_entering : gateway.abort_resuming);
+}
+
+u64 gateway_restart_pc(void)
+{
+    return (u64)gateway.restart;
+}
+
+u64 gateway_taken_out_pc(void)
+{
+    return (u64)gateway.taken_out;
+}
+
+CodePtr gateway_leave(ExitReason reason)
+{
+    return gateway.leave[reason];
+}
+
+CodePtr gateway_lookup_miss(void)
+{
+    return gateway.lookup_miss;
+}
+
+CodePtr gateway_tool_call(void)
+{
+    return gateway.tool_call;
+}
+
+u64 gateway_xsave_size(void)
+{
+    return gateway.xsave_size;
+}
+
+u64 gateway_xsave_mask(void)
+{
+    return gateway.xsave_mask;
+}

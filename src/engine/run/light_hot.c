@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// The light exit: most departures from the cache only look for a block that
+// exists already. This runs while the client's vector state is still in the
+// registers, so it is compiled for general registers only and calls no libc.
+#include "engine/cache/cache.h"
+#include "engine/run/gateway.h"
+
+// The guest pc to go on at, or false when C must do more.
+static bool next_pc(ThreadCtx *ctx, GuestAddr *ret_pc)
+{
+    switch (ctx->exit_reason) {
+    case EXIT_LINK:
+        *ret_pc = cache_exit(ctx->exit_link)->target;
+        return true;
+    case EXIT_INDIRECT:
+        *ret_pc = ctx->pc;
+        return true;
+    default:
+        return false;
+    }
+}
+
+CodePtr run_light(void)
+{
+    ThreadCtx *ctx = &thread_ctx;
+    GuestAddr pc;
+    __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
+    ctx->flags &= ~(u64)FLAG_TF;
+    if (!next_pc(ctx, &pc))
+        return NULL;
+    ctx->pc = pc;
+    ctx->stat_dispatches++;
+    ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = pc;
+
+    CodePtr code = NULL;
+    lock_acquire(&engine_lock);
+    Block *block = cache_find(pc, 0);
+    if (block) {
+        if (ctx->exit_reason == EXIT_LINK) {
+            cache_link(ctx->exit_link, block);
+            code = block->body;
+        } else if (block->entry) {
+            ctx->stat_indirect_misses++;
+            cache_publish_entry(block);
+            code = block->body;
+        }
+    }
+    if (code)
+        cache_enter(ctx);
+    lock_release(&engine_lock);
+    return code;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// Lines to the user; see log.h.
+#include "engine/run/log.h"
+
+#include "base/raw_syscall.h"
+#include "base/text.h"
+
+static int fd = 2;
+
+void log_init(int log_to)
+{
+    fd = log_to;
+}
+
+int log_fd(void)
+{
+    return fd;
+}
+
+static void write_all(const char *text, size_t len)
+{
+    while (len > 0) {
+        i64 n = raw_syscall3(SYS_write, (u64)fd, (u64)text, len);
+        if (n <= 0)
+            return;
+        text += n;
+        len -= (size_t)n;
+    }
+}
+
+static void write_line(const char *prefix, const char *format, va_list arguments)
+{
+    char line[1024];
+    size_t n = text_format(line, sizeof(line) - 1, "%s", prefix);
+    n += text_format_list(line + n, sizeof(line) - 1 - n, format, arguments);
+    n = min_u64(n, sizeof(line) - 2);
+    line[n++] = '\n';
+    write_all(line, n);
+}
+
+void log_line_list(const char *format, va_list arguments)
+{
+    write_line("", format, arguments);
+}
+
+void log_line(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    write_line("", format, arguments);
+    va_end(arguments);
+}
+
+void log_note(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    write_line("muninn: ", format, arguments);
+    va_end(arguments);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+//
+// From the client's registers to the kernel and back. What is emulated or
+// steered stands in emulated.def; everything else is passed through.
+#include "engine/syscall/dispatch.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "engine/aspace/aspace.h"
+#include "engine/signal/signal.h"
+#include "engine/thread/thread.h"
+
+typedef i64 SyscallHandler(ThreadCtx *ctx, const u64 args[6]);
+
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+
+// ------------------------------------------------- calls of other folders, unpacked
+
+static i64 do_mmap(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_mmap(a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static i64 do_munmap(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_munmap(a[0], a[1]);
+}
+
+static i64 do_mprotect(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_mprotect(a[0], a[1], a[2]);
+}
+
+static i64 do_pkey_mprotect(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_pkey_mprotect(a[0], a[1], a[2], a[3]);
+}
+
+static i64 do_mremap(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_mremap(a[0], a[1], a[2], a[3], a[4]);
+}
+
+static i64 do_brk(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_brk(a[0]);
+}
+
+static i64 do_shmat(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_shmat(a[0], a[1], a[2]);
+}
+
+static i64 do_shmdt(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_shmdt(a[0]);
+}
+
+static i64 do_remap_file_pages(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_remap_file_pages(a[0], a[1], a[2], a[3], a[4]);
+}
+
+// ---------------------------------------------------------------- own handlers
+
+// The segment bases are kept in the context (%fs is the engine's).
+static i64 do_arch_prctl(ThreadCtx *ctx, const u64 a[6])
+{
+    switch (a[0]) {
+    case ARCH_SET_FS:
+    case ARCH_SET_GS:
+        if (a[1] >> 47)
+            return -EPERM;
+        *(a[0] == ARCH_SET_FS ? &ctx->client_fs : &ctx->client_gs) = a[1];
+        return 0;
+    case ARCH_GET_FS: return guest_write(a[1], &ctx->client_fs, 8) ? 0 : -EFAULT;
+    case ARCH_GET_GS: return guest_write(a[1], &ctx->client_gs, 8) ? 0 : -EFAULT;
+    case 0x5001: // ARCH_SHSTK_ENABLE: a hardware shadow stack knows only real calls
+        return -EOPNOTSUPP;
+    default: return gateway_syscall(SYS_arch_prctl, a[0], a[1], 0, 0, 0, 0);
+    }
+}
+
+// rseq: the kernel would compare its ranges with our pc, not the client's.
+// modify_ldt: its selectors would never reach the hardware.
+static i64 do_not_offered(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    (void)a;
+    return -ENOSYS;
+}
+
+// ------------------------------------------------------------------- dispatch
+
+static SyscallHandler *const handlers[512] = {
+#define EMULATED(name, handler) [SYS_##name] = handler,
+#include "engine/syscall/emulated.def"
+#undef EMULATED
+};
+
+static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6])
+{
+    i64 result = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    // The kernel may have met pages that only we have made read-only.
+    if (result == -EFAULT && aspace_unguard_all())
+        result = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    (void)ctx;
+    return result;
+}
+
+void syscall_run(ThreadCtx *ctx)
+{
+    u64 nr = ctx->gpr[RAX];
+    const u64 args[6] = {ctx->gpr[RDI], ctx->gpr[RSI], ctx->gpr[RDX],
+                         ctx->gpr[R10], ctx->gpr[R8],  ctx->gpr[R9]};
+    SyscallHandler *handler = nr < ARRAY_LEN(handlers) ? handlers[nr] : NULL;
+    i64 result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
+    if (result == GATEWAY_RESTART)
+        ctx->pc -= 2; // `syscall` is 0f 05
+    else
+        ctx->gpr[RAX] = (u64)result;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+//
+// A block under construction; private to translate/.
+#ifndef MUNINN_ENGINE_TRANSLATE_BUILDER_H
+#define MUNINN_ENGINE_TRANSLATE_BUILDER_H
+
+#include "engine/cache/cache.h"
+#include "engine/decode/decode.h"
+#include "engine/translate/emit_x64.h"
+
+#define BLOCK_INSNS_MAX 64
+#define BLOCK_CODE_ROOM (24 * KiB)
+#define INSN_ROOM 1024 // no lowering, tool code included, emits more
+#define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
+#define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
+
+typedef struct Builder {
+    Emitter e;
+    Block *block;
+    Insn insns[BLOCK_INSNS_MAX];
+    unsigned insn_count;
+    GuestAddr next_pc;     // where the guest goes on if the last instruction falls through
+    const Insn *insn;      // being lowered
+    u16 spilled;           // registers that are in ctx->spill at e.pc
+    bool fallthrough;      // the last instruction lowered falls through to next_pc
+    u8 flags_live[BLOCK_INSNS_MAX]; // arithmetic flags live before each instruction, as FlagBits
+} Builder;
+
+// The code from here on belongs to b->insn, with b->spilled spilled.
+void builder_mark(Builder *b, bool boundary);
+void builder_mark_nowhere(Builder *b);
+
+// mov fs:[spill r], r, and the mark that says so; and back.
+void builder_spill(Builder *b, unsigned reg);
+void builder_unspill(Builder *b, unsigned reg);
+
+// A link site (jmp or jcc) that leads to the guest address `target`.
+void builder_exit(Builder *b, unsigned opcode, GuestAddr target);
+
+// Lowers b->insn.
+void lower_insn(Builder *b);
+
+// Copies `insn` with its memory operand rewritten as it must be; operand_x64.c.
+void lower_copy(Builder *b, const Insn *insn);
+
+// Fills b->flags_live; liveness.c.
+void find_live_flags(Builder *b);
+
+// lea dst, [the explicit memory operand], segment base included; operand_x64.c.
+// The client's value of dst is still in dst. False when there is no address (VSIB).
+bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstruction *z,
+                          const ZydisDecodedOperand *operand);
+
+// The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
+void emit_lookup(Builder *b);
+#endif

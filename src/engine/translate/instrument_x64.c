@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//
+// The primitives with which tools insert code; see toolapi/toolapi.h.
+#include "engine/toolapi/toolapi.h"
+#include "engine/translate/builder.h"
+
+static bool flags_are_live(const Builder *b)
+{
+    if (!(tool->needs & TOOL_NEEDS_FLAGS))
+        return true;
+    return b->flags_live[b->insn - b->insns] != 0;
+}
+
+//     add qword fs:[slot], amount
+// or, where flags are live:
+//     mov fs:[spill rax], rax ; mov rax, fs:[slot] ; lea rax, [rax + amount]
+//     mov fs:[slot], rax ; mov rax, fs:[spill rax]
+void tool_count(ToolBlock *b, unsigned slot, u32 amount)
+{
+    i32 at = CTX(tool_slot) + 8 * (i32)slot;
+    if (!flags_are_live(b)) {
+        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x04, 0x25}, 5);
+        put_u32(&b->e, (u32)at);
+        put_u32(&b->e, amount);
+        return;
+    }
+    builder_spill(b, RAX);
+    emit_load_fs(&b->e, RAX, at);
+    emit_lea(&b->e, RAX, RAX, (i32)amount);
+    emit_store_fs(&b->e, at, RAX);
+    builder_unspill(b, RAX);
+}
+
+//     call_fn, call_arg, call_return := … ; jmp gateway
+//   return:
+static void emit_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
+{
+    emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)fn);
+    emit_store_fs_imm64(&b->e, CTX(call_arg), arg);
+    emit_store_fs_imm64(&b->e, CTX(call_return), 0);
+    CodePtr return_imm = b->e.pc - 4;
+    emit_jmp(&b->e, gateway_tool_call());
+    u32 here = (u32)(uintptr_t)b->e.pc; // the cache lies below 2 GiB
+    memcpy(return_imm, &here, 4);
+}
+
+void tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
+{
+    emit_call(b, fn, arg);
+}
+
+unsigned tool_accesses(const ToolInsn *insn, ToolAccess *ret_accesses, unsigned max)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (!decode_operands(insn, &z, operands))
+        return 0;
+    unsigned n = 0;
+    for (unsigned i = 0; i < z.operand_count && n < max; i++) {
+        const ZydisDecodedOperand *op = &operands[i];
+        if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.type == ZYDIS_MEMOP_TYPE_AGEN ||
+            op->mem.type == ZYDIS_MEMOP_TYPE_MIB)
+            continue;
+        ret_accesses[n++] = (ToolAccess){
+            .size_bytes = op->size / 8u,
+            .reads = op->actions & ZYDIS_OPERAND_ACTION_MASK_READ,
+            .writes = op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE,
+            .operand = (u8)i,
+        };
+    }
+    return n;
+}
+
+//     mov fs:[spill rax], rax ; lea rax, operand ; mov fs:[call_address], rax
+//     mov rax, fs:[spill rax] ; call
+void tool_call_access(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u64 arg)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    ASSERT(decode_operands(b->insn, &z, operands));
+    const ZydisDecodedOperand *op = &operands[access->operand];
+    builder_spill(b, RAX);
+    bool known = emit_operand_address(b, RAX, &z, op);
+    // A push stores below the stack pointer it starts with.
+    bool pushes = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && access->writes &&
+                  op->mem.base == ZYDIS_REGISTER_RSP;
+    if (pushes)
+        emit_lea(&b->e, RAX, RAX, -(i32)access->size_bytes);
+    if (!known)
+        emit_mov_imm(&b->e, RAX, 0);
+    emit_store_fs(&b->e, CTX(call_address), RAX);
+    builder_unspill(b, RAX);
+    emit_call(b, fn, arg);
+}

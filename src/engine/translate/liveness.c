@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+//
+// Which arithmetic flags are live before each instruction of a block: one
+// backward pass. What follows a way out of the block is not known, so all flags
+// are live there; compilers set flags shortly before they use them, and code
+// in between is rare.
+#include "engine/translate/builder.h"
+
+enum { FLAGS_ARITHMETIC = ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF |
+                          ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF };
+
+// CF 0, PF 2, AF 4, ZF 6, SF 7, OF 11: folded into a byte, OF in place of bit 1.
+static u8 fold(u32 flags)
+{
+    flags &= FLAGS_ARITHMETIC;
+    return (u8)((flags & 0xff) | (flags & ZYDIS_CPUFLAG_OF ? 2 : 0));
+}
+
+// Shifts and rotates by zero, and repeated compares of no element, leave the
+// flags as they were: never a kill.
+static bool may_keep_flags(const Insn *insn)
+{
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_SHL: case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR:
+    case ZYDIS_MNEMONIC_ROL: case ZYDIS_MNEMONIC_ROR: case ZYDIS_MNEMONIC_RCL:
+    case ZYDIS_MNEMONIC_RCR: case ZYDIS_MNEMONIC_SHLD: case ZYDIS_MNEMONIC_SHRD:
+    case ZYDIS_MNEMONIC_CMPSB: case ZYDIS_MNEMONIC_CMPSW: case ZYDIS_MNEMONIC_CMPSD:
+    case ZYDIS_MNEMONIC_CMPSQ: case ZYDIS_MNEMONIC_SCASB: case ZYDIS_MNEMONIC_SCASW:
+    case ZYDIS_MNEMONIC_SCASD: case ZYDIS_MNEMONIC_SCASQ: return true;
+    default: return false;
+    }
+}
+
+void find_live_flags(Builder *b)
+{
+    u8 live = 0xff;
+    for (unsigned i = b->insn_count; i-- > 0;) {
+        const Insn *insn = &b->insns[i];
+        if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JMP)
+            live = 0xff;
+        const ZydisAccessedFlags *f = insn->flags;
+        if (f) {
+            if (!may_keep_flags(insn))
+                live &= (u8)~fold(f->modified | f->set_0 | f->set_1 | f->undefined);
+            live |= fold(f->tested);
+        }
+        b->flags_live[i] = live;
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+//
+// What becomes of the instructions that are not simply copied. One function per
+// Lowering; each shows the code it emits. None changes the flags.
+#include "engine/translate/builder.h"
+
+typedef void LowerFn(Builder *b, const Insn *insn);
+
+static void lower_plain(Builder *b, const Insn *insn)
+{
+    lower_copy(b, insn);
+}
+
+static void lower_jcc(Builder *b, const Insn *insn)
+{
+    builder_exit(b, 0x0f80u | insn->condition, insn->target);
+}
+
+//     loop taken ; jmp short on
+//   taken: jmp target
+//   on:
+// The branch has no rel32 form; its prefixes (67: ecx) stay.
+static void lower_loop(Builder *b, const Insn *insn)
+{
+    put_bytes(&b->e, insn->bytes, insn->len - 1u);
+    put_u8(&b->e, 2);
+    put_u8(&b->e, OP_JMP_REL8);
+    put_u8(&b->e, 0);
+    CodePtr taken = b->e.pc;
+    builder_exit(b, OP_JMP_REL32, insn->target);
+    taken[-1] = (u8)(b->e.pc - taken);
+}
+
+static void lower_jmp(Builder *b, const Insn *insn)
+{
+    builder_exit(b, OP_JMP_REL32, insn->target);
+    b->fallthrough = false;
+}
+
+// push return_address; the client's stack must hold the guest's address.
+static void emit_push_return(Builder *b, GuestAddr return_address)
+{
+    if (fits_i32((i64)return_address)) {
+        put_u8(&b->e, 0x68);
+        put_u32(&b->e, (u32)return_address);
+        return;
+    }
+    // Far code: through a register. For an indirect call rax is spilled already.
+    bool spilled = b->spilled & 1u << RAX;
+    if (!spilled)
+        builder_spill(b, RAX);
+    emit_mov_imm(&b->e, RAX, return_address);
+    put_u8(&b->e, 0x50); // push rax
+    if (!spilled)
+        builder_unspill(b, RAX);
+}
+
+static void lower_call(Builder *b, const Insn *insn)
+{
+    emit_push_return(b, insn->pc + insn->len);
+    builder_exit(b, OP_JMP_REL32, insn->target);
+    b->fallthrough = false;
+}
+
+//     movzx eax, cx ; jmp [rax*8 + LOOKUP_TABLE]
+// The table's entry checks the whole target, see emit_entry().
+void emit_lookup(Builder *b)
+{
+    put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc1}, 3);
+    put_bytes(&b->e, (u8[]){0xff, 0x24, 0xc5}, 3);
+    put_u32(&b->e, (u32)LOOKUP_TABLE);
+    b->fallthrough = false;
+}
+
+// mov rcx, operand of the indirect branch
+static void emit_branch_operand(Builder *b, const Insn *insn)
+{
+    // ff /2 and ff /4 become 8b /rcx: the same prefixes, the same operand. A
+    // 64-bit operand is implied for branches, but not for mov: REX.W.
+    u8 bytes[INSN_MAX + 1];
+    unsigned n = 0, modrm_at = 0;
+    unsigned opcode_at = insn->modrm_at - 1u;
+    u8 rex = 0x48;
+    for (unsigned i = 0; i < opcode_at; i++) {
+        u8 prefix = insn->bytes[i];
+        if ((prefix & 0xf0) == 0x40)
+            rex |= prefix & 3;
+        else if (prefix == 0x64 || prefix == 0x65 || prefix == 0x67)
+            bytes[n++] = prefix; // others (notrack, bnd, 66) have no meaning here
+    }
+    bytes[n++] = rex;
+    bytes[n++] = 0x8b;
+    modrm_at = n;
+    bytes[n++] = (u8)((insn->bytes[insn->modrm_at] & 0xc7) | RCX << 3);
+    unsigned rest = insn->len - insn->modrm_at - 1u;
+    memcpy(bytes + n, insn->bytes + insn->modrm_at + 1, rest);
+    n += rest;
+
+    Insn mov = *insn;
+    mov.bytes = bytes;
+    mov.len = (u8)n;
+    mov.mnemonic = ZYDIS_MNEMONIC_MOV;
+    mov.lowering = LOWER_COPY;
+    mov.modrm_at = (u8)modrm_at;
+    if (insn->disp_at)
+        mov.disp_at = (u8)(insn->disp_at - insn->modrm_at + modrm_at);
+    mov.pc = insn->pc + insn->len - n; // keeps a rip-relative operand where it was
+    lower_copy(b, &mov);
+}
+
+//     mov fs:[spill rax], rax ; mov fs:[spill rcx], rcx ; mov rcx, operand ; lookup
+static void lower_jmp_indirect(Builder *b, const Insn *insn)
+{
+    builder_spill(b, RAX);
+    builder_spill(b, RCX);
+    emit_branch_operand(b, insn);
+    emit_lookup(b);
+}
+
+// As above, with push return_address before the lookup (and after the operand,
+// which may be relative to rsp).
+static void lower_call_indirect(Builder *b, const Insn *insn)
+{
+    builder_spill(b, RAX);
+    builder_spill(b, RCX);
+    emit_branch_operand(b, insn);
+    builder_mark(b, false);
+    emit_push_return(b, insn->pc + insn->len);
+    emit_lookup(b);
+}
+
+//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; lookup
+static void lower_ret(Builder *b, const Insn *insn)
+{
+    builder_spill(b, RAX);
+    builder_spill(b, RCX);
+    put_u8(&b->e, 0x59);
+    if (insn->pop_bytes)
+        emit_lea(&b->e, RSP, RSP, insn->pop_bytes);
+    emit_lookup(b);
+}
+
+static void leave_at(Builder *b, GuestAddr pc, ExitReason reason)
+{
+    emit_store_fs_imm64(&b->e, CTX(pc), pc);
+    emit_jmp(&b->e, gateway_leave(reason));
+    b->fallthrough = false;
+}
+
+static void lower_syscall(Builder *b, const Insn *insn)
+{
+    leave_at(b, insn->pc + insn->len, EXIT_SYSCALL);
+}
+
+static void lower_emulate(Builder *b, const Insn *insn)
+{
+    leave_at(b, insn->pc, EXIT_EMULATE);
+}
+
+// rdfsbase r: mov r, fs:[client_fs], 32 or 64 bits wide
+static void lower_base(Builder *b, const Insn *insn)
+{
+    bool fs = insn->mnemonic == ZYDIS_MNEMONIC_RDFSBASE || insn->mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
+    bool read = insn->lowering == LOWER_READ_BASE;
+    u8 rex = 0;
+    for (unsigned i = 0; i + 1 < insn->modrm_at; i++) {
+        if ((insn->bytes[i] & 0xf0) == 0x40)
+            rex = insn->bytes[i];
+    }
+    unsigned reg = (insn->bytes[insn->modrm_at] & 7u) | (rex & 1u) << 3;
+    i32 slot = fs ? CTX(client_fs) : CTX(client_gs);
+    bool wide = rex & 8;
+    if (!read && !wide)
+        emit_store_fs_imm32(&b->e, slot + 4, 0);
+    put_u8(&b->e, 0x64);
+    put_u8(&b->e, (u8)((wide ? 0x48 : 0x40) | (reg >> 3) << 2));
+    put_u8(&b->e, read ? 0x8b : 0x89);
+    put_u8(&b->e, (u8)(0x04 | (reg & 7) << 3));
+    put_u8(&b->e, 0x25);
+    put_u32(&b->e, (u32)slot);
+}
+
+// A transaction that aborts at once, without a reason: mov eax, 0 ; jmp fallback
+static void lower_xbegin(Builder *b, const Insn *insn)
+{
+    emit_mov_imm(&b->e, RAX, 0);
+    builder_exit(b, OP_JMP_REL32, insn->target);
+    b->fallthrough = false;
+}
+
+static LowerFn *const lowerings[LOWER_COUNT] = {
+    [LOWER_COPY] = lower_plain,
+    [LOWER_JCC] = lower_jcc,
+    [LOWER_LOOP] = lower_loop,
+    [LOWER_JMP] = lower_jmp,
+    [LOWER_CALL] = lower_call,
+    [LOWER_JMP_INDIRECT] = lower_jmp_indirect,
+    [LOWER_CALL_INDIRECT] = lower_call_indirect,
+    [LOWER_RET] = lower_ret,
+    [LOWER_SYSCALL] = lower_syscall,
+    [LOWER_READ_BASE] = lower_base,
+    [LOWER_WRITE_BASE] = lower_base,
+    [LOWER_XBEGIN] = lower_xbegin,
+    [LOWER_EMULATE] = lower_emulate,
+};
+
+void lower_insn(Builder *b)
+{
+    lowerings[b->insn->lowering](b, b->insn);
+}

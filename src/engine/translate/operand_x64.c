@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+//
+// Copying an instruction whose memory operand does not mean the same in the
+// cache: rip-relative ones, and those through fs: or gs:, whose bases the
+// client must not set in hardware.
+//
+// The operand is re-encoded on a scratch register that the instruction itself
+// does not use. All other bits of the instruction, whatever they mean, stay.
+#include "engine/translate/builder.h"
+
+// Registers that need no REX.B and no SIB byte as a base.
+static const u8 scratch_candidates[] = {RAX, RCX, RDX, RBX, RSI, RDI};
+
+static unsigned pick_scratch(u32 used)
+{
+    for (size_t i = 0; i < ARRAY_LEN(scratch_candidates); i++) {
+        if (!(used >> scratch_candidates[i] & 1))
+            return scratch_candidates[i];
+    }
+    return GPR_COUNT;
+}
+
+// The explicit memory operand, taken apart.
+typedef struct MemoryOperand {
+    unsigned base, index; // GPR_COUNT: none (or rip, or a vector index)
+    unsigned scale;
+    i64 disp;
+    bool has_index;       // of any kind
+} MemoryOperand;
+
+static unsigned gpr_number(ZydisRegister reg)
+{
+    if (reg == ZYDIS_REGISTER_NONE || reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP)
+        return GPR_COUNT;
+    ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    if (ZydisRegisterGetClass(full) != ZYDIS_REGCLASS_GPR64)
+        return GPR_COUNT;
+    return (unsigned)(full - ZYDIS_REGISTER_RAX);
+}
+
+static void find_memory_operand(const ZydisDecodedInstruction *z,
+                                const ZydisDecodedOperand *operands, MemoryOperand *ret_memory)
+{
+    *ret_memory = (MemoryOperand){.base = GPR_COUNT, .index = GPR_COUNT};
+    for (unsigned i = 0; i < z->operand_count; i++) {
+        const ZydisDecodedOperand *op = &operands[i];
+        if (op->type != ZYDIS_OPERAND_TYPE_MEMORY ||
+            op->visibility != ZYDIS_OPERAND_VISIBILITY_EXPLICIT)
+            continue;
+        ret_memory->base = gpr_number(op->mem.base);
+        ret_memory->index = gpr_number(op->mem.index);
+        ret_memory->has_index = op->mem.index != ZYDIS_REGISTER_NONE;
+        ret_memory->scale = op->mem.scale;
+        ret_memory->disp = op->mem.disp.value;
+        return;
+    }
+}
+
+// Copies prefixes and opcode, without segment prefixes, with the B bit of
+// whichever extended prefix there is set for a base below 8.
+static void put_opcode(Emitter *e, const Insn *insn, const ZydisDecodedInstruction *z)
+{
+    for (unsigned i = 0; i < insn->modrm_at; i++) {
+        u8 byte = insn->bytes[i];
+        bool legacy_prefix = i < z->raw.prefix_count;
+        if (legacy_prefix && (byte == 0x64 || byte == 0x65))
+            continue;
+        switch (z->encoding) {
+        case ZYDIS_INSTRUCTION_ENCODING_LEGACY:
+        case ZYDIS_INSTRUCTION_ENCODING_3DNOW:
+            if ((z->attributes & ZYDIS_ATTRIB_HAS_REX) && i == z->raw.rex.offset)
+                byte &= (u8)~1u;
+            break;
+        case ZYDIS_INSTRUCTION_ENCODING_VEX:
+            if (z->raw.vex.size == 3 && i == z->raw.vex.offset + 1u)
+                byte |= 0x20;
+            break;
+        case ZYDIS_INSTRUCTION_ENCODING_XOP:
+            if (i == z->raw.xop.offset + 1u)
+                byte |= 0x20;
+            break;
+        case ZYDIS_INSTRUCTION_ENCODING_EVEX:
+            if (i == z->raw.evex.offset + 1u)
+                byte |= 0x20;
+            break;
+        default:
+            break;
+        }
+        put_u8(e, byte);
+    }
+}
+
+static unsigned displacement_bytes(const ZydisDecodedInstruction *z)
+{
+    return z->raw.disp.size / 8;
+}
+
+static void put_rest(Emitter *e, const Insn *insn, const ZydisDecodedInstruction *z)
+{
+    unsigned at = insn->modrm_at + 1u;
+    if (z->attributes & ZYDIS_ATTRIB_HAS_SIB)
+        at++;
+    at += displacement_bytes(z);
+    put_bytes(e, insn->bytes + at, insn->len - at);
+}
+
+// The instruction with its operand replaced by [base].
+static void copy_on_base(Emitter *e, const Insn *insn, const ZydisDecodedInstruction *z,
+                         unsigned base)
+{
+    put_opcode(e, insn, z);
+    put_u8(e, (u8)(z->raw.modrm.reg << 3 | base));
+    put_rest(e, insn, z);
+}
+
+// The instruction with the base of its operand replaced; index, scale and
+// displacement stay as they are (so EVEX's compressed displacement does too).
+static void copy_with_base(Emitter *e, const Insn *insn, const ZydisDecodedInstruction *z,
+                           unsigned base)
+{
+    bool sib = z->attributes & ZYDIS_ATTRIB_HAS_SIB;
+    bool no_base = sib && z->raw.modrm.mod == 0 && z->raw.sib.base == 5;
+    bool vsib = z->attributes & ZYDIS_ATTRIB_HAS_SIB && z->avx.vector_length &&
+                z->raw.sib.index == 4 && z->meta.category == ZYDIS_CATEGORY_GATHER;
+    u8 index_x = z->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ? z->raw.rex.X : 1;
+    bool index = sib && (z->raw.sib.index != 4 || vsib || index_x);
+    u8 mod = no_base ? 2 : z->raw.modrm.mod;
+
+    put_opcode(e, insn, z);
+    if (index) {
+        put_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | 4));
+        put_u8(e, (u8)(z->raw.sib.scale << 6 | z->raw.sib.index << 3 | base));
+    } else {
+        put_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | base));
+    }
+    put_bytes(e, insn->bytes + insn->disp_at, displacement_bytes(z));
+    put_rest(e, insn, z);
+}
+
+// lea dst, [memory], with a 32-bit result if addresses are 32 bits wide
+static void emit_lea_memory(Emitter *e, unsigned dst, const MemoryOperand *m, bool address32)
+{
+    if (address32)
+        put_u8(e, 0x67);
+    unsigned base = m->base, index = m->index;
+    u8 rex = (u8)(0x40 | (address32 ? 0 : 8) | (dst >> 3) << 2);
+    rex |= index != GPR_COUNT ? (u8)((index >> 3) << 1) : 0;
+    rex |= base != GPR_COUNT ? (u8)(base >> 3) : 0;
+    put_u8(e, rex);
+    put_u8(e, 0x8d);
+    put_u8(e, (u8)((base == GPR_COUNT ? 0 : 0x80) | (dst & 7) << 3 | 4));
+    unsigned scale = index == GPR_COUNT ? 0 : (unsigned)__builtin_ctz(m->scale);
+    put_u8(e, (u8)(scale << 6 | (index == GPR_COUNT ? 4 : index & 7) << 3 |
+                   (base == GPR_COUNT ? 5 : base & 7)));
+    put_u32(e, (u32)m->disp);
+}
+
+// mov r64/r32, fs:[small constant], by far the most frequent access to
+// thread-local data: the destination itself is the scratch register. (Nothing
+// is lost when it faults: a client base that is not mapped is fatal natively too,
+// and the register was about to be overwritten.)
+static bool copy_tls_load(Builder *b, const Insn *insn, const ZydisDecodedInstruction *z,
+                          const MemoryOperand *m, i32 base_slot)
+{
+    unsigned reg = z->raw.modrm.reg;
+    if (z->mnemonic != ZYDIS_MNEMONIC_MOV || z->opcode != 0x8b || z->raw.rex.R || reg == RSP ||
+        reg == RBP || m->base != GPR_COUNT || m->has_index || z->address_width != 64 ||
+        (z->operand_width != 64 && z->operand_width != 32) || m->disp < -4096 || m->disp > 4096)
+        return false;
+    emit_load_fs(&b->e, reg, base_slot);
+    copy_with_base(&b->e, insn, z, reg);
+    return true;
+}
+
+static void copy_through_segment(Builder *b, const Insn *insn)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    MemoryOperand m;
+    ASSERT(decode_operands(insn, &z, operands));
+    find_memory_operand(&z, operands, &m);
+    i32 base_slot = insn->segment == 0x64 ? CTX(client_fs) : CTX(client_gs);
+    if (copy_tls_load(b, insn, &z, &m, base_slot))
+        return;
+
+    u32 used = insn_gprs_used(insn);
+    unsigned scratch = pick_scratch(used);
+    ASSERT(scratch != GPR_COUNT);
+    bool rip = z.raw.modrm.mod == 0 && z.raw.modrm.rm == 5;
+    builder_spill(b, scratch);
+    if (!rip && z.address_width == 64) {
+        emit_load_fs(&b->e, scratch, base_slot);
+        if (m.base != GPR_COUNT)
+            emit_lea_sum(&b->e, scratch, scratch, m.base);
+        copy_with_base(&b->e, insn, &z, scratch);
+    } else {
+        // The address first, 32 bits wide if need be, then the base on top.
+        unsigned second = pick_scratch(used | 1u << scratch);
+        ASSERT(second != GPR_COUNT);
+        builder_spill(b, second);
+        if (rip)
+            emit_mov_imm(&b->e, scratch, insn->pc + insn->len + (u64)z.raw.disp.value);
+        else
+            emit_lea_memory(&b->e, scratch, &m, true);
+        emit_load_fs(&b->e, second, base_slot);
+        emit_lea_sum(&b->e, scratch, scratch, second);
+        builder_unspill(b, second);
+        copy_on_base(&b->e, insn, &z, scratch);
+    }
+    builder_unspill(b, scratch);
+}
+
+// lods, movs, cmps, outs and xlat through fs: or gs:. The base is added to the
+// source register for the instruction only. Flag-free subtraction: x - y = x + ~y + 1.
+static void copy_string_through_segment(Builder *b, const Insn *insn)
+{
+    unsigned source = insn->mnemonic == ZYDIS_MNEMONIC_XLAT ? RBX : RSI;
+    i32 base_slot = insn->segment == 0x64 ? CTX(client_fs) : CTX(client_gs);
+    unsigned scratch = R11;
+    builder_spill(b, scratch);
+    emit_load_fs(&b->e, scratch, base_slot);
+    emit_lea_sum(&b->e, source, source, scratch);
+    for (unsigned i = 0; i < insn->len; i++) {
+        if (insn->bytes[i] != 0x64 && insn->bytes[i] != 0x65)
+            put_u8(&b->e, insn->bytes[i]);
+    }
+    put_bytes(&b->e, (u8[]){0x49, 0xf7, 0xd3}, 3); // not r11
+    emit_lea_sum(&b->e, source, source, scratch);
+    emit_lea(&b->e, source, source, 1);
+    builder_unspill(b, scratch);
+}
+
+static void copy_far_rip(Builder *b, const Insn *insn)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    ASSERT(decode_operands(insn, &z, operands));
+    unsigned scratch = pick_scratch(insn_gprs_used(insn));
+    ASSERT(scratch != GPR_COUNT);
+    builder_spill(b, scratch);
+    emit_mov_imm(&b->e, scratch, insn->target);
+    copy_on_base(&b->e, insn, &z, scratch);
+    builder_unspill(b, scratch);
+}
+
+static void copy_rip(Builder *b, const Insn *insn)
+{
+    i64 disp = (i64)(insn->target - (u64)(b->e.pc + insn->len));
+    if (!fits_i32(disp)) {
+        copy_far_rip(b, insn);
+        return;
+    }
+    CodePtr start = b->e.pc;
+    put_bytes(&b->e, insn->bytes, insn->len);
+    i32 disp32 = (i32)disp;
+    memcpy(start + insn->disp_at, &disp32, 4);
+}
+
+void lower_copy(Builder *b, const Insn *insn)
+{
+    switch ((MemoryForm)insn->memory) {
+    case MEMORY_PLAIN: put_bytes(&b->e, insn->bytes, insn->len); break;
+    case MEMORY_RIP: copy_rip(b, insn); break;
+    case MEMORY_SEGMENT: copy_through_segment(b, insn); break;
+    case MEMORY_SEGMENT_IMPLICIT: copy_string_through_segment(b, insn); break;
+    }
+}
+
+bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstruction *z,
+                          const ZydisDecodedOperand *operand)
+{
+    if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM && operand->mem.type != ZYDIS_MEMOP_TYPE_AGEN)
+        return false;
+    MemoryOperand m = {.base = gpr_number(operand->mem.base), .index = gpr_number(operand->mem.index),
+                       .scale = operand->mem.scale, .disp = operand->mem.disp.value};
+    bool rip = operand->mem.base == ZYDIS_REGISTER_RIP || operand->mem.base == ZYDIS_REGISTER_EIP;
+    if (rip)
+        emit_mov_imm(&b->e, dst, b->insn->pc + b->insn->len + (u64)m.disp);
+    else if (!fits_i32(m.disp)) // moffs64
+        emit_mov_imm(&b->e, dst, (u64)m.disp);
+    else
+        emit_lea_memory(&b->e, dst, &m, z->address_width == 32);
+
+    bool fs = operand->mem.segment == ZYDIS_REGISTER_FS;
+    if (fs || operand->mem.segment == ZYDIS_REGISTER_GS) {
+        unsigned base = dst == RAX ? RCX : RAX;
+        builder_spill(b, base);
+        emit_load_fs(&b->e, base, fs ? CTX(client_fs) : CTX(client_gs));
+        emit_lea_sum(&b->e, dst, dst, base);
+        builder_unspill(b, base);
+    }
+    return true;
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+//
+// Choice of the instructions that form a block, and its frame: entry prefix,
+// body, exit stubs.
+#include "engine/translate/translate.h"
+
+#include <time.h>
+
+#include "base/raw_syscall.h"
+#include "engine/aspace/aspace.h"
+#include "engine/toolapi/toolapi.h"
+#include "engine/translate/builder.h"
+
+TranslateStats translate_stats;
+static unsigned block_insns_max = 48;
+
+void translate_init(unsigned max_insns)
+{
+    decode_init();
+    if (max_insns && max_insns < BLOCK_INSNS_MAX)
+        block_insns_max = max_insns;
+}
+
+// ------------------------------------------------------------------ builder
+
+static void add_mark(Builder *b, u16 spilled, bool boundary)
+{
+    Block *block = b->block;
+    u16 offset = (u16)(b->e.pc - block->code);
+    CodeMark *last = block->mark_count ? &block->marks[block->mark_count - 1] : NULL;
+    if (last && last->host_offset == offset)
+        block->mark_count--; // it described nothing
+    ASSERT(block->mark_count < BLOCK_MARKS_MAX);
+    block->marks[block->mark_count++] = (CodeMark){
+        .host_offset = offset,
+        .spilled = spilled,
+        .boundary = boundary,
+        .guest_delta = b->insn ? (i32)(b->insn->pc - block->pc) : 0,
+    };
+}
+
+void builder_mark(Builder *b, bool boundary)
+{
+    add_mark(b, b->spilled, boundary && !b->spilled);
+}
+
+void builder_mark_nowhere(Builder *b)
+{
+    add_mark(b, MARK_NOWHERE, false);
+}
+
+void builder_spill(Builder *b, unsigned reg)
+{
+    emit_store_fs(&b->e, CTX_SPILL(reg), reg);
+    b->spilled |= (u16)(1u << reg);
+    builder_mark(b, false);
+}
+
+void builder_unspill(Builder *b, unsigned reg)
+{
+    emit_load_fs(&b->e, reg, CTX_SPILL(reg));
+    b->spilled &= (u16)~(1u << reg);
+    builder_mark(b, false);
+}
+
+void builder_exit(Builder *b, unsigned opcode, GuestAddr target)
+{
+    Block *block = b->block;
+    ASSERT(block->exit_count < BLOCK_EXITS_MAX);
+    Exit *x = cache_exit(block->first_exit + block->exit_count++);
+    *x = (Exit){.target = target, .from = block};
+    x->site = emit_link_site(&b->e, opcode, b->e.pc);
+}
+
+// ------------------------------------------------------- choosing instructions
+
+static bool already_in_block(const Builder *b, GuestAddr pc)
+{
+    for (unsigned i = 0; i < b->insn_count; i++) {
+        if (b->insns[i].pc == pc)
+            return true;
+    }
+    return false;
+}
+
+// Whether a direct jump is worth following rather than linking to.
+static bool worth_following(const Builder *b, GuestAddr target, u64 version)
+{
+    i64 distance = (i64)(target - b->block->pc);
+    return distance == (distance << 34 >> 34) // marks hold 31 bits
+           && !already_in_block(b, target) && !cache_find(target, version);
+}
+
+// Fills b->insns from b->next_pc on. Stops before the first instruction that
+// cannot be fetched; if that is the very first one, says why.
+static FetchResult collect(Builder *b, u64 version, GuestAddr *ret_fault)
+{
+    GuestAddr pc = b->next_pc;
+    GuestAddr end = 0; // of the executable range around pc
+    GuestAddr run_start = pc;
+    FetchResult result = FETCH_OK;
+    while (b->insn_count < block_insns_max) {
+        if ((pc >= end || end == 0) && !aspace_executable(pc, &end)) {
+            *ret_fault = pc;
+            result = FETCH_NO_ACCESS;
+            break;
+        }
+        Insn *insn = &b->insns[b->insn_count];
+        size_t room = min_u64(end - pc, INSN_MAX);
+        if (!decode_insn(pc, (const u8 *)pc, room, insn)) {
+            *ret_fault = room < INSN_MAX ? end : pc;
+            result = room < INSN_MAX ? FETCH_NO_ACCESS : FETCH_BAD_CODE;
+            break;
+        }
+        b->insn_count++;
+        pc += insn->len;
+        if (insn->lowering == LOWER_JMP && b->insn_count < block_insns_max &&
+            worth_following(b, insn->target, version)) {
+            cache_note_source(b->block, run_start, pc);
+            aspace_guard_code(run_start, pc);
+            run_start = pc = insn->target;
+            end = 0;
+        } else if (insn_ends_block(insn) ||
+                   (insn->lowering == LOWER_JCC && cache_find(pc, version))) {
+            break;
+        }
+    }
+    if (b->insn_count == 0)
+        return result;
+    cache_note_source(b->block, run_start, pc);
+    aspace_guard_code(run_start, pc);
+    b->next_pc = pc;
+    return FETCH_OK;
+}
+
+// -------------------------------------------------------------------- frame
+
+// The entry of indirect branches: rcx holds the guest target, rax and rcx of the
+// client are spilled, and other targets may share the table entry.
+//     lea rcx, [rcx - pc] ; jrcxz mine ; jmp other
+//   mine: mov rcx, fs:[spill rcx] ; mov rax, fs:[spill rax]
+//   other: lea rcx, [rcx + pc] ; jmp lookup_miss
+static void emit_entry(Emitter *e, GuestAddr pc)
+{
+    if (fits_i32((i64)pc)) {
+        emit_lea(e, RCX, RCX, (i32)-pc);
+    } else {
+        emit_mov_imm(e, RAX, -pc);
+        emit_lea_sum(e, RCX, RCX, RAX);
+    }
+    put_bytes(e, (u8[]){OP_JRCXZ, 0}, 2);
+    CodePtr skip = e->pc;
+    if (fits_i32((i64)pc)) {
+        emit_lea(e, RCX, RCX, (i32)pc);
+    } else {
+        emit_mov_imm(e, RAX, pc);
+        emit_lea_sum(e, RCX, RCX, RAX);
+    }
+    emit_jmp(e, gateway_lookup_miss());
+    skip[-1] = (u8)(e->pc - skip);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+}
+
+bool translate_add_entry(Block *block)
+{
+    enum { ROOM = 96 };
+    CodePtr at = cache_reserve_extra(block, ROOM);
+    if (!at)
+        return false;
+    Emitter e = {at, at + ROOM};
+    emit_entry(&e, block->pc);
+    emit_jmp(&e, block->body);
+    block->entry = at;
+    return true;
+}
+
+// Where unlinked exits lead: mov dword fs:[exit_link], index ; jmp leave
+static void emit_exit_stubs(Builder *b)
+{
+    Block *block = b->block;
+    for (u32 i = 0; i < block->exit_count; i++) {
+        u32 index = block->first_exit + i;
+        Exit *x = cache_exit(index);
+        x->stub = b->e.pc;
+        emit_store_fs_imm32(&b->e, CTX(exit_link), index);
+        emit_jmp(&b->e, gateway_leave(EXIT_LINK));
+        i32 distance = (i32)(x->stub - (x->site + 4));
+        memcpy(x->site, &distance, 4);
+    }
+}
+
+static void link_known_targets(Block *block)
+{
+    for (u32 i = 0; i < block->exit_count; i++) {
+        Exit *x = cache_exit(block->first_exit + i);
+        Block *to = cache_find(x->target, block->version);
+        if (to)
+            cache_link(block->first_exit + i, to);
+    }
+}
+
+static void emit_body(Builder *b)
+{
+    b->block->body = b->e.pc;
+    b->fallthrough = true;
+    if (tool->needs & TOOL_NEEDS_FLAGS)
+        find_live_flags(b);
+    if (tool->block) {
+        b->insn = &b->insns[0];
+        builder_mark(b, true);
+        tool->block(b, b->insns, b->insn_count);
+    }
+    for (unsigned i = 0; i < b->insn_count; i++) {
+        b->insn = &b->insns[i];
+        if (emit_room(&b->e) < INSN_ROOM + BLOCK_EXITS_MAX * 32) {
+            b->next_pc = b->insn->pc;
+            b->insn_count = i;
+            break;
+        }
+        // Code of tool->block() in front belongs to the first instruction.
+        if (i > 0 || !tool->block)
+            builder_mark(b, true);
+        if (tool->insn)
+            tool->insn(b, b->insn);
+        bool followed = b->insn->lowering == LOWER_JMP && i + 1 < b->insn_count;
+        if (!followed)
+            lower_insn(b);
+        ASSERT(b->spilled == 0 || !b->fallthrough);
+        b->spilled = 0;
+    }
+    if (b->fallthrough) {
+        builder_mark_nowhere(b);
+        builder_exit(b, OP_JMP_REL32, b->next_pc);
+    }
+    builder_mark_nowhere(b);
+}
+
+static u64 now_ns(void)
+{
+    struct timespec t;
+    raw_syscall2(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)&t);
+    return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
+}
+
+Block *translate_block(GuestAddr pc, u64 version, bool entry, FetchResult *ret_result,
+                       GuestAddr *ret_fault)
+{
+    static Builder builder; // the engine lock is held
+    Builder *b = &builder;
+    u64 start = now_ns();
+
+    b->block = cache_reserve(BLOCK_CODE_ROOM, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
+    b->block->pc = pc;
+    b->block->version = version;
+    b->e = (Emitter){b->block->code, b->block->code + BLOCK_CODE_ROOM};
+    b->insn_count = 0;
+    b->insn = NULL;
+    b->spilled = 0;
+    b->next_pc = pc;
+    *ret_result = collect(b, version, ret_fault);
+    if (*ret_result != FETCH_OK)
+        return NULL;
+
+    if (entry) {
+        b->block->entry = b->e.pc;
+        builder_mark_nowhere(b);
+        emit_entry(&b->e, pc);
+    }
+    emit_body(b);
+    emit_exit_stubs(b);
+    b->block->insn_count = (u16)b->insn_count;
+    b->block->code_size = (u32)(b->e.pc - b->block->code);
+    cache_commit(b->block);
+    link_known_targets(b->block);
+
+    translate_stats.blocks++;
+    translate_stats.instructions += b->insn_count;
+    translate_stats.ns += now_ns() - start;
+    return b->block;
+}

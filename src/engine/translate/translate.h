@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// From guest instructions to a block in the cache: copy and annotate.
+//
+// A block starts at one guest pc, goes on past conditional branches that are
+// not taken and along direct jumps, and ends at a call, a return, an indirect
+// branch, a system call, or its size limit. Registers are identity mapped, so
+// most instructions are copied byte for byte. Where an expansion needs a
+// scratch register it spills it to ctx->spill; marks say from which host
+// offset on which registers are spilled, so that the client's state can be
+// rebuilt at any instruction that may fault.
+#ifndef MUNINN_ENGINE_TRANSLATE_TRANSLATE_H
+#define MUNINN_ENGINE_TRANSLATE_TRANSLATE_H
+
+#include "base/types.h"
+#include "engine/cache/cache.h"
+
+typedef enum FetchResult {
+    FETCH_OK,
+    FETCH_NO_ACCESS, // the client may not execute there: SIGSEGV
+    FETCH_BAD_CODE,  // no instruction: SIGILL
+} FetchResult;
+
+typedef struct TranslateStats {
+    u64 blocks, instructions, ns;
+} TranslateStats;
+extern TranslateStats translate_stats;
+
+// `max_insns` bounds a block (--stress=tiny-blocks lowers it).
+void translate_init(unsigned max_insns);
+
+// Makes the block for (pc, version) and puts it into the cache. `entry` asks for
+// an entry prefix, because an indirect branch leads here. Engine lock held. On
+// failure *ret_fault is the address that could not be fetched or decoded.
+Block *translate_block(GuestAddr pc, u64 version, bool entry, FetchResult *ret_result,
+                       GuestAddr *ret_fault);
+
+// Gives a block that was translated without one an entry prefix. Engine lock
+// held. False when the block's unit has no room: look the block up in C then.
+bool translate_add_entry(Block *block);
+
+#endif

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+//
+// The tool that watches nothing: what the engine alone costs.
+#include "tools/tools.h"
+
+const Tool tool_none = {
+    .name = "none",
+    .summary = "run the program and watch nothing",
+};

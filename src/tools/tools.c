@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// Choice of a tool by name.
+#include "tools/tools.h"
+
+#include <string.h>
+
+static const Tool *const all_tools[] = {&tool_none, &tool_count_tool};
+
+const Tool *tool = &tool_none;
+
+bool tool_select(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(all_tools); i++) {
+        if (strcmp(all_tools[i]->name, name) == 0) {
+            tool = all_tools[i];
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+//
+// The tools that are built in.
+#ifndef MUNINN_TOOLS_TOOLS_H
+#define MUNINN_TOOLS_TOOLS_H
+
+#include "engine/toolapi/toolapi.h"
+
+extern const Tool tool_none;
+extern const Tool tool_count_tool;
+
+#endif

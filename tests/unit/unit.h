@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//
+// The whole unit-test harness. A test is a sentence and its proof:
+//
+//     TEST(removed_key_is_gone) { CHECK(!map_get(&map, 1, &value)); }
+//
+// A failed CHECK ends its test; the other tests still run. Everything is weak, so
+// test files can be built one by one or linked together.
+#ifndef MUNINN_TESTS_UNIT_H
+#define MUNINN_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct UnitTest {
+    const char *name;
+    void (*run)(void);
+    struct UnitTest *next;
+} UnitTest;
+
+#define UNIT_SHARED __attribute__((weak))
+
+UNIT_SHARED UnitTest *unit_first = NULL;
+UNIT_SHARED UnitTest *unit_last = NULL;
+UNIT_SHARED jmp_buf unit_end_of_test;
+
+UNIT_SHARED void unit_register(UnitTest *test)
+{
+    if (unit_last)
+        unit_last->next = test;
+    else
+        unit_first = test;
+    unit_last = test;
+}
+
+UNIT_SHARED _Noreturn void unit_fail(const char *name, const char *file, int line, const char *why)
+{
+    printf("not ok - %s: %s:%d: %s\n", name, file, line, why);
+    longjmp(unit_end_of_test, 1);
+}
+
+UNIT_SHARED const char *unit_current = "";
+
+#define TEST(sentence)                                                                             \
+    static void sentence(void);                                                                    \
+    static UnitTest sentence##_test = { #sentence, sentence, NULL };                               \
+    __attribute__((constructor)) static void sentence##_register(void)                             \
+    {                                                                                              \
+        unit_register(&sentence##_test);                                                           \
+    }                                                                                              \
+    static void sentence(void)
+
+#define CHECK(cond) ((cond) ? (void)0 : unit_fail(unit_current, __FILE__, __LINE__, #cond))
+
+UNIT_SHARED int unit_passes(UnitTest *test)
+{
+    unit_current = test->name;
+    if (setjmp(unit_end_of_test) != 0)
+        return 0;
+    test->run();
+    printf("ok - %s\n", test->name);
+    return 1;
+}
+
+// With an argument, runs only the tests whose name contains it.
+UNIT_SHARED int main(int argc, char **argv)
+{
+    int passed = 0, failed = 0;
+
+    for (UnitTest *test = unit_first; test; test = test->next) {
+        if (argc > 1 && !strstr(test->name, argv[1]))
+            continue;
+        if (unit_passes(test))
+            passed++;
+        else
+            failed++;
+    }
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
+
+#endif

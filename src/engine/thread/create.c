@@ -51,6 +51,7 @@ static i32 await(ThreadStart *start)
 static void inherit(ThreadCtx *ctx, const ThreadCtx *parent, const CloneArgs *args,
                     ThreadRecord *record)
 {
+    ctx->self = ctx;
     memcpy(ctx->gpr, parent->gpr, sizeof(ctx->gpr));
     ctx->gpr[RAX] = 0;
     if (args->stack)

@@ -173,6 +173,7 @@ bool thread_init_main(ThreadCtx *ctx)
     record->stack_size = 0;
     record->ctx = ctx;
     record->tid = (i32)raw_syscall0(SYS_gettid);
+    ctx->self = ctx;
     ctx->tid = record->tid;
     ctx->record = record;
     ctx->xsave = record->xsave;

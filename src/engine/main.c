@@ -9,7 +9,10 @@
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/descriptors/descriptors.h"
 #include "engine/loader/loader.h"
+#include "engine/procview/procview.h"
+#include "engine/run/log.h"
 #include "engine/run/run.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
@@ -29,6 +32,8 @@ int main(int argc, char **argv, char **envp)
         return 1;
     }
     environment_restore(envp);
+    if (!descriptors_open_log(&options, log_init))
+        return 1;
 
     gateway_init();
     aspace_init();
@@ -42,6 +47,7 @@ int main(int argc, char **argv, char **envp)
     signal_adopt_process(ctx);
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))
         return 126;
+    procview_init(ctx->gpr[RSP]);
     ctx->flags = 0x202;
     run_thread(ctx);
 }

@@ -14,15 +14,21 @@
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors_internal.h"
 
+typedef enum CallMakes {
+    NOTHING,
+    ONE, // a descriptor, its result
+    TWO, // descriptors that it stores somewhere
+} CallMakes;
+
 typedef struct CallRow {
     u8 fds;    // bit i: argument i is a descriptor
     u8 dirfds; // bit i: argument i is a directory, for the path in argument i + 1
-    bool is_new; // the result is a new descriptor
+    u8 makes;  // CallMakes
 } CallRow;
 
 #define FD(i) (1 << (i))
 static const CallRow rows[512] = {
-#define CALL(name, fds, dirfds, is_new) [SYS_##name] = { fds, dirfds, is_new },
+#define CALL(name, fds, dirfds, makes) [SYS_##name] = { fds, dirfds, makes },
 #include "engine/descriptors/client_calls.def"
 #undef CALL
 };
@@ -68,7 +74,7 @@ static int retreat_from(int number)
 // The client was given `fd` because `hidden` is ours: it gets `hidden`.
 static i64 exchange(int fd, int hidden)
 {
-    if (!registry_move(hidden, retreat_from(fd)))
+    if (!registry_vacate(hidden, retreat_from(fd)))
         return fd;
     i64 flags = raw_syscall2(SYS_fcntl, (u64)fd, F_GETFD);
     raw_syscall3(SYS_dup3, (u64)fd, (u64)hidden, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
@@ -81,32 +87,30 @@ static bool is_dupfd(u64 command)
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
 }
 
-// The client's part of the table is full. When ours are in it, out they go.
+// The client's part of the table is full. If one of ours is in it, out it goes.
 static bool make_room(i32 from)
 {
     struct rlimit limit;
-    bool moved = false;
 
     raw_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (u64)&limit);
     u64 outside = min_u64(max_u64(limit.rlim_cur, HIDDEN_START), INT32_MAX);
-    for (i32 fd; (u64)(fd = registry_lowest_from(from)) < limit.rlim_cur; moved = true) {
-        if (!registry_move(fd, (int)outside))
-            break;
-        raw_syscall1(SYS_close, (u64)fd);
-    }
-    return moved;
+    i32 fd = registry_lowest_from(from);
+    if (fd == INT32_MAX || (u64)fd >= limit.rlim_cur || !registry_vacate(fd, (int)outside))
+        return false;
+    raw_syscall1(SYS_close, (u64)fd);
+    return true;
 }
 
 bool descriptors_settle(u64 nr, const u64 args[6], i64 *result)
 {
-    if (nr >= ARRAY_LEN(rows) || !rows[nr].is_new)
+    if (nr >= ARRAY_LEN(rows) || rows[nr].makes == NOTHING)
         return false;
     if (LIKELY(*result < descriptors_lowest && *result != -EMFILE))
         return false;
     if (nr == SYS_fcntl && !is_dupfd(args[1]))
         return false;
     i32 from = nr == SYS_fcntl ? (i32)args[2] : 0;
-    if (*result < 0)
+    if (*result == -EMFILE)
         return make_room(from);
     i32 hidden = registry_lowest_from(from);
     if (hidden < *result)
@@ -114,7 +118,18 @@ bool descriptors_settle(u64 nr, const u64 args[6], i64 *result)
     return false;
 }
 
-// -------------------------------------------------------------- dup2 and dup3
+// ------------------------------------------------------- close, dup2 and dup3
+
+i64 sys_close(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)ctx;
+    if (UNLIKELY(log_takes_over((int)args[0])))
+        return 0;
+    i64 result = gateway_syscall(SYS_close, args[0], 0, 0, 0, 0, 0);
+    if (result == 0)
+        log_regain();
+    return result;
+}
 
 // Whether the client might have `number` if it were free: EBADF from there on.
 static bool is_within_limit(i32 number)
@@ -132,7 +147,7 @@ static i64 dup_onto(u64 nr, const u64 a[6])
 
     if (was_ours && (raw_syscall2(SYS_fcntl, a[0], F_GETFD) < 0 || !is_within_limit(onto)))
         return -EBADF;
-    if (was_ours && !registry_move(onto, retreat_from(onto)))
+    if (was_ours && !registry_vacate(onto, retreat_from(onto)))
         return -EBUSY;
     i64 result = gateway_syscall(nr, a[0], a[1], a[2], 0, 0, 0);
     if (was_ours && result < 0)

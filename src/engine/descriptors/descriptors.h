@@ -17,7 +17,8 @@
 #include "engine/run/run.h"
 #include "launch/options.h"
 
-// Told the number a hidden descriptor has from now on.
+// Told the number a hidden descriptor has from now on, or -1: it had to be closed,
+// because the client needs every number its limit allows.
 typedef void DescriptorMoved(int fd);
 
 // Duplicates `fd` to a hidden number and calls `moved` with it; the original stays
@@ -54,6 +55,7 @@ bool descriptors_refuse(u64 nr, const u64 args[6]);
 // because of ours, which have moved: make the call again.
 bool descriptors_settle(u64 nr, const u64 args[6], i64 *result);
 
+i64 sys_close(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_dup2(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_dup3(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_close_range(ThreadCtx *ctx, const u64 args[6]);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/raw_syscall.h"
@@ -17,14 +18,11 @@
 // Absolute, for the client may change its directory before it forks. "" without --log-file.
 static char log_template[2 * PATH_BYTES];
 static u32 forks; // %n
-static int log_number = -1;     // hidden
 static DescriptorMoved *use_log; // tells the log its number
-
-static void log_moved(int fd)
-{
-    log_number = fd;
-    use_log(fd);
-}
+static int log_number = -1;      // hidden, -1 when we have to do without
+static bool is_open;             // there is a log, with or without a number
+static int visible = -1;         // --log-fd: the client's descriptor of the same file
+static struct stat visible_file;
 
 static bool complain(const char *subject, const char *why)
 {
@@ -63,8 +61,8 @@ static bool keep_template(const char *template)
     return true;
 }
 
-// A descriptor of the log of this process, or -errno.
-static i64 open_log_file(void)
+// A descriptor of the log of this process, or -errno. `truncate` is O_TRUNC or 0.
+static i64 open_log_file(u64 truncate)
 {
     char path[PATH_BYTES];
     i32 pid = (i32)raw_syscall0(SYS_getpid);
@@ -73,23 +71,66 @@ static i64 open_log_file(void)
     if (error)
         return error;
     // Appending: a child that keeps its parent's log must not overwrite it.
-    return raw_syscall3(SYS_open, (u64)path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
-                        0666);
+    return raw_syscall3(SYS_open, (u64)path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncate, 0666);
+}
+
+// Whether the client's descriptor still is what it was when we were told to use it.
+static bool visible_is_same(void)
+{
+    struct stat now;
+
+    return visible >= 0 && raw_syscall2(SYS_fstat, (u64)visible, (u64)&now) == 0 &&
+           now.st_dev == visible_file.st_dev && now.st_ino == visible_file.st_ino;
+}
+
+static void log_moved(int fd)
+{
+    log_number = fd;
+    use_log(fd >= 0 || !visible_is_same() ? fd : visible);
 }
 
 static bool hide_log(int fd, const char *subject)
 {
-    int home = descriptor_hide(fd, log_moved);
-
-    return home >= 0 || complain(subject, "there is no descriptor left for the log");
+    is_open = descriptor_hide(fd, log_moved) >= 0;
+    return is_open || complain(subject, "there is no descriptor left for the log");
 }
+
+// ------------------------------------------------- with every number in use
+
+bool log_takes_over(int fd)
+{
+    if (LIKELY(log_number >= 0 || !is_open || fd != visible))
+        return false;
+    if (!registry_may_change() || !visible_is_same())
+        return false;
+    visible = -1; // what the client opens next at this number is another file
+    raw_syscall3(SYS_fcntl, (u64)fd, F_SETFD, FD_CLOEXEC);
+    return registry_adopt(fd, log_moved);
+}
+
+void log_regain(void)
+{
+    if (LIKELY(log_number >= 0 || !is_open) || !registry_may_change())
+        return;
+    if (visible_is_same()) {
+        descriptor_hide(visible, log_moved);
+    } else if (log_template[0]) {
+        i64 fd = open_log_file(0);
+        if (fd >= 0)
+            descriptor_hide((int)fd, log_moved);
+        raw_syscall1(SYS_close, (u64)fd);
+    }
+}
+
+// --------------------------------------------------------- start and children
 
 // True for a descriptor that the engine before the last execve has left for us.
 static bool adopt_inherited(int fd)
 {
     if (fd < HIDDEN_START || raw_syscall3(SYS_fcntl, (u64)fd, F_SETFD, FD_CLOEXEC) != 0)
         return false;
-    return registry_adopt(fd, log_moved);
+    is_open = registry_adopt(fd, log_moved);
+    return is_open;
 }
 
 bool descriptors_open_log(const Options *options, DescriptorMoved *use)
@@ -102,7 +143,7 @@ bool descriptors_open_log(const Options *options, DescriptorMoved *use)
     if (adopt_inherited(options->log_fd))
         return true;
     if (options->log_file) {
-        i64 fd = open_log_file();
+        i64 fd = open_log_file(O_TRUNC);
         if (fd < 0)
             return complain(options->log_file, strerror((int)-fd));
         bool ok = hide_log((int)fd, options->log_file);
@@ -110,8 +151,10 @@ bool descriptors_open_log(const Options *options, DescriptorMoved *use)
         return ok;
     }
     text_format(subject, sizeof(subject), "--log-fd=%d", options->log_fd);
-    if (raw_syscall2(SYS_fcntl, (u64)options->log_fd, F_GETFD) >= 0)
-        return hide_log(options->log_fd, subject);
+    if (raw_syscall2(SYS_fstat, (u64)options->log_fd, (u64)&visible_file) == 0) {
+        visible = options->log_fd;
+        return hide_log(visible, subject);
+    }
     if (options->log_fd != 2)
         return complain(subject, "this descriptor is not open");
     log_moved(-1); // started without standard error: as the user wished, no messages
@@ -124,7 +167,7 @@ void descriptors_fork_child(void)
     forks++;
     if (log_number < 0 || (!strstr(log_template, "%p") && !strstr(log_template, "%n")))
         return;
-    i64 fd = open_log_file();
+    i64 fd = open_log_file(O_TRUNC);
     if (fd < 0)
         return; // the parent's log takes the child's lines too
     raw_syscall3(SYS_dup3, (u64)fd, (u64)log_number, O_CLOEXEC);

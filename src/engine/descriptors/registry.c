@@ -48,15 +48,6 @@ i32 registry_lowest_from(i32 from)
     return lowest;
 }
 
-i32 registry_highest(void)
-{
-    i32 highest = -1;
-
-    for (size_t i = 0; i < HIDDEN_MAX; i++)
-        highest = slot_fd(&slots[i]) > highest ? slot_fd(&slots[i]) : highest;
-    return highest;
-}
-
 static void slot_set(HiddenSlot *slot, int fd)
 {
     __atomic_store_n(&slot->fd_plus_1, fd + 1, __ATOMIC_RELAXED);
@@ -157,22 +148,26 @@ void descriptor_drop(int fd)
     lock_release(&registry_lock);
 }
 
-bool registry_move(int fd, int from)
+bool registry_may_change(void)
 {
-    bool moved = false;
+    return !table_is_split && thread_ctx.vfork_depth == 0;
+}
+
+bool registry_vacate(int fd, int from)
+{
+    bool vacated = false;
 
     lock_acquire(&registry_lock);
-    bool may_move = !table_is_split && thread_ctx.vfork_depth == 0;
-    HiddenSlot *slot = may_move ? slot_of(fd) : NULL;
-    i64 home = slot ? find_home(fd, (u64)from) : -1;
-    if (home >= 0) {
-        slot_set(slot, (int)home);
+    HiddenSlot *slot = registry_may_change() ? slot_of(fd) : NULL;
+    if (slot) {
+        i64 home = find_home(fd, (u64)from);
+        slot_set(slot, home >= 0 ? (int)home : -1);
         if (slot->moved)
-            slot->moved((int)home);
-        moved = true;
+            slot->moved(home >= 0 ? (int)home : -1);
+        vacated = true;
     }
     lock_release(&registry_lock);
-    return moved;
+    return vacated;
 }
 
 void registry_table_is_split(void)

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/pages.h"
@@ -227,7 +228,7 @@ bool files_is_ours(ProcFile file)
 // A new descriptor of memory that holds the text, or -errno.
 static i64 memory_file(const Text *text)
 {
-    i64 fd = raw_syscall2(SYS_memfd_create, (u64) "maps", 0);
+    i64 fd = raw_syscall2(SYS_memfd_create, (u64) "proc", MFD_ALLOW_SEALING);
 
     for (u64 done = 0; fd >= 0 && done < text->len;) {
         i64 n = raw_syscall3(SYS_write, (u64)fd, (u64)(text->data + done), text->len - done);
@@ -241,7 +242,8 @@ static i64 memory_file(const Text *text)
 }
 
 // Replaces the descriptor, which can be written to and is at its end, by one that
-// is as after an open with these flags. The number stays.
+// is as after an open with these flags. The number stays. Where no second number
+// is left, only writing is more than it should be, and a seal forbids that.
 static i64 reopen(i64 fd, u64 open_flags)
 {
     char path[32];
@@ -250,8 +252,10 @@ static i64 reopen(i64 fd, u64 open_flags)
     text_format(path, sizeof(path), "/proc/self/fd/%d", (int)fd);
     i64 again = raw_syscall3(SYS_open, (u64)path, O_RDONLY | (open_flags & keep), 0);
     if (again < 0) {
-        raw_syscall1(SYS_close, (u64)fd);
-        return again;
+        raw_syscall3(SYS_fcntl, (u64)fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
+        raw_syscall3(SYS_fcntl, (u64)fd, F_SETFD, open_flags & O_CLOEXEC ? FD_CLOEXEC : 0);
+        raw_syscall3(SYS_lseek, (u64)fd, 0, SEEK_SET);
+        return fd;
     }
     raw_syscall3(SYS_dup3, (u64)again, (u64)fd, open_flags & O_CLOEXEC);
     raw_syscall1(SYS_close, (u64)again);

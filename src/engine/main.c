@@ -7,9 +7,11 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/descriptors/descriptors.h"
 #include "engine/loader/loader.h"
 #include "engine/run/crash.h"
 #include "engine/run/follow.h"
+#include "engine/procview/procview.h"
 #include "engine/run/log.h"
 #include "engine/run/run.h"
 #include "engine/run/stats.h"
@@ -98,6 +100,8 @@ int main(int argc, char **argv, char **envp)
     int program = parse(argc, argv);
     environment_restore(envp);
     follow_init(&options);
+    if (!descriptors_open_log(&options, log_init))
+        return 1;
 
     gateway_init();
     aspace_init();
@@ -117,6 +121,7 @@ int main(int argc, char **argv, char **envp)
     }
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))
         return EXIT_CANNOT_RUN;
+    procview_init(ctx->gpr[RSP]);
     ctx->flags = FLAGS_AT_START;
     if (tool->start)
         tool->start();

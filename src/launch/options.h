@@ -33,8 +33,8 @@ enum StressBits {
 };
 
 #define OPTIONS_CACHE_SIZE_MIN (256 * KiB)
-#define OPTIONS_CACHE_SIZE_MAX (480 * MiB) // what the layout of the low 2 GiB leaves
-#define OPTIONS_CACHE_SIZE_DEFAULT (256 * MiB)
+#define OPTIONS_CACHE_SIZE_MAX (254 * MiB) // what the layout of the low 2 GiB leaves
+#define OPTIONS_CACHE_SIZE_DEFAULT (192 * MiB)
 
 typedef struct Options {
     const char *tool;                // one of the TOOL rows

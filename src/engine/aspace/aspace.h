@@ -4,7 +4,7 @@
 // safe access to client memory from engine code.
 //
 //   0x0000_0001_0000 – 0x0000_5fff_ffff  client modules (ELF images), MAP_32BIT, vdso
-//   0x0000_6000_0000 – 0x0000_7fff_6fff  code cache and lookup tables (the engine's)
+//   0x0000_6000_0000 – 0x0000_6fff_ffff  code cache and lookup tables (the engine's)
 //   0x0000_8000_0000 – 0x0fff_ffff_ffff  the rest of the client: brk, stacks, anonymous maps
 //   0x2000_0000_0000 …                   shadow (the tools')
 //   0x55…, 0x7f…                         the engine, where the kernel put it
@@ -18,7 +18,7 @@
 
 #define CLIENT_LOW_START 0x10000ull
 #define CACHE_START 0x60000000ull
-#define CACHE_END 0x7fff7000ull
+#define CACHE_END 0x70000000ull
 #define CLIENT_HIGH_START 0x80000000ull
 #define CLIENT_END 0x100000000000ull // 16 TiB
 

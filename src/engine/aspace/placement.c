@@ -15,6 +15,7 @@ typedef struct Window {
 // next to the cache stays free, so that overruns fault.
 static const Window low_windows[] = {
     {0x10000000ull, CACHE_START - PAGE_SIZE},
+    {CACHE_END + PAGE_SIZE, CLIENT_HIGH_START},
     {CLIENT_LOW_START, 0x10000000ull},
 };
 

@@ -16,7 +16,7 @@
 #include "engine/loader/loader_internal.h"
 
 // The area below is left to programs that are linked to a fixed address.
-#define PIE_BASE  0x10000000ull
+#define PIE_BASE  0x25500000ull
 #define ALIGN_MAX GiB
 
 #ifndef MAP_FIXED_NOREPLACE

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 
 #include "engine/aspace/aspace.h"
+#include "engine/descriptors/descriptors.h"
+#include "engine/procview/procview.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 
@@ -109,6 +111,29 @@ static i64 do_not_offered(ThreadCtx *ctx, const u64 a[6])
     return -ENOSYS;
 }
 
+static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6]);
+
+// Paths may lead into /proc of this process.
+static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
+{
+    ProcCall call;
+    if (procview_intercept(ctx->gpr[RAX], a, &call))
+        return call.result;
+    return pass_through(ctx, ctx->gpr[RAX], call.args);
+}
+
+static i64 do_getdents(ThreadCtx *ctx, const u64 a[6])
+{
+    i64 result;
+    do {
+        result = pass_through(ctx, ctx->gpr[RAX], a);
+        if (result <= 0)
+            return result;
+        result = procview_filter_listing(ctx->gpr[RAX], (int)a[0], a[1], result);
+    } while (result == 0);
+    return result;
+}
+
 // ------------------------------------------------------------------- dispatch
 
 static SyscallHandler *const handlers[512] = {
@@ -133,7 +158,12 @@ void syscall_run(ThreadCtx *ctx)
     const u64 args[6] = {ctx->gpr[RDI], ctx->gpr[RSI], ctx->gpr[RDX],
                          ctx->gpr[R10], ctx->gpr[R8],  ctx->gpr[R9]};
     SyscallHandler *handler = nr < ARRAY_LEN(handlers) ? handlers[nr] : NULL;
-    i64 result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
+    i64 result = -EBADF;
+    if (!descriptors_refuse(nr, args)) {
+        do
+            result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
+        while (descriptors_settle(nr, args, &result));
+    }
     if (result == GATEWAY_RESTART)
         ctx->pc -= 2; // `syscall` is 0f 05
     else

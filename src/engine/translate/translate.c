@@ -118,6 +118,18 @@ static void end_run(Builder *b, GuestAddr start, GuestAddr end)
     aspace_guard_code(start, end);
 }
 
+// On a page whose blocks check themselves, a store may change the instruction
+// behind it: the block ends there, and the next one checks again.
+static bool writes_memory(const Insn *insn)
+{
+    ToolAccess access[8];
+    unsigned n = tool_accesses(insn, access, ARRAY_LEN(access));
+    bool writes = false;
+    for (unsigned i = 0; i < n; i++)
+        writes |= access[i].writes;
+    return writes;
+}
+
 // Fills b->insns from b->next_pc on. Stops before the first instruction that
 // cannot be fetched; if that is the very first one, says why.
 static FetchResult collect(Builder *b, u64 version, GuestAddr *ret_fault)
@@ -147,7 +159,8 @@ static FetchResult collect(Builder *b, u64 version, GuestAddr *ret_fault)
             run_start = pc = insn->target;
             end = 0;
         } else if (insn_ends_block(insn) ||
-                   (insn->lowering == LOWER_JCC && cache_find(pc, version))) {
+                   (insn->lowering == LOWER_JCC && cache_find(pc, version)) ||
+                   (aspace_code_is_busy(insn->pc) && writes_memory(insn))) {
             break;
         }
     }

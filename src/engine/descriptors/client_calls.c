@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+//
+// The client's calls on descriptors: what would touch a hidden one is refused or
+// steered around it. The common path of a call is one table look-up and one compare.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/raw_syscall.h"
+#include "engine/aspace/aspace.h"
+#include "engine/descriptors/descriptors_internal.h"
+
+typedef enum CallMakes {
+    NOTHING,
+    ONE, // a descriptor, its result
+    TWO, // descriptors that it stores somewhere
+} CallMakes;
+
+typedef struct CallRow {
+    u8 fds;    // bit i: argument i is a descriptor
+    u8 dirfds; // bit i: argument i is a directory, for the path in argument i + 1
+    u8 makes;  // CallMakes
+} CallRow;
+
+#define FD(i) (1 << (i))
+static const CallRow rows[512] = {
+#define CALL(name, fds, dirfds, makes) [SYS_##name] = { fds, dirfds, makes },
+#include "engine/descriptors/client_calls.def"
+#undef CALL
+};
+#undef FD
+
+// ------------------------------------------------------------------- refusal
+
+// A directory is not looked at when the path is absolute.
+static bool path_is_absolute(GuestAddr path)
+{
+    char first;
+    return guest_read(path, &first, 1) && first == '/';
+}
+
+bool descriptors_refuse(u64 nr, const u64 args[6])
+{
+    if (nr >= ARRAY_LEN(rows))
+        return false;
+    if (nr == SYS_mmap)
+        return !(args[3] & MAP_ANONYMOUS) && descriptor_is_hidden((i32)args[4]);
+    const CallRow *row = &rows[nr];
+    for (unsigned i = 0, left = row->fds; left; i++, left >>= 1)
+        if ((left & 1) && descriptor_is_hidden((i32)args[i]))
+            return true;
+    for (unsigned i = 0, left = row->dirfds; left; i++, left >>= 1)
+        if ((left & 1) && descriptor_is_hidden((i32)args[i]) && !path_is_absolute(args[i + 1]))
+            return true;
+    return false;
+}
+
+// ----------------------------------------------------------- new descriptors
+
+// Where our descriptor goes when the client needs `number`: far enough that a
+// client which opens ever more does not meet it at every step, as long as the
+// table does not grow out of all proportion.
+static int retreat_from(int number)
+{
+    if (number < HIDDEN_START)
+        return HIDDEN_START;
+    return number < 1 << 20 ? number * 2 : number + 1;
+}
+
+// The client was given `fd` because `hidden` is ours: it gets `hidden`.
+static i64 exchange(int fd, int hidden)
+{
+    if (!registry_vacate(hidden, retreat_from(fd)))
+        return fd;
+    i64 flags = raw_syscall2(SYS_fcntl, (u64)fd, F_GETFD);
+    raw_syscall3(SYS_dup3, (u64)fd, (u64)hidden, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+    raw_syscall1(SYS_close, (u64)fd);
+    return hidden;
+}
+
+static bool is_dupfd(u64 command)
+{
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+}
+
+// The client's part of the table is full. If one of ours is in it, out it goes.
+static bool make_room(i32 from)
+{
+    struct rlimit limit;
+
+    raw_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (u64)&limit);
+    u64 outside = min_u64(max_u64(limit.rlim_cur, HIDDEN_START), INT32_MAX);
+    i32 fd = registry_lowest_from(from);
+    if (fd == INT32_MAX || (u64)fd >= limit.rlim_cur || !registry_vacate(fd, (int)outside))
+        return false;
+    raw_syscall1(SYS_close, (u64)fd);
+    return true;
+}
+
+bool descriptors_settle(u64 nr, const u64 args[6], i64 *result)
+{
+    if (nr >= ARRAY_LEN(rows) || rows[nr].makes == NOTHING)
+        return false;
+    if (LIKELY(*result < descriptors_lowest && *result != -EMFILE))
+        return false;
+    if (nr == SYS_fcntl && !is_dupfd(args[1]))
+        return false;
+    i32 from = nr == SYS_fcntl ? (i32)args[2] : 0;
+    if (*result == -EMFILE)
+        return make_room(from);
+    i32 hidden = registry_lowest_from(from);
+    if (hidden < *result)
+        *result = exchange((int)*result, hidden);
+    return false;
+}
+
+// ------------------------------------------------------- close, dup2 and dup3
+
+i64 sys_close(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)ctx;
+    if (UNLIKELY(log_takes_over((int)args[0])))
+        return 0;
+    i64 result = gateway_syscall(SYS_close, args[0], 0, 0, 0, 0, 0);
+    if (result == 0)
+        log_regain();
+    return result;
+}
+
+// Whether the client might have `number` if it were free: EBADF from there on.
+static bool is_within_limit(i32 number)
+{
+    struct rlimit limit;
+
+    raw_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (u64)&limit);
+    return (u64)number < limit.rlim_cur;
+}
+
+static i64 dup_onto(u64 nr, const u64 a[6])
+{
+    i32 onto = (i32)a[1];
+    bool was_ours = descriptor_is_hidden(onto);
+
+    if (was_ours && (raw_syscall2(SYS_fcntl, a[0], F_GETFD) < 0 || !is_within_limit(onto)))
+        return -EBADF;
+    if (was_ours && !registry_vacate(onto, retreat_from(onto)))
+        return -EBUSY;
+    i64 result = gateway_syscall(nr, a[0], a[1], a[2], 0, 0, 0);
+    if (was_ours && result < 0)
+        raw_syscall1(SYS_close, (u64)onto);
+    return result;
+}
+
+i64 sys_dup2(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)ctx;
+    return dup_onto(SYS_dup2, args);
+}
+
+i64 sys_dup3(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)ctx;
+    return dup_onto(SYS_dup3, args);
+}
+
+// -------------------------------------------------- close_range and unshare
+
+i64 sys_unshare(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)ctx;
+    i64 result = gateway_syscall(SYS_unshare, args[0], 0, 0, 0, 0, 0);
+    if (result == 0 && (args[0] & CLONE_FILES))
+        registry_table_is_split();
+    return result;
+}
+
+// Unsharing comes first, by itself: its effect does not depend on how the range is cut up.
+i64 sys_close_range(ThreadCtx *ctx, const u64 args[6])
+{
+    u64 first = (u32)args[0], last = (u32)args[1], flags = (u32)args[2];
+    u64 known = CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC;
+    const u64 unshare_files[6] = { CLONE_FILES };
+    i64 result = 0;
+
+    if (first > last || (flags & ~known))
+        return -EINVAL;
+    if (flags & CLOSE_RANGE_UNSHARE)
+        result = sys_unshare(ctx, unshare_files);
+    flags &= CLOSE_RANGE_CLOEXEC;
+    while (result == 0 && first <= last) {
+        u64 hidden = first < INT32_MAX ? (u64)registry_lowest_from((i32)first) : INT32_MAX;
+        // [first, end) is the client's
+        u64 end = hidden < INT32_MAX ? min_u64(hidden, last + 1) : last + 1;
+        if (first < end)
+            result = gateway_syscall(SYS_close_range, first, end - 1, flags, 0, 0, 0);
+        first = end + 1;
+    }
+    return result;
+}

@@ -74,6 +74,8 @@ static const ZydisMnemonic unfit[] = {
     // they store the address of the last x87 instruction
     ZYDIS_MNEMONIC_FNSTENV, ZYDIS_MNEMONIC_FNSAVE, ZYDIS_MNEMONIC_FXSAVE,
     ZYDIS_MNEMONIC_FXSAVE64, ZYDIS_MNEMONIC_XSAVE, ZYDIS_MNEMONIC_XSAVE64,
+    // with REX.B it is xchg r8, rax, whatever the decoder says
+    ZYDIS_MNEMONIC_PAUSE,
     // the direction flag is the skeleton's
     ZYDIS_MNEMONIC_STD,
 };

@@ -49,7 +49,8 @@ static const Convention conventions[] = {
 
 static u32 free_gprs(const Convention *v)
 {
-    return 0xffffu & ~(1u << v->data | 1u << v->near | 1u << v->index | 1u << v->counter | 1u << RSP);
+    u32 kept = 1u << v->data | 1u << v->near | 1u << v->index | 1u << v->counter | 1u << RSP;
+    return 0xffffu & ~kept;
 }
 
 static void set_convention(CaseBuilder *c, const Convention *v)

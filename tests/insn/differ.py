@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 TIMEOUT_S = float(os.environ.get("INSN_TIMEOUT", "120"))
 CRASHES_MAX = 20  # after so many deaths of the engine the rest of a file is not worth the time
-EXPLAIN_MAX = 8   # differences shown in full
+EXPLAIN_MAX = 30  # differences shown in full
 
 CFLAGS = ("-std=gnu17 -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Werror -O2 -I"
           + os.path.join(ROOT, "src") + " -I" + HERE).split()
@@ -112,7 +112,8 @@ class Differ:
             out, err, status = p.stdout, p.stderr, p.returncode
         except subprocess.TimeoutExpired as e:
             out, err, status = e.stdout or b"", e.stderr or b"", "no end after %g s" % timeout_s
-        lines = out.decode("latin-1").splitlines()
+        text = out.decode("latin-1")
+        lines = text[:text.rfind("\n") + 1].splitlines()  # a line cut off by a death is no outcome
         if status == 0:
             return lines, ""
         last_words = err.decode("latin-1").strip().splitlines()[-3:]
@@ -159,7 +160,9 @@ class Differ:
                                check=False).stdout.decode()
         want, _ = self.dump(True, case_id)
         got, how = self.dump(False, case_id)
-        text = [l for l in shown.splitlines()]
+        text = shown.splitlines()
+        if not any(outcome_id(l) == case_id for l in got):
+            want = [l for l in want if outcome_id(l) == case_id]  # there is nothing to compare with
         want_set, got_set = set(want), set(got)
         text += ["  native: " + l.strip() for l in want if l not in got_set]
         text += ["  engine: " + l.strip() for l in got if l not in want_set]

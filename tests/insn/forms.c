@@ -158,8 +158,8 @@ static bool has_modrm_legacy(const Form *f)
         [0xe0 ... 0xf5] = 1, [0xf8 ... 0xfd] = 1,
     };
     static const u8 none_0f[256] = {
-        [0x05 ... 0x0b] = 1, [0x30 ... 0x37] = 1, [0x77] = 1, [0x80 ... 0x8f] = 1, [0xa0 ... 0xa2] = 1,
-        [0xa8 ... 0xaa] = 1, [0xc8 ... 0xcf] = 1,
+        [0x05 ... 0x0b] = 1, [0x30 ... 0x37] = 1, [0x77] = 1, [0x80 ... 0x8f] = 1,
+        [0xa0 ... 0xa2] = 1, [0xa8 ... 0xaa] = 1, [0xc8 ... 0xcf] = 1,
     };
     if (f->map == 0)
         return !none[f->opcode];
@@ -487,6 +487,23 @@ static bool gprs_allowed(const Insn *insn, u32 allowed)
     return true;
 }
 
+// EVEX.X extends a vector rm to 32 registers and is ignored for a general one, officially. Zen 4
+// then reads rsp without what pushes before it have added; other CPUs may know r16 to r31.
+static bool extends_gpr(const Form *form, const Insn *insn, const Fields *v)
+{
+    if (form->space != SPACE_EVEX || form->is_mem || v->rm < 16)
+        return false;
+    for (u32 i = 0; i < insn->info.operand_count_visible; i++) {
+        const ZydisDecodedOperand *op = &insn->ops[i];
+        if (op->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM &&
+            op->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, op->reg.value) <=
+                ZYDIS_REGISTER_R15)
+            return true;
+    }
+    return false;
+}
+
 bool form_instantiate(const Form *form, const Choice *choice, Insn *ret_insn)
 {
     for (int attempt = 0; attempt < 60; attempt++) {
@@ -496,7 +513,7 @@ bool form_instantiate(const Form *form, const Choice *choice, Insn *ret_insn)
         u32 len = encode(form, &v, bytes);
         if (!insn_decode(bytes, len < INSN_MAX ? len : INSN_MAX, ret_insn))
             continue;
-        if (form_key(ret_insn) != form->key)
+        if (form_key(ret_insn) != form->key || extends_gpr(form, ret_insn, &v))
             continue;
         if (gprs_allowed(ret_insn, choice->gprs_free))
             return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // gen FILE [SEED [VARIANTS]]: writes the cases of the instruction tests: some instances of every
-// form, then the hand-written traps.
+// form, bytes that are no instruction, and the hand-written traps.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "traps.h"
 
 #define SLOT_BYTES 128
+#define INVALID_CASES 3000
 
 static Where choose_where(u64 *rng)
 {
@@ -53,6 +54,48 @@ static void cases_of_form(CaseWriter *w, const Form *form, u64 *rng, u32 variant
                 ZydisISASetGetString(form->isa));
 }
 
+static u32 operand_bytes_at(const Insn *insn)
+{
+    if (insn->info.raw.disp.size)
+        return insn->info.raw.disp.offset;
+    if (insn->info.raw.imm[0].size)
+        return insn->info.raw.imm[0].offset;
+    return insn->len_bytes;
+}
+
+// A valid instruction with one bit of its opcode, prefixes or ModRM turned, such that the decoder
+// rejects it. What follows is int3, and all registers point into the arena, lest a CPU that knows
+// more than the decoder does harm.
+static bool invalid_case(CaseWriter *w, const Form *form, u64 *rng, u16 group)
+{
+    CaseBuilder c;
+    Insn insn, other;
+    u8 bytes[INSN_MAX];
+    Choice choice = { .rng = rng, .plain = true };
+    if (!form_instantiate(form, &choice, &insn))
+        return false;
+    u32 len_bytes = operand_bytes_at(&insn);
+    memset(bytes, 0xcc, sizeof(bytes));
+    memcpy(bytes, insn.bytes, len_bytes);
+    bytes[rng_below(rng, len_bytes)] ^= (u8)(1 << rng_below(rng, 8));
+    if (insn_decode(bytes, sizeof(bytes), &other))
+        return false;
+    case_begin(&c, rng_next(rng));
+    for (u32 i = 0; i < 16; i++)
+        case_set(&c, SET_GPR, i, BASE_DATA, 0xc00 + 16 * (i64)i);
+    case_code_add(&c, bytes, sizeof(bytes));
+    case_exit(&c, false);
+    case_end(w, &c, group);
+    return true;
+}
+
+static void invalid_cases(CaseWriter *w, const Form *forms, u32 n_forms, u64 *rng)
+{
+    u16 group = casefile_group(w, "bytes that are no instruction");
+    for (u32 made = 0; made < INVALID_CASES;)
+        made += invalid_case(w, &forms[rng_below(rng, n_forms)], rng, group);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -66,6 +109,7 @@ int main(int argc, char **argv)
     CaseWriter *w = casefile_create(argv[1], SLOT_BYTES);
     for (u32 i = 0; i < n_forms; i++)
         cases_of_form(w, &forms[i], &rng, variants);
+    invalid_cases(w, forms, n_forms, &rng);
     traps_write(w, &rng);
     casefile_close(w);
     fprintf(stderr, "gen: %u forms\n", n_forms);

@@ -130,7 +130,7 @@ void asm_dec(CaseBuilder *c, u32 reg)
 void asm_setcc_zero_extended(CaseBuilder *c, u32 cc, u32 reg)
 {
     asm_bytes(c, 4, 0x40 | reg >> 3, 0x0f, 0x90 | cc, 0xc0 | (reg & 7));
-    asm_bytes(c, 4, 0x48 | (reg >> 3) << 2 | reg >> 3, 0x0f, 0xb6, 0xc0 | (reg & 7) << 3 | (reg & 7));
+    asm_bytes(c, 4, 0x48 | (reg >> 3) << 2 | reg >> 3, 0x0f, 0xb6, 0xc0 | (reg & 7) * 9);
 }
 
 void asm_and_imm(CaseBuilder *c, u32 reg, u8 imm)

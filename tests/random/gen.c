@@ -49,7 +49,8 @@ static const Convention conventions[] = {
 
 static u32 free_gprs(const Convention *v)
 {
-    return 0xffffu & ~(1u << v->data | 1u << v->near | 1u << v->index | 1u << v->counter | 1u << RSP);
+    u32 kept = 1u << v->data | 1u << v->near | 1u << v->index | 1u << v->counter | 1u << RSP;
+    return 0xffffu & ~kept;
 }
 
 static void set_convention(CaseBuilder *c, const Convention *v)
@@ -74,6 +75,8 @@ static const ZydisMnemonic unfit[] = {
     // they store the address of the last x87 instruction
     ZYDIS_MNEMONIC_FNSTENV, ZYDIS_MNEMONIC_FNSAVE, ZYDIS_MNEMONIC_FXSAVE,
     ZYDIS_MNEMONIC_FXSAVE64, ZYDIS_MNEMONIC_XSAVE, ZYDIS_MNEMONIC_XSAVE64,
+    // with REX.B it is xchg r8, rax, whatever the decoder says
+    ZYDIS_MNEMONIC_PAUSE,
     // the direction flag is the skeleton's
     ZYDIS_MNEMONIC_STD,
 };

@@ -114,6 +114,9 @@ static void *thread_main(void *arg)
     ThreadStart *start = arg;
     ThreadCtx *ctx = &thread_ctx;
 
+    // libc's first pthread_create() opens its private signals, which the client's
+    // libc may aim at this thread as soon as its tid is known.
+    signal_block_host();
     if (!begin(start)) {
         publish(start, -EAGAIN);
         return NULL;
@@ -203,6 +206,7 @@ static void *donor_main(void *arg)
     ThreadRecord *record = start->record;
     u32 asleep = 1;
 
+    signal_block_host();
     record->ctx = &thread_ctx;
     start->fs_base = (u64)__builtin_thread_pointer();
     publish(start, (i32)raw_syscall0(SYS_gettid));

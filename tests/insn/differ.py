@@ -121,10 +121,10 @@ class Differ:
             "killed by signal %d" % -status if status < 0 else "exit status %d" % status)
         return lines, "; ".join([how] + last_words)
 
-    def outcomes(self, native, *extra):
+    def outcomes(self, native, *extra, first=0):
         """{id: line}. Where the engine dies, the line says so and the rest is still run."""
         found = {}
-        start = 0
+        start = first
         for _ in range(CRASHES_MAX):
             lines, how = self.run(native, *extra, "from=%d" % start)
             found.update((i, l) for l in lines if (i := outcome_id(l)) is not None)
@@ -142,10 +142,10 @@ class Differ:
         found[start] = "%d not run: the engine died %d times before" % (start, CRASHES_MAX)
         return found
 
-    def compare(self, *extra):
+    def compare(self, *extra, first=0):
         """Returns (native outcomes, ids that differ, engine outcomes)."""
-        native = self.outcomes(True, *extra)
-        other = self.outcomes(False, *extra)
+        native = self.outcomes(True, *extra, first=first)
+        other = self.outcomes(False, *extra, first=first)
         differ = sorted(i for i in set(native) | set(other) if native.get(i) != other.get(i))
         return native, differ, other
 

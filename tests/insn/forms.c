@@ -408,9 +408,21 @@ static void choose_memory(const Choice *c, Fields *v)
     v->index = pick_bit(rng, c->indexes, (u8)rng_below(rng, 32));
     if (v->sib && c->plain && rng_one_in(rng, 2))
         v->index = 4; // none
-    if (c->plain && v->mod == 0 && (v->rm & 7) == 5 && v->sib)
+    if (c->plain && v->mod == 0 && (v->rm & 7) == 5)
         v->mod = 1; // would be an absolute address or an index without a base
     i32 disp = (i32)rng_below(rng, 512) - 256;
+    if (c->plain && rng_one_in(rng, 8)) { // rip-relative
+        v->mod = 0;
+        v->rm = 5;
+        v->sib = false;
+    } else if (c->plain && rng_one_in(rng, 10)) { // fs:[disp32]
+        v->prefixes[v->n_prefixes++] = 0x64;
+        v->mod = 0;
+        v->rm = 5;
+        v->sib = true;
+        v->index = 4;
+        disp = (i32)rng_below(rng, 0x200);
+    }
     if (v->mod == 1)
         v->tail[0] = (u8)disp;
     else

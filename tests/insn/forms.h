@@ -46,7 +46,7 @@ typedef struct Choice {
     u32 gprs_free; // registers allowed as operands (a bit mask); 0: all
     u32 bases;     // registers allowed as base; 0: all
     u32 indexes;   // registers allowed as index; 0: all
-    bool plain;    // no fs, gs, 67h, redundant prefixes or absolute addresses
+    bool plain;    // memory is [base + index * s + disp], rip-relative or fs:[small]; no odd prefixes
 } Choice;
 
 // Returns all forms that the deny list allows, sorted by ISA set; the caller frees them.

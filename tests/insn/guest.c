@@ -429,6 +429,7 @@ static void xstate_normalise(u8 *x)
 {
     u64 present;
     put((u8 *)&present, x + XSTATE_HEADER_AT, 8);
+    present &= xstate_mask;
     if (!(present & 1)) {
         memset(x + 32, 0, 128);
         memset(x, 0, 6);

@@ -126,3 +126,18 @@ __attribute__((unused)) static void wait_and_show(const char *who, pid_t pid)
     CHECK(waitpid(pid, &status, 0) == pid);
     show_status(who, status);
 }
+
+// Returns when the process (or thread) `pid` has been blocked in the kernel for some milliseconds.
+__attribute__((unused)) static void wait_until_asleep(pid_t pid)
+{
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    for (int seen = 0; seen < 5; sleep_ms(2)) {
+        FILE *file = fopen(path, "r");
+        if (!file)
+            return;
+        const char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+        seen = end && end[2] == 'S' ? seen + 1 : 0;
+        fclose(file);
+    }
+}

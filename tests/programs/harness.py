@@ -31,10 +31,6 @@ class RunError(Exception):
     """A run that gave no result: a time-out, a server that never answered, a step that failed."""
 
 
-class SkipRow(Exception):
-    """This machine forbids what the row needs, natively too; the message says what."""
-
-
 @dataclass
 class Row:
     name: str
@@ -50,6 +46,7 @@ class Row:
     stress: tuple = STRESS_MODES
     masks: tuple = ()  # (pattern, replacement): text that differs between two native runs
     environment: dict = field(default_factory=dict)
+    forbidden: Optional[Callable] = None  # () -> why this machine cannot run it natively, or None
     timeout_s: float = 20
 
 
@@ -66,6 +63,7 @@ class Context:
     """What a scenario gets: how to start a program in this mode, and where."""
 
     row: Row
+    muninn: str
     prefix: list
     folder: str
     environment: dict
@@ -250,8 +248,9 @@ def expand(value, folder, guests):
     return value.replace("@DIR@", folder).replace("@GUESTS@", guests)
 
 
-def run_once(row, prefix, guests, base, timeout_s):
-    """One run of the row in a fresh work folder."""
+def run_once(row, muninn, arguments, guests, base, timeout_s):
+    """One run of the row in a fresh work folder; natively when `arguments` is None."""
+    prefix = [] if arguments is None else [muninn, *arguments]
     folder = os.path.join(base, "work")
     shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(folder)
@@ -259,7 +258,7 @@ def run_once(row, prefix, guests, base, timeout_s):
         target = os.path.join(folder, name)
         (shutil.copytree if os.path.isdir(origin) else shutil.copy)(origin, target)
     environment = environment_of(row, folder)
-    context = Context(row, prefix, folder, environment, time.monotonic() + timeout_s)
+    context = Context(row, muninn, prefix, folder, environment, time.monotonic() + timeout_s)
     try:
         if row.scenario:
             result = Result(row.scenario(context), b"", row.status)
@@ -334,11 +333,12 @@ def run_row(row, muninn, guests, stress, failures):
     base = tempfile.mkdtemp(prefix="muninn-programs-")
     os.chmod(base, 0o755)  # servers drop their privileges and must still reach their files
     try:
-        try:
-            native = run_once(row, [], guests, base, row.timeout_s)
-        except SkipRow as reason:
-            yield "skip", row.name, str(reason)
+        reason = row.forbidden and row.forbidden()
+        if reason:
+            yield "skip", row.name, reason
             return
+        try:
+            native = run_once(row, muninn, None, guests, base, row.timeout_s)
         except RunError as error:
             yield "not ok", row.name, f"natively: {error}"
             return
@@ -349,11 +349,11 @@ def run_row(row, muninn, guests, stress, failures):
             return
         for mode in [None, *(mode for mode in row.stress if mode in stress)]:
             title = f"{row.name} [{mode}]" if mode else row.name
-            prefix = [muninn, "--tool=none", *row.options]
-            prefix += [f"--stress={mode}"] if mode else []
+            arguments = ["--tool=none", *row.options]
+            arguments += [f"--stress={mode}"] if mode else []
             limit_s = row.timeout_s * (STRESS_SLOWDOWN if mode else 1)
             try:
-                actual = run_once(row, prefix, guests, base, limit_s)
+                actual = run_once(row, muninn, arguments, guests, base, limit_s)
             except (RunError, OSError) as error:
                 yield "not ok", title, str(error)
                 continue

@@ -172,8 +172,7 @@ def unprivileged(context):
     if os.geteuid() != 0:
         return []
     as_user = ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    needed = context.prefix[0] if context.prefix else context.folder
-    check = subprocess.run([*as_user, "test", "-x", needed], check=False)
+    check = subprocess.run([*as_user, "test", "-x", context.muninn], check=False)
     if check.returncode == 0:
         user = pwd.getpwnam("postgres")
         os.chown(context.folder, user.pw_uid, user.pw_gid)

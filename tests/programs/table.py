@@ -6,6 +6,7 @@ its output changes between two native runs. @DIR@ is the row's work folder, @GUE
 guests. Rows with a bare command name also test that muninn searches PATH.
 """
 import os
+import shutil
 import subprocess
 
 import inputs
@@ -42,8 +43,8 @@ PACKAGES = {
     "xz": "xz-utils",
 }
 
-PID = (rb"\b\d{2,7}\b", b"PID")
-SHELL_PIDS = ((rb"(line \d+: +)\d+ ", rb"\1PID "), (rb"^(\[\d+\][+-]? +)\d+$", rb"\1PID"))
+SHELL_PIDS = ((rb"(line \d+:) +\d+ ", rb"\1 PID "),)
+ADDRESSES = ((rb"0x[0-9a-f]+", b"ADDRESS"),)
 TERMINAL_PIDS = ((rb"^\[(\d+)\] \d+", rb"[\1] PID"),)
 RUST_THREAD = ((rb"^(thread '\w+') \(\d+\)", rb"\1"),)
 
@@ -152,12 +153,58 @@ def text_tools(cache, text):
     )
 
 
+def rust_compiler():
+    """The compiler itself: what PATH finds may be rustup's proxy, which needs the user's home."""
+    if not shutil.which("rustc"):
+        return "rustc"
+    command = ["rustc", "--print", "sysroot"]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return os.path.join(found.stdout.strip(), "bin", "rustc")
+
+
+def go_cache(cache):
+    """The cache that the guests were compiled with, so that the standard library is in it."""
+    return os.path.join(os.path.dirname(cache), "go")
+
+
 def compilers(cache):
     cc1 = subprocess.run(
         ["gcc", "-print-prog-name=cc1"], stdout=subprocess.PIPE, text=True, check=False
     ).stdout.strip()
     flags = ["-quiet", "-O2", "-fpreprocessed", inputs.c_file(cache, 1), "-o", "-"]
     yield Row("cc1", [cc1 or "cc1", *flags], timeout_s=30)
+    yield Row(
+        "g++",
+        ["g++", "-std=c++17", "-O1", "-c", bench("churn.cpp"), "-o", "churn.o"],
+        outputs=("churn.o",),
+        options=TRACE_CHILDREN,
+        stress=NO_STRESS,
+        timeout_s=60,
+    )
+    yield Row(
+        "rustc",
+        [rust_compiler(), "--emit=obj", "-O", guest("work.rs"), "-o", "work.o"],
+        outputs=("work.o",),
+        stress=NO_STRESS,
+        timeout_s=60,
+    )
+    yield Row(
+        "javac",
+        ["javac", "-d", ".", guest("Work.java")],
+        outputs=("*.class",),
+        stress=NO_STRESS,
+        timeout_s=60,
+    )
+    yield Row(
+        "go build",
+        ["go", "build", "-trimpath", "-o", "work", guest("work.go")],
+        outputs=("work",),
+        environment={"GOCACHE": go_cache(cache), "GO111MODULE": "off"},
+        builds=("work-go",),
+        options=TRACE_CHILDREN,
+        stress=NO_STRESS,
+        timeout_s=60,
+    )
     yield Row("gcc error", ["gcc", "-c", "missing.c"], status=1)
     yield Row(
         "make and gcc",
@@ -231,6 +278,34 @@ def coreutils(text):
             yield Row(title, ["sh", "-c", script], options=options, status=status)
 
 
+def loaders():
+    """What the dynamic loader sees: its variables must reach the client, and only the client."""
+    variables = {
+        "LD_LIBRARY_PATH": "/nonexistent",
+        "LD_BIND_NOW": "1",
+        "MALLOC_ARENA_MAX": "1",
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+    }
+    loader = "/lib64/ld-linux-x86-64.so.2"
+    yield Row("loader variables", ["env"], environment=variables)
+    yield Row("preloaded library", ["/bin/echo", "a"], environment={"LD_PRELOAD": "libm.so.6"})
+    missing = ["env", "LD_PRELOAD=/nonexistent.so", "/bin/echo", "a"]
+    yield Row("preloaded nothing", missing, options=TRACE_CHILDREN)
+    yield Row("loader as a program", [loader, "/bin/echo", "through the loader"])
+    traced = ["env", "LD_TRACE_LOADED_OBJECTS=1", "/bin/ls"]
+    yield Row("ldd", traced, options=TRACE_CHILDREN, masks=ADDRESSES)
+    yield Row("script by name", [guest("shebang.sh"), "a", "b c"], status=21)
+    yield Row("script by env", [guest("shebang.py"), "a", "b c"], options=TRACE_CHILDREN)
+
+
+def openssl(text):
+    key = ["-K", "0123456789abcdef" * 2, "-iv", "0123456789abcdef" * 2, "-in", text]
+    yield Row("openssl digests", ["openssl", "dgst", "-sha512", text])
+    yield Row("openssl aes", ["openssl", "enc", "-aes-128-ctr", *key])
+    prime = ["openssl", "prime", "-checks", "5", "170141183460469231731687303715884105727"]
+    yield Row("openssl prime", prime)
+
+
 def shells():
     script = ["/bin/bash", guest("pipelines.sh")]
     yield Row("bash pipelines", script, status=11, masks=SHELL_PIDS, timeout_s=30)
@@ -289,18 +364,26 @@ def guests(text):
     yield Row("busybox applets", ["busybox", "--list"])
 
 
+def ptrace_forbidden():
+    """Containers may forbid ptrace altogether; then no debugger works, natively either."""
+    probe = subprocess.run(
+        ["strace", "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL, check=False
+    )
+    return "ptrace is forbidden on this machine" if probe.returncode != 0 else None
+
+
 def debuggers():
-    ptrace = dict(builds=("plain",), stress=NO_STRESS, timeout_s=60)
+    ptrace = dict(builds=("plain",), forbidden=ptrace_forbidden, stress=NO_STRESS, timeout_s=60)
     gdb = ["gdb", "-nx", "-batch", "-ex", "set startup-with-shell off", "-ex", "break run_threads"]
     gdb += ["-ex", "set debuginfod enabled off", "-ex", "run", "-ex", "bt", "-ex", "print calls"]
     gdb += ["-ex", "finish", "-ex", "info threads", "-ex", "kill", "@GUESTS@/plain"]
-    masks = ((rb"0x[0-9a-f]+", b"ADDRESS"), (rb"LWP \d+", b"LWP PID"), (rb"process \d+", b"process PID"))
+    masks = ((rb"(LWP|process) \d+", rb"\1 PID"), (rb"Target Id +Frame", b"Target Id Frame"))
     quiet = ((rb"^\[(?:New Thread|Thread) .*\n", b""), (rb"^(?:threads: .*|warning: .*)\n", b""))
-    yield Row("gdb", gdb, masks=(*masks, *quiet), **ptrace)
+    yield Row("gdb", gdb, masks=(*ADDRESSES, *masks, *quiet), **ptrace)
     yield Row(
         "strace",
         ["strace", "-f", "-qq", "-e", "trace=exit_group,dup2", "-e", "signal=none", "@GUESTS@/plain"],
-        masks=((rb"^\[pid +\d+\] ", b""), (rb"^strace: Process \d+ attached\n", b"")),
+        masks=((rb"^\[pid +\d+\] ", b""), (rb"\) += ", b") = ")),
         status=1,
         **ptrace,
     )
@@ -341,6 +424,8 @@ def rows(cache):
         *text_tools(cache, text),
         *compilers(cache),
         *coreutils(text),
+        *loaders(),
+        *openssl(text),
         *shells(),
         *guests(text),
         *debuggers(),

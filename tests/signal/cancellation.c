@@ -10,7 +10,7 @@
 static int ends[2];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-static volatile int started;
+static volatile int started, cancel_sent;
 static bool quiet;
 
 static void cleanup(void *name)
@@ -63,7 +63,8 @@ static void *disabled_for_a_while(void *arg)
 {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     started = 1;
-    usleep(20000);
+    while (!cancel_sent)
+        usleep(100);
     pthread_testcancel();
     say("not yet\n");
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
@@ -88,7 +89,9 @@ int main(void)
         while (!started)
             usleep(100);
         usleep(5000);
+        cancel_sent = 0;
         pthread_cancel(thread);
+        cancel_sent = 1;
         pthread_join(thread, &result);
         say("%s: cancelled %d\n", cases[i].name, result == PTHREAD_CANCELED);
     }

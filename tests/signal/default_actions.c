@@ -12,6 +12,7 @@ static void try_signal(int sig, bool computing)
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
+        setpgid(0, 0); // an orphaned group would ignore the terminal stops
         CHECK(write(ends[1], "r", 1) == 1);
         int64_t end = now_ns() + 3000000000LL;
         while (computing && now_ns() < end)

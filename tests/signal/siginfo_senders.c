@@ -4,6 +4,7 @@
 //
 // siginfo says who sent a signal and how: kill, tgkill, sigqueue, a timer, the kernel, a child.
 #include "guest.h"
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 

@@ -29,6 +29,7 @@ int main(void)
 {
     pid_t child = fork();
     if (child == 0) {
+        setpgid(0, 0); // an orphaned group would ignore the terminal stops
         on_signal(SIGCONT, on_continue, SA_RESTART);
         volatile uint64_t x = 1;
         while (continued < 3)

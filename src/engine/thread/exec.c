@@ -12,11 +12,11 @@
 #include "base/raw_syscall.h"
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
-#include "engine/loader/loader.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
 i64 (*exec_follow_hook)(ThreadCtx *ctx, ExecRequest *request);
+const char *(*exec_own_path_hook)(void);
 
 // The kernel's limits: one string, and more than it would ever take of all.
 #define STRING_MAX (128 * KiB)
@@ -106,6 +106,8 @@ static bool names_own_executable(const char *path)
 {
     char by_pid[32];
 
+    if (!exec_own_path_hook)
+        return false;
     text_format(by_pid, sizeof(by_pid), "/proc/%d/exe", (int)raw_syscall0(SYS_getpid));
     return strcmp(path, "/proc/self/exe") == 0 || strcmp(path, "/proc/thread-self/exe") == 0 ||
            strcmp(path, by_pid) == 0;
@@ -147,7 +149,7 @@ static i64 exec_with_area(ThreadCtx *ctx, CopyArea *area, ExecRequest *request, 
     if (r < 0)
         return r;
     bool own = names_own_executable(path);
-    request->path = own ? loader_exe_path() : path;
+    request->path = own ? exec_own_path_hook() : path;
     if (exec_follow_hook)
         return exec_followed(ctx, area, request, vectors);
     return exec_native(ctx, request->dirfd, own ? (u64)request->path : path_addr, vectors[0],

@@ -84,5 +84,7 @@ typedef struct ExecRequest {
 // pointers. Else it may rewrite the request to start under the engine again;
 // a negative result is the client's -errno.
 extern i64 (*exec_follow_hook)(ThreadCtx *ctx, ExecRequest *request);
+// The path of the client's executable, for a client that executes /proc/self/exe.
+extern const char *(*exec_own_path_hook)(void);
 
 #endif

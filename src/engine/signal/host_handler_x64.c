@@ -8,7 +8,6 @@
 // In the cache the registers are the client's only at boundaries, so a thread
 // caught elsewhere is single-stepped to the next one. That takes a few traps,
 // costs nothing while there are no signals, and needs no undo information.
-#define _GNU_SOURCE 1
 #include <string.h>
 #include <ucontext.h>
 

@@ -8,7 +8,6 @@
 //        yes         yes           no       a thread
 //        yes         no            yes      a process that borrows: vfork, posix_spawn
 //        yes         no            no       a process that shares for good
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>

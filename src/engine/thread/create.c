@@ -3,7 +3,6 @@
 // New threads. The engine's libc creates them, because the engine's own C code
 // needs a libc thread block under %fs; what the client's clone promises is
 // then established by the child itself before its first client instruction.
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/sched.h>

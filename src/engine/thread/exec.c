@@ -3,7 +3,6 @@
 // execve and execveat. A program that is not followed is the kernel's affair:
 // it gets the client's own pointers. To follow it, path and vectors are copied
 // first, because whoever rewrites them must not see the client change them.
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

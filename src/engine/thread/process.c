@@ -4,7 +4,6 @@
 // the fork happens while all locks are held by the forking thread. A vfork's
 // child borrows its parent's thread block, ThreadCtx and memory; the parent is
 // asleep in the kernel meanwhile and puts its ThreadCtx right when it wakes.
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <linux/sched.h>
 #include <string.h>

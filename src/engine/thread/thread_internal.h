@@ -14,6 +14,8 @@ typedef struct ThreadRecord {
     struct ThreadRecord *next; // of the live, or of the leaving
     ThreadCtx *ctx;
     i32 tid;
+    bool is_process; // runs in this memory, but is not a thread of this process
+    bool clear_handlers; // such a process asked for CLONE_CLEAR_SIGHAND
     u8 *xsave;
     u8 *stack; // lowest byte
     u64 stack_size;
@@ -39,7 +41,7 @@ void record_discard(ThreadRecord *record); // no thread ever ran on it
 void record_leave(ThreadRecord *record);   // its own thread is about to end
 void record_wait_for_leaving(void);        // T2
 void registry_insert(ThreadRecord *record);
-// True: it was the last live one.
+// True: it was the last live thread of this process.
 bool registry_remove(ThreadRecord *record);
 void registry_lock_for_fork(void);
 void registry_unlock_after_fork(void);

@@ -12,12 +12,17 @@ static _Noreturn void exit_native(u64 nr, int status)
         raw_syscall1(nr, (u64)status);
 }
 
+static u32 announced; // atomic: somebody ends this process
+
+void exit_reset_after_fork(void)
+{
+    announced = 0;
+}
+
 // Only the first thread to get here tells the tools; the others wait for the
 // kernel to end them.
 static void announce_process_end(ThreadCtx *ctx, int status)
 {
-    static u32 announced;
-
     if (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) == 0) {
         hooks_process_end(ctx, status);
         return;

@@ -19,6 +19,7 @@ typedef struct ThreadRecord {
     u8 *xsave;
     u8 *stack; // lowest byte
     u64 stack_size;
+    u8 *exec_area;  // copy of an execve's arguments, see exec.c
     void *leave[5]; // __builtin_setjmp buffer of the thread's start function
 } ThreadRecord;
 
@@ -67,6 +68,12 @@ _Noreturn void thread_leave(ThreadCtx *ctx);
 // --- process.c
 i64 clone_fork(ThreadCtx *ctx, const CloneArgs *args);
 i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args);
+
+// --- exec.c
+void exec_area_close(ThreadRecord *record);
+
+// --- exit.c
+void exit_reset_after_fork(void);
 
 // --- clone_x64.c
 // The kernel's clone or clone3 with the child on the caller's own stack (a copy).

@@ -41,6 +41,7 @@ static void on_thread_end(ThreadCtx *ctx)
 
 static void on_fork_child(ThreadCtx *ctx)
 {
+    aspace_after_fork();
     if (tool->fork_child)
         tool->fork_child(ctx);
 }

@@ -54,7 +54,10 @@ static void send(int sig)
 
 TEST(host_mirrors_what_the_kernel_decides_by)
 {
-    KernelAction client_action = { .handler = HANDLER, .flags = SA_RESTART | SA_NODEFER | SA_ONSTACK };
+    KernelAction client_action = {
+        .handler = HANDLER,
+        .flags = SA_RESTART | SA_NODEFER | SA_ONSTACK,
+    };
     KernelAction host = action_for_host(SIGUSR1, &client_action);
     CHECK(host.handler == (u64)on_host_signal);
     CHECK((host.flags & SA_RESTART) && !(host.flags & SA_NODEFER));

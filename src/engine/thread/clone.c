@@ -23,7 +23,7 @@
 // What cannot be had together with CLONE_THREAD, by the kernel's rules; and a
 // vfork of a thread, which nothing is known to use.
 #define NOT_FOR_THREADS                                                                            \
-    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC |      \
+    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC |     \
      CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_VFORK)
 
 static i64 clone_any(ThreadCtx *ctx, const CloneArgs *args)

@@ -55,6 +55,10 @@ bool descriptors_refuse(u64 nr, const u64 args[6]);
 // because of ours, which have moved: make the call again.
 bool descriptors_settle(u64 nr, const u64 args[6], i64 *result);
 
+// poll or ppoll, made by `perform` with an array in which hidden numbers are invalid ones.
+i64 descriptors_poll(ThreadCtx *ctx, const u64 args[6],
+                     i64 (*perform)(ThreadCtx *ctx, const u64 args[6]));
+
 i64 sys_close(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_dup2(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_dup3(ThreadCtx *ctx, const u64 args[6]);

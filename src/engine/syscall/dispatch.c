@@ -116,6 +116,21 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
     return pass_through(ctx, ctx->gpr[RAX], call.args);
 }
 
+static i64 plain_poll(ThreadCtx *ctx, const u64 a[6])
+{
+    return pass_through(ctx, SYS_poll, a);
+}
+
+static i64 do_poll(ThreadCtx *ctx, const u64 a[6])
+{
+    return descriptors_poll(ctx, a, plain_poll);
+}
+
+static i64 do_ppoll(ThreadCtx *ctx, const u64 a[6])
+{
+    return descriptors_poll(ctx, a, sys_ppoll);
+}
+
 static i64 do_getdents(ThreadCtx *ctx, const u64 a[6])
 {
     i64 result;

@@ -28,6 +28,7 @@ int descriptor_hide(int fd, DescriptorMoved *moved);
 // Closes a hidden descriptor.
 void descriptor_drop(int fd);
 bool descriptor_is_hidden(int fd);
+u32 descriptors_count(void); // of hidden ones
 
 // ------------------------------------------------------------------- the log
 

@@ -113,7 +113,10 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
     ProcCall call;
     if (procview_intercept(ctx->gpr[RAX], a, &call))
         return call.result;
-    return pass_through(ctx, ctx->gpr[RAX], call.args);
+    i64 result = pass_through(ctx, ctx->gpr[RAX], call.args);
+    if (call.counts_hidden && result == 0)
+        procview_uncount(ctx->gpr[RAX], &call);
+    return result;
 }
 
 static i64 plain_poll(ThreadCtx *ctx, const u64 a[6])

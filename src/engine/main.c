@@ -1,39 +1,108 @@
 // SPDX-License-Identifier: MIT
 //
-// The engine's start: from an ordinary process to a client on the synthetic CPU.
-#include <stdlib.h>
+// The engine's start: from an ordinary process to a client on the synthetic
+// CPU; and its end.
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/loader/loader.h"
 #include "engine/procview/procview.h"
+#include "engine/run/crash.h"
+#include "engine/run/follow.h"
 #include "engine/run/log.h"
 #include "engine/run/run.h"
+#include "engine/run/stats.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/translate/translate.h"
 #include "launch/launch.h"
 #include "launch/options.h"
 
+enum { FLAGS_AT_START = 0x202 }; // interrupts on, as the kernel starts a process
+enum { EXIT_CANNOT_RUN = 126 };
+
 static Options options;
 
-int main(int argc, char **argv, char **envp)
+static bool on_thread_start(ThreadCtx *ctx)
+{
+    if (tool->thread_start)
+        tool->thread_start(ctx);
+    return true;
+}
+
+static void on_thread_end(ThreadCtx *ctx)
+{
+    stats_thread_end(ctx);
+    if (tool->thread_end)
+        tool->thread_end(ctx);
+}
+
+static void on_fork_child(ThreadCtx *ctx)
+{
+    aspace_after_fork();
+    descriptors_fork_child();
+    if (tool->fork_child)
+        tool->fork_child(ctx);
+}
+
+static void finish(void)
+{
+    static u32 finished;
+    if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
+        return;
+    if (tool->finish)
+        tool->finish();
+    if (options.stats)
+        stats_print();
+}
+
+static void on_process_end(ThreadCtx *ctx, int status)
+{
+    (void)ctx;
+    (void)status;
+    finish();
+}
+
+static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
+{
+    (void)ctx;
+    (void)info;
+    finish();
+}
+
+static const ThreadHooks main_hooks = {
+    .start = on_thread_start,
+    .end = on_thread_end,
+    .fork_child = on_fork_child,
+    .process_end = on_process_end,
+};
+
+static int parse(int argc, char **argv)
 {
     options_init(&options);
     int program = options_parse(argc, argv, &options);
     if (program < 0 || program >= argc || !options.exe) {
-        static const char text[] = "muninn-engine: started by `muninn`, not by hand\n";
-        (void)!write(2, text, sizeof(text) - 1);
-        return 1;
+        log_note("muninn-engine is started by muninn, not by hand");
+        _exit(1);
     }
+    if (!tool_select(options.tool)) {
+        log_note("--tool=%s: there is no such tool", options.tool);
+        _exit(1);
+    }
+    return program;
+}
+
+int main(int argc, char **argv, char **envp)
+{
+    int program = parse(argc, argv);
     environment_restore(envp);
     if (!descriptors_open_log(&options, log_init))
         return 1;
+    follow_init(&options);
 
     gateway_init();
     aspace_init();
@@ -41,13 +110,22 @@ int main(int argc, char **argv, char **envp)
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     signal_init();
+    crash_init();
+    exec_own_path_hook = loader_exe_path;
+    process_dying_hook = on_process_dying;
+    thread_add_hooks(&main_hooks);
 
     ThreadCtx *ctx = &thread_ctx;
-    thread_init_main(ctx);
-    signal_adopt_process(ctx);
+    if (!thread_init_main(ctx)) {
+        log_note("no memory for the first thread");
+        return EXIT_CANNOT_RUN;
+    }
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))
-        return 126;
+        return EXIT_CANNOT_RUN;
     procview_init(ctx->gpr[RSP]);
-    ctx->flags = 0x202;
+    ctx->flags = FLAGS_AT_START;
+    if (tool->start)
+        tool->start();
+    on_thread_start(ctx);
     run_thread(ctx);
 }

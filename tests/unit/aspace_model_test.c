@@ -28,10 +28,10 @@ UNIT_SHARED void cache_invalidate(GuestAddr start, GuestAddr end)
     (void)end;
 }
 
-#define OURS 0x030000000000ull
-#define TWIN 0x500000000000ull
+#define OURS         0x030000000000ull
+#define TWIN         0x500000000000ull
 #define WINDOW_PAGES 48
-#define PAGES(n) ((u64)(n) * PAGE_SIZE)
+#define PAGES(n)     ((u64)(n)*PAGE_SIZE)
 
 static u64 random_state = 88172645463325252ull;
 
@@ -45,7 +45,7 @@ static u64 pick(u64 below)
 
 static i64 native(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
 {
-    return host_call(nr, a0, a1, a2, a3, a4, a5);
+    return raw_syscall6(nr, a0, a1, a2, a3, a4, a5);
 }
 
 // ---------------------------------------------------------------- what the kernel says
@@ -72,8 +72,8 @@ static void read_host_maps(u64 low, u64 high)
             continue;
         if (end <= low || start >= high)
             continue;
-        host_maps[host_map_count++] = (HostMap){ start, end, offset, inode, perms[0] == 'r',
-                                                 perms[1] == 'w', perms[3] == 's' };
+        host_maps[host_map_count++] =
+            (HostMap){start, end, offset, inode, perms[0] == 'r', perms[1] == 'w', perms[3] == 's'};
     }
     fclose(f);
 }
@@ -110,8 +110,8 @@ static bool records_match_host(u64 low, u64 high)
             pages_host++;
             const Mapping *m = aspace_find(at);
             if (!m || !agree(h, m, at)) {
-                printf("# differs at %lx (host %lx-%lx r%d w%d s%d off %lx)\n", at, h->start, h->end,
-                       h->readable, h->writable, h->shared, h->offset);
+                printf("# differs at %lx (host %lx-%lx r%d w%d s%d off %lx)\n", at, h->start,
+                       h->end, h->readable, h->writable, h->shared, h->offset);
                 if (m)
                     printf("# ours %lx-%lx prot %x flags %x off %lx\n", m->start, m->end, m->prot,
                            m->flags, m->offset);
@@ -135,15 +135,19 @@ static void open_test_file(void)
 {
     if (test_file >= 0)
         return;
-    test_file = memfd_create("model", 0);
+    test_file = (int)syscall(SYS_memfd_create, "model", 0);
     CHECK(ftruncate(test_file, PAGES(WINDOW_PAGES)) == 0);
 }
 
 static u64 pick_prot(void)
 {
     static const u64 prots[] = {
-        PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE,
-        PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE | PROT_EXEC,
+        PROT_NONE,
+        PROT_READ,
+        PROT_READ | PROT_WRITE,
+        PROT_READ | PROT_WRITE,
+        PROT_READ | PROT_EXEC,
+        PROT_READ | PROT_WRITE | PROT_EXEC,
     };
     return prots[pick(ARRAY_LEN(prots))];
 }
@@ -160,8 +164,10 @@ static bool same_result(i64 ours, i64 twin)
 static bool twin_mmap(u64 at, u64 len)
 {
     u64 prot = pick_prot(), kind = pick(4);
-    u64 flags = kind == 0 ? MAP_SHARED : kind == 1 ? MAP_PRIVATE
-                : kind == 2 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_ANONYMOUS;
+    u64 flags = kind == 0   ? MAP_SHARED
+                : kind == 1 ? MAP_PRIVATE
+                : kind == 2 ? MAP_PRIVATE | MAP_ANONYMOUS
+                            : MAP_SHARED | MAP_ANONYMOUS;
     u64 fd = kind < 2 ? (u64)test_file : (u64)-1;
     u64 offset = kind < 2 ? PAGES(pick(8)) : 0;
 
@@ -205,7 +211,8 @@ static bool twin_mremap(u64 at, u64 len)
 {
     u64 new_len = PAGES(1 + pick(8)), target = PAGES(pick(WINDOW_PAGES - 8));
     u64 kind = pick(4);
-    u64 flags = kind == 0 ? 0 : kind == 1 ? MREMAP_MAYMOVE
+    u64 flags = kind == 0   ? 0
+                : kind == 1 ? MREMAP_MAYMOVE
                 : kind == 2 ? MREMAP_MAYMOVE | MREMAP_FIXED
                             : MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
@@ -214,6 +221,9 @@ static bool twin_mremap(u64 at, u64 len)
     i64 a = sys_mremap(OURS + at, len, new_len, flags, OURS + target);
     i64 b = native(SYS_mremap, TWIN + at, len, new_len, flags, TWIN + target, 0);
     bool same = same_result(a, b);
+    if (!same)
+        printf("# mremap ours %lx twin %lx, to %lu pages, flags %lu, target page %lu\n", a, b,
+               (u64)(new_len / PAGE_SIZE), flags, (u64)(target / PAGE_SIZE));
     if (a > 0 && (u64)a - OURS >= PAGES(WINDOW_PAGES))
         sys_munmap((u64)a, new_len);
     if (b > 0 && (u64)b - TWIN >= PAGES(WINDOW_PAGES))
@@ -244,8 +254,17 @@ static bool twin_remap_file_pages(u64 at, u64 len)
 
 typedef bool TwinCall(u64 at, u64 len);
 static TwinCall *const twin_calls[] = {
-    twin_mmap, twin_mmap, twin_mmap, twin_munmap, twin_mprotect, twin_mprotect,
-    twin_mremap, twin_mremap, guard_something, guard_something, twin_remap_file_pages,
+    twin_mmap,
+    twin_mmap,
+    twin_mmap,
+    twin_munmap,
+    twin_mprotect,
+    twin_mprotect,
+    twin_mremap,
+    twin_mremap,
+    guard_something,
+    guard_something,
+    twin_remap_file_pages,
 };
 
 TEST(random_calls_have_the_results_and_effects_of_the_kernel)
@@ -255,8 +274,8 @@ TEST(random_calls_have_the_results_and_effects_of_the_kernel)
         u64 at = PAGES(pick(WINDOW_PAGES - 8)), len = PAGES(1 + pick(8));
         u64 which = pick(ARRAY_LEN(twin_calls));
         if (!twin_calls[which](at, len)) {
-            printf("# step %d, call %lu, page %lu, %lu pages, errno-like results differ\n", step, which,
-                   at / PAGE_SIZE, len / PAGE_SIZE);
+            printf("# step %d, call %lu, page %lu, %lu pages, errno-like results differ\n", step,
+                   which, (u64)(at / PAGE_SIZE), (u64)(len / PAGE_SIZE));
             CHECK(false);
         }
         if (step % 50 == 0)
@@ -271,15 +290,15 @@ TEST(malformed_requests_get_the_errors_of_the_kernel)
 {
     const u64 a = MAP_PRIVATE | MAP_ANONYMOUS;
     const u64 requests[][6] = {
-        { 0, 0, PROT_READ, a, -1ull, 0 },
-        { 0, ~0ull, PROT_READ, a, -1ull, 0 },
-        { 0, 4096, PROT_READ, MAP_PRIVATE, 9999, 0 },
-        { 0, 4096, PROT_READ, MAP_ANONYMOUS, -1ull, 0 },
-        { 0, 4096, PROT_READ, a, -1ull, 123 },
-        { OURS + 5, 4096, PROT_READ, a | MAP_FIXED, -1ull, 0 },
-        { 0x7ffffffff000ull, 4096, PROT_READ, a | MAP_FIXED, -1ull, 0 },
-        { 0x8000000000000000ull, 4096, PROT_READ, a | MAP_FIXED, -1ull, 0 },
-        { 0, 0x800000000000ull, PROT_READ, a, -1ull, 0 },
+        {0, 0, PROT_READ, a, -1ull, 0},
+        {0, ~0ull, PROT_READ, a, -1ull, 0},
+        {0, 4096, PROT_READ, MAP_PRIVATE, 9999, 0},
+        {0, 4096, PROT_READ, MAP_ANONYMOUS, -1ull, 0},
+        {0, 4096, PROT_READ, a, -1ull, 123},
+        {OURS + 5, 4096, PROT_READ, a | MAP_FIXED, -1ull, 0},
+        {0x7ffffffff000ull, 4096, PROT_READ, a | MAP_FIXED, -1ull, 0},
+        {0x8000000000000000ull, 4096, PROT_READ, a | MAP_FIXED, -1ull, 0},
+        {0, 0x800000000000ull, PROT_READ, a, -1ull, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
         const u64 *r = requests[i];
@@ -348,7 +367,8 @@ TEST(break_grows_shrinks_and_refuses)
     CHECK(sys_brk(start + 4096) == (i64)(start + 4096));
     CHECK(aspace_find(start + 4096) == NULL);
     CHECK(*(volatile u8 *)(start + 99) == 1);
-    CHECK(sys_mmap(start + PAGES(16), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1ull, 0) > 0);
+    CHECK(sys_mmap(start + PAGES(16), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                   -1ull, 0) > 0);
     CHECK(sys_brk(start + PAGES(20)) == (i64)(start + 4096));
     sys_munmap(start + PAGES(16), 4096);
     CHECK(sys_brk(start) == (i64)start);
@@ -380,9 +400,10 @@ TEST(growing_stack_takes_its_records_along)
     const u64 flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN;
     i64 at = sys_mmap(0, PAGES(4), PROT_READ | PROT_WRITE, flags, -1ull, 0);
     CHECK(at > 0);
-    for (u64 depth = 0; depth < 4 * MiB; depth += 4096)
+    for (u64 depth = 0; depth <= 4 * MiB; depth += 4096)
         *(volatile u8 *)((u64)at - depth) = 1;
     CHECK(aspace_find((u64)at - 3 * MiB) != NULL);
+    CHECK(aspace_find((u64)at)->start == (u64)at - 4 * MiB);
     CHECK(records_match_host(0, CLIENT_END));
     i64 other = sys_mmap(0, PAGES(4), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1ull, 0);
     CHECK((u64)other + PAGES(4) + MiB < (u64)at - 4 * MiB || (u64)other > (u64)at);

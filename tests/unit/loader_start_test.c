@@ -30,7 +30,7 @@ UNIT_SHARED void cache_invalidate(GuestAddr start, GuestAddr end)
 
 #define EXIT_OK 42
 
-static char *test_env[] = { "LANG=C", "EMPTY=", "PATH=/usr/bin:/bin", NULL };
+static char *test_env[] = {"LANG=C", "EMPTY=", "PATH=/usr/bin:/bin", NULL};
 
 typedef struct Loaded {
     u64 entry, sp;
@@ -45,7 +45,7 @@ static int in_child(char **argv, int (*check)(const Loaded *))
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        Loaded l = { .path = argv[0], .argv = argv };
+        Loaded l = {.path = argv[0], .argv = argv};
         while (argv[l.argc])
             l.argc++;
         aspace_init();
@@ -191,29 +191,50 @@ static int run_natively(const Loaded *l)
     __builtin_unreachable();
 }
 
-// Builds a C program with the given compiler and flags; the path of the result.
-static char *build(const char *name, const char *compiler)
+// Ends with 42 if libc, bss, arguments and vdso are all as they should be.
+static const char with_libc[] =
+    "#include <stdlib.h>\n"
+    "#include <time.h>\n"
+    "static char bss[99999];\n"
+    "int main(int c, char **v)\n"
+    "{\n"
+    "    struct timespec t;\n"
+    "    char *p = malloc(9);\n"
+    "    p[0] = bss[c];\n"
+    "    for (int i = 0; i < 99999; i++)\n"
+    "        if (bss[i])\n"
+    "            return 3;\n"
+    "    return clock_gettime(CLOCK_MONOTONIC, &t) == 0 && c == 2 && v[1][0] == 65 ? 42 : 1;\n"
+    "}\n";
+
+// Ends with argc + 40, with no library that would have to be linked to its place.
+static const char without_libc[] = "__asm__(\".globl _start\\n\"\n"
+                                   "\"_start: mov (%rsp), %rdi\\n\"\n"
+                                   "\"add $40, %rdi\\n\"\n"
+                                   "\"mov $231, %eax\\n\"\n"
+                                   "\"syscall\\n\");\n";
+
+// Builds a C program with the given compiler and flags; the path of the result, or NULL.
+static char *build(const char *name, const char *compiler, const char *source)
 {
     static char path[256];
     char command[1024];
 
     snprintf(path, sizeof path, "/tmp/muninn_loader_%s_%d", name, getpid());
-    snprintf(command, sizeof command,
-             "printf '%%s\\n' '#include <time.h>' '#include <stdlib.h>' 'static char bss[99999];' "
-             "'int main(int c,char**v){struct timespec t;char*p=malloc(9);p[0]=bss[c];"
-             "for(int i=0;i<99999;i++)if(bss[i])return 3;"
-             "return clock_gettime(CLOCK_MONOTONIC,&t)==0&&c==2&&v[1][0]==65&&p?42:1;}' "
-             "| %s -x c - -o %s 2>/dev/null",
-             compiler, path);
-    return system(command) == 0 ? path : NULL;
+    snprintf(command, sizeof command, "%s -x c - -o %s 2>/dev/null", compiler, path);
+    FILE *input = popen(command, "w");
+    fputs(source, input);
+    return pclose(input) == 0 ? path : NULL;
 }
 
-static void check_built(const char *name, const char *compiler)
+static void check_built_from(const char *name, const char *compiler, const char *source)
 {
-    char *path = build(name, compiler);
-    if (!path)
-        return; // that compiler is not installed
-    char *argv[] = { path, "A", NULL };
+    char *path = build(name, compiler, source);
+    if (!path) {
+        printf("# skipped, cannot build: %s\n", compiler);
+        return;
+    }
+    char *argv[] = {path, "A", NULL};
     int stack = in_child(argv, check_stack);
     int auxv = in_child(argv, check_auxv);
     int run = in_child(argv, run_natively);
@@ -223,23 +244,90 @@ static void check_built(const char *name, const char *compiler)
     CHECK(run == EXIT_OK);
 }
 
-static char *true_argv[] = { "/bin/true", "one", "", "three words here", NULL };
+static void check_built(const char *name, const char *compiler)
+{
+    check_built_from(name, compiler, with_libc);
+}
 
-TEST(stack_holds_arguments_and_environment) { CHECK(in_child(true_argv, check_stack) == EXIT_OK); }
-TEST(auxv_describes_program_and_interpreter) { CHECK(in_child(true_argv, check_auxv) == EXIT_OK); }
-TEST(vdso_is_near_and_readable) { CHECK(in_child(true_argv, check_vdso) == EXIT_OK); }
-TEST(proc_shows_the_clients_command_line) { CHECK(in_child(true_argv, check_proc) == EXIT_OK); }
-TEST(loaded_bin_true_runs) { CHECK(in_child(true_argv, run_natively) == 0); }
-TEST(pie_runs) { check_built("pie", "gcc -O1 -pie -fPIE"); }
-TEST(non_pie_runs) { check_built("nopie", "gcc -O1 -no-pie"); }
-TEST(static_runs) { check_built("static", "gcc -O1 -static"); }
-TEST(static_pie_runs) { check_built("staticpie", "gcc -O1 -static-pie"); }
-TEST(musl_runs) { check_built("musl", "musl-gcc -O1"); }
-TEST(static_musl_runs) { check_built("muslstatic", "musl-gcc -O1 -static"); }
-TEST(large_segment_alignment_runs) { check_built("align", "gcc -O1 -Wl,-z,max-page-size=0x200000"); }
+static char *true_argv[] = {"/bin/true", "one", "", "three words here", NULL};
+
+TEST(stack_holds_arguments_and_environment)
+{
+    CHECK(in_child(true_argv, check_stack) == EXIT_OK);
+}
+TEST(auxv_describes_program_and_interpreter)
+{
+    CHECK(in_child(true_argv, check_auxv) == EXIT_OK);
+}
+TEST(vdso_is_near_and_readable)
+{
+    CHECK(in_child(true_argv, check_vdso) == EXIT_OK);
+}
+TEST(proc_shows_the_clients_command_line)
+{
+    CHECK(in_child(true_argv, check_proc) == EXIT_OK);
+}
+TEST(loaded_bin_true_runs)
+{
+    CHECK(in_child(true_argv, run_natively) == 0);
+}
+TEST(pie_runs)
+{
+    check_built("pie", "gcc -O1 -pie -fPIE");
+}
+TEST(non_pie_runs)
+{
+    check_built("nopie", "gcc -O1 -no-pie");
+}
+TEST(static_runs)
+{
+    check_built("static", "gcc -O1 -static");
+}
+TEST(static_pie_runs)
+{
+    check_built("staticpie", "gcc -O1 -static-pie");
+}
+TEST(musl_runs)
+{
+    check_built("musl", "musl-gcc -O1");
+}
+TEST(static_musl_runs)
+{
+    check_built("muslstatic", "musl-gcc -O1 -static");
+}
+TEST(large_segment_alignment_runs)
+{
+    check_built("align", "gcc -O1 -Wl,-z,max-page-size=0x200000");
+}
 TEST(executable_with_high_fixed_address_runs)
 {
     check_built("high", "gcc -O1 -static -no-pie -Wl,-Ttext-segment=0x40000000");
+}
+
+TEST(executable_beyond_four_gib_runs)
+{
+    check_built_from("far", "gcc -nostdlib -static -no-pie -Wl,-Ttext-segment=0x300000000",
+                     without_libc);
+}
+
+TEST(executable_linked_into_the_cache_is_refused)
+{
+    char *path = build("cache", "gcc -O1 -static -no-pie -Wl,-Ttext-segment=0x60000000", with_libc);
+    CHECK(path != NULL);
+    char *argv[] = {path, "A", NULL};
+    int saved = dup(2), out[2];
+    char message[512] = "";
+    CHECK(pipe(out) == 0);
+    dup2(out[1], 2);
+    int result = in_child(argv, check_stack);
+    dup2(saved, 2);
+    close(saved);
+    close(out[1]);
+    ssize_t len = read(out[0], message, sizeof message - 1);
+    close(out[0]);
+    unlink(path);
+    CHECK(result == 1 && len > 0);
+    CHECK(strstr(message, "has a segment where the engine must be\n") != NULL);
 }
 
 static int check_exec_stack(const Loaded *l)
@@ -250,9 +338,9 @@ static int check_exec_stack(const Loaded *l)
 
 TEST(executable_stack_is_recorded)
 {
-    char *path = build("execstack", "gcc -O1 -z execstack");
+    char *path = build("execstack", "gcc -O1 -z execstack", with_libc);
     CHECK(path != NULL);
-    char *argv[] = { path, "A", NULL };
+    char *argv[] = {path, "A", NULL};
     int result = in_child(argv, check_exec_stack);
     unlink(path);
     CHECK(result == EXIT_OK);
@@ -260,7 +348,7 @@ TEST(executable_stack_is_recorded)
 
 TEST(unlimited_stack_is_one_gib)
 {
-    struct rlimit old, unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+    struct rlimit old, unlimited = {RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_STACK, &old);
     if (setrlimit(RLIMIT_STACK, &unlimited) != 0)
         return;
@@ -284,7 +372,7 @@ static int load_bytes(const void *bytes, size_t len)
     int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0755);
     ssize_t wrote = write(fd, bytes, len);
     close(fd);
-    char *argv[] = { path, NULL };
+    char *argv[] = {path, NULL};
     int saved = dup(2), null = open("/dev/null", O_WRONLY);
     dup2(null, 2);
     int result = in_child(argv, never);

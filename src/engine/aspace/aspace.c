@@ -31,13 +31,14 @@ void aspace_after_fork(void)
 void aspace_adopt(GuestAddr start, GuestAddr end, u32 prot, const char *name)
 {
     MapNode node = {
-        .m = {
-            .start = start,
-            .end = end,
-            .prot = prot,
-            .flags = MAP_PRIVATE | MAP_ANONYMOUS,
-            .name = name,
-        },
+        .m =
+            {
+                .start = start,
+                .end = end,
+                .prot = prot,
+                .flags = MAP_PRIVATE | MAP_ANONYMOUS,
+                .name = name,
+            },
     };
 
     lock_acquire(&engine_lock);
@@ -98,10 +99,11 @@ static bool put_line(MapsText *t, const Mapping *m)
 {
     char head[128];
     size_t before = t->len;
-    size_t len = text_format(head, sizeof head, "%08lx-%08lx %c%c%c%c %08lx %02x:%02x %lu ", m->start,
-                             m->end, m->prot & PROT_READ ? 'r' : '-', m->prot & PROT_WRITE ? 'w' : '-',
-                             m->prot & PROT_EXEC ? 'x' : '-', m->flags & MAP_SHARED ? 's' : 'p',
-                             m->offset, major(m->dev), minor(m->dev), m->inode);
+    size_t len =
+        text_format(head, sizeof head, "%08lx-%08lx %c%c%c%c %08lx %02x:%02x %lu ", m->start,
+                    m->end, m->prot & PROT_READ ? 'r' : '-', m->prot & PROT_WRITE ? 'w' : '-',
+                    m->prot & PROT_EXEC ? 'x' : '-', m->flags & MAP_SHARED ? 's' : 'p', m->offset,
+                    major(m->dev), minor(m->dev), m->inode);
 
     for (size_t i = 0; i < len; i++)
         put(t, head[i]);
@@ -133,7 +135,7 @@ static const Mapping vsyscall = {
 
 size_t aspace_maps_text(char *dst, size_t max)
 {
-    MapsText t = { dst, max, 0 };
+    MapsText t = {dst, max, 0};
 
     lock_acquire(&engine_lock);
     range_sync_growing_stacks();

@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// What the files of aspace/ share: the raw kernel calls, the questions "may the
-// client have this range" and "where does a new mapping go", and the guards on
-// pages that hold translated code. Everything here needs the engine lock.
+// What the files of aspace/ share: the questions "may the client have this
+// range" and "where does a new mapping go", and the guards on pages that hold
+// translated code. Everything here needs the engine lock unless it says otherwise.
 #ifndef MUNINN_ENGINE_ASPACE_ASPACE_INTERNAL_H
 #define MUNINN_ENGINE_ASPACE_ASPACE_INTERNAL_H
 
 #include <sys/mman.h>
 
+#include "base/raw_syscall.h"
 #include "engine/aspace/mapping_tree.h"
 
 // Where the client's break begins, and how far other mappings stay away from it.
 #define BRK_START 0x010000000000ull
 #define BRK_LIMIT 0x020000000000ull
 // Automatic placement in the high area goes down from here.
-#define HIGH_TOP 0x0ff000000000ull
+#define HIGH_TOP  0x0ff000000000ull
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#define USER_END 0x7ffffffff000ull
+#define USER_END  0x7ffffffff000ull
 #define HUGE_PAGE (2 * MiB)
 
 #define DEV_SHMEM 1ull // the kernel's internal tmpfs: shared anonymous memory, System V segments
-
-// A system call of the engine's own: the kernel's raw result.
-i64 host_call(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
 // The protection that the host gets for the client's: nothing of the client's is executable.
 u64 host_prot(u64 prot);

@@ -3,7 +3,6 @@
 // The client's break. It has a region of its own instead of the kernel's place
 // behind the program, because there the code cache would soon be in its way.
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "engine/aspace/aspace_internal.h"
 #include "engine/run/run.h"
@@ -14,7 +13,7 @@ static bool within_data_limit(GuestAddr wanted)
 {
     struct rlimit limit;
 
-    if (host_call(SYS_prlimit64, 0, RLIMIT_DATA, 0, (u64)&limit, 0, 0) < 0)
+    if (raw_syscall4(SYS_prlimit64, 0, RLIMIT_DATA, 0, (u64)&limit) < 0)
         return true;
     return wanted - BRK_START <= limit.rlim_cur;
 }
@@ -24,18 +23,19 @@ static bool grow(GuestAddr from, GuestAddr to)
     // One page stays free behind the break, as the kernel keeps it.
     if (!place_hint_is_free(from, to - from + PAGE_SIZE))
         return false;
-    i64 result = host_call(SYS_mmap, from, to - from, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
+    i64 result = raw_syscall6(SYS_mmap, from, to - from, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
     if (result < 0)
         return false;
     MapNode node = {
-        .m = {
-            .start = from,
-            .end = to,
-            .prot = PROT_READ | PROT_WRITE,
-            .flags = MAP_PRIVATE | MAP_ANONYMOUS,
-            .name = "[heap]",
-        },
+        .m =
+            {
+                .start = from,
+                .end = to,
+                .prot = PROT_READ | PROT_WRITE,
+                .flags = MAP_PRIVATE | MAP_ANONYMOUS,
+                .name = "[heap]",
+            },
     };
     tree_add(&node);
     return true;
@@ -43,7 +43,7 @@ static bool grow(GuestAddr from, GuestAddr to)
 
 static bool shrink(GuestAddr from, GuestAddr to)
 {
-    if (host_call(SYS_munmap, to, from - to, 0, 0, 0, 0) < 0)
+    if (raw_syscall2(SYS_munmap, to, from - to) < 0)
         return false;
     guard_retire_code(to, from);
     guard_forget(to, from);

@@ -14,14 +14,13 @@
 // The table is open-addressed by page number; a page keeps its entry after it
 // was unguarded, for the count of its faults.
 #include <stdatomic.h>
-#include <sys/syscall.h>
 
 #include "base/assert.h"
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
 #include "engine/cache/cache.h"
 
-#define GUARD_BUSY_FAULTS 16
+#define GUARD_BUSY_FAULTS     16
 // How often a page that is not guarded any more may explain a fault: threads
 // that faulted together, before the first of them had the guard lifted.
 #define GUARD_MAX_LATE_FAULTS 4096
@@ -29,14 +28,14 @@
 typedef struct GuardedPage {
     GuestAddr page; // 0: the slot is empty (page 0 can never be guarded)
     bool guarded;
-    bool dead;      // forgotten; keeps the probe sequence whole
+    bool dead; // forgotten; keeps the probe sequence whole
     u16 late_faults;
     u32 faults;
 } GuardedPage;
 
 static GuardedPage *guard_table;
-static u64 guard_slots; // a power of two
-static u64 guard_used;  // including the dead
+static u64 guard_slots;         // a power of two
+static u64 guard_used;          // including the dead
 static _Atomic u64 guard_count; // pages guarded now; read without the lock by guard_any()
 
 static u64 guard_hash(GuestAddr page)
@@ -59,11 +58,11 @@ static GuardedPage *guard_lookup(GuestAddr page)
 
 static GuardedPage *guard_slot_for(GuestAddr page)
 {
-    u64 i = guard_hash(page);
-
-    while (guard_table[i & (guard_slots - 1)].page && guard_table[i & (guard_slots - 1)].page != page)
-        i++;
-    return &guard_table[i & (guard_slots - 1)];
+    for (u64 i = guard_hash(page);; i++) {
+        GuardedPage *g = &guard_table[i & (guard_slots - 1)];
+        if (!g->page || g->page == page)
+            return g;
+    }
 }
 
 static void guard_grow(void)
@@ -94,9 +93,9 @@ static GuardedPage *guard_entry(GuestAddr page)
     GuardedPage *g = guard_slot_for(page);
     if (!g->page) {
         guard_used++;
-        *g = (GuardedPage){ .page = page };
+        *g = (GuardedPage){.page = page};
     } else if (g->dead) {
-        *g = (GuardedPage){ .page = page };
+        *g = (GuardedPage){.page = page};
     }
     return g;
 }
@@ -123,17 +122,20 @@ static bool host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
 {
     u64 pkey = n->pkey ? n->pkey : (u64)-1;
 
-    return host_call(SYS_pkey_mprotect, page, PAGE_SIZE, prot, pkey, 0, 0) == 0;
+    return raw_syscall4(SYS_pkey_mprotect, page, PAGE_SIZE, prot, pkey) == 0;
 }
 
 static void guard_page(const MapNode *n, GuestAddr page)
 {
+    if (page == 0)
+        return; // always busy, see aspace_code_is_busy()
     GuardedPage *g = guard_entry(page);
     if (g->guarded || g->faults > GUARD_BUSY_FAULTS)
         return;
 
     if (!host_protect_page(n, page, host_prot(n->m.prot) & ~(u64)PROT_WRITE)) {
-        g->faults = GUARD_BUSY_FAULTS + 1; // sealed, or part of a huge page: only G2's last way is left
+        // Sealed, or part of a huge page: only the last way of G2 is left.
+        g->faults = GUARD_BUSY_FAULTS + 1;
         return;
     }
     g->guarded = true;
@@ -253,7 +255,7 @@ bool aspace_code_is_busy(GuestAddr addr)
     const MapNode *n = tree_find(addr);
     GuardedPage *g = guard_lookup(PAGE_DOWN(addr));
 
-    if (g && g->faults > GUARD_BUSY_FAULTS)
+    if (PAGE_DOWN(addr) == 0 || (g && g->faults > GUARD_BUSY_FAULTS))
         return true;
     if (!n || !is_shared_file(n))
         return false;
@@ -344,7 +346,8 @@ void guard_note_writable(GuestAddr start, GuestAddr end)
             u64 from = max_u64(low, a->m.offset);
             u64 to = min_u64(high, a->m.offset + (a->m.end - a->m.start));
             if (from < to)
-                cache_invalidate(a->m.start + (from - a->m.offset), a->m.start + (to - a->m.offset));
+                cache_invalidate(a->m.start + (from - a->m.offset),
+                                 a->m.start + (to - a->m.offset));
         }
     }
 }

@@ -4,7 +4,6 @@
 // The copying instructions lie between known labels; a fault there resumes at
 // the label that reports failure. The routines keep no frame, so changing rip
 // is all the handler has to do. Only general registers are used.
-#include <sys/syscall.h>
 #include <time.h>
 
 #include "engine/aspace/aspace_internal.h"
@@ -73,14 +72,14 @@ bool guest_read(GuestAddr addr, void *dst, size_t len)
 }
 
 // How often, and how long each time, a write waits for the engine lock before it gives up.
-#define LIFT_TRIES 100
+#define LIFT_TRIES   100
 #define LIFT_WAIT_NS 100000
 
 // Makes guarded pages in the way of a write writable. The caller may hold the
 // engine lock itself, and the lock does not know its owner: so not for ever.
 static bool lift_guards(GuestAddr addr, size_t len)
 {
-    const struct timespec wait = { 0, LIFT_WAIT_NS };
+    const struct timespec wait = {0, LIFT_WAIT_NS};
 
     if (!guard_any())
         return false;
@@ -90,7 +89,7 @@ static bool lift_guards(GuestAddr addr, size_t len)
             lock_release(&engine_lock);
             return lifted;
         }
-        host_call(SYS_nanosleep, (u64)&wait, 0, 0, 0, 0, 0);
+        raw_syscall1(SYS_nanosleep, (u64)&wait);
     }
     return false;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
@@ -16,12 +15,13 @@
 #include "engine/run/run.h"
 
 #define RECORDED_FLAGS (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE)
-#define RECORDED_PROT (PROT_READ | PROT_WRITE | PROT_EXEC)
-#define MOUNT_NOEXEC 0x8 // ST_NOEXEC of statfs.f_flags
+#define RECORDED_PROT  (PROT_READ | PROT_WRITE | PROT_EXEC)
+#define PROT_SEM       0x8 // accepted and without effect
+#define MOUNT_NOEXEC   0x8 // ST_NOEXEC of statfs.f_flags
 
 // Code up to this size goes low; a larger one would crowd out the others.
-#define LOW_CODE_MAX (64 * MiB)
-#define LOW_IMAGE_MAX (256 * MiB)
+#define LOW_CODE_MAX   (64 * MiB)
+#define LOW_IMAGE_MAX  (256 * MiB)
 
 typedef struct MapRequest {
     u64 addr, len, prot, flags, fd, offset;
@@ -32,7 +32,7 @@ static u64 shared_anonymous_inodes = 1024;
 
 static i64 host_mmap(const MapRequest *r, GuestAddr addr, u64 flags)
 {
-    return host_call(SYS_mmap, addr, r->len, host_prot(r->prot), flags, r->fd, r->offset);
+    return raw_syscall6(SYS_mmap, addr, r->len, host_prot(r->prot), flags, r->fd, r->offset);
 }
 
 static bool is_file(const MapRequest *r)
@@ -47,13 +47,13 @@ static void describe_file(const MapRequest *r, MapNode *ret_node, char *path, si
     struct stat st;
     char link[64];
 
-    if (host_call(SYS_fstat, (u64)(i32)r->fd, (u64)&st, 0, 0, 0, 0) == 0) {
+    if (raw_syscall2(SYS_fstat, (u64)(i32)r->fd, (u64)&st) == 0) {
         ret_node->m.dev = st.st_dev;
         ret_node->m.inode = st.st_ino;
     }
     ret_node->m.offset = r->offset;
     text_format(link, sizeof link, "/proc/self/fd/%d", (i32)r->fd);
-    i64 len = host_call(SYS_readlink, (u64)link, (u64)path, path_size - 1, 0, 0, 0);
+    i64 len = raw_syscall3(SYS_readlink, (u64)link, (u64)path, path_size - 1);
     if (len > 0) {
         path[len] = 0;
         ret_node->m.name = path;
@@ -64,12 +64,13 @@ static void record_mapping(const MapRequest *r, GuestAddr addr)
 {
     char path[4096];
     MapNode node = {
-        .m = {
-            .start = addr,
-            .end = addr + r->len,
-            .prot = r->prot & RECORDED_PROT,
-            .flags = r->flags & RECORDED_FLAGS,
-        },
+        .m =
+            {
+                .start = addr,
+                .end = addr + r->len,
+                .prot = r->prot & RECORDED_PROT,
+                .flags = r->flags & RECORDED_FLAGS,
+            },
     };
 
     if ((r->flags & MAP_TYPE) == MAP_SHARED_VALIDATE)
@@ -100,7 +101,7 @@ static bool is_elf_image(const MapRequest *r)
 
     if (!is_file(r) || (r->flags & MAP_TYPE) != MAP_PRIVATE || r->len > LOW_IMAGE_MAX)
         return false;
-    i64 got = host_call(SYS_pread64, (u64)(i32)r->fd, (u64)magic, sizeof magic, 0, 0, 0);
+    i64 got = raw_syscall3(SYS_pread64, (u64)(i32)r->fd, (u64)magic, sizeof magic);
     return got == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
 }
 
@@ -124,7 +125,7 @@ static u64 page_size_of(const MapRequest *r)
         u64 shift = (r->flags >> MAP_HUGE_SHIFT) & MAP_HUGE_MASK;
         return shift >= 12 && shift < 40 ? 1ull << shift : HUGE_PAGE;
     }
-    if (host_call(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 && fs.f_type == 0x958458f6)
+    if (raw_syscall2(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs) == 0 && fs.f_type == 0x958458f6)
         return (u64)fs.f_bsize; // hugetlbfs
     return PAGE_SIZE;
 }
@@ -189,7 +190,7 @@ static i64 map_far(const MapRequest *r)
         if (!n || n->m.start >= end)
             break;
         at = max_u64(at, n->m.start);
-        host_call(SYS_munmap, at, min_u64(end, n->m.end) - at, 0, 0, 0, 0);
+        raw_syscall2(SYS_munmap, at, min_u64(end, n->m.end) - at);
         at = n->m.end;
     }
     guard_retire_code(r->addr, end);
@@ -230,8 +231,7 @@ static bool on_noexec_mount(const MapRequest *r)
 {
     struct statfs fs;
 
-    return host_call(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs, 0, 0, 0, 0) == 0 &&
-           (fs.f_flags & MOUNT_NOEXEC);
+    return raw_syscall2(SYS_fstatfs, (u64)(i32)r->fd, (u64)&fs) == 0 && (fs.f_flags & MOUNT_NOEXEC);
 }
 
 static i64 map_locked(MapRequest *r)
@@ -251,7 +251,7 @@ static i64 map_locked(MapRequest *r)
 
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name)
 {
-    MapRequest r = { addr, len, prot, flags, (u64)fd, offset, name };
+    MapRequest r = {addr, len, prot, flags, (u64)fd, offset, name};
 
     lock_acquire(&engine_lock);
     i64 result = map_locked(&r);
@@ -276,7 +276,7 @@ static i64 unmap_pieces(GuestAddr start, GuestAddr end)
         if (n->foreign)
             continue;
         any = true;
-        i64 result = host_call(SYS_munmap, from, min_u64(end, n->m.end) - from, 0, 0, 0, 0);
+        i64 result = raw_syscall2(SYS_munmap, from, min_u64(end, n->m.end) - from);
         if (result < 0)
             return result;
     }
@@ -306,7 +306,7 @@ static i64 unmap_locked(u64 addr, u64 len)
     range_sync_growing_stacks();
     i64 result;
     if (end <= CLIENT_END && !range_hits_engine(addr, end))
-        result = host_call(SYS_munmap, addr, size, 0, 0, 0, 0);
+        result = raw_syscall2(SYS_munmap, addr, size);
     else
         result = unmap_pieces(addr, end);
     if (result < 0)
@@ -346,13 +346,14 @@ static void set_protection(MapNode *n, void *arg)
 // One member's part of the range: the kernel decides, the guards and blocks follow.
 static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 prot, i32 pkey)
 {
-    Protection p = { (u32)prot & RECORDED_PROT, pkey };
+    Protection p = {(u32)prot & RECORDED_PROT, pkey};
     u32 old = n->m.prot;
 
     // Nothing changes, and a real call would open the guarded pages for a moment.
     if (old == p.prot && pkey < 0)
         return 0;
-    i64 result = host_call(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey, 0, 0);
+    i64 result =
+        raw_syscall4(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey);
     if (result < 0)
         return result;
 
@@ -380,9 +381,9 @@ static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
     u64 size = PAGE_UP(len);
     u64 grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP);
 
-    if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | grows)) ||
-        grows == (PROT_GROWSDOWN | PROT_GROWSUP))
-        return host_call(SYS_pkey_mprotect, addr, size ? 0 : len, prot, (u64)(i64)pkey, 0, 0);
+    if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | PROT_SEM | grows)) ||
+        grows == (PROT_GROWSDOWN | PROT_GROWSUP)) // changes nothing: the kernel knows the result
+        return raw_syscall4(SYS_pkey_mprotect, addr, len, prot, (u64)(i64)pkey);
     GuestAddr end = addr + size;
     if (end <= addr)
         return -ENOMEM;
@@ -426,7 +427,8 @@ i64 sys_mprotect(u64 addr, u64 len, u64 prot)
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
-#ifndef MADV_POPULATE_WRITE
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -455,34 +457,55 @@ static void follow_advice(GuestAddr start, GuestAddr end, u64 advice)
     }
 }
 
+// The client's members of a range that also touches the engine's.
+static i64 advise_pieces(GuestAddr start, GuestAddr end, u64 advice)
+{
+    for (MapNode *n = tree_at_or_after(start); n && n->m.start < end;) {
+        GuestAddr from = max_u64(start, n->m.start), to = min_u64(end, n->m.end);
+        if (!n->foreign && raw_syscall3(SYS_madvise, from, to - from, advice) >= 0)
+            follow_advice(from, to, advice);
+        n = tree_at_or_after(to);
+    }
+    return -ENOMEM; // as for a range with holes
+}
+
 static i64 advise_locked(u64 addr, u64 len, u64 advice)
 {
     GuestAddr end = addr + PAGE_UP(len);
 
-    if (addr % PAGE_SIZE || PAGE_UP(len) < len || end < addr)
-        return -EINVAL;
     range_sync_growing_stacks();
-    if (advice == MADV_POPULATE_WRITE)
+    if (end > CLIENT_END || range_hits_engine(addr, end))
+        return advise_pieces(addr, end, advice);
+    i64 result = raw_syscall3(SYS_madvise, addr, len, advice);
+    if (result >= 0 || result == -ENOMEM) // ENOMEM: done, but there were holes
+        follow_advice(addr, end, advice);
+    return result;
+}
+
+// Faulting pages in may wait for another thread of the client (userfaultfd, FUSE),
+// which must be able to take the lock meanwhile.
+static i64 populate(u64 addr, u64 len, u64 advice)
+{
+    GuestAddr end = addr + PAGE_UP(len);
+
+    lock_acquire(&engine_lock);
+    bool refused = end > CLIENT_END || range_hits_engine(addr, end);
+    if (!refused && advice == MADV_POPULATE_WRITE)
         guard_lift(addr, end);
-    if (end <= CLIENT_END && !range_hits_engine(addr, end)) {
-        i64 result = host_call(SYS_madvise, addr, len, advice, 0, 0, 0);
-        if (result >= 0 || result == -ENOMEM) // ENOMEM: done, but there were holes
-            follow_advice(addr, end, advice);
-        return result;
-    }
-    for (MapNode *n = tree_at_or_after(addr); n && n->m.start < end;) {
-        GuestAddr from = max_u64(addr, n->m.start), to = min_u64(end, n->m.end);
-        if (!n->foreign && host_call(SYS_madvise, from, to - from, advice, 0, 0, 0) >= 0)
-            follow_advice(from, to, advice);
-        n = tree_at_or_after(to);
-    }
-    return -ENOMEM;
+    lock_release(&engine_lock);
+    return refused ? -ENOMEM : raw_syscall3(SYS_madvise, addr, len, advice);
 }
 
 i64 sys_madvise(u64 addr, u64 len, u64 advice)
 {
+    advice = (u32)advice;
+    if (addr % PAGE_SIZE || PAGE_UP(len) < len || addr + PAGE_UP(len) < addr)
+        return -EINVAL;
+    if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)
+        return populate(addr, len, advice);
+
     lock_acquire(&engine_lock);
-    i64 result = advise_locked(addr, len, (u32)advice);
+    i64 result = advise_locked(addr, len, advice);
     lock_release(&engine_lock);
     return result;
 }

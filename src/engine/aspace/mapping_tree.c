@@ -279,6 +279,8 @@ static void join_around(GuestAddr start, GuestAddr end)
 
 void tree_remove(GuestAddr start, GuestAddr end)
 {
+    if (start >= end)
+        return;
     split_at(start);
     split_at(end);
     for (;;) {
@@ -303,6 +305,8 @@ void tree_add(const MapNode *like)
 
 void tree_update(GuestAddr start, GuestAddr end, void (*change)(MapNode *, void *), void *arg)
 {
+    if (start >= end)
+        return;
     split_at(start);
     split_at(end);
     GuestAddr at = start;
@@ -382,14 +386,14 @@ static GuestAddr search_lowest(const MapNode *n, const GapSearch *s, u64 low, u6
 
 GuestAddr tree_gap_highest(GuestAddr low, GuestAddr high, u64 len, u64 align)
 {
-    GapSearch s = { low, high, len, align };
+    GapSearch s = {low, high, len, align};
 
     return search_highest(tree_root, &s, 0, ~0ull);
 }
 
 GuestAddr tree_gap_lowest(GuestAddr low, GuestAddr high, u64 len, u64 align)
 {
-    GapSearch s = { low, high, len, align };
+    GapSearch s = {low, high, len, align};
 
     return search_lowest(tree_root, &s, 0, ~0ull);
 }

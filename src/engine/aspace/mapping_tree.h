@@ -21,9 +21,9 @@ struct MapNode {
 
     MapNode *left, *right;
     u64 priority;
-    u64 low;     // lowest address that the subtree claims
-    u64 high;    // its highest end
-    u64 max_gap; // its largest hole between two members
+    u64 low;      // lowest address that the subtree claims
+    u64 high;     // its highest end
+    u64 max_gap;  // its largest hole between two members
     bool growing; // it has a MAP_GROWSDOWN member
 
     MapNode *alias_next; // other shared mappings of the same file, see tree_aliases()
@@ -44,7 +44,8 @@ size_t tree_count(void);
 
 // Forgets [start, end); members on the edges are split.
 void tree_remove(GuestAddr start, GuestAddr end);
-// Adds a copy of `like` (links ignored, name interned), which must not overlap, and joins neighbours.
+// Adds a copy of `like`, which must not overlap, and joins neighbours. Its links are
+// ignored and its name is interned.
 void tree_add(const MapNode *like);
 // Calls change() on every member of [start, end), edges split, then joins what
 // became equal. change() may move a border into free room, not past a neighbour.

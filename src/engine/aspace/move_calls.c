@@ -4,7 +4,6 @@
 // choice with MREMAP_FIXED; one that can grow where it is does so.
 #include <errno.h>
 #include <linux/mman.h>
-#include <sys/syscall.h>
 
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
@@ -21,7 +20,7 @@ typedef struct Move {
 
 static i64 host_mremap(const Move *m, u64 flags, GuestAddr target)
 {
-    return host_call(SYS_mremap, m->old, m->old_len, m->new_len, flags, target, 0);
+    return raw_syscall6(SYS_mremap, m->old, m->old_len, m->new_len, flags, target, 0);
 }
 
 // Copies the records of [old, old + old_len) to `target`, the last one stretched or cut to new_len.
@@ -86,18 +85,16 @@ static i64 move_fixed(const Move *m)
 {
     GuestAddr end = m->target + m->new_len;
 
-    if (m->target % PAGE_SIZE || end < m->target || m->new_len == 0 || end > USER_END)
-        return -EINVAL;
     if (range_hits_engine(m->target, end))
         return -ENOMEM;
     if (end > CLIENT_END) {
         // Nothing of the engine's may be replaced there: the target must be free.
-        i64 probe = host_call(SYS_mmap, m->target, m->new_len, PROT_NONE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-                              (u64)-1, 0);
+        i64 probe = raw_syscall6(SYS_mmap, m->target, m->new_len, PROT_NONE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                                 (u64)-1, 0);
         if (probe < 0)
             return -ENOMEM;
-        host_call(SYS_munmap, m->target, m->new_len, 0, 0, 0, 0);
+        raw_syscall2(SYS_munmap, m->target, m->new_len);
     }
     guard_lift(m->target, end);
     i64 result = host_mremap(m, m->flags, m->target);
@@ -131,8 +128,6 @@ static i64 move_anywhere(const Move *m)
     bool is_low = n && n->m.start < CACHE_START && (n->m.prot & PROT_EXEC);
     PlaceKind kind = is_low ? PLACE_LOW_IF_ROOM : PLACE_HIGH;
 
-    if (m->new_len == 0 || m->new_len > CLIENT_END)
-        return m->new_len == 0 ? -EINVAL : -ENOMEM;
     GuestAddr target = place_find(kind, m->new_len, align);
     if (!target && align > PAGE_SIZE)
         target = place_find(kind, m->new_len, PAGE_SIZE);
@@ -144,22 +139,44 @@ static i64 move_anywhere(const Move *m)
     return result;
 }
 
+// The kernel's own checks of the arguments, which come before the look at the memory.
+static bool is_well_formed(const Move *m)
+{
+    const u64 known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    const u64 placed = MREMAP_FIXED | MREMAP_DONTUNMAP;
+
+    if ((m->flags & ~known) || m->old % PAGE_SIZE || m->new_len == 0)
+        return false;
+    if (!(m->flags & placed))
+        return true;
+    if (!(m->flags & MREMAP_MAYMOVE))
+        return false;
+    if ((m->flags & MREMAP_DONTUNMAP) && m->old_len != m->new_len)
+        return false;
+    if (m->target % PAGE_SIZE || m->new_len > USER_END || m->target > USER_END - m->new_len)
+        return false;
+    return m->old + m->old_len <= m->target || m->target + m->new_len <= m->old;
+}
+
 static i64 remap_locked(Move *m)
 {
     u64 old_len = PAGE_UP(m->old_len), new_len = PAGE_UP(m->new_len);
-    const u64 known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
-    if (m->old % PAGE_SIZE || new_len < m->new_len || new_len == 0 || old_len < m->old_len ||
-        (m->flags & ~known))
+    if (new_len < m->new_len || old_len < m->old_len)
         return -EINVAL;
     m->old_len = old_len;
     m->new_len = new_len;
+    if (!is_well_formed(m))
+        return -EINVAL;
     range_sync_growing_stacks();
 
     GuestAddr old_end = m->old + max_u64(old_len, PAGE_SIZE);
     if (old_end < m->old || range_hits_engine(m->old, old_end) || !tree_find(m->old))
         return -EFAULT;
     if (old_end > CLIENT_END && !tree_find(old_end - 1))
+        return -EFAULT;
+    // On the host, neighbours that differ in PROT_EXEC only may be one.
+    if (new_len > old_len && old_len && tree_find(m->old)->m.end < old_end)
         return -EFAULT;
     // The guards split what the client believes to be one mapping.
     guard_lift(m->old, old_end);
@@ -177,7 +194,7 @@ static i64 remap_locked(Move *m)
 
 i64 sys_mremap(u64 old_addr, u64 old_len, u64 new_len, u64 flags, u64 new_addr)
 {
-    Move m = { old_addr, old_len, new_len, flags, new_addr };
+    Move m = {old_addr, old_len, new_len, flags, new_addr};
 
     lock_acquire(&engine_lock);
     i64 result = remap_locked(&m);
@@ -203,12 +220,12 @@ static i64 remap_file_pages_locked(u64 addr, u64 size, u64 prot, u64 pgoff, u64 
     if (end < start || range_hits_engine(start, end) || !tree_find(start))
         return -EINVAL;
     guard_lift(start, end);
-    i64 result = host_call(SYS_remap_file_pages, addr, size, prot, pgoff, flags, 0);
+    i64 result = raw_syscall6(SYS_remap_file_pages, addr, size, prot, pgoff, flags, 0);
     if (result < 0)
         return result;
     guard_retire_code(start, end);
     guard_forget(start, end);
-    Move m = { .old = start, .target = pgoff * PAGE_SIZE };
+    Move m = {.old = start, .target = pgoff * PAGE_SIZE};
     tree_update(start, end, set_offset, &m);
     guard_note_writable(start, end);
     return result;

@@ -14,15 +14,15 @@ typedef struct Window {
 // programs that are linked to fixed addresses until the rest is full. A page
 // next to the cache stays free, so that overruns fault.
 static const Window low_windows[] = {
-    { 0x10000000ull, CACHE_START - PAGE_SIZE },
-    { CLIENT_LOW_START, 0x10000000ull },
+    {0x10000000ull, CACHE_START - PAGE_SIZE},
+    {CLIENT_LOW_START, 0x10000000ull},
 };
 
 static const Window high_windows[] = {
-    { BRK_LIMIT, HIGH_TOP },
-    { CLIENT_HIGH_START + PAGE_SIZE, BRK_START },
-    { HIGH_TOP, CLIENT_END - PAGE_SIZE },
-    { BRK_START, BRK_LIMIT },
+    {BRK_LIMIT, HIGH_TOP},
+    {CLIENT_HIGH_START + PAGE_SIZE, BRK_START},
+    {HIGH_TOP, CLIENT_END - PAGE_SIZE},
+    {BRK_START, BRK_LIMIT},
 };
 
 static GuestAddr find_in(const Window *windows, size_t count, u64 len, u64 align)

@@ -6,12 +6,12 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#define POOL_CHUNK (1 * MiB)
+#include "base/raw_syscall.h"
+
+#define POOL_CHUNK     (1 * MiB)
 #define POOL_MIN_SHIFT 5
-#define POOL_CLASSES 15 // 32 bytes … 512 KiB
+#define POOL_CLASSES   15 // 32 bytes … 512 KiB
 
 typedef struct FreeCell {
     struct FreeCell *next;
@@ -35,9 +35,10 @@ void *pool_map(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) {
-        static const char message[] = "muninn: out of memory for the records of the client's mappings\n";
-        syscall(SYS_write, 2, message, sizeof message - 1);
-        syscall(SYS_exit_group, 125);
+        static const char message[] =
+            "muninn: out of memory for the records of the client's mappings\n";
+        raw_syscall3(SYS_write, 2, (u64)message, sizeof message - 1);
+        raw_syscall1(SYS_exit_group, 125);
     }
     return p;
 }
@@ -49,26 +50,26 @@ void pool_unmap(void *p, size_t size)
 
 static u32 pool_class(size_t size)
 {
-    u32 class = 0;
+    u32 size_class = 0;
 
-    while (((size_t)1 << (class + POOL_MIN_SHIFT)) < size)
-        class++;
-    return class;
+    while (((size_t)1 << (size_class + POOL_MIN_SHIFT)) < size)
+        size_class++;
+    return size_class;
 }
 
 void *pool_alloc(size_t size)
 {
-    u32 class = pool_class(size);
-    if (class >= POOL_CLASSES)
+    u32 size_class = pool_class(size);
+    if (size_class >= POOL_CLASSES)
         return pool_map(PAGE_UP(size));
 
-    FreeCell *cell = pool_free_cells[class];
+    FreeCell *cell = pool_free_cells[size_class];
     if (cell) {
-        pool_free_cells[class] = cell->next;
+        pool_free_cells[size_class] = cell->next;
         memset(cell, 0, size);
         return cell;
     }
-    size_t cell_size = (size_t)1 << (class + POOL_MIN_SHIFT);
+    size_t cell_size = (size_t)1 << (size_class + POOL_MIN_SHIFT);
     if ((size_t)(pool_end - pool_next) < cell_size) {
         pool_next = pool_map(POOL_CHUNK);
         pool_end = pool_next + POOL_CHUNK;
@@ -80,14 +81,14 @@ void *pool_alloc(size_t size)
 
 void pool_free(void *p, size_t size)
 {
-    u32 class = pool_class(size);
-    if (class >= POOL_CLASSES) {
+    u32 size_class = pool_class(size);
+    if (size_class >= POOL_CLASSES) {
         pool_unmap(p, PAGE_UP(size));
         return;
     }
     FreeCell *cell = p;
-    cell->next = pool_free_cells[class];
-    pool_free_cells[class] = cell;
+    cell->next = pool_free_cells[size_class];
+    pool_free_cells[size_class] = cell;
 }
 
 static u32 name_hash(const char *text)

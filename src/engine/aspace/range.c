@@ -10,10 +10,11 @@
 // grows; a table that was outgrown stays mapped, for a reader may be in it.
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
+
+#define FAR_READ_TRIES (1u << 20)
 
 typedef struct FarRange {
     _Atomic u64 start, end;
@@ -23,20 +24,6 @@ static FarRange *_Atomic far_ranges;
 static _Atomic u32 far_count;
 static _Atomic u32 far_sequence;
 static u32 far_capacity;
-
-i64 host_call(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
-{
-    register u64 r10 __asm__("r10") = a3;
-    register u64 r8 __asm__("r8") = a4;
-    register u64 r9 __asm__("r9") = a5;
-    i64 result;
-
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(nr), "D"(a0), "S"(a1), "d"(a2), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-}
 
 u64 host_prot(u64 prot)
 {
@@ -98,7 +85,7 @@ void range_publish_far(void)
     atomic_fetch_add(&far_sequence, 1);
 }
 
-static u64 far_end_of(GuestAddr addr)
+static u64 far_scan(GuestAddr addr)
 {
     u32 count = atomic_load(&far_count);
     FarRange *table = atomic_load(&far_ranges);
@@ -111,29 +98,32 @@ static u64 far_end_of(GuestAddr addr)
     return 0;
 }
 
+// The end of the client's memory at `addr`, or 0. A signal may have interrupted
+// the writer on this very thread, so patience has an end: then nothing is the client's.
+static u64 far_end_of(GuestAddr addr)
+{
+    for (u32 tries = 0; tries < FAR_READ_TRIES; tries++) {
+        u32 before = atomic_load(&far_sequence);
+        u64 end = far_scan(addr);
+        if (!(before & 1) && atomic_load(&far_sequence) == before)
+            return end;
+    }
+    return 0;
+}
+
 u64 range_client_bytes(GuestAddr addr, u64 len)
 {
-    u64 end;
+    u64 end = 0;
 
-    if (addr < CACHE_START) {
+    if (addr < CACHE_START)
         end = CACHE_START;
-    } else if (addr >= CACHE_END && addr < CLIENT_END) {
-        end = CLIENT_END;
-        if (len <= end - addr)
-            return len;
-        end = max_u64(end, far_end_of(CLIENT_END));
-    } else if (addr >= CLIENT_END) {
-        u32 before;
-        do {
-            before = atomic_load(&far_sequence);
-            end = far_end_of(addr);
-        } while ((before & 1) || atomic_load(&far_sequence) != before);
-        if (!end)
-            return 0;
-    } else {
-        return 0;
-    }
-    return min_u64(len, end - addr);
+    else if (addr >= CLIENT_END)
+        end = far_end_of(addr);
+    else if (addr >= CACHE_END && len <= CLIENT_END - addr)
+        return len;
+    else if (addr >= CACHE_END)
+        end = max_u64(CLIENT_END, far_end_of(CLIENT_END));
+    return end ? min_u64(len, end - addr) : 0;
 }
 
 bool range_is_client(GuestAddr addr, u64 len)
@@ -147,7 +137,7 @@ static bool host_has_page(GuestAddr page)
 {
     u8 resident;
 
-    return host_call(SYS_mincore, page, PAGE_SIZE, (u64)&resident, 0, 0, 0) == 0;
+    return raw_syscall3(SYS_mincore, page, PAGE_SIZE, (u64)&resident) == 0;
 }
 
 static void set_start(MapNode *n, void *start)
@@ -155,15 +145,14 @@ static void set_start(MapNode *n, void *start)
     n->m.start = *(GuestAddr *)start;
 }
 
-static void sync_growing_stack(MapNode *n)
+// How far down the stack that begins at `top` is mapped by now, looking at GROWSDOWN_ROOM at most.
+static GuestAddr grown_start(GuestAddr top)
 {
-    GuestAddr top = n->m.start; // known to be mapped
-    MapNode *below = NULL;
     u64 room = min_u64(GROWSDOWN_ROOM, top);
+    GuestAddr bottom = top - room; // below this nothing belongs to it
 
-    for (MapNode *p = tree_at_or_after(top - room); p && p->m.start < top; p = tree_next(p))
-        below = p;
-    GuestAddr bottom = below ? below->m.end : top - room; // nothing is mapped below this
+    for (MapNode *p = tree_at_or_after(bottom); p && p->m.start < top; p = tree_next(p))
+        bottom = p->m.end;
     while (top > bottom) {
         GuestAddr middle = PAGE_DOWN(bottom + (top - bottom) / 2);
         if (host_has_page(middle))
@@ -171,10 +160,20 @@ static void sync_growing_stack(MapNode *n)
         else
             bottom = middle + PAGE_SIZE;
     }
-    if (top == n->m.start)
-        return;
+    return top;
+}
 
-    tree_update(n->m.start, n->m.end, set_start, &top);
+static void sync_growing_stack(MapNode *n)
+{
+    GuestAddr start = n->m.start, end = n->m.end;
+
+    for (;;) {
+        GuestAddr grown = grown_start(start);
+        if (grown == start)
+            return;
+        tree_update(start, end, set_start, &grown);
+        start = grown;
+    }
 }
 
 void range_sync_growing_stacks(void)
@@ -215,7 +214,7 @@ static void add_foreign(GuestAddr start, GuestAddr end)
         MapNode *n = tree_at_or_after(start);
         GuestAddr free_end = n ? min_u64(max_u64(n->m.start, start), end) : end;
         if (free_end > start) {
-            MapNode foreign = { .m = { .start = start, .end = free_end }, .foreign = true };
+            MapNode foreign = {.m = {.start = start, .end = free_end}, .foreign = true};
             tree_add(&foreign);
         }
         if (!n || n->m.start >= end)
@@ -262,10 +261,10 @@ void range_find_foreign(void)
     size_t used = 0;
     i64 got;
 
-    i64 fd = host_call(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    i64 fd = raw_syscall3(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    while ((got = host_call(SYS_read, (u64)fd, (u64)buffer, sizeof buffer, 0, 0, 0)) > 0) {
+    while ((got = raw_syscall3(SYS_read, (u64)fd, (u64)buffer, sizeof buffer)) > 0) {
         for (i64 i = 0; i < got; i++) {
             if (buffer[i] == '\n') {
                 line[used] = 0;
@@ -276,5 +275,5 @@ void range_find_foreign(void)
             }
         }
     }
-    host_call(SYS_close, (u64)fd, 0, 0, 0, 0, 0);
+    raw_syscall1(SYS_close, (u64)fd);
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
 
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
@@ -21,15 +20,16 @@ static void record_segment(GuestAddr addr, u64 size, u64 shmid, u64 flags, u32 k
         prot |= PROT_EXEC;
     text_format(name, sizeof name, "/SYSV%08x (deleted)", key);
     MapNode node = {
-        .m = {
-            .start = addr,
-            .end = addr + size,
-            .prot = prot,
-            .flags = MAP_SHARED,
-            .dev = DEV_SHMEM,
-            .inode = shmid + 1, // segment 0 exists, inode 0 means anonymous
-            .name = name,
-        },
+        .m =
+            {
+                .start = addr,
+                .end = addr + size,
+                .prot = prot,
+                .flags = MAP_SHARED,
+                .dev = DEV_SHMEM,
+                .inode = shmid + 1, // segment 0 exists, inode 0 means anonymous
+                .name = name,
+            },
     };
     guard_retire_code(addr, addr + size);
     guard_forget(addr, addr + size);
@@ -52,7 +52,7 @@ static i64 attach_anywhere(u64 shmid, u64 size, u64 flags)
         GuestAddr addr = place_find(kind, len, align);
         if (!addr)
             return -ENOMEM;
-        result = host_call(SYS_shmat, shmid, addr, flags & ~(u64)(SHM_EXEC | SHM_REMAP), 0, 0, 0);
+        result = raw_syscall3(SYS_shmat, shmid, addr, flags & ~(u64)(SHM_EXEC | SHM_REMAP));
         if (result != -EINVAL)
             break;
     }
@@ -63,7 +63,7 @@ static i64 attach_locked(u64 shmid, u64 addr, u64 flags)
 {
     struct shmid_ds info;
 
-    i64 result = host_call(SYS_shmctl, shmid, IPC_STAT, (u64)&info, 0, 0, 0);
+    i64 result = raw_syscall3(SYS_shmctl, shmid, IPC_STAT, (u64)&info);
     if (result < 0)
         return result;
     u64 size = PAGE_UP(info.shm_segsz);
@@ -78,7 +78,7 @@ static i64 attach_locked(u64 shmid, u64 addr, u64 flags)
         if (addr % PAGE_SIZE || addr == 0 || addr + size > CLIENT_END || addr + size < addr ||
             range_hits_engine(addr, addr + size))
             return -EINVAL;
-        result = host_call(SYS_shmat, shmid, addr, flags & ~(u64)SHM_EXEC, 0, 0, 0);
+        result = raw_syscall3(SYS_shmat, shmid, addr, flags & ~(u64)SHM_EXEC);
     }
     if (result >= 0)
         record_segment((GuestAddr)result, size, shmid, flags, (u32)info.shm_perm.__key);
@@ -109,7 +109,7 @@ static i64 detach_locked(GuestAddr addr)
         return -EINVAL;
 
     u64 inode = n->m.inode;
-    i64 result = host_call(SYS_shmdt, addr, 0, 0, 0, 0, 0);
+    i64 result = raw_syscall1(SYS_shmdt, addr);
     if (result < 0)
         return result;
     while ((n = view_of(addr, inode)) != NULL) {

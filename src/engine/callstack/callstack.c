@@ -30,7 +30,7 @@ bool callstack_init(CallStack *cs, GuestAddr stack_lo, GuestAddr stack_hi)
         return false;
     }
     *cs = (CallStack){ .top = entries, .bottom = entries, .open_entries = ENTRIES_OPEN_FIRST };
-    entries[0] = (CallEntry){ .ret = ~0ull, .sp = ~0ull };
+    entries[0] = (CallEntry){ .ret = SEPARATOR_RET, .sp = ~0ull };
     cs->chain[0] = (StackSpan){ .base = entries, .lo = stack_lo, .hi = stack_hi };
     cs->chain_count = 1;
     return true;
@@ -135,7 +135,8 @@ void callstack_validate(const CallStack *cs)
     for (u32 i = 1; i < cs->chain_count; i++)
         ASSERT(cs->chain[i].base >= cs->chain[i - 1].base && cs->chain[i].base <= cs->top);
     for (const CallEntry *entry = cs->bottom + 2; entry <= cs->top; entry++)
-        ASSERT(entry->context == 0 || entry[-1].context != 0);
+        ASSERT(entry->context == 0 || entry[-1].context != 0 || entry[-1].ret == SEPARATOR_RET);
     for (const CallEntry *entry = cs->bottom + 1; entry <= cs->top; entry++)
-        ASSERT(entry->context == 0 || context_pc(entry->context) == entry->ret);
+        ASSERT(entry->context == 0 || entry->ret == SEPARATOR_RET ||
+               context_pc(entry->context) == entry->ret);
 }

@@ -66,7 +66,7 @@ enum {
     CALLSTACK_CHAIN_MAX = 32,
     CALLSTACK_ENTRIES_MAX = 1 << 20,
     CALLSTACK_PARKED_MAX = 1024,
-    CONTEXT_FRAMES_MAX = 2048, // more than any context ever has, see context_frames()
+    CONTEXT_FRAMES_MAX = 2048, // no context has more, see context_frames()
 };
 
 // In a context's frames: "frames were left out here".
@@ -87,14 +87,14 @@ typedef struct CallEntry {
 _Static_assert(sizeof(CallEntry) == 32, "two entries share a cache line, none straddles one");
 
 typedef struct StackSpan {
-    CallEntry *base;   // the entry below this span's first
+    CallEntry *base;   // the separator below this span's first entry
     GuestAddr lo, hi;  // slots of this stack lie in [lo, hi]
     GuestAddr left_sp; // outer spans of the chain: sp when it was left
 } StackSpan;
 
 typedef struct CallStack {
     CallEntry *top;       // the innermost entry; emitted code knows this field
-    CallEntry *bottom;    // a sentinel that no return address equals
+    CallEntry *bottom;    // the separator of the outermost span
     u64 open_entries;     // accessible entries above bottom; a guard follows
     CallEntry *omitted;   // the entry that stands for dropped ones, or NULL
     u64 omitted_count;    // how many it stands for
@@ -102,8 +102,8 @@ typedef struct CallStack {
     StackSpan chain[CALLSTACK_CHAIN_MAX]; // outermost first
 } CallStack;
 
-// Gives a thread its stack, known to lie in [stack_lo, stack_hi) (0 and ~0 when
-// unknown). False when there is no memory.
+// Gives a thread its stack, known to lie in [stack_lo, stack_hi]. Where that is not
+// known: 0 and the first sp of the thread. False when there is no memory.
 bool callstack_init(CallStack *cs, GuestAddr stack_lo, GuestAddr stack_hi);
 void callstack_free(CallStack *cs);
 
@@ -122,12 +122,16 @@ void callstack_ret_miss(CallStack *cs, GuestAddr slot);
 
 // rsp goes from old_sp to new_sp by a load. `continues` when the same block goes on to a
 // call without loading rsp again: code that runs a function on another stack and
-// comes back (stacker, systemstack); its frames then stand on the present ones.
+// comes back (stacker, systemstack); its frames then stand on the present ones. The way
+// back may be an unreported `mov rsp, rbp`: the ret after it misses and finds the old stack.
 void callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues);
 
-// The engine built a signal frame whose return address (of the restorer) lies in `slot`.
-// sigreturn is callstack_load_sp(cs, sp of the handler, restored sp, false).
-void callstack_enter_signal(CallStack *cs, GuestAddr pc, GuestAddr sp, GuestAddr slot);
+// A signal interrupted the client at pc and sp; the engine built a frame whose return
+// address (of the restorer) lies in `slot`. alt_lo is the lowest address of the alternate stack
+// when the delivery switched to it, else 0. sigreturn is
+// callstack_load_sp(cs, sp of the handler, restored sp, false).
+void callstack_enter_signal(CallStack *cs, GuestAddr pc, GuestAddr sp, GuestAddr slot,
+                            GuestAddr alt_lo);
 
 // True when the address lies in the guard above the open entries: the push
 // that touched it faults before `top` moves. After callstack_overflow() the faulting
@@ -154,8 +158,8 @@ u32 context_count(void); // ids are 0 … context_count() - 1
 
 // Writes the pcs, innermost first, and returns how many there are (it may exceed
 // `max`, as snprintf does). Frame 0 is the pc of the query, the others are return
-// addresses. A stack deeper than CONTEXT_FRAMES_MAX keeps its outermost 512 and its innermost
-// 1024 to 1535 frames, with CONTEXT_OMITTED_PC between them.
+// addresses. A stack deeper than CONTEXT_FRAMES_MAX keeps its outermost 512 and its
+// innermost 1024 to 1535 frames, with CONTEXT_OMITTED_PC between them.
 size_t context_frames(u32 id, GuestAddr *out, size_t max);
 
 #endif

@@ -5,7 +5,7 @@
 //
 // Window: a context has at most CONTEXT_FRAMES_MAX frames. A frame at depth d
 // beyond that belongs to window w >= 1, whose contexts are made of the outermost OUTER_FRAMES
-// frames, the omission mark, and the frames from depth OUTER_FRAMES + w * WINDOW_STEP on.
+// frames, the omission mark, and the frames beyond depth OUTER_FRAMES + w * WINDOW_STEP.
 // Depths advance to the next window every WINDOW_STEP frames, so a step costs
 // about 1000 look-ups then and none otherwise, and the same recursion
 // finds the same contexts at every depth. The last entry before a step remembers in
@@ -49,10 +49,12 @@ static const CallEntry *entry_at_depth(const CallStack *cs, u64 depth)
 static u32 context_in_window(const CallStack *cs, const CallEntry *last, u64 window)
 {
     u32 context = context_intern(cs->bottom[OUTER_FRAMES].context, CONTEXT_OMITTED_PC);
-    const CallEntry *entry = entry_at_depth(cs, OUTER_FRAMES + window * WINDOW_STEP);
+    const CallEntry *entry = entry_at_depth(cs, OUTER_FRAMES + 1 + window * WINDOW_STEP);
 
-    for (; entry <= last; entry++)
-        context = context_intern(context, entry->ret);
+    for (; entry <= last; entry++) {
+        if (entry->ret != SEPARATOR_RET)
+            context = context_intern(context, entry->ret);
+    }
     return context;
 }
 
@@ -77,7 +79,9 @@ static void fill_contexts(CallStack *cs)
     while (entry > cs->bottom && entry->context == 0)
         entry--;
     for (; entry < cs->top; entry++) {
-        entry[1].context = context_intern(parent_for_next(cs, entry), entry[1].ret);
+        u32 parent = parent_for_next(cs, entry);
+        bool is_frame = entry[1].ret != SEPARATOR_RET;
+        entry[1].context = is_frame ? context_intern(parent, entry[1].ret) : parent;
         entry[1].next_window = 0;
     }
 }
@@ -135,7 +139,7 @@ void callstack_drop_dead(CallStack *cs, GuestAddr sp)
 
 static void catch_up(CallStack *cs, GuestAddr sp)
 {
-    if (UNLIKELY(!span_holds(current_span(cs), sp)))
+    if (UNLIKELY(!runs_on_current_span(cs, sp)))
         callstack_change_span(cs, cs->top->sp, sp);
     callstack_drop_dead(cs, sp);
 }

@@ -121,7 +121,7 @@ void parking_put(const StackSpan *span, const CallEntry *entries, u64 count)
     if (parked.entries) {
         copy_entries(parked.entries, entries, count);
         // The contexts stood on the chain below; the span may be resumed elsewhere.
-        for (u64 i = 0; i < count && entries != NULL; i++)
+        for (u64 i = 0; i < count; i++)
             parked.entries[i].context = 0;
         u32 index = count_up_to(parked.left_sp);
         for (u32 i = span_count; i > index; i--)
@@ -171,18 +171,26 @@ void parking_release(ParkedSpan *parked)
 bool parking_take_matching(ParkedTest *test, GuestAddr sp, ParkedSpan *ret_parked,
                            u64 *ret_distance, u64 *ret_count)
 {
-    bool found = false;
+    u64 best_score = 0;
+    u32 best = 0;
 
     lock_acquire(&lock);
-    for (u32 i = 0; i < span_count && !found; i++) {
-        found = test(&spans[i], sp, ret_distance, ret_count);
-        if (found) {
-            *ret_parked = spans[i];
-            remove_at(i);
+    for (u32 i = 0; i < span_count; i++) {
+        u64 distance, count;
+        u64 score = test(&spans[i], sp, &distance, &count);
+        if (score > best_score) {
+            best = i;
+            best_score = score;
+            *ret_distance = distance;
+            *ret_count = count;
         }
     }
+    if (best_score > 0) {
+        *ret_parked = spans[best];
+        remove_at(best);
+    }
     lock_release(&lock);
-    return found;
+    return best_score > 0;
 }
 
 void callstack_forget_range(GuestAddr lo, GuestAddr hi)

@@ -8,10 +8,10 @@
 #include "engine/callstack/callstack.h"
 
 typedef struct ParkedSpan {
-    GuestAddr left_sp;  // [left_sp, top_sp] is in use by the parked stack
+    GuestAddr left_sp;  // [left_sp, hi] is in use by the parked stack
     GuestAddr hi;
     GuestAddr lo;       // as in StackSpan
-    CallEntry *entries; // copies, without code of a moved cache; outermost first
+    CallEntry *entries; // copies; outermost first
     u64 count;
     u32 size_class;
     u64 parked_at;      // a counter: the smallest was left longest ago
@@ -25,7 +25,8 @@ bool parking_take(GuestAddr sp, ParkedSpan *ret_parked);
 bool parking_knows(GuestAddr sp);
 void parking_release(ParkedSpan *parked);
 
-typedef bool ParkedTest(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance, u64 *ret_count);
+// The same for the span to which the test gives the highest score, if any is above 0.
+typedef u64 ParkedTest(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance, u64 *ret_count);
 bool parking_take_matching(ParkedTest *test, GuestAddr sp, ParkedSpan *ret_parked,
                            u64 *ret_distance, u64 *ret_count);
 

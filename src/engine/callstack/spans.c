@@ -35,9 +35,23 @@ static bool in_use_by(GuestAddr left_sp, GuestAddr hi, GuestAddr sp)
     return sp >= left_sp && sp <= hi;
 }
 
+static void append_entries(CallStack *cs, const CallEntry *entries, u64 count)
+{
+    for (u64 i = 0; i < count; i++) {
+        callstack_make_room(cs);
+        cs->top[1] = entries[i];
+        cs->top++;
+    }
+}
+
+// The separator of the outermost span is there from the beginning.
 static void begin_span(CallStack *cs, GuestAddr lo, GuestAddr hi)
 {
+    CallEntry separator = { .ret = SEPARATOR_RET, .sp = ~0ull };
+
     ASSERT(cs->chain_count < CALLSTACK_CHAIN_MAX);
+    if (cs->chain_count > 0)
+        append_entries(cs, &separator, 1);
     cs->chain[cs->chain_count++] = (StackSpan){ .base = cs->top, .lo = lo, .hi = hi };
 }
 
@@ -51,7 +65,7 @@ static void park_innermost(CallStack *cs)
     // The thread's own stack has bounds to remember even when no call is pending on it.
     if (count > 0 || span->lo != 0)
         parking_put(span, span->base + 1, count);
-    cs->top = span->base;
+    cs->top = cs->chain_count > 1 ? span->base - 1 : cs->bottom;
     if (cs->omitted > cs->top)
         cs->omitted = NULL;
     cs->chain_count--;
@@ -66,7 +80,7 @@ static void leave_span(CallStack *cs, GuestAddr sp)
 static bool resume_waiting(CallStack *cs, GuestAddr sp)
 {
     for (u32 i = cs->chain_count - 1; i-- > 0;) {
-        if (!in_use_by(cs->chain[i].left_sp, cs->chain[i].hi, sp))
+        if (!is_waiting_at(&cs->chain[i], sp))
             continue;
         while (cs->chain_count - 1 > i)
             park_innermost(cs);
@@ -75,13 +89,14 @@ static bool resume_waiting(CallStack *cs, GuestAddr sp)
     return false;
 }
 
-static void append_entries(CallStack *cs, const CallEntry *entries, u64 count)
+// Memory of a stack that ended may have become that of another; the outermost
+// return address is then the first to be overwritten.
+static bool is_still_there(const ParkedSpan *parked, GuestAddr sp)
 {
-    for (u64 i = 0; i < count; i++) {
-        callstack_make_room(cs);
-        cs->top[1] = entries[i];
-        cs->top++;
-    }
+    u64 word;
+
+    return !peek_word || parked->count == 0 || parked->entries[0].sp < sp ||
+           (peek_word(parked->entries[0].sp, &word) && word == parked->entries[0].ret);
 }
 
 static bool resume_parked(CallStack *cs, GuestAddr sp)
@@ -90,12 +105,15 @@ static bool resume_parked(CallStack *cs, GuestAddr sp)
 
     if (!parking_take(sp, &parked))
         return false;
+    if (!is_still_there(&parked, sp)) {
+        parking_release(&parked);
+        return false;
+    }
     while (cs->chain_count > 0)
         park_innermost(cs);
     begin_span(cs, parked.lo, parked.hi);
     append_entries(cs, parked.entries, parked.count);
     parking_release(&parked);
-    // Contexts found elsewhere hold here only if the chain below is the same: empty.
     return true;
 }
 
@@ -112,11 +130,14 @@ static bool lies_at(const ParkedSpan *parked, u64 distance)
 
 // A switch resumes a stack after the call that left it, inside that call, or (when
 // the prologue of a function asked for more stack) at the entry of the function.
-static bool is_moved(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance, u64 *ret_count)
+// A short stack may look right by chance, so the longest counts, and of equal ones
+// that which is no longer where it was.
+static u64 score_as_moved(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance,
+                          u64 *ret_count)
 {
     ParkedSpan live = *parked;
     if (live.count < 2)
-        return false;
+        return 0;
 
     GuestAddr innermost = live.entries[live.count - 1].sp;
     if (lies_at(&live, sp - (innermost + sizeof(u64)))) {
@@ -127,10 +148,10 @@ static bool is_moved(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance, 
         live.count--;
         *ret_distance = sp - live.entries[live.count - 1].sp;
         if (live.count < 2 || !lies_at(&live, *ret_distance))
-            return false;
+            return 0;
     }
     *ret_count = live.count;
-    return true;
+    return live.count * 2 + (lies_at(&live, 0) ? 0 : 1);
 }
 
 static bool resume_moved(CallStack *cs, GuestAddr sp)
@@ -138,7 +159,7 @@ static bool resume_moved(CallStack *cs, GuestAddr sp)
     ParkedSpan parked;
     u64 distance, count;
 
-    if (!peek_word || !parking_take_matching(is_moved, sp, &parked, &distance, &count))
+    if (!peek_word || !parking_take_matching(score_as_moved, sp, &parked, &distance, &count))
         return false;
     begin_span(cs, 0, parked.hi + distance);
     append_entries(cs, parked.entries, count);
@@ -157,7 +178,7 @@ static u64 take_strays(CallStack *cs, CallEntry *strays)
     StackSpan *span = current_span(cs);
     u64 count = 0;
 
-    while (cs->top > span->base && count < STRAYS_MAX && !span_holds(span, cs->top->sp)) {
+    while (cs->top > span->base && count < STRAYS_MAX && !runs_on_current_span(cs, cs->top->sp)) {
         count++;
         strays[STRAYS_MAX - count] = *cs->top--;
         strays[STRAYS_MAX - count].context = 0;
@@ -200,18 +221,14 @@ static bool is_same_stack(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, boo
 
 static bool is_known_elsewhere(const CallStack *cs, GuestAddr sp)
 {
-    for (u32 i = 0; i + 1 < cs->chain_count; i++) {
-        if (in_use_by(cs->chain[i].left_sp, cs->chain[i].hi, sp))
-            return true;
-    }
-    return parking_knows(sp);
+    return waiting_span_holds(cs, sp) || parking_knows(sp);
 }
 
 void callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues)
 {
     bool surely;
 
-    if (!span_holds(current_span(cs), old_sp))
+    if (!runs_on_current_span(cs, old_sp))
         callstack_change_span(cs, cs->top->sp, old_sp);
     if (is_same_stack(cs, old_sp, new_sp, &surely) && (surely || !is_known_elsewhere(cs, new_sp))) {
         callstack_drop_dead(cs, new_sp);
@@ -225,20 +242,17 @@ void callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool c
     callstack_drop_dead(cs, new_sp);
 }
 
-void callstack_enter_signal(CallStack *cs, GuestAddr pc, GuestAddr sp, GuestAddr slot)
+void callstack_enter_signal(CallStack *cs, GuestAddr pc, GuestAddr sp, GuestAddr slot,
+                            GuestAddr alt_lo)
 {
     CallEntry frame = { .ret = pc | CONTEXT_EXACT_PC, .sp = slot };
 
-    if (!span_holds(current_span(cs), sp))
+    if (!runs_on_current_span(cs, sp))
         callstack_change_span(cs, cs->top->sp, sp);
     callstack_drop_dead(cs, sp);
-
-    // The kernel puts a frame right below sp or at the end of the alternate stack.
-    const StackSpan *span = current_span(cs);
-    bool same = slot < sp && (span->lo != 0 ? slot >= span->lo : sp - slot < MiB);
-    if (!same && cs->chain_count < CALLSTACK_CHAIN_MAX) {
+    if (alt_lo != 0 && cs->chain_count < CALLSTACK_CHAIN_MAX) {
         current_span(cs)->left_sp = sp;
-        begin_span(cs, 0, slot);
+        begin_span(cs, alt_lo, slot);
     }
     append_entries(cs, &frame, 1);
 }

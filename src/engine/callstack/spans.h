@@ -11,6 +11,10 @@
 // (makecontext's trampoline), and switch code saves registers below it.
 #define SPAN_SLACK 256
 
+// The return address of no call: stands below the first entry of every span, so that a
+// ret on one stack never pops an entry of another. It is no frame.
+#define SEPARATOR_RET (~0ull)
+
 static inline StackSpan *current_span(CallStack *cs)
 {
     return &cs->chain[cs->chain_count - 1];
@@ -20,6 +24,30 @@ static inline StackSpan *current_span(CallStack *cs)
 static inline bool span_holds(const StackSpan *span, GuestAddr sp)
 {
     return sp >= span->lo && (sp <= span->hi || sp - span->hi <= SPAN_SLACK);
+}
+
+// A waiting span keeps its bounds, or where they are not known what it has in use,
+// wherever the current one may reach.
+static inline bool is_waiting_at(const StackSpan *span, GuestAddr sp)
+{
+    return sp >= (span->lo != 0 ? span->lo : span->left_sp) && sp <= span->hi;
+}
+
+static inline bool waiting_span_holds(const CallStack *cs, GuestAddr sp)
+{
+    for (u32 i = 0; i + 1 < cs->chain_count; i++) {
+        if (is_waiting_at(&cs->chain[i], sp))
+            return true;
+    }
+    return false;
+}
+
+// True when `sp` can lie on the stack of the current span. Bounds that are known decide.
+static inline bool runs_on_current_span(const CallStack *cs, GuestAddr sp)
+{
+    const StackSpan *span = &cs->chain[cs->chain_count - 1];
+
+    return span_holds(span, sp) && (span->lo != 0 || !waiting_span_holds(cs, sp));
 }
 
 // Drops the dead entries of the current span (C2).

@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 
+enum { INSN_BYTES_MAX = 15 };
+
 static ZydisDecoder decoder;
 
 static const u8 lowering_of[ZYDIS_MNEMONIC_MAX_VALUE + 1] = {
@@ -78,11 +80,15 @@ static void note_memory(const ZydisDecodedInstruction *z, Insn *insn)
     }
 }
 
-bool decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn)
+DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn)
 {
     ZydisDecodedInstruction z;
-    if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, max, &z)))
-        return false;
+    ZyanStatus status = ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, max, &z);
+    if (ZYAN_FAILED(status)) {
+        if (status == ZYDIS_STATUS_NO_MORE_DATA)
+            return max >= INSN_BYTES_MAX ? DECODE_TOO_LONG : DECODE_TRUNCATED;
+        return status == ZYDIS_STATUS_INSTRUCTION_TOO_LONG ? DECODE_TOO_LONG : DECODE_BAD;
+    }
 
     Insn insn = {.pc = pc, .bytes = bytes, .len = z.length, .mnemonic = (u16)z.mnemonic,
                  .flags = z.cpu_flags, .encoding = (u8)z.encoding};
@@ -110,7 +116,7 @@ bool decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn)
             insn.pop_bytes = (u16)z.raw.imm[0].value.u;
     }
     *ret_insn = insn;
-    return true;
+    return DECODE_OK;
 }
 
 bool insn_ends_block(const Insn *insn)

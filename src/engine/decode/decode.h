@@ -58,8 +58,15 @@ typedef struct Insn {
 
 void decode_init(void);
 
-// Decodes at most `max` bytes. False when they are no instruction.
-bool decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn);
+typedef enum DecodeResult {
+    DECODE_OK,
+    DECODE_BAD,
+    DECODE_TRUNCATED, // `max` bytes are not enough to tell
+    DECODE_TOO_LONG,
+} DecodeResult;
+
+// Decodes at most `max` bytes.
+DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn);
 
 // True when control never reaches the instruction behind this one in line.
 bool insn_ends_block(const Insn *insn);

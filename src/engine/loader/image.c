@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
-// Maps one ELF file as the kernel would. Nothing that the file says is trusted:
-// every size is checked against the file and the address space before use.
+// Maps one ELF file as the kernel would. elf_check() has judged its headers; should
+// they change between that and now, the kernel refuses what makes no sense, and
+// every write here goes through guest_write().
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/elf_check.h"
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
 #include "engine/loader/loader_internal.h"
 
 // The area below is left to programs that are linked to a fixed address.
-#define PIE_BASE 0x10000000ull
-#define ADDRESS_MAX 0x7ffffffff000ull
+#define PIE_BASE  0x10000000ull
 #define ALIGN_MAX GiB
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -25,7 +26,7 @@
 typedef struct Loading {
     const char *path;
     int fd;
-    u64 file_size;
+    ElfInfo info;
     Elf64_Phdr *phdr;
     u64 align;
     Image *image;
@@ -33,79 +34,22 @@ typedef struct Loading {
 
 static Elf64_Phdr phdr_buffer[PHDR_MAX]; // loading happens once, on one thread
 
-static bool read_exactly(int fd, void *dst, size_t len, u64 offset)
-{
-    return pread(fd, dst, len, (off_t)offset) == (ssize_t)len;
-}
-
-static bool check_header(const Loading *l)
-{
-    const Elf64_Ehdr *h = &l->image->header;
-
-    if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
-        return load_error(l->path, "is not an ELF executable");
-    if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64)
-        return load_error(l->path, "is not a 64-bit x86-64 program");
-    if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
-        return load_error(l->path, "is an ELF file, but not an executable");
-    if (h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phnum == 0 || h->e_phnum > PHDR_MAX)
-        return load_error(l->path, "has a malformed ELF header: no usable program headers");
-    return true;
-}
-
-static bool check_load(const Loading *l, const Elf64_Phdr *p)
-{
-    if (p->p_filesz > p->p_memsz)
-        return load_error(l->path, "is malformed: a segment is larger in the file than in memory");
-    if (p->p_offset > l->file_size || p->p_filesz > l->file_size - p->p_offset)
-        return load_error(l->path, "is truncated: a segment lies beyond the end of file");
-    if (p->p_memsz > ADDRESS_MAX || p->p_vaddr > ADDRESS_MAX - p->p_memsz)
-        return load_error(l->path, "is malformed: a segment lies outside the address space");
-    if ((p->p_vaddr ^ p->p_offset) % PAGE_SIZE != 0)
-        return load_error(l->path, "is malformed: a segment is misaligned");
-    return true;
-}
-
-static bool read_interp(const Loading *l, const Elf64_Phdr *p)
-{
-    if (p->p_filesz < 2 || p->p_filesz > sizeof l->image->interp ||
-        !read_exactly(l->fd, l->image->interp, p->p_filesz, p->p_offset) ||
-        l->image->interp[p->p_filesz - 1] != 0)
-        return load_error(l->path, "is malformed: the name of its program interpreter is unusable");
-    return true;
-}
-
 static bool is_power_of_two(u64 x)
 {
     return x && !(x & (x - 1));
 }
 
-// Finds the span and everything else that the program headers say.
-static bool survey(Loading *l)
+// What elf_check() does not tell: alignment and the kind of stack.
+static void survey(Loading *l)
 {
-    Image *image = l->image;
-
-    image->start = ~0ull;
-    image->end = 0;
     l->align = PAGE_SIZE;
-    for (u32 i = 0; i < image->header.e_phnum; i++) {
+    for (u32 i = 0; i < l->image->phdr_count; i++) {
         const Elf64_Phdr *p = &l->phdr[i];
-        if (p->p_type == PT_INTERP && !image->interp[0] && !read_interp(l, p))
-            return false;
         if (p->p_type == PT_GNU_STACK)
-            image->exec_stack = p->p_flags & PF_X;
-        if (p->p_type != PT_LOAD || p->p_memsz == 0)
-            continue;
-        if (!check_load(l, p))
-            return false;
-        image->start = min_u64(image->start, PAGE_DOWN(p->p_vaddr));
-        image->end = max_u64(image->end, PAGE_UP(p->p_vaddr + p->p_memsz));
-        if (is_power_of_two(p->p_align) && p->p_align <= ALIGN_MAX)
+            l->image->exec_stack = p->p_flags & PF_X;
+        if (p->p_type == PT_LOAD && is_power_of_two(p->p_align) && p->p_align <= ALIGN_MAX)
             l->align = max_u64(l->align, p->p_align);
     }
-    if (image->end == 0)
-        return load_error(l->path, "has nothing to load: no PT_LOAD segment");
-    return true;
 }
 
 // Room for a position-independent image: low if there is any, so that the cache can reach it.
@@ -130,7 +74,7 @@ static bool choose_bias(const Loading *l, ImageRole role)
 {
     Image *image = l->image;
 
-    if (image->header.e_type == ET_EXEC) {
+    if (l->info.type == ET_EXEC) {
         image->bias = 0;
         return true;
     }
@@ -191,9 +135,9 @@ static bool map_segment(const Loading *l, const Elf64_Phdr *p)
 // Where in memory the program headers are: in the segment that maps their file offset.
 static u64 find_phdr(const Loading *l)
 {
-    u64 offset = l->image->header.e_phoff;
+    u64 offset = l->info.phdr_offset;
 
-    for (u32 i = 0; i < l->image->header.e_phnum; i++) {
+    for (u32 i = 0; i < l->image->phdr_count; i++) {
         const Elf64_Phdr *p = &l->phdr[i];
         if (p->p_type == PT_LOAD && offset >= p->p_offset && offset - p->p_offset < p->p_filesz)
             return l->image->bias + p->p_vaddr + (offset - p->p_offset);
@@ -206,7 +150,7 @@ static bool map_all(const Loading *l)
     Image *image = l->image;
 
     image->code_start = ~0ull;
-    for (u32 i = 0; i < image->header.e_phnum; i++) {
+    for (u32 i = 0; i < image->phdr_count; i++) {
         const Elf64_Phdr *p = &l->phdr[i];
         if (p->p_type != PT_LOAD || p->p_memsz == 0)
             continue;
@@ -219,7 +163,11 @@ static bool map_all(const Loading *l)
     }
     image->start += image->bias;
     image->end += image->bias;
-    image->entry = image->header.e_entry + image->bias;
+    if (image->code_end == 0) { // no segment is executable: the whole then, for /proc
+        image->code_start = image->start;
+        image->code_end = image->end;
+    }
+    image->entry = l->info.entry + image->bias;
     image->phdr = find_phdr(l);
     return true;
 }
@@ -239,26 +187,28 @@ static void resolve_path(int fd, const char *given, Image *image)
 static bool load_open_file(Loading *l, ImageRole role)
 {
     Image *image = l->image;
-    struct stat st;
 
-    if (fstat(l->fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return load_error(l->path, "is not a regular file");
-    l->file_size = (u64)st.st_size;
-    if (!read_exactly(l->fd, &image->header, sizeof image->header, 0))
-        return load_error(l->path, "is not an ELF executable");
-    if (!check_header(l))
-        return false;
-    if (!read_exactly(l->fd, l->phdr, image->header.e_phnum * sizeof(Elf64_Phdr), image->header.e_phoff))
-        return load_error(l->path, "is truncated: its program headers lie beyond the end of file");
+    ElfFault fault = elf_check(l->fd, &l->info);
+    if (fault != ELF_FAULT_NONE)
+        return load_error(l->path, elf_fault_text(fault));
+    size_t size = l->info.phdr_count * sizeof(Elf64_Phdr);
+    if (l->info.phdr_count > PHDR_MAX ||
+        pread(l->fd, l->phdr, size, (off_t)l->info.phdr_offset) != (ssize_t)size)
+        return load_error(l->path, "cannot be read");
+    image->phdr_count = l->info.phdr_count;
+    image->start = PAGE_DOWN(l->info.load_start);
+    image->end = PAGE_UP(l->info.load_end);
+    if (l->info.has_interp)
+        text_format(image->interp, sizeof image->interp, "%s", l->info.interp);
     resolve_path(l->fd, l->path, image);
-    return survey(l) && choose_bias(l, role) && map_all(l);
+    survey(l);
+    return choose_bias(l, role) && map_all(l);
 }
 
 bool image_load(const char *path, ImageRole role, Image *ret_image)
 {
     memset(ret_image, 0, sizeof *ret_image);
-    Loading l = { .path = path, .phdr = phdr_buffer, .image = ret_image };
-
+    Loading l = {.path = path, .phdr = phdr_buffer, .image = ret_image};
     l.fd = open(path, O_RDONLY | O_CLOEXEC);
     if (l.fd < 0)
         return load_error(path, errno == ENOENT ? "no such file" : "cannot be opened");

@@ -36,7 +36,8 @@ i64 read_whole(const char *path, void *buffer, size_t size)
     return (i64)len;
 }
 
-bool loader_start(const char *exe_path, int argc, char **argv, char **envp, u64 *ret_entry, u64 *ret_sp)
+bool loader_start(const char *exe_path, int argc, char **argv, char **envp, u64 *ret_entry,
+                  u64 *ret_sp)
 {
     StackLayout layout;
 

@@ -6,7 +6,8 @@
 // What must stay true
 //   L1  After loader_start() the vdso is the client's. The engine calls no function
 //       of its own libc that goes through the vdso: clock_gettime, gettimeofday,
-//       time, getcpu. It uses the system calls.
+//       time, getcpu. It uses the system calls. Nor does it walk dl_iterate_phdr(), as
+//       some unwinders do: the engine's ld.so still believes the vdso at its old place.
 #ifndef MUNINN_ENGINE_LOADER_LOADER_H
 #define MUNINN_ENGINE_LOADER_LOADER_H
 

@@ -4,8 +4,6 @@
 #ifndef MUNINN_ENGINE_LOADER_LOADER_INTERNAL_H
 #define MUNINN_ENGINE_LOADER_LOADER_INTERNAL_H
 
-#include <elf.h>
-
 #include "base/types.h"
 
 #define PHDR_MAX 1170 // the kernel's limit: 64 KiB of program headers
@@ -13,11 +11,11 @@
 // A mapped ELF file.
 typedef struct Image {
     char path[4096]; // resolved
-    Elf64_Ehdr header;
-    u64 bias;        // added to every address of the file
-    u64 start, end;  // the span of its PT_LOADs, biased
-    u64 entry;       // biased
-    u64 phdr;        // where the client sees its program headers, 0 if nowhere
+    u32 phdr_count;
+    u64 bias;       // added to every address of the file
+    u64 start, end; // the span of its PT_LOADs, biased
+    u64 entry;      // biased
+    u64 phdr;       // where the client sees its program headers, 0 if nowhere
     u64 code_start, code_end;
     bool exec_stack;
     char interp[4096]; // "" when it needs none

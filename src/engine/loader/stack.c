@@ -13,15 +13,15 @@
 #include "engine/aspace/aspace.h"
 #include "engine/loader/loader_internal.h"
 
-#define STACK_TOP (CLIENT_END - 16 * PAGE_SIZE)
-#define STACK_MIN (1 * MiB)
+#define STACK_TOP       (CLIENT_END - 16 * PAGE_SIZE)
+#define STACK_MIN       (1 * MiB)
 #define STACK_UNLIMITED (1 * GiB)
-#define STACK_MAX (16 * GiB)
-#define AUXV_MAX 64
+#define STACK_MAX       (16 * GiB)
+#define AUXV_MAX        64
 
 #ifndef AT_RSEQ_FEATURE_SIZE
 #define AT_RSEQ_FEATURE_SIZE 27
-#define AT_RSEQ_ALIGN 28
+#define AT_RSEQ_ALIGN        28
 #endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -75,7 +75,7 @@ static bool map_stack(bool executable, Writer *ret_writer)
         return false;
     // One huge page at the top would make every small program 2 MiB larger.
     syscall(SYS_madvise, STACK_TOP - size, size, MADV_NOHUGEPAGE);
-    *ret_writer = (Writer){ .low = STACK_TOP - size, .at = STACK_TOP };
+    *ret_writer = (Writer){.low = STACK_TOP - size, .at = STACK_TOP};
     return true;
 }
 
@@ -100,22 +100,47 @@ static bool client_auxv(const StackRequest *r, const Strings *s, Elf64_auxv_t *e
     u64 *value = &entry->a_un.a_val;
 
     switch (entry->a_type) {
-    case AT_PHDR: *value = r->program->phdr; return true;
-    case AT_PHENT: *value = sizeof(Elf64_Phdr); return true;
-    case AT_PHNUM: *value = r->program->header.e_phnum; return true;
-    case AT_BASE: *value = r->interp_base; return true;
-    case AT_ENTRY: *value = r->program->entry; return true;
-    case AT_EXECFN: *value = s->exe_name; return true;
-    case AT_RANDOM: *value = s->random; return true;
-    case AT_PLATFORM: *value = s->platform; return true;
-    case AT_BASE_PLATFORM: return false;
-    case AT_SYSINFO_EHDR: *value = r->vdso; return r->vdso != 0;
-    case AT_SECURE: *value = 0; return true;
+    case AT_PHDR:
+        *value = r->program->phdr;
+        return true;
+    case AT_PHENT:
+        *value = sizeof(Elf64_Phdr);
+        return true;
+    case AT_PHNUM:
+        *value = r->program->phdr_count;
+        return true;
+    case AT_BASE:
+        *value = r->interp_base;
+        return true;
+    case AT_ENTRY:
+        *value = r->program->entry;
+        return true;
+    case AT_EXECFN:
+        *value = s->exe_name;
+        return true;
+    case AT_RANDOM:
+        *value = s->random;
+        return true;
+    case AT_PLATFORM:
+        *value = s->platform;
+        return true;
+    case AT_BASE_PLATFORM:
+        return false;
+    case AT_SYSINFO_EHDR:
+        *value = r->vdso;
+        return r->vdso != 0;
+    case AT_SECURE:
+        *value = 0;
+        return true;
     // The engine's libc has registered its own rseq area for this thread.
-    case AT_RSEQ_FEATURE_SIZE: return false;
-    case AT_RSEQ_ALIGN: return false;
-    case AT_EXECFD: return false;
-    default: return true;
+    case AT_RSEQ_FEATURE_SIZE:
+        return false;
+    case AT_RSEQ_ALIGN:
+        return false;
+    case AT_EXECFD:
+        return false;
+    default:
+        return true;
     }
 }
 
@@ -129,7 +154,7 @@ static u32 collect_auxv(const StackRequest *r, const Strings *s, Elf64_auxv_t *a
     for (i64 i = 0; i < len / (i64)sizeof own[0] && own[i].a_type != AT_NULL; i++)
         if (client_auxv(r, s, &own[i]))
             auxv[count++] = own[i];
-    auxv[count++] = (Elf64_auxv_t){ .a_type = AT_NULL };
+    auxv[count++] = (Elf64_auxv_t){.a_type = AT_NULL};
     return count;
 }
 
@@ -137,7 +162,7 @@ static u32 collect_auxv(const StackRequest *r, const Strings *s, Elf64_auxv_t *a
 
 static u64 push_random(Writer *w)
 {
-    u8 random[16] = { 0 };
+    u8 random[16] = {0};
 
     syscall(SYS_getrandom, random, sizeof random, 0);
     push_bytes(w, random, sizeof random);
@@ -190,7 +215,7 @@ static void push_tables(Writer *w, const StackRequest *r, const Strings *s, Stac
 bool stack_build(const StackRequest *request, StackLayout *ret_layout)
 {
     Writer w;
-    StackLayout layout = { 0 };
+    StackLayout layout = {0};
     Strings strings;
 
     if (!map_stack(request->program->exec_stack, &w))

@@ -12,7 +12,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/loader/loader_internal.h"
 
-#define VDSO_PARTS 8
+#define VDSO_PARTS  8
 #define MAP_RESERVE (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 typedef struct VdsoPart {
@@ -42,7 +42,7 @@ static bool parse_part(const char *line, VdsoPart *ret_part)
     if (!name || (strncmp(name, "[vdso]", 6) != 0 && strncmp(name, "[vvar", 5) != 0))
         return false;
 
-    VdsoPart part = { .is_code = name[2] == 'd' };
+    VdsoPart part = {.is_code = name[2] == 'd'};
     part.start = parse_hex(&line);
     line++;
     part.end = parse_hex(&line);

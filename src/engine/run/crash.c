@@ -43,7 +43,7 @@ static void report_code(GuestAddr pc, unsigned count)
         ZydisDecodedInstruction z;
         ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
         char text[128];
-        if (!got || !decode_insn(pc, bytes, got, &insn) || !decode_operands(&insn, &z, operands)) {
+        if (!got || decode_insn(pc, bytes, got, &insn) != DECODE_OK || !decode_operands(&insn, &z, operands)) {
             log_line("    %lx  (no instruction)", pc);
             return;
         }

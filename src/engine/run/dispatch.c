@@ -14,15 +14,26 @@
 __thread ThreadCtx thread_ctx __attribute__((aligned(64)));
 Lock engine_lock;
 
+// What has no address: a pc that is not canonical, an instruction too long.
+static void raise_protection_fault(ThreadCtx *ctx)
+{
+    signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
+    ctx->pending.trapno = 13;
+}
+
 static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
 {
     lock_acquire(&engine_lock);
-    bool mapped = aspace_find(fault) != NULL;
+    const Mapping *mapping = aspace_find(fault);
+    bool mapped = mapping != NULL;
+    bool present = mapped && mapping->prot != 0;
     lock_release(&engine_lock);
-    if (fault >> 47) // not canonical: a general protection fault has no address
-        signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
-    else
-        signal_raise_synchronous(ctx, SIGSEGV, mapped ? SEGV_ACCERR : SEGV_MAPERR, fault);
+    if (fault >> 47) {
+        raise_protection_fault(ctx);
+        return;
+    }
+    signal_raise_synchronous(ctx, SIGSEGV, mapped ? SEGV_ACCERR : SEGV_MAPERR, fault);
+    ctx->pending.err = 0x14 | present; // user, instruction fetch, page present
 }
 
 // Where to enter the cache for ctx->pc; NULL when the pc cannot be executed,
@@ -51,6 +62,8 @@ static CodePtr enter_point(ThreadCtx *ctx)
 
     if (result == FETCH_NO_ACCESS)
         raise_fetch_fault(ctx, fault);
+    else if (result == FETCH_TOO_LONG)
+        raise_protection_fault(ctx);
     else if (result == FETCH_BAD_CODE)
         signal_raise_synchronous(ctx, SIGILL, ILL_ILLOPN, fault);
     return code;

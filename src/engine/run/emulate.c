@@ -7,13 +7,37 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/decode/decode.h"
+#include "engine/run/log.h"
 #include "engine/signal/signal.h"
 
 enum { USER_CS = 0x33, USER_SS = 0x2b };
 
+enum { TRAP_BREAKPOINT = 3, TRAP_OVERFLOW = 4, TRAP_PROTECTION = 13 };
+
+static void raise_trap(ThreadCtx *ctx, int sig, u64 trapno, u64 err)
+{
+    signal_raise_synchronous(ctx, sig, SI_KERNEL, 0);
+    ctx->pending.trapno = trapno;
+    ctx->pending.err = err;
+}
+
 static void protection_fault(ThreadCtx *ctx)
 {
-    signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
+    raise_trap(ctx, SIGSEGV, TRAP_PROTECTION, 0);
+}
+
+// int n: the vectors 3 and 4 are open to programs, 0x80 is the 32-bit system
+// call, which a 64-bit program has no use for and we do not offer.
+static void emulate_int(ThreadCtx *ctx, const Insn *insn, u8 vector)
+{
+    if (vector == TRAP_BREAKPOINT || vector == TRAP_OVERFLOW) {
+        ctx->pc += insn->len;
+        raise_trap(ctx, vector == TRAP_BREAKPOINT ? SIGTRAP : SIGSEGV, vector, 0);
+        return;
+    }
+    if (vector == 0x80)
+        log_note("int 0x80 at %lx: 32-bit system calls are not offered", ctx->pc);
+    raise_trap(ctx, SIGSEGV, TRAP_PROTECTION, vector * 8u + 2u);
 }
 
 // iretq: rip, cs, rflags, rsp, ss from the stack. Only the client's own
@@ -90,7 +114,7 @@ void emulate_insn(ThreadCtx *ctx)
     Insn insn;
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!got || !decode_insn(ctx->pc, bytes, got, &insn) || !decode_operands(&insn, &z, operands)) {
+    if (!got || decode_insn(ctx->pc, bytes, got, &insn) != DECODE_OK || !decode_operands(&insn, &z, operands)) {
         signal_raise_synchronous(ctx, SIGILL, ILL_ILLOPN, ctx->pc);
         return;
     }
@@ -102,6 +126,7 @@ void emulate_insn(ThreadCtx *ctx)
     case ZYDIS_MNEMONIC_SYSENTER:
         signal_raise_synchronous(ctx, SIGILL, ILL_ILLOPN, ctx->pc);
         break;
-    default: protection_fault(ctx); break; // int n, far jmp and call
+    case ZYDIS_MNEMONIC_INT: emulate_int(ctx, &insn, (u8)z.raw.imm[0].value.u); break;
+    default: protection_fault(ctx); break; // far jmp and call
     }
 }

@@ -52,9 +52,11 @@ void actions_init(void)
             continue;
         host_get_action(sig, &process_actions.action[sig]);
         // exec() leaves only SIG_DFL and SIG_IGN; a handler here is one of libc's own.
-        if (action_is_handler(&process_actions.action[sig]))
+        bool handled = action_is_handler(&process_actions.action[sig]);
+        if (handled)
             process_actions.action[sig] = (KernelAction){ .handler = HANDLER_DFL };
-        install(&process_actions, sig);
+        if (handled || signal_is_synchronous(sig))
+            install(&process_actions, sig);
     }
 }
 

@@ -99,18 +99,6 @@ static bool place_frame(const ThreadCtx *ctx, const KernelAction *action, u64 fp
     return true;
 }
 
-// Stack pages may hold translated code (trampolines of nested functions): then
-// they are write-protected by us, not by the client.
-static bool write_client(GuestAddr addr, const void *src, size_t len)
-{
-    if (guest_write(addr, src, len))
-        return true;
-    lock_acquire(&engine_lock);
-    bool unguarded = aspace_unguard_all();
-    lock_release(&engine_lock);
-    return unguarded && guest_write(addr, src, len);
-}
-
 static void fill_frame(RtSigframe *frame, const ThreadCtx *ctx, const KernelAction *action,
                        const PendingSignal *signal, GuestAddr fpstate)
 {
@@ -156,8 +144,8 @@ bool frame_push(ThreadCtx *ctx, const KernelAction *action, const PendingSignal 
     memset(&frame, 0, sizeof(frame));
     fill_frame(&frame, ctx, action, signal, fpstate_addr);
     xstate_to_client_frame(fpstate_image, ctx->xsave);
-    if (!write_client(fpstate_addr, fpstate_image, fpstate_bytes) ||
-        !write_client(frame_addr, &frame, sizeof(frame)))
+    if (!guest_write(fpstate_addr, fpstate_image, fpstate_bytes) ||
+        !guest_write(frame_addr, &frame, sizeof(frame)))
         return false;
     enter_handler(ctx, action, signal->info.si_signo, frame_addr);
     return true;

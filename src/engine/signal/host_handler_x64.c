@@ -161,6 +161,10 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
             step(ctx, uc);
         return;
     }
+    if (gateway == GATEWAY_TOOL_RETURN) {
+        step(ctx, uc);
+        return;
+    }
     stop_stepping(ctx, uc);
     if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING)
         set_greg(uc, REG_RIP, gateway_abort_pc(gateway));

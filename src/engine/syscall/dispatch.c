@@ -52,6 +52,12 @@ static i64 do_mremap(ThreadCtx *ctx, const u64 a[6])
     return sys_mremap(a[0], a[1], a[2], a[3], a[4]);
 }
 
+static i64 do_madvise(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_madvise(a[0], a[1], a[2]);
+}
+
 static i64 do_brk(ThreadCtx *ctx, const u64 a[6])
 {
     (void)ctx;

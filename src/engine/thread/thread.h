@@ -1,6 +1,90 @@
-#pragma once
+// SPDX-License-Identifier: MIT
+//
+// Threads and processes: clone in all its shapes, exit, exec, and the registry
+// of live threads. Every client thread is an engine pthread with a kernel
+// thread of its own, so tids, robust lists, CLONE_CHILD_CLEARTID, priorities
+// and affinity are the kernel's and need no emulation.
+//
+// What must stay true
+//   T1  Locks are taken in this order: thread_lock, engine_lock, those of
+//       the fork hooks, the signal actions', the registry's.
+//   T2  libc's thread functions, and malloc inside them, run only under
+//       thread_lock or in threads that are on the list of the leaving; a fork
+//       holds the one and waits for the other.
+//   T3  A stack is used again only when the kernel knows its thread no longer.
+#ifndef MUNINN_ENGINE_THREAD_THREAD_H
+#define MUNINN_ENGINE_THREAD_THREAD_H
+
+#include "base/futex_lock.h"
+#include "base/types.h"
 #include "engine/run/run.h"
-void thread_for_each(void (*fn)(ThreadCtx *, void *), void *arg);
-void thread_init_main(ThreadCtx *ctx);
-#define T(n) i64 n(ThreadCtx *ctx, const u64 a[6]);
-T(sys_clone) T(sys_clone3) T(sys_fork) T(sys_vfork) T(sys_exit) T(sys_exit_group) T(sys_set_tid_address) T(sys_execve) T(sys_execveat)
+
+// Makes the calling thread the first client thread: registry, xsave area,
+// signal actions, mask and host stack. After signal_init(). False: no memory.
+bool thread_init_main(ThreadCtx *ctx);
+
+// What other parts of the engine do at the turns of a thread's life. Any of
+// them may be NULL. Registered at start, called in order of registration
+// (fork_parent, fork_child and end in the opposite order).
+typedef struct ThreadHooks {
+    // In the new thread, before its first instruction. Must not call thread_for_each().
+    // False: no memory; the client's clone fails with EAGAIN.
+    bool (*start)(ThreadCtx *ctx);
+    void (*end)(ThreadCtx *ctx); // in the thread that ends
+    // The fork holds thread_lock and engine_lock around all three.
+    void (*fork_prepare)(ThreadCtx *ctx);
+    void (*fork_parent)(ThreadCtx *ctx);
+    void (*fork_child)(ThreadCtx *ctx);
+    // In the child of a vfork, on its parent's ctx and memory; and in the
+    // parent when it goes on, its ctx as before the call.
+    void (*vfork_child)(ThreadCtx *ctx);
+    void (*vfork_parent)(ThreadCtx *ctx);
+    // The process ends by exit_group() or by the exit() of its last thread.
+    void (*process_end)(ThreadCtx *ctx, int status);
+} ThreadHooks;
+
+#define THREAD_HOOKS_MAX 16
+void thread_add_hooks(const ThreadHooks *hooks); // the object must live for ever
+
+// Calls fn for every live thread, under the registry's lock.
+void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data);
+u32 thread_count(void);
+
+// Held while threads are made and while the process forks.
+extern Lock thread_lock;
+
+// --- the client's system calls. They may return GATEWAY_RESTART.
+i64 sys_clone(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_clone3(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_fork(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_vfork(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_exit(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_exit_group(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_set_tid_address(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_set_robust_list(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_get_robust_list(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_execve(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_execveat(ThreadCtx *ctx, const u64 args[6]);
+
+// Ends the whole process with `status`, hooks included.
+_Noreturn void process_exit(ThreadCtx *ctx, int status);
+
+// --- exec
+// What the client asked for, in engine memory. The hook may replace any of it
+// by memory that lives until the call.
+typedef struct ExecRequest {
+    int dirfd; // AT_FDCWD for execve
+    u32 flags; // of execveat
+    const char *path;
+    char **argv;
+    char **envp;
+} ExecRequest;
+
+// NULL: children are not followed and the kernel gets the client's own
+// pointers. Else it may rewrite the request to start under the engine again;
+// a negative result is the client's -errno.
+extern i64 (*exec_follow_hook)(ThreadCtx *ctx, ExecRequest *request);
+// The path of the client's executable, for a client that executes /proc/self/exe.
+extern const char *(*exec_own_path_hook)(void);
+
+#endif

@@ -11,6 +11,7 @@
 #define BLOCK_INSNS_MAX 64
 #define BLOCK_CODE_ROOM (24 * KiB)
 #define INSN_ROOM 1024 // no lowering, tool code included, emits more
+#define BLOCK_RUNS_MAX 16
 #define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
 
@@ -19,6 +20,10 @@ typedef struct Builder {
     Block *block;
     Insn insns[BLOCK_INSNS_MAX];
     unsigned insn_count;
+    struct {
+        GuestAddr start, end;
+    } runs[BLOCK_RUNS_MAX]; // contiguous guest bytes that the block was made from
+    unsigned run_count;
     GuestAddr next_pc;     // where the guest goes on if the last instruction falls through
     const Insn *insn;      // being lowered
     u16 spilled;           // registers that are in ctx->spill at e.pc
@@ -33,6 +38,7 @@ void builder_mark_nowhere(Builder *b);
 // mov fs:[spill r], r, and the mark that says so; and back.
 void builder_spill(Builder *b, unsigned reg);
 void builder_unspill(Builder *b, unsigned reg);
+void builder_forget_spill(Builder *b, unsigned reg); // the instruction has overwritten it
 
 // A link site (jmp or jcc) that leads to the guest address `target`.
 void builder_exit(Builder *b, unsigned opcode, GuestAddr target);
@@ -42,6 +48,10 @@ void lower_insn(Builder *b);
 
 // Copies `insn` with its memory operand rewritten as it must be; operand_x64.c.
 void lower_copy(Builder *b, const Insn *insn);
+
+// Code that leaves by EXIT_STALE if the guest bytes [start, end) are not what
+// they are now; selfcheck_x64.c.
+void emit_self_check(Builder *b, GuestAddr start, GuestAddr end);
 
 // Fills b->flags_live; liveness.c.
 void find_live_flags(Builder *b);

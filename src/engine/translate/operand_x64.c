@@ -38,6 +38,16 @@ static unsigned gpr_number(ZydisRegister reg)
     return (unsigned)(full - ZYDIS_REGISTER_RAX);
 }
 
+// Zydis takes SIB base 101 for r13 when B is set, but with mod 00 there is no
+// base whatever B says.
+static void correct_absent_base(const ZydisDecodedInstruction *z, MemoryOperand *m)
+{
+    if ((z->attributes & ZYDIS_ATTRIB_HAS_SIB) && z->raw.modrm.mod == 0 && z->raw.sib.base == 5) {
+        m->base = GPR_COUNT;
+        m->disp = z->raw.disp.value;
+    }
+}
+
 static void find_memory_operand(const ZydisDecodedInstruction *z,
                                 const ZydisDecodedOperand *operands, MemoryOperand *ret_memory)
 {
@@ -52,18 +62,20 @@ static void find_memory_operand(const ZydisDecodedInstruction *z,
         ret_memory->has_index = op->mem.index != ZYDIS_REGISTER_NONE;
         ret_memory->scale = op->mem.scale;
         ret_memory->disp = op->mem.disp.value;
+        correct_absent_base(z, ret_memory);
         return;
     }
 }
 
-// Copies prefixes and opcode, without segment prefixes, with the B bit of
-// whichever extended prefix there is set for a base below 8.
+// Copies prefixes and opcode with the B bit of whichever extended prefix there
+// is set for a base below 8. Segment prefixes go, and 67 too: the new base
+// register holds the whole address.
 static void put_opcode(Emitter *e, const Insn *insn, const ZydisDecodedInstruction *z)
 {
     for (unsigned i = 0; i < insn->modrm_at; i++) {
         u8 byte = insn->bytes[i];
         bool legacy_prefix = i < z->raw.prefix_count;
-        if (legacy_prefix && (byte == 0x64 || byte == 0x65))
+        if (legacy_prefix && (byte == 0x64 || byte == 0x65 || byte == 0x67))
             continue;
         switch (z->encoding) {
         case ZYDIS_INSTRUCTION_ENCODING_LEGACY:
@@ -156,9 +168,8 @@ static void emit_lea_memory(Emitter *e, unsigned dst, const MemoryOperand *m, bo
 }
 
 // mov r64/r32, fs:[small constant], by far the most frequent access to
-// thread-local data: the destination itself is the scratch register. (Nothing
-// is lost when it faults: a client base that is not mapped is fatal natively too,
-// and the register was about to be overwritten.)
+// thread-local data: the destination itself is the scratch register, saved only
+// for the case of a fault.
 static bool copy_tls_load(Builder *b, const Insn *insn, const ZydisDecodedInstruction *z,
                           const MemoryOperand *m, i32 base_slot)
 {
@@ -167,8 +178,10 @@ static bool copy_tls_load(Builder *b, const Insn *insn, const ZydisDecodedInstru
         reg == RBP || m->base != GPR_COUNT || m->has_index || z->address_width != 64 ||
         (z->operand_width != 64 && z->operand_width != 32) || m->disp < -4096 || m->disp > 4096)
         return false;
+    builder_spill(b, reg);
     emit_load_fs(&b->e, reg, base_slot);
     copy_with_base(&b->e, insn, z, reg);
+    builder_forget_spill(b, reg);
     return true;
 }
 
@@ -218,6 +231,7 @@ static void copy_string_through_segment(Builder *b, const Insn *insn)
     i32 base_slot = insn->segment == 0x64 ? CTX(client_fs) : CTX(client_gs);
     unsigned scratch = R11;
     builder_spill(b, scratch);
+    builder_spill(b, source); // exact unless a repeated instruction faults on its way
     emit_load_fs(&b->e, scratch, base_slot);
     emit_lea_sum(&b->e, source, source, scratch);
     for (unsigned i = 0; i < insn->len; i++) {
@@ -227,6 +241,7 @@ static void copy_string_through_segment(Builder *b, const Insn *insn)
     put_bytes(&b->e, (u8[]){0x49, 0xf7, 0xd3}, 3); // not r11
     emit_lea_sum(&b->e, source, source, scratch);
     emit_lea(&b->e, source, source, 1);
+    builder_forget_spill(b, source);
     builder_unspill(b, scratch);
 }
 
@@ -271,8 +286,12 @@ bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstructio
 {
     if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM && operand->mem.type != ZYDIS_MEMOP_TYPE_AGEN)
         return false;
-    MemoryOperand m = {.base = gpr_number(operand->mem.base), .index = gpr_number(operand->mem.index),
-                       .scale = operand->mem.scale, .disp = operand->mem.disp.value};
+    MemoryOperand m = {.base = gpr_number(operand->mem.base),
+                       .index = gpr_number(operand->mem.index),
+                       .scale = operand->mem.scale,
+                       .disp = operand->mem.disp.value};
+    if (operand->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT)
+        correct_absent_base(z, &m);
     bool rip = operand->mem.base == ZYDIS_REGISTER_RIP || operand->mem.base == ZYDIS_REGISTER_EIP;
     if (rip)
         emit_mov_imm(&b->e, dst, b->insn->pc + b->insn->len + (u64)m.disp);

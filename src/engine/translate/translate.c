@@ -63,6 +63,12 @@ void builder_unspill(Builder *b, unsigned reg)
     builder_mark(b, false);
 }
 
+void builder_forget_spill(Builder *b, unsigned reg)
+{
+    b->spilled &= (u16)~(1u << reg);
+    builder_mark(b, false);
+}
+
 void builder_exit(Builder *b, unsigned opcode, GuestAddr target)
 {
     Block *block = b->block;
@@ -88,7 +94,28 @@ static bool worth_following(const Builder *b, GuestAddr target, u64 version)
 {
     i64 distance = (i64)(target - b->block->pc);
     return distance == (distance << 34 >> 34) // marks hold 31 bits
-           && !already_in_block(b, target) && !cache_find(target, version);
+           && b->run_count < BLOCK_RUNS_MAX - 1 && !already_in_block(b, target) && !cache_find(target, version);
+}
+
+static FetchResult decode_at(GuestAddr pc, size_t room, Insn *ret_insn)
+{
+    switch (decode_insn(pc, (const u8 *)pc, room, ret_insn)) {
+    case DECODE_OK: return FETCH_OK;
+    case DECODE_TRUNCATED: return FETCH_NO_ACCESS;
+    case DECODE_TOO_LONG: return FETCH_TOO_LONG;
+    case DECODE_BAD: break;
+    }
+    return FETCH_BAD_CODE;
+}
+
+static void end_run(Builder *b, GuestAddr start, GuestAddr end)
+{
+    if (start == end)
+        return;
+    b->runs[b->run_count].start = start;
+    b->runs[b->run_count++].end = end;
+    cache_note_source(b->block, start, end);
+    aspace_guard_code(start, end);
 }
 
 // Fills b->insns from b->next_pc on. Stops before the first instruction that
@@ -107,17 +134,16 @@ static FetchResult collect(Builder *b, u64 version, GuestAddr *ret_fault)
         }
         Insn *insn = &b->insns[b->insn_count];
         size_t room = min_u64(end - pc, INSN_MAX);
-        if (!decode_insn(pc, (const u8 *)pc, room, insn)) {
-            *ret_fault = room < INSN_MAX ? end : pc;
-            result = room < INSN_MAX ? FETCH_NO_ACCESS : FETCH_BAD_CODE;
+        result = decode_at(pc, room, insn);
+        if (result != FETCH_OK) {
+            *ret_fault = result == FETCH_NO_ACCESS ? end : pc;
             break;
         }
         b->insn_count++;
         pc += insn->len;
         if (insn->lowering == LOWER_JMP && b->insn_count < block_insns_max &&
             worth_following(b, insn->target, version)) {
-            cache_note_source(b->block, run_start, pc);
-            aspace_guard_code(run_start, pc);
+            end_run(b, run_start, pc);
             run_start = pc = insn->target;
             end = 0;
         } else if (insn_ends_block(insn) ||
@@ -127,8 +153,8 @@ static FetchResult collect(Builder *b, u64 version, GuestAddr *ret_fault)
     }
     if (b->insn_count == 0)
         return result;
-    cache_note_source(b->block, run_start, pc);
-    aspace_guard_code(run_start, pc);
+    // Whatever stopped us is met again if the client ever gets there.
+    end_run(b, run_start, pc);
     b->next_pc = pc;
     return FETCH_OK;
 }
@@ -204,13 +230,16 @@ static void emit_body(Builder *b)
 {
     b->block->body = b->e.pc;
     b->fallthrough = true;
+    b->insn = &b->insns[0];
+    builder_mark(b, true);
+    for (unsigned i = 0; i < b->run_count; i++) {
+        if (aspace_code_is_busy(b->runs[i].start) || aspace_code_is_busy(b->runs[i].end - 1))
+            emit_self_check(b, b->runs[i].start, b->runs[i].end);
+    }
     if (tool->needs & TOOL_NEEDS_FLAGS)
         find_live_flags(b);
-    if (tool->block) {
-        b->insn = &b->insns[0];
-        builder_mark(b, true);
+    if (tool->block)
         tool->block(b, b->insns, b->insn_count);
-    }
     for (unsigned i = 0; i < b->insn_count; i++) {
         b->insn = &b->insns[i];
         if (emit_room(&b->e) < INSN_ROOM + BLOCK_EXITS_MAX * 32) {
@@ -218,8 +247,7 @@ static void emit_body(Builder *b)
             b->insn_count = i;
             break;
         }
-        // Code of tool->block() in front belongs to the first instruction.
-        if (i > 0 || !tool->block)
+        if (i > 0) // what stands before the first instruction belongs to it
             builder_mark(b, true);
         if (tool->insn)
             tool->insn(b, b->insn);
@@ -255,6 +283,7 @@ Block *translate_block(GuestAddr pc, u64 version, bool entry, FetchResult *ret_r
     b->block->version = version;
     b->e = (Emitter){b->block->code, b->block->code + BLOCK_CODE_ROOM};
     b->insn_count = 0;
+    b->run_count = 0;
     b->insn = NULL;
     b->spilled = 0;
     b->next_pc = pc;

@@ -19,6 +19,7 @@ typedef enum FetchResult {
     FETCH_OK,
     FETCH_NO_ACCESS, // the client may not execute there: SIGSEGV
     FETCH_BAD_CODE,  // no instruction: SIGILL
+    FETCH_TOO_LONG,  // more than 15 bytes: a general protection fault
 } FetchResult;
 
 typedef struct TranslateStats {

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+//
+// New threads. The engine's libc creates them, because the engine's own C code
+// needs a libc thread block under %fs; what the client's clone promises is
+// then established by the child itself before its first client instruction.
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/raw_syscall.h"
+#include "engine/aspace/aspace.h"
+#include "engine/signal/signal.h"
+#include "engine/thread/thread_internal.h"
+
+#define ROBUST_LIST_BYTES 24
+// libc's private signals, whose handlers its first pthread_create() installs.
+#define LIBC_SIGNAL_FIRST 32
+#define LIBC_SIGNAL_LAST 33
+
+// Shared by parent and child until `result` is set; lives on the parent's stack.
+typedef struct ThreadStart {
+    ThreadCtx *parent;
+    const CloneArgs *args;
+    ThreadRecord *record;
+    u64 fs_base; // of a donor
+    i32 result;  // 0: not yet; else the tid or -errno
+} ThreadStart;
+
+static void publish(ThreadStart *start, i32 result)
+{
+    __atomic_store_n(&start->result, result, __ATOMIC_RELEASE);
+    // The parent may be gone from here on; a stray wake-up is harmless.
+    raw_syscall3(SYS_futex, (u64)&start->result, FUTEX_WAKE_PRIVATE, 1);
+}
+
+static i32 await(ThreadStart *start)
+{
+    for (;;) {
+        i32 result = __atomic_load_n(&start->result, __ATOMIC_ACQUIRE);
+        if (result != 0)
+            return result;
+        raw_syscall4(SYS_futex, (u64)&start->result, FUTEX_WAIT_PRIVATE, 0, 0);
+    }
+}
+
+// Registers, vector state and mask are the parent's, as after any clone.
+static void inherit(ThreadCtx *ctx, const ThreadCtx *parent, const CloneArgs *args,
+                    ThreadRecord *record)
+{
+    ctx->self = ctx;
+    memcpy(ctx->gpr, parent->gpr, sizeof(ctx->gpr));
+    ctx->gpr[RAX] = 0;
+    if (args->stack)
+        ctx->gpr[RSP] = args->stack;
+    ctx->pc = parent->pc;
+    ctx->flags = parent->flags;
+    ctx->client_fs = args->flags & CLONE_SETTLS ? args->tls : parent->client_fs;
+    ctx->client_gs = parent->client_gs;
+    ctx->xsave = record->xsave;
+    ctx->xsave_size = parent->xsave_size;
+    memcpy(ctx->xsave, parent->xsave, parent->xsave_size);
+    ctx->client_mask = parent->client_mask;
+    signal_reset_altstack(ctx);
+    ctx->record = record;
+    record->ctx = ctx;
+}
+
+static void write_tids(const CloneArgs *args, i32 tid)
+{
+    // As the kernel, which forgets about failures here.
+    if (args->flags & CLONE_PARENT_SETTID)
+        guest_write(args->parent_tid, &tid, sizeof(tid));
+    if (args->flags & CLONE_CHILD_SETTID)
+        guest_write(args->child_tid, &tid, sizeof(tid));
+}
+
+// libc has made a thread that shares everything and has a robust list and a
+// clear-tid address of libc's own; the client may have asked for less.
+static void make_native(const CloneArgs *args)
+{
+    const u64 shareable = CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
+    u64 unshared = ~args->flags & shareable;
+
+    raw_syscall2(SYS_set_robust_list, 0, ROBUST_LIST_BYTES);
+    raw_syscall1(SYS_set_tid_address, args->flags & CLONE_CHILD_CLEARTID ? args->child_tid : 0);
+    if (unshared)
+        raw_syscall1(SYS_unshare, unshared);
+}
+
+static bool begin(ThreadStart *start)
+{
+    ThreadCtx *ctx = &thread_ctx;
+
+    memset(ctx, 0, sizeof(*ctx));
+    inherit(ctx, start->parent, start->args, start->record);
+    ctx->tid = (i32)raw_syscall0(SYS_gettid);
+    start->record->tid = ctx->tid;
+    ctx->actions = signal_actions_share(start->parent->actions);
+    if (signal_thread_init(ctx)) {
+        if (hooks_start(ctx))
+            return true;
+        signal_thread_end(ctx);
+    }
+    signal_actions_release(ctx->actions);
+    return false;
+}
+
+static void *thread_main(void *arg)
+{
+    ThreadStart *start = arg;
+    ThreadCtx *ctx = &thread_ctx;
+
+    if (!begin(start)) {
+        publish(start, -EAGAIN);
+        return NULL;
+    }
+    make_native(start->args);
+    write_tids(start->args, ctx->tid);
+    publish(start, ctx->tid);
+    if (__builtin_setjmp(ctx->record->leave) == 0) {
+        signal_restore_host_mask(ctx);
+        run_thread(ctx);
+    }
+    // sys_exit() has ended the client's part; libc ends its own.
+    return NULL;
+}
+
+void thread_leave(ThreadCtx *ctx)
+{
+    __builtin_longjmp(ctx->record->leave, 1);
+}
+
+// The first call installs libc's handler for a signal that the client's libc
+// uses for the same purpose; ours goes back in its place.
+static void restore_libc_signals(ThreadCtx *ctx)
+{
+    static bool done; // thread_lock
+
+    if (done)
+        return;
+    done = true;
+    for (int sig = LIBC_SIGNAL_FIRST; sig <= LIBC_SIGNAL_LAST; sig++)
+        signal_actions_reinstall(ctx->actions, sig);
+}
+
+static bool spawn(ThreadCtx *ctx, ThreadRecord *record, void *(*entry)(void *), ThreadStart *start)
+{
+    pthread_attr_t attr;
+    pthread_t ignored;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    int r = pthread_attr_setstack(&attr, record->stack, record->stack_size);
+    if (r == 0)
+        r = pthread_create(&ignored, &attr, entry, start);
+    pthread_attr_destroy(&attr);
+    restore_libc_signals(ctx);
+    return r == 0;
+}
+
+static i64 spawn_and_await(ThreadCtx *ctx, ThreadStart *start, void *(*entry)(void *))
+{
+    start->record = record_new();
+    if (!start->record)
+        return -EAGAIN;
+    if (!spawn(ctx, start->record, entry, start)) {
+        record_discard(start->record);
+        return -EAGAIN;
+    }
+    i32 result = await(start);
+    if (result < 0)
+        record_leave(start->record);
+    return result;
+}
+
+i64 clone_thread(ThreadCtx *ctx, const CloneArgs *args)
+{
+    ThreadStart start = { .parent = ctx, .args = args };
+
+    if (!silence_signals(ctx))
+        return GATEWAY_RESTART;
+    lock_acquire(&thread_lock);
+    i64 result = spawn_and_await(ctx, &start, thread_main);
+    // The child cannot leave the registry before it is in: leaving takes thread_lock.
+    if (result > 0)
+        registry_insert(start.record);
+    lock_release(&thread_lock);
+    signal_restore_host_mask(ctx);
+    return result;
+}
+
+// ---------------------------------------------------------------- processes that share memory
+
+// Lends its thread block, and the ThreadCtx in it, to a process that has no
+// libc thread of its own, and sleeps for as long as this process lives.
+static void *donor_main(void *arg)
+{
+    ThreadStart *start = arg;
+    ThreadRecord *record = start->record;
+    u32 asleep = 1;
+
+    record->ctx = &thread_ctx;
+    start->fs_base = (u64)__builtin_thread_pointer();
+    publish(start, (i32)raw_syscall0(SYS_gettid));
+    for (;;)
+        raw_syscall4(SYS_futex, (u64)&asleep, FUTEX_WAIT_PRIVATE, 1, 0);
+    return NULL;
+}
+
+static void sharing_process_main(void *arg)
+{
+    ThreadCtx *ctx = arg;
+
+    ctx->tid = (i32)raw_syscall0(SYS_gettid);
+    ctx->record->tid = ctx->tid;
+    if (!signal_thread_init(ctx) || !hooks_start(ctx))
+        raw_syscall1(SYS_exit_group, 127);
+    signal_restore_host_mask(ctx);
+    run_thread(ctx);
+}
+
+static i64 start_sharing_process(ThreadCtx *ctx, const CloneArgs *args)
+{
+    ThreadStart start = { .parent = ctx, .args = args };
+    i64 donor = spawn_and_await(ctx, &start, donor_main);
+
+    if (donor < 0)
+        return donor;
+    // The donor's own stack is in use by the donor; its child needs another.
+    ThreadRecord *record = record_new();
+    struct SignalActions *actions = args->flags & CLONE_SIGHAND
+                                        ? signal_actions_share(ctx->actions)
+                                        : signal_actions_copy(ctx->actions);
+    if (!record || !actions)
+        return -ENOMEM;
+    ThreadCtx *child = start.record->ctx;
+    memset(child, 0, sizeof(*child));
+    inherit(child, ctx, args, record);
+    child->actions = actions;
+    child->vfork_depth = 1; // its exit is not the end of the process we report on
+    return native_clone_on_stack(args, record->stack, record->stack_size, start.fs_base,
+                                 sharing_process_main, child);
+}
+
+i64 clone_sharing_process(ThreadCtx *ctx, const CloneArgs *args)
+{
+    if (!silence_signals(ctx))
+        return GATEWAY_RESTART;
+    lock_acquire(&thread_lock);
+    i64 result = start_sharing_process(ctx, args);
+    lock_release(&thread_lock);
+    signal_restore_host_mask(ctx);
+    return result;
+}

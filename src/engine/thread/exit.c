@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//
+// The ends of threads and processes, and the small calls about a thread's
+// identity that the kernel answers itself.
+#include "base/raw_syscall.h"
+#include "engine/signal/signal.h"
+#include "engine/thread/thread_internal.h"
+
+static _Noreturn void exit_native(u64 nr, int status)
+{
+    for (;;)
+        raw_syscall1(nr, (u64)status);
+}
+
+// Only the first thread to get here tells the tools; the others wait for the
+// kernel to end them.
+static void announce_process_end(ThreadCtx *ctx, int status)
+{
+    static u32 announced;
+
+    if (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) == 0) {
+        hooks_process_end(ctx, status);
+        return;
+    }
+    for (;;)
+        raw_syscall0(SYS_pause);
+}
+
+void process_exit(ThreadCtx *ctx, int status)
+{
+    // A child on borrowed memory is not the process that the tools watch.
+    if (ctx->vfork_depth == 0) {
+        signal_block_host();
+        announce_process_end(ctx, status);
+    }
+    exit_native(SYS_exit_group, status);
+}
+
+i64 sys_exit_group(ThreadCtx *ctx, const u64 args[6])
+{
+    process_exit(ctx, (int)args[0]);
+}
+
+// The group's leader has the kernel's stack, or that of the thread that forked,
+// and its exit status may become the process's: it ends by the plain call. Any
+// other thread goes back to libc, which unlinks its block and ends it.
+static _Noreturn void end_thread(ThreadCtx *ctx, int status)
+{
+    ThreadRecord *record = ctx->record;
+    bool leader = ctx->tid == (i32)raw_syscall0(SYS_getpid);
+
+    hooks_end(ctx);
+    signal_thread_end(ctx);
+    signal_actions_release(ctx->actions);
+    lock_acquire(&thread_lock);
+    if (registry_remove(record)) {
+        lock_release(&thread_lock);
+        announce_process_end(ctx, status);
+        exit_native(SYS_exit, status);
+    }
+    if (leader) {
+        lock_release(&thread_lock);
+        exit_native(SYS_exit, status);
+    }
+    record_leave(record);
+    lock_release(&thread_lock);
+    thread_leave(ctx);
+}
+
+i64 sys_exit(ThreadCtx *ctx, const u64 args[6])
+{
+    int status = (int)args[0];
+
+    if (ctx->vfork_depth > 0)
+        exit_native(SYS_exit, status);
+    if (!silence_signals(ctx))
+        return GATEWAY_RESTART;
+    end_thread(ctx, status);
+}
+
+i64 sys_set_tid_address(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)ctx;
+    return raw_syscall1(SYS_set_tid_address, args[0]);
+}
+
+i64 sys_set_robust_list(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)ctx;
+    return raw_syscall2(SYS_set_robust_list, args[0], args[1]);
+}
+
+i64 sys_get_robust_list(ThreadCtx *ctx, const u64 args[6])
+{
+    (void)ctx;
+    return raw_syscall3(SYS_get_robust_list, args[0], args[1], args[2]);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+//
+// Records of threads: the live ones, for those who must visit them all, and
+// the leaving ones, whose memory waits until the kernel has let go of it.
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/pages.h"
+#include "base/raw_syscall.h"
+#include "engine/signal/signal.h"
+#include "engine/thread/thread_internal.h"
+
+#define STACK_BYTES (256 * KiB)
+#define XSAVE_ALIGN 64
+
+Lock thread_lock;
+
+static Lock registry_lock;
+static ThreadRecord *live;    // registry_lock
+static u32 live_count;        // registry_lock
+static ThreadRecord *leaving; // thread_lock
+
+static u64 head_bytes(void)
+{
+    return PAGE_UP(sizeof(ThreadRecord) + XSAVE_ALIGN + xstate_size());
+}
+
+static void lay_out(ThreadRecord *record)
+{
+    u8 *base = (u8 *)record;
+
+    record->xsave = base + ((sizeof(*record) + XSAVE_ALIGN - 1) & ~(u64)(XSAVE_ALIGN - 1));
+    record->stack = base + head_bytes() + PAGE_SIZE;
+    record->stack_size = STACK_BYTES;
+}
+
+static ThreadRecord *record_map(void)
+{
+    u64 head = head_bytes();
+    u64 bytes = head + PAGE_SIZE + STACK_BYTES;
+    u8 *base = pages_reserve(bytes);
+
+    if (!base)
+        return NULL;
+    if (!pages_open(base, head) || !pages_open(base + head + PAGE_SIZE, STACK_BYTES)) {
+        pages_unmap(base, bytes);
+        return NULL;
+    }
+    return (ThreadRecord *)base;
+}
+
+// Tids are used again, so this may say "still there" too often, never too seldom.
+static bool is_gone(const ThreadRecord *record)
+{
+    u64 pid = (u64)raw_syscall0(SYS_getpid);
+
+    return record->tid == 0 || raw_syscall3(SYS_tgkill, pid, (u64)record->tid, 0) == -ESRCH;
+}
+
+static ThreadRecord *record_recycle(void)
+{
+    for (ThreadRecord **link = &leaving; *link; link = &(*link)->next) {
+        ThreadRecord *record = *link;
+        if (!is_gone(record))
+            continue;
+        *link = record->next;
+        return record;
+    }
+    return NULL;
+}
+
+ThreadRecord *record_new(void)
+{
+    ThreadRecord *record = record_recycle();
+
+    if (!record)
+        record = record_map();
+    if (!record)
+        return NULL;
+    memset(record, 0, sizeof(*record));
+    lay_out(record);
+    return record;
+}
+
+void record_discard(ThreadRecord *record)
+{
+    record->tid = 0;
+    record_leave(record);
+}
+
+void record_leave(ThreadRecord *record)
+{
+    record->ctx = NULL;
+    record->next = leaving;
+    leaving = record;
+}
+
+void record_wait_for_leaving(void)
+{
+    for (ThreadRecord *record = leaving; record; record = record->next) {
+        while (!is_gone(record))
+            raw_syscall0(SYS_sched_yield);
+        record->tid = 0;
+    }
+}
+
+void registry_insert(ThreadRecord *record)
+{
+    lock_acquire(&registry_lock);
+    record->next = live;
+    live = record;
+    live_count++;
+    lock_release(&registry_lock);
+}
+
+bool registry_remove(ThreadRecord *record)
+{
+    lock_acquire(&registry_lock);
+    ThreadRecord **link = &live;
+    while (*link != record) {
+        ASSERT(*link != NULL);
+        link = &(*link)->next;
+    }
+    *link = record->next;
+    bool last = --live_count == 0;
+    lock_release(&registry_lock);
+    return last;
+}
+
+void registry_lock_for_fork(void)
+{
+    lock_acquire(&registry_lock);
+}
+
+void registry_unlock_after_fork(void)
+{
+    lock_release(&registry_lock);
+}
+
+// The memory of the other threads stays mapped in the child: libc's list of
+// thread blocks still runs through it.
+void registry_keep_only(ThreadRecord *record)
+{
+    record->next = NULL;
+    live = record;
+    live_count = 1;
+    lock_reset_after_fork(&registry_lock);
+}
+
+void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data)
+{
+    lock_acquire(&registry_lock);
+    for (ThreadRecord *record = live; record; record = record->next)
+        fn(record->ctx, data);
+    lock_release(&registry_lock);
+}
+
+u32 thread_count(void)
+{
+    return __atomic_load_n(&live_count, __ATOMIC_RELAXED);
+}
+
+// The main thread runs on the kernel's stack; its record only needs the head.
+bool thread_init_main(ThreadCtx *ctx)
+{
+    ThreadRecord *record = pages_map(head_bytes());
+
+    if (!record)
+        return false;
+    lay_out(record);
+    record->stack = NULL;
+    record->stack_size = 0;
+    record->ctx = ctx;
+    record->tid = (i32)raw_syscall0(SYS_gettid);
+    ctx->self = ctx;
+    ctx->tid = record->tid;
+    ctx->record = record;
+    ctx->xsave = record->xsave;
+    ctx->xsave_size = xstate_size();
+    xstate_reset(ctx->xsave);
+    if (!signal_thread_init(ctx))
+        return false;
+    signal_adopt_process(ctx);
+    registry_insert(record);
+    return true;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of thread/ share: the record of a thread, the arguments of
+// clone in one shape, and the calls between the files.
+#ifndef MUNINN_ENGINE_THREAD_INTERNAL_H
+#define MUNINN_ENGINE_THREAD_INTERNAL_H
+
+#include "engine/thread/thread.h"
+
+// The head of the memory that a thread runs on:
+//
+//     record | xsave area | guard page | stack, with libc's thread block at its top
+typedef struct ThreadRecord {
+    struct ThreadRecord *next; // of the live, or of the leaving
+    ThreadCtx *ctx;
+    i32 tid;
+    u8 *xsave;
+    u8 *stack; // lowest byte
+    u64 stack_size;
+    void *leave[5]; // __builtin_setjmp buffer of the thread's start function
+} ThreadRecord;
+
+// clone and clone3 in one shape. Addresses are the client's.
+typedef struct CloneArgs {
+    u64 flags; // without the exit signal
+    u64 exit_signal;
+    GuestAddr stack; // the child's rsp, or 0: as the parent's
+    GuestAddr pidfd, parent_tid, child_tid;
+    u64 tls;
+    u64 set_tid, set_tid_size;
+    u64 cgroup;
+    bool is_clone3; // the client's environment allows clone3
+} CloneArgs;
+
+// --- registry.c
+// New or recycled; NULL: no memory. thread_lock held for all four.
+ThreadRecord *record_new(void);
+void record_discard(ThreadRecord *record); // no thread ever ran on it
+void record_leave(ThreadRecord *record);   // its own thread is about to end
+void record_wait_for_leaving(void);        // T2
+void registry_insert(ThreadRecord *record);
+// True: it was the last live one.
+bool registry_remove(ThreadRecord *record);
+void registry_lock_for_fork(void);
+void registry_unlock_after_fork(void);
+void registry_keep_only(ThreadRecord *record); // in the fork's child
+
+// --- hooks.c
+bool hooks_start(ThreadCtx *ctx);
+void hooks_end(ThreadCtx *ctx);
+void hooks_fork_prepare(ThreadCtx *ctx);
+void hooks_fork_parent(ThreadCtx *ctx);
+void hooks_fork_child(ThreadCtx *ctx);
+void hooks_vfork_child(ThreadCtx *ctx);
+void hooks_vfork_parent(ThreadCtx *ctx);
+void hooks_process_end(ThreadCtx *ctx, int status);
+
+// --- create.c
+i64 clone_thread(ThreadCtx *ctx, const CloneArgs *args);
+// A process of its own in the same memory, running beside its parent.
+i64 clone_sharing_process(ThreadCtx *ctx, const CloneArgs *args);
+// Back to the start function of the calling thread.
+_Noreturn void thread_leave(ThreadCtx *ctx);
+
+// --- process.c
+i64 clone_fork(ThreadCtx *ctx, const CloneArgs *args);
+i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args);
+
+// --- clone_x64.c
+// The kernel's clone or clone3 with the child on the caller's own stack (a copy).
+i64 native_clone(const CloneArgs *args);
+// The same with the child at the top of `stack`, calling child(data), which
+// must not return. `tls` is the child's %fs base, or 0: the parent's.
+i64 native_clone_on_stack(const CloneArgs *args, u8 *stack, u64 stack_size, u64 tls,
+                          void (*child)(void *), void *data);
+
+// Blocks all host signals. False: one is pending, and the call that wanted the
+// silence returns GATEWAY_RESTART (the mask is as before).
+bool silence_signals(ThreadCtx *ctx);
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// BUILD: -O2 -pthread -mfsgsbase
+// STRESS: tiny-blocks
+//
+// The client's %fs and %gs are its own: arch_prctl, rdfsbase/wrgsbase, gs-relative operands in many
+// forms, another fs base for a while, a base per thread, and both kept across system calls.
+#include "guest.h"
+#include <asm/prctl.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+
+static uint64_t area[64], other_area[64];
+
+static uint64_t gs_forms(void)
+{
+    uint64_t a, b, c;
+    __asm__ volatile("mov %%gs:8, %0\n\t"
+                     "mov $16, %1\n\t"
+                     "mov %%gs:(%1), %1\n\t"
+                     "mov $3, %2\n\t"
+                     "addq $5, %%gs:(,%2,8)\n\t"
+                     "lock incq %%gs:24\n\t"
+                     "mov %%gs:(,%2,8), %2\n\t"
+                     "xchg %2, %%gs:32\n\t"
+                     : "=&r"(a), "=&r"(b), "=&r"(c) : : "memory", "cc");
+    return a * 1000000 + b * 1000 + c;
+}
+
+static void *thread_body(void *arg)
+{
+    unsigned long before;
+    syscall(SYS_arch_prctl, ARCH_GET_GS, &before);
+    syscall(SYS_arch_prctl, ARCH_SET_GS, arg);
+    uint64_t total = 0, value;
+    for (int i = 0; i < 20000; i++) {
+        __asm__ volatile("mov %%gs:0, %0" : "=r"(value));
+        total += value;
+        if (i % 1000 == 0)
+            sched_yield();
+    }
+    say("thread: gs was %s, total %lu\n", before ? "set" : "zero", (unsigned long)total);
+    return NULL;
+}
+
+static void use_fsgsbase(void)
+{
+    if (!(getauxval(AT_HWCAP2) & 2)) {
+        say("no fsgsbase\n");
+        return;
+    }
+    unsigned long fs, self;
+    syscall(SYS_arch_prctl, ARCH_GET_FS, &fs);
+    __asm__ volatile("mov %%fs:0, %0" : "=r"(self));
+    say("rdfsbase %d, fs:0 %d\n", _readfsbase_u64() == fs, self == fs);
+    _writegsbase_u64((uint64_t)other_area);
+    say("rdgsbase %d\n", _readgsbase_u64() == (uint64_t)other_area);
+    other_area[1] = 55;
+    uint64_t value, moved;
+    __asm__ volatile("mov %%gs:8, %0" : "=r"(value));
+    other_area[0] = 4321;
+    // Nothing here may touch thread-local storage while fs points elsewhere.
+    __asm__ volatile("wrfsbase %2; mov %%fs:0, %0; mov %%fs:8, %1; add %1, %0; wrfsbase %3"
+                     : "=&r"(moved), "=&r"(self) : "r"(other_area), "r"(fs));
+    say("%lu %lu\n", (unsigned long)value, (unsigned long)moved);
+}
+
+int main(void)
+{
+    for (int i = 0; i < 64; i++)
+        area[i] = i;
+    CHECK(syscall(SYS_arch_prctl, ARCH_SET_GS, area) == 0);
+    uint64_t first = gs_forms();
+    unsigned long base;
+    CHECK(syscall(SYS_arch_prctl, ARCH_GET_GS, &base) == 0);
+    say("%lu %lu, base kept %d\n", (unsigned long)first, (unsigned long)area[4],
+        base == (unsigned long)area);
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        area[40 + i] = 7;
+        pthread_create(&threads[i], NULL, thread_body, &area[40 + i]);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    say("again %lu\n", (unsigned long)gs_forms());
+    use_fsgsbase();
+    errno = 0;
+    SHOW(syscall(SYS_arch_prctl, 0x9999, 0));
+    SHOW(syscall(SYS_arch_prctl, ARCH_SET_GS, 1UL << 63));
+    return 0;
+}

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: MIT
+"""Servers under load: redis, nginx and PostgreSQL run in the mode under test, their clients natively.
+
+A scenario starts the server on a free port of the loopback, loads it with the client made for it,
+asks questions whose answers are known, shuts it down as an administrator would, and returns a
+transcript of everything that must not depend on time: answers, counts, statuses, key log lines.
+"""
+import hashlib
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+
+import harness
+from harness import RunError
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+POSTGRES = "/usr/lib/postgresql"
+
+
+def tail(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()[-300:].decode(errors="replace").strip().replace("\n", " | ")
+    except OSError:
+        return ""
+
+
+def await_port(context, server, port, log):
+    """Waits until the server listens; an early death is reported with the end of its log."""
+
+    def listening():
+        if server.poll() is not None:
+            status = harness.describe_status(server.returncode)
+            raise RunError(f"the server ended with {status}: {tail(log)}")
+        return harness.port_open(port)
+
+    context.until(f"the server does not listen: {tail(log)}", listening)
+
+
+REDIS_QUESTIONS = b"""\
+SET greeting "hello"
+APPEND greeting ", world"
+GET greeting
+STRLEN greeting
+INCRBYFLOAT number 3.25
+RPUSH queue c a b
+SORT queue ALPHA DESC
+ZADD board 3 three 1 one 2 two
+ZRANGE board 0 -1 WITHSCORES
+HSET map field value other 2
+HGETALL map
+GETRANGE greeting 0 4
+SETBIT bits 77 1
+BITCOUNT bits
+PFADD log a b c d e f
+PFCOUNT log
+EVAL "local s = 0; for i = 1, 20000 do s = s + i % 7 end; return s" 0
+EVAL "return redis.call('GET', KEYS[1])" 1 greeting
+EVAL "return nosuchvariable" 0
+GET no-such-key
+INCR greeting
+OBJECT ENCODING queue
+DBSIZE
+"""
+
+
+def redis(context):
+    port, log = harness.free_port(), os.path.join(context.folder, "log")
+    argv = ["/usr/bin/redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    argv += ["--dir", context.folder, "--enable-debug-command", "yes"]
+    server = context.start(argv, log)
+    await_port(context, server, port, log)
+    cli = ["/usr/bin/redis-cli", "-p", str(port)]
+
+    def ask(*words, stdin=b""):
+        return context.native([*cli, *words], stdin)
+
+    load = ["/usr/bin/redis-benchmark", "-p", str(port), "-n", "2000", "-c", "16", "-P", "2"]
+    load += ["--csv", "-t", "ping,set,get,incr,lpush,lpop,sadd,hset,zadd,lrange_100,mset"]
+    transcript = [line.split(b",")[0] for line in context.native(load).splitlines()]
+    transcript.append(ask(stdin=REDIS_QUESTIONS))
+    transcript.append(ask("GET", "counter:__rand_int__"))
+    transcript.append(ask("BGSAVE"))
+    context.until(
+        "BGSAVE does not end", lambda: b"rdb_bgsave_in_progress:0" in ask("INFO", "persistence")
+    )
+    saved = re.search(rb"rdb_last_bgsave_status:(\w+)", ask("INFO", "persistence"))
+    transcript += [b"bgsave " + saved.group(1), ask("SAVE"), ask("DEBUG", "RELOAD"), ask("DBSIZE")]
+    transcript.append(ask("BGREWRITEAOF"))
+    context.until(
+        "BGREWRITEAOF does not end",
+        lambda: b"aof_rewrite_in_progress:0" in ask("INFO", "persistence"),
+    )
+    ask("SHUTDOWN", "SAVE")
+    transcript.append(f"exit {context.finish(server)}".encode())
+    context.native(["/usr/bin/redis-check-rdb", os.path.join(context.folder, "dump.rdb")])
+    with open(log, "rb") as file:
+        text = file.read()
+    for line in (b"Ready to accept connections", b"Redis is now ready to exit, bye bye..."):
+        transcript.append(line + (b" logged" if line in text else b" not logged"))
+    return b"\n".join(transcript) + b"\n"
+
+
+AB_FACTS = re.compile(
+    rb"^(?:Document Length|Complete requests|Failed requests|Non-2xx responses|HTML transferred): .*",
+    re.MULTILINE,
+)
+
+
+def nginx(context):
+    port, folder = harness.free_port(), context.folder
+    log = os.path.join(folder, "log")
+    os.mkdir(os.path.join(folder, "html"))
+    with open(os.path.join(folder, "html", "page.txt"), "wb") as out:
+        out.write(b"".join(b"line %d of the page\n" % n for n in range(3000)))
+    with open(os.path.join(HERE, "guests", "nginx.conf"), encoding="ascii") as file:
+        text = file.read().replace("@DIR@", folder).replace("@PORT@", str(port))
+    config = os.path.join(folder, "nginx.conf")
+    with open(config, "w", encoding="ascii") as out:
+        out.write(text)
+    argv = ["/usr/sbin/nginx", "-p", folder, "-e", os.path.join(folder, "error.log"), "-c", config]
+    server = context.start(argv, log)
+    await_port(context, server, port, log)
+    site, transcript = f"http://127.0.0.1:{port}", []
+
+    def load(path, *options):
+        out = context.native(["/usr/bin/ab", "-q", "-c", "8", *options, site + path])
+        transcript.extend([path.encode(), *AB_FACTS.findall(out)])
+
+    def fetch(path, *options):
+        body = context.native(["/usr/bin/curl", "-sS", *options, site + path])
+        digest = hashlib.sha256(body).hexdigest()
+        transcript.append(f"{path} {len(body)} {digest}".encode())
+
+    load("/page.txt", "-n", "1000")
+    load("/page.txt", "-n", "1000", "-k", "-H", "Accept-Encoding: gzip")
+    load("/match/word/42", "-n", "500", "-k")
+    load("/proxied/page.txt", "-n", "100")
+    load("/missing", "-n", "100")
+    fetch("/page.txt", "--compressed")
+    fetch("/page.txt", "-r", "100-299")
+    old = workers_of(server.pid)
+    server.send_signal(signal.SIGHUP)
+    context.until(
+        "the reload does not end",
+        lambda: len(workers_of(server.pid)) == 2 and not old & workers_of(server.pid),
+    )
+    load("/page.txt", "-n", "500")
+    server.send_signal(signal.SIGQUIT)
+    transcript.append(f"exit {context.finish(server)}".encode())
+    with open(os.path.join(folder, "access.log"), "rb") as file:
+        transcript.append(b"%d requests logged" % len(file.read().splitlines()))
+    with open(os.path.join(folder, "error.log"), "rb") as file:
+        bad = re.findall(rb"\[(?:alert|crit|emerg)\].*", file.read())
+    return b"\n".join([*transcript, *bad]) + b"\n"
+
+
+def workers_of(master):
+    with open(f"/proc/{master}/task/{master}/children", encoding="ascii") as file:
+        return set(file.read().split())
+
+
+def unprivileged(context):
+    """The words that run a command as a user other than root, who can reach muninn.
+
+    A build under a private home is out of reach of another user: then root becomes an ordinary user
+    by name only, in a user namespace.
+    """
+    if os.geteuid() != 0:
+        return []
+    as_user = ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    check = subprocess.run([*as_user, "test", "-x", context.muninn], check=False)
+    if check.returncode == 0:
+        user = pwd.getpwnam("postgres")
+        os.chown(context.folder, user.pw_uid, user.pw_gid)
+        return as_user
+    return ["/usr/bin/unshare", "--user", "--map-user=1000", "--map-group=1000"]
+
+
+def postgres_binaries():
+    found = sorted(os.listdir(POSTGRES), key=int) if os.path.isdir(POSTGRES) else []
+    if not found:
+        raise RunError(f"no PostgreSQL in {POSTGRES}: install the Debian package postgresql")
+    return os.path.join(POSTGRES, found[-1], "bin")
+
+
+POSTGRES_QUESTIONS = b"""\
+SELECT count(*), sum(abalance) = (SELECT sum(tbalance) FROM pgbench_tellers) FROM pgbench_accounts;
+SELECT count(*) FROM pgbench_history;
+CREATE TABLE words AS SELECT i, md5(i::text) AS text FROM generate_series(1, 20000) AS i;
+CREATE INDEX ON words(text);
+ANALYZE words;
+SELECT count(*), min(text), max(text) FROM words WHERE text LIKE 'a%7';
+SELECT text FROM words WHERE text = md5('77');
+SELECT sum(length(a.text)) FROM words a JOIN words b ON a.i = b.i * 2;
+WITH RECURSIVE f(a, b) AS (SELECT 0::numeric, 1::numeric UNION ALL SELECT b, a + b FROM f WHERE a < 1e30)
+SELECT max(a) FROM f;
+SELECT jsonb_pretty('{"key": [1, 2, {"deep": null}]}'::jsonb -> 'key');
+DO $$ BEGIN PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END $$;
+SELECT 1 / 0;
+VACUUM words;
+SELECT regexp_replace('a1b22', '[0-9]+', '#', 'g'), to_char(1234.5, '9,999.99'), sqrt(2.0::float8);
+"""
+
+
+def postgres(context):
+    binaries, user = postgres_binaries(), unprivileged(context)
+    prefix, folder = [*user, *context.prefix], context.folder
+    data, log = os.path.join(folder, "data"), os.path.join(folder, "log")
+    port, transcript = harness.free_port(), []
+    argv = [f"{binaries}/initdb", "-D", data, "-U", "tester", "-A", "trust", "--no-sync"]
+    initdb = context.start([*argv, "--no-locale", "-E", "UTF8", "--no-instructions"], log, prefix)
+    status = context.finish(initdb)
+    if status != 0:
+        raise RunError(f"initdb: {harness.describe_status(status)}: {tail(log)}")
+    with open(log, "rb") as file:
+        transcript.append(file.read())
+    argv = [f"{binaries}/postgres", "-D", data, "-p", str(port), "-k", folder, "-F"]
+    server = context.start([*argv, "-c", "listen_addresses=127.0.0.1"], log, prefix)
+    await_port(context, server, port, log)
+    where = ["-h", "127.0.0.1", "-p", str(port), "-U", "tester", "postgres"]
+    context.until(
+        "PostgreSQL does not accept connections",
+        lambda: subprocess.run([f"{binaries}/pg_isready", "-q", *where[:4]], check=False).returncode == 0,
+    )
+    context.native([f"{binaries}/pgbench", "-i", "-q", "-s", "1", *where])
+    load = context.native([f"{binaries}/pgbench", "-n", "-c", "4", "-j", "2", "-t", "100", *where])
+    transcript += re.findall(rb"^number of (?:transactions|failed).*", load, re.MULTILINE)
+    psql = [f"{binaries}/psql", "-X", "-q", "-A", "-t", *where]
+    transcript.append(context.native(psql, POSTGRES_QUESTIONS))
+    server.send_signal(signal.SIGINT)  # fast shutdown: ends sessions, writes a checkpoint
+    transcript.append(f"exit {context.finish(server)}".encode())
+    state = context.native([f"{binaries}/pg_controldata", data])
+    transcript += re.findall(rb"^Database cluster state:.*", state, re.MULTILINE)
+    with open(log, "rb") as file:
+        text = file.read()
+    transcript += re.findall(rb"(?:PANIC|ERROR|server process .* was terminated).*", text)
+    transcript.append(b"shut down" if b"database system is shut down" in text else b"not shut down")
+    shutil.rmtree(data)
+    return b"\n".join(transcript) + b"\n"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Sessions on a pseudo-terminal: an interactive bash with job control, driven key by key.
+
+Each key is sent only once the program shows that it waits for it (a prompt, or a word that the
+foreground job prints), so a transcript is the same in every run.
+"""
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import termios
+import time
+
+from harness import RunError
+
+PROMPT = b"@@ "
+CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = b"\x03", b"\x04", b"\x1a", b"\x1c"
+
+# What the user types, as the line, what shows that it is time for the key, and the key.
+READY = "sh -c 'echo re\"\"ady; exec sleep 100'"
+BASH_SESSION = [
+    ("echo $-; [ -t 0 ] && echo on a terminal", None, None),
+    ("stty size", None, None),
+    (READY, rb"^ready\r", CTRL_C),
+    ("echo status $?", None, None),
+    (READY, rb"^ready\r", CTRL_BACKSLASH),
+    ("echo status $?", None, None),
+    (READY, rb"^ready\r", CTRL_Z),
+    ("echo status $?; jobs", None, None),
+    ("bg", None, None),
+    ("jobs", None, None),
+    ("fg", rb"^sh -c .*\r\n", CTRL_C),
+    ("jobs; echo status $?", None, None),
+    ("cat", rb"cat\r\n", b"typed\r" + CTRL_D),
+    ("sleep 100 | cat &", None, None),
+    ("kill %1; wait %1; echo status $?", None, None),
+    ("echo abx\x7fc", None, None),
+    ("(trap 'echo interrupted; exit 5' INT; echo re\"\"ady; read line)", rb"^ready\r", CTRL_C),
+    ("echo status $?", None, None),
+]
+
+
+class Session:
+    def __init__(self, context, argv):
+        self.context = context
+        self.seen = b""
+        self.mark = 0
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            try:
+                os.chdir(context.folder)
+                os.execve(argv[0], argv, context.environment)
+            finally:
+                os._exit(127)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+
+    def send(self, keys):
+        self.mark = len(self.seen)
+        os.write(self.master, keys)
+
+    def expect(self, pattern):
+        """Reads until `pattern` appears in what came since the last send()."""
+        while not re.search(pattern, self.seen[self.mark :], re.MULTILINE):
+            if not self.read():
+                raise RunError(f"the terminal closed, waiting for {pattern!r}")
+
+    def read(self):
+        ready, _, _ = select.select([self.master], [], [], self.context.remaining_s())
+        if not ready:
+            raise RunError(f"timeout: the terminal shows {self.seen[-100:]!r}")
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:  # EIO: the last process on the terminal is gone
+            return False
+        self.seen += data
+        return bool(data)
+
+    def wait_for_foreground_job(self):
+        self.context.until(
+            "a job in the foreground", lambda: os.tcgetpgrp(self.master) != self.pid
+        )
+
+    def close(self):
+        while self.read():
+            continue
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def bash_session(context):
+    context.environment.update(PS1=PROMPT.decode(), INPUTRC="/dev/null", HISTFILE="")
+    argv = [*context.prefix, "/bin/bash", "--norc", "--noprofile", "-i"]
+    session = Session(context, argv)
+    session.expect(rb"^" + re.escape(PROMPT))
+    for line, cue, keys in BASH_SESSION:
+        session.send(line.encode() + b"\r")
+        if cue:
+            session.expect(cue)
+            session.wait_for_foreground_job()
+            time.sleep(0.05)  # the shell gives the terminal away just before it waits
+            session.send(keys)
+        session.expect(rb"\n" + re.escape(PROMPT))
+    session.send(b"exit 12\r")
+    status = session.close()
+    return session.seen + f"\nexit status {status}\n".encode()

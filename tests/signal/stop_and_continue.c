@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// BUILD: -O2
+// STRESS: tiny-blocks
+//
+// A child stopped and continued by its parent while it computes and while it sleeps; SIGCONT's
+// handler runs; a sleep goes on for its rest afterwards; wait sees each change.
+#include "guest.h"
+
+static volatile sig_atomic_t continued;
+
+static void on_continue(int sig, siginfo_t *info, void *context)
+{
+    (void)sig, (void)info, (void)context;
+    continued++;
+}
+
+static void stop_and_show(const char *who, pid_t child, int sig)
+{
+    int status;
+    kill(child, sig);
+    CHECK(waitpid(child, &status, WUNTRACED) == child);
+    show_status(who, status);
+    kill(child, SIGCONT);
+    CHECK(waitpid(child, &status, WCONTINUED) == child);
+    show_status(who, status);
+}
+
+int main(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setpgid(0, 0); // an orphaned group would ignore the terminal stops
+        on_signal(SIGCONT, on_continue, SA_RESTART);
+        volatile uint64_t x = 1;
+        while (continued < 3)
+            x = x * 3 + 1;
+        _exit(continued);
+    }
+    sleep_ms(20);
+    stop_and_show("computing", child, SIGSTOP);
+    sleep_ms(20);
+    stop_and_show("computing", child, SIGTSTP);
+    sleep_ms(20);
+    stop_and_show("computing", child, SIGTTIN);
+    wait_and_show("computing", child);
+
+    child = fork();
+    if (child == 0) {
+        struct timespec t = {0, 150000000};
+        int64_t before = now_ns();
+        int result = nanosleep(&t, NULL);
+        _exit(result == 0 && now_ns() - before >= 150000000 ? 7 : 8);
+    }
+    sleep_ms(20);
+    stop_and_show("sleeping", child, SIGSTOP);
+    wait_and_show("sleeping", child);
+
+    child = fork();
+    if (child == 0) {
+        raise(SIGSTOP);
+        _exit(9);
+    }
+    int status;
+    CHECK(waitpid(child, &status, WUNTRACED) == child);
+    show_status("stops itself", status);
+    kill(child, SIGKILL);
+    wait_and_show("killed while stopped", child);
+    return 0;
+}

@@ -27,6 +27,7 @@ int main(void)
     say("below the start changes nothing %d\n", (char *)syscall(SYS_brk, start - (1 << 30)) ==
                                                     start + 12345);
     say("absurd changes nothing %d\n", (char *)syscall(SYS_brk, -1L) == start + 12345);
+    CHECK(brk(start + 12345) == 0); // now libc knows too
     say("sbrk negative %d\n", sbrk(-345) == start + 12345);
     errno = 0;
     say("sbrk absurd %d %s\n", sbrk(1L << 46) == (void *)-1, error_name(errno));
@@ -37,7 +38,7 @@ int main(void)
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_DATA, &limit);
     char *big = start + (64 << 20);
-    say("64 MiB %d\n", (char *)syscall(SYS_brk, big) == big);
+    say("64 MiB %d\n", brk(big));
     big[-1] = 9;
     char *blocks[200];
     for (int i = 0; i < 200; i++)

@@ -24,7 +24,7 @@ static int second_life(int argc, char **argv)
     say(" environment %d, fd 30 %s, fd 31 %s\n", count, fcntl(30, F_GETFD) < 0 ? "closed" : "open",
         fcntl(31, F_GETFD) < 0 ? "closed" : "open");
     if (argc > 2 && atoi(argv[2]) > 0) {
-        char next[8];
+        char next[16];
         snprintf(next, sizeof next, "%d", atoi(argv[2]) - 1);
         execl("/proc/self/exe", argv[0], "chain", next, (char *)NULL);
     }

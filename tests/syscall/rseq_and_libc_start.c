@@ -27,7 +27,7 @@ int main(void)
     pthread_t threads[4];
     long bad = 0;
     for (int i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, body, &threads[i]);
+        pthread_create(&threads[i], NULL, body, &bad);
     for (int i = 0; i < 4; i++) {
         void *result;
         pthread_join(threads[i], &result);

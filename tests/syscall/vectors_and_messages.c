@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BUILD: -O2
+// BUILD: -O2 -Wno-stringop-overread -Wno-stringop-overflow
 //
 // iovec calls, sendmsg and recvmsg with several parts, descriptors and credentials in control
 // messages, sendmmsg, truncation flags, socket options, and a TCP conversation over loopback.
@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 

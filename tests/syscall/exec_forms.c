@@ -18,6 +18,12 @@ static int second_life(int argc, char **argv)
     say("second: argc %d", argc);
     for (int i = 1; i < argc; i++)
         say(" [%s]", argv[i]);
+    say(" comm");
+    int comm = open("/proc/self/comm", O_RDONLY);
+    char name[32] = "";
+    CHECK(read(comm, name, 31) > 0);
+    close(comm);
+    say(" %.*s", (int)strcspn(name, "\n"), name);
     int count = 0;
     while (environ[count])
         count++;
@@ -57,10 +63,11 @@ int main(int argc, char **argv)
     CHECK(mkdtemp(dir) && chdir(dir) == 0);
     dup2(0, 30);
     dup3(0, 31, O_CLOEXEC);
-    write_script("script", "#!/bin/sh\necho script \"$1\" \"$#\"\nexit 12\n");
+    write_script("guest-script", "#!/bin/sh\necho script \"$1\" \"$#\"\nexit 12\n");
     snprintf(line, sizeof line, "#!%s one argument\n", argv[0]);
     write_script("own-script", line);
-    CHILD("script", execl("./script", "script", "a b", "c", (char *)NULL));
+    CHILD("own script", execl("./own-script", "name", "more", (char *)NULL));
+    CHILD("script", execl("./guest-script", "script", "a b", "c", (char *)NULL));
     int fd = open(argv[0], O_RDONLY | O_CLOEXEC);
     CHILD("self", execl("/proc/self/exe", argv[0], "again", (char *)NULL));
     CHILD("chain", execl("/proc/self/exe", argv[0], "chain", "3", (char *)NULL));
@@ -69,7 +76,7 @@ int main(int argc, char **argv)
     CHILD("fexecve", fexecve(fd, arguments, environ));
     CHILD("no environment", execve(argv[0], arguments, nothing));
     setenv("PATH", "/usr/bin:/bin:.", 1);
-    CHILD("by path", execlp("script", "script", "found", (char *)NULL));
+    CHILD("by path", execlp("guest-script", "script", "found", (char *)NULL));
     CHILD("true", execl("/bin/true", "true", (char *)NULL));
     CHILD("false", execl("/bin/false", "false", (char *)NULL));
     say("system %d\n", system("exit 14") >> 8);

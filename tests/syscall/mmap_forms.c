@@ -49,7 +49,8 @@ static void placement(void)
     say("committed %d\n", mprotect(middle, 16 * PAGE, RW));
     memset(middle, 1, 16 * PAGE);
     say("touched %d, beside %d\n", middle[65535], probe(middle - 1));
-    say("unmapped %d, gone %d\n", munmap(big, 1UL << 40), probe(middle));
+    SHOW(munmap(big, 1UL << 40));
+    say("gone %d\n", probe(middle));
     char *noreserve = mmap(NULL, 1UL << 38, RW, ANONYMOUS | MAP_NORESERVE, -1, 0);
     noreserve[1UL << 37] = 3;
     say("256 GiB, one touched %d\n", noreserve[1UL << 37]);

@@ -39,7 +39,8 @@ int main(void)
     char *p = filled(base, 4);
     say("in place %d", mremap(p, 4 * PAGE, 8 * PAGE, 0) == p);
     say(" kept %c, new %d\n", p[3 * PAGE], p[7 * PAGE]);
-    say("shrunk %d, tail %d\n", mremap(p, 8 * PAGE, 2 * PAGE, 0) == p, probe(p + 2 * PAGE));
+    say("shrunk %d", mremap(p, 8 * PAGE, 2 * PAGE, 0) == p);
+    say(" tail %d\n", probe(p + 2 * PAGE));
 
     char *wall = filled(base + 2 * PAGE, 1);
     CHECK(wall == base + 2 * PAGE);

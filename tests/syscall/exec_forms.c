@@ -18,12 +18,6 @@ static int second_life(int argc, char **argv)
     say("second: argc %d", argc);
     for (int i = 1; i < argc; i++)
         say(" [%s]", argv[i]);
-    say(" comm");
-    int comm = open("/proc/self/comm", O_RDONLY);
-    char name[32] = "";
-    CHECK(read(comm, name, 31) > 0);
-    close(comm);
-    say(" %.*s", (int)strcspn(name, "\n"), name);
     int count = 0;
     while (environ[count])
         count++;

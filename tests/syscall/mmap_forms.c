@@ -73,9 +73,12 @@ static void pieces(void)
     SHOW(munmap(p, 0));
     SHOW(mprotect(p, PAGE, PROT_READ));
     SHOW(mprotect(p, PAGE, 0x777));
-    char *grows = mmap(NULL, 16 * PAGE, RW, ANONYMOUS | MAP_GROWSDOWN, -1, 0);
-    grows[15 * PAGE] = 1;
-    say("grows down %d\n", grows != MAP_FAILED);
+    char *low = (char *)0x64000000000;
+    char *grows = mmap(low, PAGE, RW, ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED_NOREPLACE, -1, 0);
+    grows[0] = 1;
+    say("grows down %d", grows == low);
+    say(" next page %d", probe(grows - 1));
+    say(" and next %d\n", probe(grows - PAGE - 1));
 }
 
 static void files(void)

@@ -36,7 +36,8 @@ int main(void)
     // mov eax, 13; jmp +1; ret; test eax, eax; jnz back to ret (always taken, last two bytes)
     say("jcc %d\n", call_code(place("\xb8\x0d\0\0\0\xeb\x01\xc3\x85\xc0\x75\xfb", 12)));
     // mov eax, 14; mov rdx, [rsp]; add rsp, 8; jmp rdx
-    say("jmp reg %d\n", call_code(place("\xb8\x0e\0\0\0\x48\x8b\x14\x24\x48\x83\xc4\x08\xff\xe2", 15)));
+    static const char by_register[] = "\xb8\x0e\0\0\0\x48\x8b\x14\x24\x48\x83\xc4\x08\xff\xe2";
+    say("jmp reg %d\n", call_code(place(by_register, 15)));
     for (volatile int i = 0; i < 100; i++)
         if (setjmp(home) == 0) {
             // push rax; call rdi: never returns

@@ -4,8 +4,8 @@
 // STRESS: tiny-blocks
 // STRESS: no-link
 //
-// Two readings of the same bytes: jumps into the middle of an instruction, data among the code, a jump
-// table in .text, a call used to fetch an address, and a return into the caller's middle.
+// Two readings of the same bytes: jumps into the middle of an instruction, data among the code, a
+// jump table in .text, a call used to fetch an address, and a return into the caller's middle.
     .globl _start
     .text
 _start:

@@ -4,9 +4,9 @@
 // STRESS: tiny-blocks
 // STRESS: no-link
 //
-// A garbage collector's barrier: pages are protected, the handler unprotects the one that faulted and
-// returns, and the instruction runs again, whole: stores of every kind, strings across pages, pushes,
-// atomics. Each faults once, none runs twice.
+// A garbage collector's barrier: pages are protected, the handler unprotects the one that faulted
+// and returns, and the instruction runs again, whole: stores of every kind, strings across pages,
+// pushes, atomics. Each faults once, none runs twice.
 #include "guest.h"
 #include <sys/mman.h>
 

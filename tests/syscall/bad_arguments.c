@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2
 //
-// EBADF, EINVAL, ENOTTY, ESRCH and friends, and unknown system calls: the errors of the kernel, with
-// registers and arguments untouched.
+// EBADF, EINVAL, ENOTTY, ESRCH and friends, and unknown system calls: the errors of the kernel,
+// with registers and arguments untouched.
 #include "guest.h"
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -69,6 +69,7 @@ int main(void)
     __asm__ volatile("syscall"
                      : "=a"(rax), "+D"(rdi), "+S"(rsi), "+d"(rdx), "+r"(r10), "+r"(r8_), "+r"(r9_)
                      : "0"(99999L) : "rcx", "r11", "memory");
-    say("unknown: %ld, arguments %lu %lu %lu %lu %lu %lu\n", (long)rax, rdi, rsi, rdx, r10, r8_, r9_);
+    say("unknown: %ld, arguments %lu %lu %lu %lu %lu %lu\n", (long)rax, rdi, rsi, rdx, r10, r8_,
+        r9_);
     return 0;
 }

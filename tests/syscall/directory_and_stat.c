@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2
 //
-// getdents on /proc/self/fd and on a fresh directory, openat2 with RESOLVE flags, statx, faccessat2,
-// renameat2, links, times and modes.
+// getdents on /proc/self/fd and on a fresh directory, openat2 with RESOLVE flags, statx,
+// faccessat2, renameat2, links, times and modes.
 #include "guest.h"
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2
 //
-// memfd with seals, pipes with splice, tee and vmsplice, sendfile, copy_file_range, fallocate, holes,
-// file locks and preadv2.
+// memfd with seals, pipes with splice, tee and vmsplice, sendfile, copy_file_range, fallocate,
+// holes, file locks and preadv2.
 #include "guest.h"
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +13,8 @@
 int main(void)
 {
     char buffer[64] = "";
-    int from = memfd_create("from", MFD_ALLOW_SEALING), to = memfd_create("to", 0), ends[2], more[2];
+    int from = memfd_create("from", MFD_ALLOW_SEALING), to = memfd_create("to", 0);
+    int ends[2], more[2];
     CHECK(write(from, "The quick brown fox\n", 20) == 20);
     CHECK(pipe(ends) == 0 && pipe2(more, O_NONBLOCK) == 0);
     loff_t offset = 4;

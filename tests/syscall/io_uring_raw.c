@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2
 //
-// io_uring without a library: set-up, the mapped rings, nop, write, read, a linked pair and an error,
-// each with its result in the completion queue. Where the kernel forbids it, so it says.
+// io_uring without a library: set-up, the mapped rings, nop, write, read, a linked pair and an
+// error, each with its result in the completion queue. Where the kernel forbids it, so it says.
 #include "guest.h"
 #include <linux/io_uring.h>
 #include <sys/mman.h>
@@ -25,7 +25,8 @@ static bool set_up(void)
     }
     size_t size = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
     int flags = MAP_SHARED | MAP_POPULATE, rw = PROT_READ | PROT_WRITE;
-    char *sq = mmap(NULL, p.sq_off.array + p.sq_entries * 4, rw, flags, ring.fd, IORING_OFF_SQ_RING);
+    char *sq = mmap(NULL, p.sq_off.array + p.sq_entries * 4, rw, flags, ring.fd,
+                    IORING_OFF_SQ_RING);
     char *cq = p.features & IORING_FEAT_SINGLE_MMAP
                    ? mmap(NULL, size, rw, flags, ring.fd, IORING_OFF_SQ_RING)
                    : mmap(NULL, size, rw, flags, ring.fd, IORING_OFF_CQ_RING);

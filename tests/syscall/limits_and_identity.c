@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2
 //
-// prlimit, getrusage, times, uname, sysinfo, personality, credentials and capabilities: the values of
-// the process, changes that stick, and refusals.
+// prlimit, getrusage, times, uname, sysinfo, personality, credentials and capabilities: the values
+// of the process, changes that stick, and refusals.
 #include "guest.h"
 #include <sched.h>
 #include <sys/personality.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2 -pthread
 //
-// Futex operations beyond what locks use: requeue, cmp_requeue, bitsets, wake_op, PI locks, timeouts
-// and errors; process-private and shared.
+// Futex operations beyond what locks use: requeue, cmp_requeue, bitsets, wake_op, PI locks,
+// timeouts and errors; process-private and shared.
 #include "guest.h"
 #include <linux/futex.h>
 #include <pthread.h>

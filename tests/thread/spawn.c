@@ -11,8 +11,8 @@
 
 extern char **environ;
 
-static void run(const char *what, posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
-                char **argv)
+static void run(const char *what, posix_spawn_file_actions_t *actions,
+                posix_spawnattr_t *attributes, char **argv)
 {
     pid_t child;
     int result = posix_spawnp(&child, argv[0], actions, attributes, argv, environ);

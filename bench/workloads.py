@@ -79,7 +79,10 @@ WORKLOADS = [
         "perl",
         8 * MIB,
         2 * MIB,
-        lambda cache, size: (["/usr/bin/perl", source("mix.pl"), inputs.text(cache, size), "1"], None),
+        lambda cache, size: (
+            ["/usr/bin/perl", source("mix.pl"), inputs.text(cache, size), "1"],
+            None,
+        ),
     ),
     Workload(
         "lua5.4",

@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
@@ -52,6 +53,7 @@ class Session:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             try:
+                signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # python ignores it
                 os.chdir(context.folder)
                 os.execve(argv[0], argv, context.environment)
             finally:

@@ -102,7 +102,7 @@ WORKLOADS = [
             None,
         ),
     ),
-    Workload("ripgrep", "ripgrep", 12, 2, ripgrep),
+    Workload("ripgrep", "ripgrep", 18, 3, ripgrep),
     Workload("git", "git", 900, 200, git),
     Workload(
         "c++ churn",

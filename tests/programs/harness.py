@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 STRESS_MODES = ("tiny-blocks", "tiny-cache", "no-link", "signals")
 STRESS_SLOWDOWN = 3  # how much longer than a plain run a stressed one may take
 STRAGGLER_S = 5  # how long a process may live on after the program it belongs to
@@ -152,9 +152,13 @@ def environment_of(row, folder):
     return {**base, **row.environment}
 
 
-def become_subreaper():
-    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+def become_worker():
+    """Orphans of this process's children become its own, and it ends when the suite does."""
+    prctl = ctypes.CDLL(None).prctl
+    if prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed")
+    if prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0) != 0:
+        raise OSError("prctl(PR_SET_PDEATHSIG) failed")
 
 
 def descendants():
@@ -350,7 +354,7 @@ def compare(native, row, muninn, arguments, guests, base, limit_s, title, failur
 def run_row(row, muninn, guests, stress, failures):
     """All runs of a row; yields (kind, title, reason) with kind `ok`, `not ok` or `skip`."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    become_subreaper()
+    become_worker()
     base = tempfile.mkdtemp(prefix="muninn-programs-")
     os.chmod(base, 0o755)  # servers drop their privileges and must still reach their files
     try:

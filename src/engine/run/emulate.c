@@ -7,7 +7,7 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/decode/decode.h"
-#include "engine/run/log.h"
+#include "engine/log/log.h"
 #include "engine/signal/signal.h"
 
 enum { USER_CS = 0x33, USER_SS = 0x2b };

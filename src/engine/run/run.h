@@ -136,6 +136,20 @@ extern Lock engine_lock;
 // thread_exit()/process_exit() only.
 _Noreturn void run_thread(ThreadCtx *ctx);
 
+// ------------------------------------------------------- start, end and failure
+
+struct Options;
+
+// --trace-children: remembers the engine's own executable and hooks execve.
+void follow_init(const struct Options *options);
+
+// Installs the crash report for panics and for faults of engine code.
+void crash_init(void);
+
+// --stats: prints the counters; keeps those of a thread beyond its end.
+void stats_print(void);
+void stats_thread_end(ThreadCtx *ctx);
+
 // ---------------------------------------------------------------- gateways
 
 // Everything emitted lives in [CACHE_START, CACHE_END) of aspace.h: first the

@@ -111,6 +111,14 @@ static i64 do_not_offered(ThreadCtx *ctx, const u64 a[6])
     return -ENOSYS;
 }
 
+static bool unguard_all(void)
+{
+    lock_acquire(&engine_lock);
+    bool any = aspace_unguard_all();
+    lock_release(&engine_lock);
+    return any;
+}
+
 static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6]);
 
 // Paths may lead into /proc of this process.
@@ -164,7 +172,7 @@ static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6])
 {
     i64 result = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     // The kernel may have met pages that only we have made read-only.
-    if (result == -EFAULT && aspace_unguard_all())
+    if (result == -EFAULT && unguard_all())
         result = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     (void)ctx;
     return result;

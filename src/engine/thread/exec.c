@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
 #include "engine/signal/signal.h"
+#include "engine/procview/procview.h"
 #include "engine/thread/thread_internal.h"
 
 i64 (*exec_follow_hook)(ThreadCtx *ctx, ExecRequest *request);
@@ -117,13 +118,7 @@ static i64 copy_vector(CopyArea *area, GuestAddr vector, char ***ret_copy)
 // The kernel's /proc/self/exe is the engine; the client means itself.
 static bool names_own_executable(const char *path)
 {
-    char by_pid[32];
-
-    if (!exec_own_path_hook)
-        return false;
-    text_format(by_pid, sizeof(by_pid), "/proc/%d/exe", (int)raw_syscall0(SYS_getpid));
-    return strcmp(path, "/proc/self/exe") == 0 || strcmp(path, "/proc/thread-self/exe") == 0 ||
-           strcmp(path, by_pid) == 0;
+    return exec_own_path_hook && procview_names_exe(path);
 }
 
 // Through the gateway: a signal that comes before the kernel has begun is not

@@ -28,6 +28,7 @@
 #include "engine/translate/translate.h"
 
 enum { GUARD_FAULTS_UNTIL_BUSY = 64, CODE_BYTES_MAX = 512 };
+enum { NO_OPCODE = 0x06 }; // push es of 32-bit mode: where a case ends, so does its block
 
 typedef struct Case {
     char name[64];
@@ -84,6 +85,7 @@ static void place_code(const Case *c)
     i64 at = sys_mmap(start, end - start, PROT_READ | PROT_WRITE | PROT_EXEC,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
     ASSERT(at == (i64)start);
+    memset((void *)start, NO_OPCODE, end - start);
     memcpy((void *)c->pc, c->bytes, c->size);
 }
 

@@ -128,7 +128,8 @@ static bool decode(u64 at, const u8 *bytes, size_t max, const Block *block, Deco
     for (unsigned i = 0; i < d->z.operand_count_visible; i++) {
         const ZydisDecodedOperand *op = &d->operands[i];
         bool memory = op->type == ZYDIS_OPERAND_TYPE_MEMORY;
-        d->through_fs |= memory && op->mem.segment == ZYDIS_REGISTER_FS && block;
+        bool constant = op->mem.base == ZYDIS_REGISTER_NONE && op->mem.index == ZYDIS_REGISTER_NONE;
+        d->through_fs |= memory && op->mem.segment == ZYDIS_REGISTER_FS && constant && block;
         d->rip_relative |= memory && (op->mem.base == ZYDIS_REGISTER_RIP ||
                                       op->mem.base == ZYDIS_REGISTER_EIP);
         d->relative |= op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op->imm.is_relative;

@@ -9,9 +9,9 @@
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/loader/loader.h"
+#include "engine/procview/procview.h"
 #include "engine/run/crash.h"
 #include "engine/run/follow.h"
-#include "engine/procview/procview.h"
 #include "engine/run/log.h"
 #include "engine/run/run.h"
 #include "engine/run/stats.h"
@@ -45,6 +45,7 @@ static void on_thread_end(ThreadCtx *ctx)
 static void on_fork_child(ThreadCtx *ctx)
 {
     aspace_after_fork();
+    descriptors_fork_child();
     if (tool->fork_child)
         tool->fork_child(ctx);
 }
@@ -100,9 +101,9 @@ int main(int argc, char **argv, char **envp)
 {
     int program = parse(argc, argv);
     environment_restore(envp);
-    follow_init(&options);
     if (!descriptors_open_log(&options, log_init))
         return 1;
+    follow_init(&options);
 
     gateway_init();
     aspace_init();

@@ -3,7 +3,8 @@
 // STRESS: tiny-blocks
 // STRESS: signals
 //
-// Handlers that do real work: system calls, maps, new code, and forks, in the middle of other calls.
+// Handlers that do real work: system calls, maps, new code, and forks, in the middle of other
+// calls.
 #include "guest.h"
 #include <sys/mman.h>
 #include <sys/time.h>

@@ -8,7 +8,6 @@
 // In the cache the registers are the client's only at boundaries, so a thread
 // caught elsewhere is single-stepped to the next one. That takes a few traps,
 // costs nothing while there are no signals, and needs no undo information.
-#define _GNU_SOURCE 1
 #include <string.h>
 #include <ucontext.h>
 
@@ -127,6 +126,12 @@ static void hide_pushed_tf(ThreadCtx *ctx, const ucontext_t *uc)
 
 // ---------------------------------------------------------------- leaving the cache
 
+// Flags of the client's that would disturb C code.
+static void set_engine_flags(ucontext_t *uc)
+{
+    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC));
+}
+
 // The client's complete state goes to ctx (R2), and the thread into the engine.
 // Its C code gets default floating-point controls, whatever the client's were.
 static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
@@ -146,7 +151,7 @@ static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
     ctx->exit_reason = EXIT_RESUME;
     set_greg(uc, REG_RIP, gateway_taken_out_pc());
     set_greg(uc, REG_RSP, ctx->engine_rsp);
-    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC));
+    set_engine_flags(uc);
 }
 
 // Brings the thread nearer to its safe point. May be called again and again:
@@ -169,10 +174,12 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
         return;
     }
     stop_stepping(ctx, uc);
-    if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING)
+    if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING) {
         set_greg(uc, REG_RIP, gateway_abort_pc(gateway));
-    else if (gateway == GATEWAY_SYSCALL_BEFORE)
+        set_engine_flags(uc);
+    } else if (gateway == GATEWAY_SYSCALL_BEFORE) {
         set_greg(uc, REG_RIP, gateway_restart_pc());
+    }
 }
 
 // ---------------------------------------------------------------- signals that were sent

@@ -120,7 +120,25 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
     ProcCall call;
     if (procview_intercept(ctx->gpr[RAX], a, &call))
         return call.result;
-    return pass_through(ctx, ctx->gpr[RAX], call.args);
+    i64 result = pass_through(ctx, ctx->gpr[RAX], call.args);
+    if (call.counts_hidden && result == 0)
+        procview_uncount(ctx->gpr[RAX], &call);
+    return result;
+}
+
+static i64 plain_poll(ThreadCtx *ctx, const u64 a[6])
+{
+    return pass_through(ctx, SYS_poll, a);
+}
+
+static i64 do_poll(ThreadCtx *ctx, const u64 a[6])
+{
+    return descriptors_poll(ctx, a, plain_poll);
+}
+
+static i64 do_ppoll(ThreadCtx *ctx, const u64 a[6])
+{
+    return descriptors_poll(ctx, a, sys_ppoll);
 }
 
 static i64 do_getdents(ThreadCtx *ctx, const u64 a[6])

@@ -15,6 +15,7 @@
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
+#include "engine/trace/trace.h"
 #include "engine/translate/translate.h"
 #include "launch/launch.h"
 #include "launch/options.h"
@@ -106,6 +107,7 @@ int main(int argc, char **argv, char **envp)
     cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
+    trace_init(options.trace, options.verbosity > 0);
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;

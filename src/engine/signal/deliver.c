@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/trace/trace.h"
 
 #define MASK_IGNORED_BY_DEFAULT                                                                    \
     (SIG_BIT(SIGCHLD) | SIG_BIT(SIGURG) | SIG_BIT(SIGWINCH) | SIG_BIT(SIGCONT))
@@ -66,6 +67,8 @@ void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr)
         ctx->pending.trapno = sig == SIGSEGV ? 14 : sig == SIGILL ? 6 : 0;
         ctx->pending.resume_mask = ctx->client_mask;
         ctx->pending_signal = 1;
+        if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+            trace_signal_arrival(ctx, &ctx->pending.info);
     }
     signal_restore_host_mask(ctx);
 }
@@ -144,6 +147,8 @@ static void deliver_one(ThreadCtx *ctx, PendingSignal *signal)
         return;
     }
     KernelAction action = actions_take(ctx->actions, sig);
+    if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+        trace_signal_delivery(ctx, sig, action.handler);
     if (action_is_handler(&action))
         run_handler(ctx, &action, signal);
     else

@@ -17,6 +17,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/trace/trace.h"
 
 #define HOST_ALTSTACK_BYTES (64 * KiB)
 #define TRAP_BREAKPOINT 3    // #BP in REG_TRAPNO
@@ -83,6 +84,8 @@ static void record(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc, bool s
     pending->cr2 = greg(uc, REG_CR2);
     __atomic_store_n(&ctx->pending_signal, 1, __ATOMIC_SEQ_CST);
     close_frame_mask(uc);
+    if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+        trace_signal_arrival(ctx, info);
 }
 
 // ---------------------------------------------------------------- stepping

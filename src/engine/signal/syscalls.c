@@ -9,6 +9,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/trace/trace.h"
 
 i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6])
 {
@@ -191,5 +192,7 @@ i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6])
         else
             signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
     }
+    if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+        trace_sigreturn(ctx);
     return (i64)ctx->gpr[RAX];
 }

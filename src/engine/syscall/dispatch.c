@@ -13,6 +13,7 @@
 #include "engine/procview/procview.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
+#include "engine/trace/trace.h"
 
 typedef i64 SyscallHandler(ThreadCtx *ctx, const u64 args[6]);
 
@@ -185,11 +186,15 @@ void syscall_run(ThreadCtx *ctx)
                          ctx->gpr[R10], ctx->gpr[R8],  ctx->gpr[R9]};
     SyscallHandler *handler = nr < ARRAY_LEN(handlers) ? handlers[nr] : NULL;
     i64 result = -EBADF;
+    if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
+        trace_syscall(ctx, nr, args);
     if (!descriptors_refuse(nr, args)) {
         do
             result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
         while (descriptors_settle(nr, args, &result));
     }
+    if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
+        trace_syscall_result(ctx, nr, result);
     if (result == GATEWAY_RESTART)
         ctx->pc -= 2; // `syscall` is 0f 05
     else

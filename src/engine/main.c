@@ -108,6 +108,7 @@ int main(int argc, char **argv, char **envp)
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     trace_init(options.trace, options.verbosity > 0);
+    stress_signals = options.stress & STRESS_SIGNALS;
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;

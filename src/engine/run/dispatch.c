@@ -96,12 +96,18 @@ _Noreturn void run_thread(ThreadCtx *ctx)
             signal_deliver_pending(ctx);
             ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
         }
+        if (UNLIKELY(ctx->pc >> 63) && emulate_vsyscall(ctx)) {
+            ctx->exit_reason = EXIT_RESUME;
+            continue;
+        }
         CodePtr code = enter_point(ctx);
         if (!code) {
             ctx->exit_reason = EXIT_RESUME;
             continue;
         }
         ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
+        if (UNLIKELY(stress_signals))
+            stress_maybe_step(ctx);
         gateway.enter(code);
 
         __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);

@@ -5,6 +5,8 @@
 // engine's segment bases away.
 #include "engine/run/emulate.h"
 
+#include <sys/syscall.h>
+
 #include "engine/aspace/aspace.h"
 #include "engine/decode/decode.h"
 #include "engine/log/log.h"
@@ -129,4 +131,28 @@ void emulate_insn(ThreadCtx *ctx)
     case ZYDIS_MNEMONIC_INT: emulate_int(ctx, &insn, (u8)z.raw.imm[0].value.u); break;
     default: protection_fault(ctx); break; // far jmp and call
     }
+}
+
+bool emulate_vsyscall(ThreadCtx *ctx)
+{
+    static const struct {
+        GuestAddr entry;
+        u64 nr;
+    } calls[] = {
+        {0xffffffffff600000, SYS_gettimeofday},
+        {0xffffffffff600400, SYS_time},
+        {0xffffffffff600800, SYS_getcpu},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        GuestAddr caller;
+        if (ctx->pc != calls[i].entry || !guest_read(ctx->gpr[RSP], &caller, sizeof(caller)))
+            continue;
+        ctx->gpr[RAX] = (u64)gateway_syscall(calls[i].nr, ctx->gpr[RDI], ctx->gpr[RSI], 0, 0, 0, 0);
+        if ((i64)ctx->gpr[RAX] == GATEWAY_RESTART)
+            return true;
+        ctx->gpr[RSP] += sizeof(caller);
+        ctx->pc = caller;
+        return true;
+    }
+    return false;
 }

@@ -92,6 +92,8 @@ typedef struct ThreadCtx {
     u64 in_cache;     // 1 while the thread may be executing emitted code
     u64 safe_epoch;   // cache epoch seen at the last safe point (cache/cache.h)
     u32 stepping;     // single-stepping to a boundary (signal/)
+    u32 stress_steps; // --stress=signals: single steps left before the thread is taken out
+    u32 stress_seed;
 
     // --- owned by signal/
     PendingSignal pending;
@@ -135,6 +137,11 @@ extern Lock engine_lock;
 // Runs the client from ctx->pc for ever: the thread leaves through
 // thread_exit()/process_exit() only.
 _Noreturn void run_thread(ThreadCtx *ctx);
+
+// --stress=signals: now and then a thread is single-stepped for some host
+// instructions after it has entered the cache, and taken out wherever it is then.
+extern bool stress_signals;
+void stress_maybe_step(ThreadCtx *ctx); // before entering; light
 
 // ------------------------------------------------------- start, end and failure
 

@@ -293,9 +293,30 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     take_out(ctx, uc, &place);
 }
 
+// --stress=signals: on for some steps, then out as if somebody had asked. A
+// thread that leaves by itself meanwhile is let go.
+static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
+{
+    GatewayPlace gateway = gateway_place(greg(uc, REG_RIP));
+
+    if (gateway == GATEWAY_LEAVING || gateway == GATEWAY_TOOL_CALL) {
+        ctx->stress_steps = 0;
+        stop_stepping(ctx, uc);
+    } else if (--ctx->stress_steps) {
+        step(ctx, uc);
+    } else {
+        ctx->stop_request = 1;
+        advance(ctx, uc);
+    }
+}
+
 static void on_trace_trap(ThreadCtx *ctx, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
+    if (ctx->stress_steps) {
+        on_stress_step(ctx, uc);
+        return;
+    }
     if (ctx->stepping && (ctx->pending_signal || ctx->stop_request)) {
         advance(ctx, uc);
         return;

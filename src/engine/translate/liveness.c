@@ -33,11 +33,12 @@ static bool may_keep_flags(const Insn *insn)
 
 void find_live_flags(Builder *b)
 {
-    u8 live = 0xff;
+    const u8 all = fold(FLAGS_ARITHMETIC);
+    u8 live = all;
     for (unsigned i = b->insn_count; i-- > 0;) {
         const Insn *insn = &b->insns[i];
         if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JMP)
-            live = 0xff;
+            live = all;
         const ZydisAccessedFlags *f = insn->flags;
         if (f) {
             if (!may_keep_flags(insn))

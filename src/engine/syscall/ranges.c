@@ -200,11 +200,15 @@ static u64 length(Walk *w, const Scope *s, const SyscallLen *l, GuestAddr addres
 
 // ---- Reporting -------------------------------------------------------------
 
+// Bytes up to the end of the address space.
+static u64 room_behind(GuestAddr address)
+{
+    return address ? 0 - address : ~0ull;
+}
+
 static void emit(Walk *w, const Target *t, u64 len, SyscallRangeDir dir, const SyscallPath *path)
 {
-    u64 room = 0 - t->address; // to the end of the address space; 0 stands for all of it
-    if (room && len > room)
-        len = room;
+    len = min_u64(len, room_behind(t->address));
     if (!len)
         return;
     SyscallRange range = {
@@ -375,6 +379,7 @@ static void walk_pointer(Walk *w, const Scope *s, const SyscallArg *a, GuestAddr
     t.len = length(w, s, &a->len, address, 0);
     if (w->phase == SYSCALL_AFTER && t.dir != DIR_IN && a->wrote.rule != LEN_UNSET)
         t.len = min_u64(t.len, length(w, s, &a->wrote, address, t.len));
+    t.len = min_u64(t.len, room_behind(address));
     if (a->kind == ARG_CMSG)
         walk_control(w, &t, path);
     else if (a->type)
@@ -413,24 +418,56 @@ typedef struct Element {
     bool is_readable; // its content is known and means something in this phase
 } Element;
 
-static void walk_fields(Walk *w, const Element *e, const Scope *s)
+static bool field_is_used(const Element *e, const Scope *s, const SyscallArg *a)
+{
+    return a->when.rule == WHEN_ALWAYS || (e->is_readable && is_used(s, a));
+}
+
+// The bytes of the fields themselves. Neighbours that go by the same name are one range.
+static void walk_own_bytes(Walk *w, const Element *e, const Scope *s)
+{
+    Target run = { 0 };
+    for (const SyscallArg *a = s->list; a->kind != ARG_NONE; a++) {
+        if (a->kind == ARG_STRUCT || !field_is_used(e, s, a))
+            continue;
+        Target self = field_target(a, &e->target);
+        if (a->kind == ARG_TEXT)
+            trim_text(w, &self);
+        if (!e->head->is_whole) {
+            SyscallPath named = { e->path, a->name, INDEX_NONE, 0 };
+            emit_bytes(w, &self, *a->name ? &named : e->path);
+        } else if (run.len && run.address + run.len == self.address && run.dir == self.dir &&
+                   run.on == self.on) {
+            run.len += self.len;
+        } else {
+            emit_bytes(w, &run, e->whole_path);
+            run = self;
+        }
+    }
+    emit_bytes(w, &run, e->whole_path);
+}
+
+// What the fields lead to.
+static void walk_targets(Walk *w, const Element *e, const Scope *s)
 {
     for (const SyscallArg *a = s->list; a->kind != ARG_NONE; a++) {
-        if (a->when.rule != WHEN_ALWAYS && (!e->is_readable || !is_used(s, a)))
+        bool is_pointer = syscall_kind_is_pointer(a->kind) && e->is_readable;
+        if ((!is_pointer && a->kind != ARG_STRUCT) || !field_is_used(e, s, a))
             continue;
         SyscallPath named = { e->path, a->name, INDEX_NONE, 0 };
         const SyscallPath *path = *a->name ? &named : e->path;
         Target self = field_target(a, &e->target);
-        if (a->kind == ARG_STRUCT) {
+        if (a->kind == ARG_STRUCT)
             walk_elements(w, a->type, &self, INDEX_NONE, path);
-            continue;
-        }
-        if (a->kind == ARG_TEXT)
-            trim_text(w, &self);
-        emit_bytes(w, &self, e->head->is_whole ? e->whole_path : path);
-        if (syscall_kind_is_pointer(a->kind) && e->is_readable)
+        else
             walk_pointer(w, s, a, scope_value(s, (unsigned)(a - s->list)), self.on, path);
     }
+}
+
+static void walk_fields(Walk *w, const Element *e, const Scope *s)
+{
+    walk_own_bytes(w, e, s);
+    walk_targets(w, e, s);
 }
 
 static const SyscallType *find_variant(const SyscallType *type, u64 key)

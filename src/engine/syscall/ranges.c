@@ -8,7 +8,8 @@
 //   R1 client memory is read only by read_guest; a refusal ends that branch of the
 //      walk after the range that could not be read has been reported;
 //   R2 the work is bounded by ELEMENTS_MAX and STRING_MAX, whatever the client says;
-//   R3 AFTER reports no byte that BEFORE did not report.
+//   R3 AFTER reports no byte that BEFORE did not report, here or in io_submit.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -19,7 +20,6 @@
 #define ELEMENTS_MAX (1u << 18)    // structs looked at in one call: argv may be long
 #define STRING_MAX (128 * KiB)     // MAX_ARG_STRLEN: no string the kernel takes is longer
 #define DEPTH_MAX 8
-#define EINTR_RESULT ((u64)-4)
 
 typedef struct Walk {
     SyscallCall *call;
@@ -234,9 +234,11 @@ static bool was_written(const Walk *w, u8 on)
     case ON_NONZERO:
         return ok && result != 0;
     case ON_EINTR:
-        return result == EINTR_RESULT;
+        return result == (u64)-EINTR;
     case ON_SUCCESS_OR_EINTR:
-        return ok || result == EINTR_RESULT;
+        return ok || result == (u64)-EINTR;
+    case ON_SUCCESS_OR_EOVERFLOW:
+        return ok || result == (u64)-EOVERFLOW;
     case ON_ALWAYS:
         return true;
     case ON_NEVER:

@@ -12,7 +12,7 @@
 // What must stay true: nothing here dereferences a client pointer; client memory
 // is seen only through SyscallCall.read_guest, which may refuse. Counts that come
 // from the client are capped. A range reported AFTER lies inside one that was
-// reported BEFORE.
+// reported BEFORE, by the same call or, for asynchronous reads, when they were submitted.
 #ifndef MUNINN_ENGINE_SYSCALL_SYSCALL_H
 #define MUNINN_ENGINE_SYSCALL_SYSCALL_H
 
@@ -117,6 +117,7 @@ typedef enum SyscallOn {
     ON_NONZERO,          // on success with a result other than 0 (wait4 with WNOHANG)
     ON_EINTR,            // only when interrupted (nanosleep's remaining time)
     ON_SUCCESS_OR_EINTR, // select's timeout, poll's revents
+    ON_SUCCESS_OR_EOVERFLOW, // name_to_handle_at tells the size it needs
     ON_ALWAYS,           // whatever the result (bpf's verifier log)
     ON_NEVER,            // later, by another call or by no call at all (io_submit's buffers)
 } SyscallOn;

@@ -560,6 +560,23 @@ static const SyscallSubRow kcmp_rows[] = {
 };
 SUB(kcmp, 2);
 
+#define HANDLE_ROW(key, name, mnt_id_bytes) \
+    { key, { name, 0, { { "dfd", ARG_DIRFD }, { "name", ARG_PATH }, \
+        { "handle", ARG_INOUT, .len = LEN_INSIDE_TIMES(0, 1, 8), \
+          .on = ON_SUCCESS_OR_EOVERFLOW, .type = &type_file_handle }, \
+        { "mnt_id", ARG_OUT, .len = LEN_CONST(mnt_id_bytes), .on = ON_SUCCESS_OR_EOVERFLOW }, \
+        { "flag", ARG_FLAGS } } } }
+
+// By AT_HANDLE_MNT_ID_UNIQUE.
+static const SyscallSubRow name_to_handle_rows[] = {
+    HANDLE_ROW(0, "mount id", 4),
+    HANDLE_ROW(1, "unique mount id", 8),
+};
+const SyscallSub sub_name_to_handle = {
+    "name_to_handle", .arg = 4, .mask = 1, .count = ARRAY_LEN(name_to_handle_rows),
+    .rows = name_to_handle_rows,
+};
+
 // ---- io_uring --------------------------------------------------------------
 
 #define ENTER_ARGS \
@@ -625,7 +642,7 @@ static const SyscallSubRow io_uring_register_rows[] = {
     REGISTER("IORING_REGISTER_ZCRX_IFQ", 32, ARG_INOUT, .len = LEN_CONST(96)),
     REGISTER("IORING_REGISTER_RESIZE_RINGS", 33, ARG_INOUT,
              .len = LEN_CONST(SIZE_io_uring_params), .type = &type_io_uring_params),
-    REGISTER("IORING_REGISTER_MEM_REGION", 34, ARG_INOUT, .len = LEN_CONST(64)),
-    REGISTER("IORING_REGISTER_QUERY", 35, ARG_INOUT, .len = LEN_CONST(32), .null_ok = true),
+    REGISTER("IORING_REGISTER_MEM_REGION", 34, ARG_IN, .len = LEN_CONST(32)),
+    REGISTER("IORING_REGISTER_QUERY", 35, ARG_INOUT, .len = LEN_CONST(40), .null_ok = true),
 };
 SUB(io_uring_register, 1);

@@ -25,8 +25,6 @@ enum SyscallBits {
     BITS_CLONE_PARENT_TID = 0x00100000 | 0x00001000, // CLONE_PARENT_SETTID, CLONE_PIDFD
     BITS_CLONE_CHILD_TID = 0x01000000 | 0x00200000,  // CLONE_CHILD_SETTID, CLONE_CHILD_CLEARTID
     BITS_CLONE_SETTLS = 0x00080000,
-    BITS_HANDLE_MNT_ID_UNIQUE = 1,
-    BITS_ENTER_EXT_ARG = 8,
 };
 
 #define TYPE_LIST(X) \
@@ -48,7 +46,7 @@ TYPE_LIST(DECLARE_TYPE)
     X(ioctl) X(ioctl_other) X(fcntl) X(prctl) X(arch_prctl) X(futex) X(shmctl) X(semctl) \
     X(msgctl) X(keyctl) X(ptrace) X(quotactl) X(quotactl_fd) X(syslog) X(sysfs) \
     X(modify_ldt) X(seccomp) X(io_uring_enter) X(io_uring_register) X(fsconfig) \
-    X(landlock_rule) X(kcmp) X(setsockopt) X(getsockopt) X(bpf)
+    X(landlock_rule) X(name_to_handle) X(kcmp) X(setsockopt) X(getsockopt) X(bpf)
 
 #define DECLARE_SUB(name) extern const SyscallSub sub_##name;
 SUB_LIST(DECLARE_SUB)

@@ -274,11 +274,11 @@ TEST(recvmsg_writes_name_data_control_and_the_header)
 TEST(recvmmsg_writes_each_message_by_its_own_length)
 {
     struct iovec v[2] = { { buf, 50 }, { buf + 100, 50 } };
-    struct { struct msghdr h; unsigned len; } m[2] = { { { .msg_iov = &v[0], .msg_iovlen = 1 }, 0 },
-                                                       { { .msg_iov = &v[1], .msg_iovlen = 1 }, 0 } };
+    struct mmsghdr m[2] = { { { .msg_iov = &v[0], .msg_iovlen = 1 }, 0 },
+                            { { .msg_iov = &v[1], .msg_iovlen = 1 }, 0 } };
     BEFORE(NR_recvmmsg, 3, m, 2, 0, 0);
-    m[0].len = 7;
-    m[1].len = 9;
+    m[0].msg_len = 7;
+    m[1].msg_len = 9;
     after(2);
     CHECK(strstr(script, "OUT recvmmsg(mmsg[0].msg_hdr.msg_iov[0]) 7\n"));
     CHECK(strstr(script, "OUT recvmmsg(mmsg[1].msg_hdr.msg_iov[0]) 9\n"));

@@ -47,8 +47,8 @@ static void check_len(const char *where, const SyscallLen *l, unsigned count)
     if (l->rule >= LEN_RULES)
         FAIL("%s: unknown length rule %d", where, l->rule);
     bool uses_arg = l->rule != LEN_UNSET && l->rule != LEN_RULE_CONST &&
-                    l->rule != LEN_RULE_RESULT && l->rule != LEN_RULE_SPREAD &&
-                    l->rule != LEN_RULE_INSIDE;
+                    l->rule != LEN_RULE_RESULT && l->rule != LEN_RULE_RESULT_FITS &&
+                    l->rule != LEN_RULE_SPREAD && l->rule != LEN_RULE_INSIDE;
     if (uses_arg && l->arg >= count)
         FAIL("%s: a length by argument %d of %u", where, l->arg, count);
     if (l->rule == LEN_RULE_PRODUCT && l->other >= count)

@@ -226,6 +226,12 @@ TEST(extended_attributes)
     close(fd);
 }
 
+TEST(attributes_of_files)
+{
+    TRUTH_HOLES((void)0, NR_file_getattr, AT_FDCWD, "/", A(0), 24, 0);
+    TRUTH_HOLES((void)0, NR_file_getattr, AT_FDCWD, "/", A(0), 64, 0);
+}
+
 TEST(pipes_and_locks)
 {
     int fd = memfd_create("lock", 0);
@@ -298,8 +304,8 @@ TEST(interrupted_calls_write_the_rest_of_the_time)
 {
     struct timespec second = { 1, 0 };
     TRUTH_ERROR(EINTR, (memcpy(A(0), &second, 16), interrupt_soon()), NR_nanosleep, A(0), A(64));
-    TRUTH_ERROR(EINTR, (memcpy(A(0), &second, 16), interrupt_soon()), NR_clock_nanosleep, 0, 0, A(0),
-                A(64));
+    TRUTH_ERROR(EINTR, (memcpy(A(0), &second, 16), interrupt_soon()), NR_clock_nanosleep, 0, 0,
+                A(0), A(64));
     TRUTH_FULL(EINTR, true, (memcpy(A(0), &second, 16), interrupt_soon()), NR_select, 0, 0, 0, 0,
                A(0));
     struct pollfd p = { -1, 0, 0x7777 };
@@ -527,6 +533,52 @@ TEST(posix_queues)
     TRUTH((void)0, NR_mq_getsetattr, queue, 0, A(0));
     syscall(NR_mq_unlink, "muninn-truth");
     close(queue);
+}
+
+TEST(keys)
+{
+    long key = syscall(NR_add_key, "user", "muninn-truth", "payload", 7, -2 /* process keyring */);
+    if (key < 0)
+        return;
+    TRUTH((void)0, NR_keyctl, 6, key, A(0), 200);
+    TRUTH((void)0, NR_keyctl, 6, key, A(0), 4); // too short: the length alone comes back
+    TRUTH((void)0, NR_keyctl, 11, key, A(0), 200);
+    TRUTH((void)0, NR_keyctl, 11, key, A(0), 3);
+    TRUTH((void)0, NR_keyctl, 17, key, A(0), 200);
+    TRUTH_HOLES((void)0, NR_keyctl, 31, A(0), 2);
+}
+
+TEST(locks_with_priority_inheritance)
+{
+    TRUTH_HOLES(AT_ARENA(u32, 0) = 0, NR_futex, A(0), 6 /* FUTEX_LOCK_PI */, 0, 0);
+    TRUTH_HOLES(AT_ARENA(u32, 0) = (u32)gettid(), NR_futex, A(0), 7 /* FUTEX_UNLOCK_PI */);
+    TRUTH_HOLES((AT_ARENA(u32, 0) = 0, AT_ARENA(u32, 8) = 5), NR_futex, A(0),
+                5 /* FUTEX_WAKE_OP */, 1, 1, A(8), 0x01000000 | 7 << 12);
+}
+
+TEST(tracing)
+{
+    pid_t child = fork();
+    if (!child) {
+        raw_syscall(&(SyscallCall){ .nr = NR_ptrace });
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    CHECK(waitpid(child, NULL, 0) == child);
+    TRUTH((void)0, NR_ptrace, 2 /* PTRACE_PEEKDATA */, child, arena, A(0));
+    TRUTH((void)0, NR_ptrace, 12 /* PTRACE_GETREGS */, child, 0, A(0));
+    TRUTH_HOLES((void)0, NR_ptrace, 14 /* PTRACE_GETFPREGS */, child, 0, A(0));
+    TRUTH((void)0, NR_ptrace, 0x4201 /* PTRACE_GETEVENTMSG */, child, 0, A(0));
+    TRUTH((void)0, NR_ptrace, 0x4202 /* PTRACE_GETSIGINFO */, child, 0, A(0));
+    TRUTH((void)0, NR_ptrace, 0x420a /* PTRACE_GETSIGMASK */, child, 8, A(0));
+    TRUTH_HOLES((void)0, NR_ptrace, 0x420e /* PTRACE_GET_SYSCALL_INFO */, child, 88, A(0));
+    TRUTH_HOLES((void)0, NR_ptrace, 0x420f /* PTRACE_GET_RSEQ_CONFIGURATION */, child, 24, A(0));
+    TRUTH_HOLES((AT_ARENA(struct iovec, 0) = (struct iovec){ A(64), 4000 }), NR_ptrace,
+                0x4204 /* PTRACE_GETREGSET */, child, 1, A(0));
+    TRUTH_HOLES((AT_ARENA(struct iovec, 0) = (struct iovec){ A(64), 16 }), NR_ptrace,
+                0x4204 /* PTRACE_GETREGSET */, child, 1, A(0));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
 }
 
 // ---- Devices ---------------------------------------------------------------

@@ -147,8 +147,8 @@ static u64 semaphore_count(int set)
     return semctl(set, 0, IPC_STAT, &status) == 0 ? status.sem_nsems : 0;
 }
 
-// The length by rule `l` of memory at `address`. `limit` bounds what is left of a
-// result that is spread over several buffers.
+// The length by rule `l` of memory at `address`. For what was written, `limit` is how
+// much was offered.
 static u64 length(Walk *w, const Scope *s, const SyscallLen *l, GuestAddr address, u64 limit)
 {
     u64 value = 0;
@@ -186,6 +186,8 @@ static u64 length(Walk *w, const Scope *s, const SyscallLen *l, GuestAddr addres
         return max_u64(scaled(value, l), l->other + sizeof(u32));
     case LEN_RULE_RESULT:
         return scaled(result_count(w), l);
+    case LEN_RULE_RESULT_FITS:
+        return result_count(w) <= limit ? result_count(w) : 0;
     case LEN_RULE_SPREAD:
         value = min_u64(w->spread, limit);
         w->spread -= value;

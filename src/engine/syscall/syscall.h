@@ -70,6 +70,7 @@ typedef enum SyscallLenRule {
     LEN_RULE_KEPT,      // field arg of this struct, as it was before the call
     LEN_RULE_INSIDE,    // the u32 at offset `other` of the memory itself * scale + plus
     LEN_RULE_RESULT,    // result * scale + plus
+    LEN_RULE_RESULT_FITS, // the result, or nothing if it is longer than the memory (keyctl)
     LEN_RULE_SPREAD,    // what is left of the result after the preceding buffers
     LEN_RULE_SEMAPHORES, // 2 bytes for each semaphore of the set in arg; the kernel is asked
     LEN_RULE_IOCTL,     // the size encoded in the ioctl number in arg
@@ -107,6 +108,7 @@ typedef struct SyscallLen {
 #define LEN_OF_RESULT { .rule = LEN_RULE_RESULT, .scale = 1 }
 #define LEN_OF_RESULT_TIMES(n) { .rule = LEN_RULE_RESULT, .scale = (n) }
 #define LEN_OF_RESULT_PLUS(n) { .rule = LEN_RULE_RESULT, .scale = 1, .plus = (n) }
+#define LEN_OF_RESULT_IF_IT_FITS { .rule = LEN_RULE_RESULT_FITS, .scale = 1 }
 #define LEN_SPREAD { .rule = LEN_RULE_SPREAD, .scale = 1 }
 #define LEN_OF_IOCTL(i) { .rule = LEN_RULE_IOCTL, .arg = (i), .scale = 1 }
 
@@ -197,7 +199,7 @@ struct SyscallType {
     u8 budget;
     u8 selector;      // index of the field that selects the variant
     const SyscallArg *fields;
-    const SyscallVariant *variants; // further fields, by value of the selector; ends with a NULL type
+    const SyscallVariant *variants; // further fields by its value; ends with a NULL type
 };
 
 enum SyscallFlags {

@@ -28,15 +28,14 @@ enum SyscallBits {
 };
 
 #define TYPE_LIST(X) \
-    X(addrlen_in) X(clone_args) X(epoll_event) X(ethtool) X(fiemap) X(file_handle) \
-    X(flock) X(flock_get) X(futex_waitv) X(ifconf) X(ifreq_get) X(ifreq_name) X(io_event) \
-    X(io_uring_buffers) X(io_uring_enter_arg) X(io_uring_params) X(iocb) X(iocb_ptr) \
-    X(iovec_in) X(iovec_out) X(itimerval) X(kexec_segment) X(io_uring_files_update) X(keyctl_kdf) X(mmsghdr_receive) \
-    X(mmsghdr_send) X(mnt_id_req) X(mq_attr_flags) X(mq_attr_open) X(msgbuf) \
-    X(msghdr_receive) X(msghdr_send) X(open_how) X(pollfd) X(regset_get) X(regset_set) \
-    X(sg_io) X(sigaction) X(sigevent) X(sigevent_whole) X(sigset_arg) X(sock_fprog) \
-    X(sockaddr) X(stack) X(timeval_indexed) X(timex) X(utimens) X(wait_info) \
-    X(xattr_args_get) X(xattr_args_set)
+    X(addrlen_in) X(clone_args) X(epoll_event) X(ethtool) X(fiemap) X(file_handle) X(flock) \
+    X(flock_get) X(futex_waitv) X(ifconf) X(ifreq_get) X(ifreq_name) X(io_event) \
+    X(io_uring_buffers) X(io_uring_enter_arg) X(io_uring_files_update) X(io_uring_params) \
+    X(iocb) X(iocb_ptr) X(iovec_in) X(iovec_out) X(itimerval) X(kexec_segment) X(keyctl_kdf) \
+    X(mmsghdr_receive) X(mmsghdr_send) X(mnt_id_req) X(mq_attr_flags) X(mq_attr_open) X(msgbuf) \
+    X(msghdr_receive) X(msghdr_send) X(open_how) X(pollfd) X(regset_get) X(regset_set) X(sg_io) \
+    X(sigaction) X(sigevent) X(sigevent_whole) X(sigset_arg) X(sock_fprog) X(sockaddr) X(stack) \
+    X(timeval_indexed) X(timex) X(utimens) X(wait_info) X(xattr_args_get) X(xattr_args_set)
 
 #define DECLARE_TYPE(name) extern const SyscallType type_##name;
 TYPE_LIST(DECLARE_TYPE)

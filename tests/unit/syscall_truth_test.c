@@ -45,7 +45,7 @@ static u8 arena[ARENA_SIZE] __attribute__((aligned(4096)));
 static u8 snapshot[ARENA_SIZE];
 static u8 offered[ARENA_SIZE], claimed[2][ARENA_SIZE], changed[2][ARENA_SIZE];
 static i64 results[2];
-static bool was_offered_earlier; // by another call: see the test of aio
+static bool was_offered_earlier; // by another call: aio
 
 #define A(offset) (&arena[offset])
 #define AT_ARENA(type, offset) (*(type *)A(offset))
@@ -139,7 +139,7 @@ static bool kernel_refused(i64 result)
 
 // ---- Files -----------------------------------------------------------------
 
-TEST(stat_family)
+TEST(stat_calls_write_what_their_rows_claim)
 {
     TRUTH((void)0, NR_stat, "/", A(0));
     TRUTH((void)0, NR_lstat, "/", A(0));
@@ -151,7 +151,7 @@ TEST(stat_family)
     TRUTH_ERROR(ENOENT, (void)0, NR_stat, "/does/not/exist", A(0));
 }
 
-TEST(read_family)
+TEST(read_calls_write_what_their_rows_claim)
 {
     int fd = open("/proc/self/exe", O_RDONLY);
     TRUTH(lseek(fd, 0, SEEK_SET), NR_read, fd, A(0), 100);
@@ -183,7 +183,7 @@ TEST(process_vm_readv_writes_local_memory)
           NR_process_vm_readv, getpid(), A(0), 1, A(16), 1, 0);
 }
 
-TEST(names_and_directories)
+TEST(names_and_directory_entries_are_as_long_as_the_result)
 {
     int fd = open("/", O_RDONLY | O_DIRECTORY);
     TRUTH((void)0, NR_getcwd, A(0), 4096);
@@ -215,7 +215,7 @@ TEST(offsets_are_written_back)
     close(in), close(out), close(pair[0]), close(pair[1]);
 }
 
-TEST(extended_attributes)
+TEST(extended_attributes_are_as_long_as_the_result)
 {
     int fd = memfd_create("attributes", 0);
     if (syscall(NR_fsetxattr, fd, "user.x", "hello", 5, 0) == 0) {
@@ -226,13 +226,13 @@ TEST(extended_attributes)
     close(fd);
 }
 
-TEST(attributes_of_files)
+TEST(file_attributes_fill_the_size_given)
 {
     TRUTH_HOLES((void)0, NR_file_getattr, AT_FDCWD, "/", A(0), 24, 0);
     TRUTH_HOLES((void)0, NR_file_getattr, AT_FDCWD, "/", A(0), 64, 0);
 }
 
-TEST(pipes_and_locks)
+TEST(pipes_and_locks_are_written_as_claimed)
 {
     int fd = memfd_create("lock", 0);
     TRUTH((void)0, NR_pipe, A(0));
@@ -247,7 +247,7 @@ TEST(pipes_and_locks)
         close(i);
 }
 
-TEST(mounts)
+TEST(mounts_are_described_as_claimed)
 {
     u8 x[256];
     CHECK(syscall(NR_statx, AT_FDCWD, "/", 0, 0x4000 /* STATX_MNT_ID_UNIQUE */, x) == 0);
@@ -261,7 +261,7 @@ TEST(mounts)
 
 // ---- Waiting ---------------------------------------------------------------
 
-TEST(poll_and_select)
+TEST(waiting_calls_write_only_what_became_ready)
 {
     int pair[2];
     CHECK(pipe(pair) == 0 && write(pair[1], "x", 1) == 1);
@@ -313,7 +313,7 @@ TEST(interrupted_calls_write_the_rest_of_the_time)
     TRUTH((memcpy(A(0), (u64[2]){ 0, 1000 }, 16)), NR_nanosleep, A(0), A(64));
 }
 
-TEST(children)
+TEST(waiting_for_children_writes_only_when_one_changed)
 {
     // A child that ends at once: the second run waits for a second child.
     TRUTH((fork() ? 0 : (_exit(3), 0)), NR_wait4, -1, A(0), 0, A(64));
@@ -331,7 +331,7 @@ TEST(children)
 
 // ---- Time, signals, limits -------------------------------------------------
 
-TEST(clocks_and_timers)
+TEST(clocks_and_timers_are_written_as_claimed)
 {
     TRUTH((void)0, NR_gettimeofday, A(0), A(64));
     TRUTH((void)0, NR_time, A(0));
@@ -353,7 +353,7 @@ TEST(clocks_and_timers)
     close(fd);
 }
 
-TEST(signals)
+TEST(signal_state_is_written_as_claimed)
 {
     TRUTH((void)0, NR_rt_sigaction, SIGUSR1, 0, A(0), 8);
     TRUTH((void)0, NR_rt_sigprocmask, 0, 0, A(0), 8);
@@ -367,7 +367,7 @@ TEST(signals)
     sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
-TEST(limits_and_identities)
+TEST(limits_and_identities_are_written_as_claimed)
 {
     TRUTH((void)0, NR_uname, A(0));
     TRUTH((void)0, NR_sysinfo, A(0));
@@ -391,7 +391,7 @@ TEST(limits_and_identities)
     TRUTH((void)0, NR_get_robust_list, 0, A(0), A(8));
 }
 
-TEST(memory_calls)
+TEST(memory_calls_write_a_byte_a_page_or_a_bit_a_node)
 {
     TRUTH((void)0, NR_mincore, A(0), 3 * 4096 + 0, A(20000));
     TRUTH((void)0, NR_mincore, A(0), 3 * 4096 + 1, A(20000));
@@ -400,7 +400,7 @@ TEST(memory_calls)
     TRUTH(AT_ARENA(void *, 0) = arena, NR_move_pages, 0, 1, A(0), 0, A(64), 0);
 }
 
-TEST(prctl_and_friends)
+TEST(prctl_writes_by_operation)
 {
     TRUTH((void)0, NR_prctl, PR_GET_NAME, A(0));
     TRUTH((void)0, NR_prctl, PR_GET_PDEATHSIG, A(0));
@@ -423,7 +423,7 @@ static struct sockaddr_un abstract_name(const char *name)
     return a;
 }
 
-TEST(addresses)
+TEST(addresses_stay_inside_the_length_given)
 {
     struct sockaddr_un a = abstract_name("muninn-syscall-truth");
     socklen_t len = (socklen_t)(3 + strlen(a.sun_path + 1));
@@ -440,7 +440,7 @@ TEST(addresses)
     close(server), close(client), close(other);
 }
 
-TEST(options)
+TEST(socket_options_stay_inside_the_length_given)
 {
     int s = socket(AF_INET, SOCK_STREAM, 0), u = socket(AF_UNIX, SOCK_STREAM, 0);
     TRUTH_HOLES(AT_ARENA(u32, 0) = 64, NR_getsockopt, s, SOL_SOCKET, SO_RCVBUF, A(64), A(0));
@@ -472,7 +472,7 @@ static void send_descriptor(int socket_fd)
     sendmsg(socket_fd, &m, 0);
 }
 
-TEST(messages)
+TEST(messages_are_written_piece_by_piece)
 {
     struct sockaddr_un a = abstract_name("muninn-syscall-truth-datagram");
     socklen_t len = (socklen_t)(3 + strlen(a.sun_path + 1));
@@ -497,7 +497,7 @@ TEST(messages)
 
 // ---- Inter-process communication -------------------------------------------
 
-TEST(system_v)
+TEST(system_v_objects_are_described_as_claimed)
 {
     int queue = msgget(IPC_PRIVATE, 0600), set = semget(IPC_PRIVATE, 5, 0600);
     int segment = shmget(IPC_PRIVATE, 4096, 0600);
@@ -522,7 +522,7 @@ TEST(system_v)
     }
 }
 
-TEST(posix_queues)
+TEST(posix_queues_deliver_as_claimed)
 {
     struct { long flags, maxmsg, msgsize, curmsgs, reserved[4]; } attr = { 0, 4, 64, 0, { 0 } };
     int queue = (int)syscall(NR_mq_open, "muninn-truth", O_CREAT | O_RDWR, 0600, &attr);
@@ -535,7 +535,7 @@ TEST(posix_queues)
     close(queue);
 }
 
-TEST(keys)
+TEST(keys_that_do_not_fit_are_not_written)
 {
     long key = syscall(NR_add_key, "user", "muninn-truth", "payload", 7, -2 /* process keyring */);
     if (key < 0)
@@ -548,7 +548,7 @@ TEST(keys)
     TRUTH_HOLES((void)0, NR_keyctl, 31, A(0), 2);
 }
 
-TEST(locks_with_priority_inheritance)
+TEST(futexes_are_written_by_operation)
 {
     TRUTH_HOLES(AT_ARENA(u32, 0) = 0, NR_futex, A(0), 6 /* FUTEX_LOCK_PI */, 0, 0);
     TRUTH_HOLES(AT_ARENA(u32, 0) = (u32)gettid(), NR_futex, A(0), 7 /* FUTEX_UNLOCK_PI */);
@@ -556,7 +556,7 @@ TEST(locks_with_priority_inheritance)
                 5 /* FUTEX_WAKE_OP */, 1, 1, A(8), 0x01000000 | 7 << 12);
 }
 
-TEST(tracing)
+TEST(ptrace_writes_by_request)
 {
     pid_t child = fork();
     if (!child) {
@@ -583,7 +583,7 @@ TEST(tracing)
 
 // ---- Devices ---------------------------------------------------------------
 
-TEST(terminals)
+TEST(terminal_ioctls_have_the_kernels_sizes)
 {
     int master, slave;
     if (openpty(&master, &slave, NULL, NULL, NULL) != 0)
@@ -601,7 +601,7 @@ TEST(terminals)
     close(master), close(slave);
 }
 
-TEST(interfaces)
+TEST(interface_ioctls_have_the_kernels_sizes)
 {
     int s = socket(AF_INET, SOCK_DGRAM, 0);
     TRUTH_HOLES((AT_ARENA(int, 0) = 400, AT_ARENA(void *, 8) = A(1024)), NR_ioctl, s, 0x8912, A(0));
@@ -613,7 +613,7 @@ TEST(interfaces)
     close(s);
 }
 
-TEST(file_ioctls)
+TEST(file_ioctls_have_the_kernels_sizes)
 {
     int fd = open("/proc/self/exe", O_RDONLY), random = open("/dev/random", O_RDONLY);
     TRUTH((void)0, NR_ioctl, fd, 2, A(0));          // FIGETBSZ
@@ -628,7 +628,7 @@ TEST(file_ioctls)
 
 // ---- Asynchronous input and output -----------------------------------------
 
-TEST(aio)
+TEST(aio_buffers_are_written_when_their_event_is_fetched)
 {
     aio_context_t context = 0;
     int fd = open("/proc/self/exe", O_RDONLY);
@@ -646,7 +646,7 @@ TEST(aio)
     close(fd);
 }
 
-TEST(io_uring)
+TEST(io_uring_parameters_are_written_back)
 {
     TRUTH_HOLES(memset(A(0), 0, 120), NR_io_uring_setup, 4, A(0));
     if (results[1] >= 0) {

@@ -497,6 +497,9 @@ TEST(messages_name_registers_too)
     BEFORE(NR_connect, 3, buf, 2);
     CHECK_STR(syscall_arg_text(NR_connect, syscall_resolve(&call), 0, text, sizeof(text)),
               "connect(sockfd)");
+    BEFORE(NR_ioctl, 0, 0x5401, buf);
+    CHECK_STR(syscall_arg_text(NR_ioctl, syscall_resolve(&call), 2, text, sizeof(text)),
+              "ioctl(arg)");
 }
 
 int main(int argc, char **argv)

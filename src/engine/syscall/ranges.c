@@ -621,10 +621,16 @@ const char *syscall_range_text(const SyscallRange *range, char *buf, size_t buf_
 const char *syscall_arg_text(u64 nr, const SyscallRow *row, unsigned arg, char *buf,
                              size_t buf_size)
 {
+    // An operation names a pointer for what it points to, ioctl(TCGETS); the register itself
+    // goes by the name that the call gives it, ioctl(arg).
+    const SyscallRow *top = syscall_row(nr);
+    const SyscallArg *a = &row->args[arg];
+    if (syscall_kind_is_pointer(a->kind) && top->args[arg].name)
+        a = &top->args[arg];
     Text t = { buf, buf_size, 0 };
-    put(&t, syscall_row(nr)->name);
+    put(&t, top->name);
     put(&t, "(");
-    put(&t, row->args[arg].name);
+    put(&t, a->name);
     put(&t, ")");
     return buf;
 }

@@ -8,7 +8,7 @@
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
-#include "engine/syscall/dispatch.h"
+#include "engine/syscall/syscall.h"
 #include "engine/translate/translate.h"
 
 __thread ThreadCtx thread_ctx __attribute__((aligned(64)));

@@ -2,24 +2,22 @@
 //
 // From the client's registers to the kernel and back. What is emulated or
 // steered stands in emulated.def; everything else is passed through.
-#include "engine/syscall/dispatch.h"
+#include "engine/syscall/syscall.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
-#include <sys/syscall.h>
 
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/procview/procview.h"
+#include "engine/log/log.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 
 typedef i64 SyscallHandler(ThreadCtx *ctx, const u64 args[6]);
 
-#ifndef SYS_epoll_pwait2
-#define SYS_epoll_pwait2 441
-#endif
 
 // ------------------------------------------------- calls of other folders, unpacked
 
@@ -99,7 +97,7 @@ static i64 do_arch_prctl(ThreadCtx *ctx, const u64 a[6])
     case ARCH_GET_GS: return guest_write(a[1], &ctx->client_gs, 8) ? 0 : -EFAULT;
     case 0x5001: // ARCH_SHSTK_ENABLE: a hardware shadow stack knows only real calls
         return -EOPNOTSUPP;
-    default: return gateway_syscall(SYS_arch_prctl, a[0], a[1], 0, 0, 0, 0);
+    default: return gateway_syscall(NR_arch_prctl, a[0], a[1], 0, 0, 0, 0);
     }
 }
 
@@ -136,7 +134,7 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
 
 static i64 plain_poll(ThreadCtx *ctx, const u64 a[6])
 {
-    return pass_through(ctx, SYS_poll, a);
+    return pass_through(ctx, NR_poll, a);
 }
 
 static i64 do_poll(ThreadCtx *ctx, const u64 a[6])
@@ -163,8 +161,8 @@ static i64 do_getdents(ThreadCtx *ctx, const u64 a[6])
 
 // ------------------------------------------------------------------- dispatch
 
-static SyscallHandler *const handlers[512] = {
-#define EMULATED(name, handler) [SYS_##name] = handler,
+static SyscallHandler *const handlers[NR_LIMIT] = {
+#define EMULATED(name, handler) [NR_##name] = handler,
 #include "engine/syscall/emulated.def"
 #undef EMULATED
 };
@@ -179,24 +177,50 @@ static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6])
     return result;
 }
 
+// Calls younger than the table are passed on, and said to be, once each.
+static void note_unknown(u64 nr)
+{
+    static u64 noted[16];
+    if (nr >= 64 * ARRAY_LEN(noted))
+        return;
+    u64 bit = 1ull << nr % 64;
+    if (!(__atomic_fetch_or(&noted[nr / 64], bit, __ATOMIC_RELAXED) & bit))
+        log_note("system call %lu is unknown: passed to the kernel as it is", nr);
+}
+
+static i64 perform(ThreadCtx *ctx, u64 nr, const u64 args[6])
+{
+    SyscallHandler *handler = nr < ARRAY_LEN(handlers) ? handlers[nr] : NULL;
+    if (!syscall_row(nr))
+        note_unknown(nr);
+    if (descriptors_refuse(nr, args))
+        return -EBADF;
+    i64 result;
+    do
+        result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
+    while (descriptors_settle(nr, args, &result));
+    return result;
+}
+
 void syscall_run(ThreadCtx *ctx)
 {
-    u64 nr = ctx->gpr[RAX];
-    const u64 args[6] = {ctx->gpr[RDI], ctx->gpr[RSI], ctx->gpr[RDX],
-                         ctx->gpr[R10], ctx->gpr[R8],  ctx->gpr[R9]};
-    SyscallHandler *handler = nr < ARRAY_LEN(handlers) ? handlers[nr] : NULL;
-    i64 result = -EBADF;
+    ToolSyscall call = {
+        .nr = ctx->gpr[RAX],
+        .args = {ctx->gpr[RDI], ctx->gpr[RSI], ctx->gpr[RDX], ctx->gpr[R10], ctx->gpr[R8],
+                 ctx->gpr[R9]},
+    };
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
-        trace_syscall(ctx, nr, args);
-    if (!descriptors_refuse(nr, args)) {
-        do
-            result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
-        while (descriptors_settle(nr, args, &result));
-    }
+        trace_syscall(ctx, call.nr, call.args);
+    if (tool->syscall_before)
+        tool->syscall_before(ctx, &call);
+    call.result = perform(ctx, call.nr, call.args);
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
-        trace_syscall_result(ctx, nr, result);
-    if (result == GATEWAY_RESTART)
+        trace_syscall_result(ctx, call.nr, call.result);
+    if (call.result == GATEWAY_RESTART) {
         ctx->pc -= 2; // `syscall` is 0f 05
-    else
-        ctx->gpr[RAX] = (u64)result;
+        return;
+    }
+    ctx->gpr[RAX] = (u64)call.result;
+    if (tool->syscall_after)
+        tool->syscall_after(ctx, &call);
 }

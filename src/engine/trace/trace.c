@@ -118,28 +118,17 @@ void trace_call_event(const ThreadCtx *ctx, GuestAddr pc)
 
 // ------------------------------------------------------------- system calls
 
-// Of the table of system calls, where that is part of the engine.
-__attribute__((weak)) const char *syscall_name(u64 nr, char *buf, size_t buf_size);
-
-static const char *name_of(u64 nr, char name[NAME_MAX])
-{
-    if (syscall_name)
-        return syscall_name(nr, name, NAME_MAX);
-    text_format(name, NAME_MAX, "syscall_%lu", nr);
-    return name;
-}
-
 void trace_syscall(const ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
     char name[NAME_MAX];
     tool_log("syscalls: %d %s(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx)", ctx->tid,
-             name_of(nr, name), args[0], args[1], args[2], args[3], args[4], args[5]);
+             syscall_name(nr, name, sizeof(name)), args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
 void trace_syscall_result(const ThreadCtx *ctx, u64 nr, i64 result)
 {
     char name[NAME_MAX];
-    const char *call = name_of(nr, name);
+    const char *call = syscall_name(nr, name, sizeof(name));
     if (result == GATEWAY_RESTART)
         tool_log("syscalls: %d %s is restarted after a signal", ctx->tid, call);
     else if (result >= -ERRNO_MAX && result < RESULT_SMALL)

@@ -27,7 +27,7 @@ typedef enum Lowering {
     LOWER_READ_BASE,  // rdfsbase, rdgsbase
     LOWER_WRITE_BASE, // wrfsbase, wrgsbase
     LOWER_XBEGIN,     // transactions always abort
-    LOWER_EMULATE,    // by C: far transfers, int n, loads of segment registers
+    LOWER_EMULATE,    // by C: far transfers, traps, loads of segment registers, 16-bit branches
     LOWER_BRANCH,     // in ops.def only: jmp and call, told apart by their opcode
     LOWER_COUNT
 } Lowering;
@@ -36,7 +36,7 @@ typedef enum MemoryForm {
     MEMORY_PLAIN,    // none, or one that means the same at another pc
     MEMORY_RIP,      // rip-relative
     MEMORY_SEGMENT,  // explicit operand through fs: or gs:
-    MEMORY_SEGMENT_IMPLICIT, // string instructions through fs: or gs:
+    MEMORY_SEGMENT_WHOLE, // the same of a form that only a segment base in hardware can express
 } MemoryForm;
 
 typedef struct Insn {

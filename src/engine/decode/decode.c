@@ -13,7 +13,7 @@ enum { INSN_BYTES_MAX = 15, HWCAP2_FSGSBASE = 2 };
 
 static ZydisDecoder decoder;
 static bool has_wrgsbase;
-static bool truncates_branches; // 66 makes a near branch cut rip down to 16 bits
+bool decode_as_amd;
 
 static const u8 lowering_of[ZYDIS_MNEMONIC_MAX_VALUE + 1] = {
 #define OP(mnemonic, lowering) [ZYDIS_MNEMONIC_##mnemonic] = LOWER_##lowering,
@@ -21,7 +21,6 @@ static const u8 lowering_of[ZYDIS_MNEMONIC_MAX_VALUE + 1] = {
 #undef OP
 };
 
-// Others ignore the prefix 66 of near branches.
 static bool is_amd_or_hygon(void)
 {
     u32 max, b, c, d;
@@ -31,13 +30,13 @@ static bool is_amd_or_hygon(void)
 
 void decode_init(void)
 {
-    truncates_branches = is_amd_or_hygon();
+    decode_as_amd = is_amd_or_hygon();
     has_wrgsbase = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
     ZyanStatus status =
         ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     ASSERT(ZYAN_SUCCESS(status));
     status = ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_AMD_BRANCHES,
-                                    truncates_branches);
+                                    decode_as_amd);
     ASSERT(ZYAN_SUCCESS(status));
 }
 
@@ -126,7 +125,7 @@ static bool is_truncating_branch(const ZydisDecodedInstruction *z, u8 lowering)
 {
     bool near_branch = lowering == LOWER_JCC || lowering == LOWER_LOOP ||
                        lowering == LOWER_BRANCH || lowering == LOWER_RET;
-    return near_branch && truncates_branches && z->meta.branch_type != ZYDIS_BRANCH_TYPE_FAR &&
+    return near_branch && decode_as_amd && z->meta.branch_type != ZYDIS_BRANCH_TYPE_FAR &&
            (z->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) && !z->raw.rex.W;
 }
 

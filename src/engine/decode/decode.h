@@ -58,6 +58,10 @@ typedef struct Insn {
 
 void decode_init(void);
 
+// AMD's and Hygon's ways, where vendors differ: the prefix 66 makes a near branch
+// cut rip down to 16 bits, and REX.W does not widen a far pointer.
+extern bool decode_as_amd;
+
 typedef enum DecodeResult {
     DECODE_OK,
     DECODE_BAD,

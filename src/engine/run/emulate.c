@@ -205,13 +205,22 @@ static void emulate_far_return(const Emulation *em, unsigned size)
     ctx->gpr[RSP] += 2 * size + em->insn.pop_bytes;
 }
 
-// jmp and call through a far pointer in memory: offset, then selector.
+// A far pointer in memory: an offset of *size bytes, then the selector.
+static bool load_far_pointer(const Emulation *em, unsigned operand, unsigned *size,
+                             u64 *ret_offset, u64 *ret_selector)
+{
+    GuestAddr pointer = operand_address(em, &em->operands[operand]);
+    if (decode_as_amd && *size == 8)
+        *size = 4;
+    return load(em->ctx, pointer, *size, ret_offset) &&
+           load(em->ctx, pointer + *size, 2, ret_selector);
+}
+
 static void emulate_far_branch(const Emulation *em, unsigned size)
 {
     ThreadCtx *ctx = em->ctx;
-    GuestAddr pointer = operand_address(em, &em->operands[0]);
     u64 offset, selector;
-    if (!load(ctx, pointer, size, &offset) || !load(ctx, pointer + size, 2, &selector) ||
+    if (!load_far_pointer(em, 0, &size, &offset, &selector) ||
         !check_far_target(ctx, selector, offset))
         return;
     if (em->insn.mnemonic == ZYDIS_MNEMONIC_CALL) {
@@ -311,13 +320,12 @@ static void emulate_pop_selector(const Emulation *em)
     ctx->pc = em->next;
 }
 
-static void emulate_load_far_pointer(const Emulation *em)
+static void emulate_load_segment(const Emulation *em)
 {
     ThreadCtx *ctx = em->ctx;
     unsigned size = em->z.operand_width / 8u;
-    GuestAddr pointer = operand_address(em, &em->operands[1]);
     u64 offset, selector;
-    if (!load(ctx, pointer, size, &offset) || !load(ctx, pointer + size, 2, &selector) ||
+    if (!load_far_pointer(em, 1, &size, &offset, &selector) ||
         !load_selector(ctx, selector, em->insn.mnemonic == ZYDIS_MNEMONIC_LFS))
         return;
     u64 *reg = &ctx->gpr[em->z.raw.modrm.reg | (unsigned)em->z.raw.rex.R << 3];
@@ -359,7 +367,7 @@ static void emulate_decoded(const Emulation *em)
     case ZYDIS_MNEMONIC_MOV: emulate_mov_selector(em); break;
     case ZYDIS_MNEMONIC_POP: emulate_pop_selector(em); break;
     case ZYDIS_MNEMONIC_LFS:
-    case ZYDIS_MNEMONIC_LGS: emulate_load_far_pointer(em); break;
+    case ZYDIS_MNEMONIC_LGS: emulate_load_segment(em); break;
     case ZYDIS_MNEMONIC_SYSENTER: illegal_instruction(em->ctx); break;
     case ZYDIS_MNEMONIC_INT: emulate_int(em, (u8)em->z.raw.imm[0].value.u); break;
     case ZYDIS_MNEMONIC_INT3: emulate_int(em, TRAP_BREAKPOINT); break;

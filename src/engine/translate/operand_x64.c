@@ -224,7 +224,7 @@ static void copy_through_segment(Builder *b, const Insn *insn)
 }
 
 // mov rax, fs:[slot] ; wrgsbase rax, with rax saved around it
-static void emit_set_gs(Builder *b, i32 base_slot)
+void emit_set_gs(Builder *b, i32 base_slot)
 {
     builder_spill(b, RAX);
     emit_load_fs(&b->e, RAX, base_slot);

@@ -11,6 +11,9 @@
 #include "engine/syscall/syscall.h"
 #include "engine/translate/translate.h"
 
+// Linux's TASK_SIZE_MAX.
+#define CLIENT_SPACE_END 0x7ffffffff000ull
+
 __thread ThreadCtx thread_ctx __attribute__((aligned(64)));
 Lock engine_lock;
 
@@ -18,7 +21,8 @@ Lock engine_lock;
 static void raise_protection_fault(ThreadCtx *ctx)
 {
     signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
-    ctx->pending.trapno = 13;
+    if (ctx->pending.synchronous)
+        ctx->pending.trapno = 13;
 }
 
 static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
@@ -28,12 +32,14 @@ static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
     bool mapped = mapping != NULL;
     bool present = mapped && mapping->prot != 0;
     lock_release(&engine_lock);
-    if (fault >> 47) {
+    bool kernels = fault >= CLIENT_SPACE_END; // the kernel calls its own addresses present
+    if (fault >> 47 && fault >> 47 != 0x1ffff) {
         raise_protection_fault(ctx);
         return;
     }
     signal_raise_synchronous(ctx, SIGSEGV, mapped ? SEGV_ACCERR : SEGV_MAPERR, fault);
-    ctx->pending.err = 0x14 | present; // user, instruction fetch, page present
+    if (ctx->pending.synchronous)
+        ctx->pending.err = 0x14 | (present || kernels); // user, instruction fetch, page present
 }
 
 // Where to enter the cache for ctx->pc; NULL when the pc cannot be executed,

@@ -72,6 +72,7 @@ typedef struct ThreadCtx {
     u64 flags;
     u64 client_fs; // the client's idea of %fs.base and %gs.base
     u64 client_gs;
+    u64 engine_gs; // what %gs.base is in the cache, but within a few expansions that lend it
     u8 *xsave;      // vector and x87 state, standard XSAVE format, 64-byte aligned
     u64 xsave_size;
 

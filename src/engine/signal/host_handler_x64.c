@@ -9,6 +9,7 @@
 // caught elsewhere is single-stepped to the next one. That takes a few traps,
 // costs nothing while there are no signals, and needs no undo information.
 #include <string.h>
+#include <sys/auxv.h>
 #include <ucontext.h>
 
 #include "base/assert.h"
@@ -20,9 +21,10 @@
 #include "engine/trace/trace.h"
 
 #define HOST_ALTSTACK_BYTES (64 * KiB)
-#define TRAP_BREAKPOINT 3    // #BP in REG_TRAPNO
 #define PAGE_FAULT_WRITE 2   // bit of REG_ERR
 #define SYS_SECCOMP_CODE 1
+#define TRAP_DEBUG 1         // #DB in REG_TRAPNO
+#define HWCAP2_FSGSBASE 2
 #define RETRIES_OF_WRITABLE_PAGE 64
 
 void (*signal_crash_hook)(int sig, siginfo_t *info, void *ucontext);
@@ -54,6 +56,13 @@ static u64 greg(const ucontext_t *uc, int reg)
 static void set_greg(ucontext_t *uc, int reg, u64 value)
 {
     uc->uc_mcontext.gregs[reg] = (greg_t)value;
+}
+
+// Set again when the client faulted in code that lent gs to it.
+static void set_gs_base(u64 base)
+{
+    if (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE)
+        __asm__ volatile("wrgsbase %0" : : "r"(base));
 }
 
 static u64 frame_mask(const ucontext_t *uc)
@@ -143,6 +152,7 @@ static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
         ctx->gpr[r] = place->spilled >> r & 1 ? ctx->spill[r] : greg(uc, greg_of[r]);
     ctx->pc = place->pc;
     ctx->flags = greg(uc, REG_EFL);
+    set_gs_base(ctx->engine_gs);
     if (fpregs) {
         xstate_from_host_frame(ctx->xsave, fpregs);
         uc->uc_mcontext.fpregs->cwd = 0x37f;
@@ -173,7 +183,7 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
         step(ctx, uc);
         return;
     }
-    stop_stepping(ctx, uc);
+    stop_stepping(ctx, uc); // a tool call on its way out steps on by itself
     if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING) {
         set_greg(uc, REG_RIP, gateway_abort_pc(gateway));
         set_engine_flags(uc);
@@ -256,14 +266,15 @@ static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
     return true;
 }
 
-// The guest instruction that faulted. A breakpoint is a trap: rip is behind it.
-static bool place_of_fault(const ucontext_t *uc, bool breakpoint, CodePlace *ret_place)
+// The guest instruction that faulted. int1 is a trap: rip is behind it, and
+// perhaps behind the last instruction of a block.
+static bool place_of_fault(const ucontext_t *uc, CodePlace *ret_place)
 {
     u64 rip = greg(uc, REG_RIP);
 
-    if (!breakpoint)
-        return cache_place(rip, ret_place);
-    if (!cache_place(rip - 1, ret_place))
+    if (cache_place(rip, ret_place))
+        return true;
+    if (greg(uc, REG_TRAPNO) != TRAP_DEBUG || !cache_place(rip - 1, ret_place))
         return false;
     ret_place->pc++;
     return true;
@@ -272,12 +283,11 @@ static bool place_of_fault(const ucontext_t *uc, bool breakpoint, CodePlace *ret
 static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     u64 rip = greg(uc, REG_RIP);
-    bool breakpoint = info->si_signo == SIGTRAP && greg(uc, REG_TRAPNO) == TRAP_BREAKPOINT;
     CodePlace place;
 
     if (retry_store(ctx, info, uc))
         return;
-    if (!place_of_fault(uc, breakpoint, &place))
+    if (!place_of_fault(uc, &place))
         crash(info->si_signo, info, uc);
     if ((u64)info->si_addr == rip)
         info->si_addr = (void *)place.pc;
@@ -285,8 +295,6 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         record(ctx, info, uc, true);
         if (ctx->pending.cr2 == rip)
             ctx->pending.cr2 = place.pc;
-    } else if (breakpoint) {
-        deferred_put(ctx, info); // its instruction is over and will not trap again
     }
     // Otherwise a signal is being stepped to its boundary, and this fault is
     // that boundary: the instruction faults again when the handler has returned.
@@ -337,7 +345,7 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         set_greg(uc, REG_RIP, fixup);
     else if (info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE)
         on_trace_trap(ctx, uc);
-    else if (gateway == GATEWAY_SYSCALL_BEFORE || gateway == GATEWAY_LEAVING)
+    else if (gateway != GATEWAY_NOT && gateway != GATEWAY_ENTERING && gateway != GATEWAY_RESUMING)
         on_sent(ctx, info, uc); // queued by the client to itself with a fault's si_code
     else if (cache_contains(rip))
         on_client_fault(ctx, info, uc);
@@ -345,10 +353,20 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         crash(info->si_signo, info, uc);
 }
 
+// The kernel enters handlers with the alignment checks of the interrupted code.
+static void stop_alignment_checks(void)
+{
+    u64 flags = __builtin_ia32_readeflags_u64();
+
+    if (flags & FLAG_AC)
+        __builtin_ia32_writeeflags_u64(flags & ~(u64)FLAG_AC);
+}
+
 void on_host_signal(int sig, siginfo_t *info, void *ucontext)
 {
     ThreadCtx *ctx = &thread_ctx;
 
+    stop_alignment_checks();
     if (signal_is_synchronous(sig) && info->si_code > 0)
         on_fault(ctx, info, ucontext);
     else

@@ -61,6 +61,9 @@ void find_live_flags(Builder *b);
 bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstruction *z,
                           const ZydisDecodedOperand *operand);
 
+// Sets the hardware's gs from a base in ThreadCtx; operand_x64.c.
+void emit_set_gs(Builder *b, i32 base_slot);
+
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
 void emit_lookup(Builder *b);
 #endif

@@ -3,6 +3,8 @@
 // The lines of --trace; see trace.h.
 #include "engine/trace/trace.h"
 
+#include "engine/syscall/syscall.h"
+
 #include <string.h>
 
 #include "base/text.h"

@@ -6,6 +6,7 @@
 
 #include <asm/prctl.h>
 #include <errno.h>
+#include <sys/ptrace.h>
 
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
@@ -119,6 +120,14 @@ static bool unguard_all(void)
 }
 
 static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6]);
+
+static i64 do_ptrace(ThreadCtx *ctx, const u64 a[6])
+{
+    i64 result = pass_through(ctx, NR_ptrace, a);
+    if (a[0] == PTRACE_TRACEME && result == 0)
+        signal_is_traced = true;
+    return result;
+}
 
 // Paths may lead into /proc of this process.
 static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])

@@ -102,6 +102,7 @@ int main(int argc, char **argv, char **envp)
         return 1;
     follow_init(&options);
 
+    stats_init();
     gateway_init();
     aspace_init();
     cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,

@@ -6,38 +6,17 @@
 #include "base/assert.h"
 #include "engine/cache/unit.h"
 
-#define BUCKETS (1u << 17)
-static Block *buckets[BUCKETS];
-
 static CodePtr *const lookup_table = (CodePtr *)LOOKUP_TABLE;
 
-static u32 hash(GuestAddr pc, u64 version)
+Block *cache_find(GuestAddr pc, u32 version)
 {
-    u64 h = (pc ^ version * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
-    return (u32)(h >> 40) & (BUCKETS - 1);
-}
-
-Block *cache_find(GuestAddr pc, u64 version)
-{
-    Block *b = buckets[hash(pc, version)];
-    while (b && (b->pc != pc || b->version != version))
-        b = b->hash_next;
-    return b;
-}
-
-void block_hash_insert(Block *b)
-{
-    Block **head = &buckets[hash(b->pc, b->version)];
-    b->hash_next = *head;
-    *head = b;
-}
-
-void block_hash_remove(Block *b)
-{
-    Block **at = &buckets[hash(b->pc, b->version)];
-    while (*at != b)
-        at = &(*at)->hash_next;
-    *at = b->hash_next;
+    for (u64 i = index_home(pc, version);; i++) {
+        const IndexSlot *slot = &block_index.slots[i & block_index.mask];
+        if (slot->pc == pc && slot->version == version && slot->block)
+            return block_of_number(slot->block);
+        if (!slot->block)
+            return NULL;
+    }
 }
 
 Exit *cache_exit(u32 index)

@@ -41,7 +41,7 @@ typedef struct CodeMark {
 
 typedef struct Block {
     GuestAddr pc;
-    u64 version;           // what the tool assumes on entry
+    u32 version;           // what the tool assumes on entry, as a number it gave out
     CodePtr code;          // first byte, entry prefix included
     CodePtr body;          // where direct exits enter
     CodePtr entry;         // where the lookup table enters: checks the pc; NULL: none yet
@@ -54,7 +54,6 @@ typedef struct Block {
     u16 unit;
     bool retired;
     CodeMark *marks;       // by ascending host_offset
-    struct Block *hash_next;
 } Block;
 
 // A direct way out of a block. Index 0 is never used.
@@ -98,7 +97,7 @@ bool cache_place(u64 host_pc, CodePlace *ret_place);
 void cache_invalidate(GuestAddr start, GuestAddr end);
 void cache_invalidate_all(void);
 
-Block *cache_find(GuestAddr pc, u64 version);
+Block *cache_find(GuestAddr pc, u32 version);
 
 // Space for a new block: at least `code_room` bytes at ret_block->code. May
 // retire and wait for an older unit. Then either cache_commit() or nothing.
@@ -106,8 +105,9 @@ Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks);
 void cache_commit(Block *block);
 // Tells that the block was made from guest bytes in [start, end).
 void cache_note_source(Block *block, GuestAddr start, GuestAddr end);
-// Memory for code that belongs to `like`'s unit (late entry prefixes), or NULL.
-CodePtr cache_reserve_extra(const Block *like, size_t bytes);
+// Memory in `like`'s unit away from the blocks, for code that runs rarely: exit
+// stubs, late entry prefixes. NULL when there is no room.
+CodePtr cache_reserve_cold(const Block *like, size_t bytes);
 
 Exit *cache_exit(u32 index);
 void cache_link(u32 exit_index, Block *to);

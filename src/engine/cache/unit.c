@@ -39,6 +39,7 @@ void cache_init(u64 size_bytes, bool link)
                       PROT_READ | PROT_WRITE | PROT_EXEC,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
     ASSERT(code == (void *)BLOCKS_START);
+    madvise(code, unit_size * CACHE_UNITS, MADV_HUGEPAGE); // fewer page faults and iTLB misses
     void *table = mmap((void *)LOOKUP_TABLE, LOOKUP_ENTRIES * sizeof(CodePtr),
                        PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -49,12 +50,13 @@ void cache_init(u64 size_bytes, bool link)
     for (unsigned i = 0; i < CACHE_UNITS; i++) {
         Unit *u = &units[i];
         u->start = u->next = (CodePtr)BLOCKS_START + i * unit_size;
-        u->end = u->start + unit_size;
+        u->end = u->cold = u->start + unit_size;
         u->blocks = reserve_table(sizeof(Block) * (u64)UNIT_BLOCKS_MAX);
         u->marks = reserve_table(sizeof(CodeMark) * (u64)UNIT_MARKS_MAX);
         u->exit_count = 1; // index 0 of the first unit means "none"
     }
     pages_init();
+    index_init();
 }
 
 bool cache_contains(u64 host_pc)
@@ -142,6 +144,7 @@ static Unit *next_unit(void)
     }
     __atomic_store_n(&u->block_count, 0, __ATOMIC_RELEASE);
     u->next = u->start;
+    u->cold = u->end;
     u->mark_count = 0;
     u->exit_count = 1;
     retire_unit(&units[(current_unit + 1) % CACHE_UNITS]);
@@ -150,7 +153,7 @@ static Unit *next_unit(void)
 
 static bool unit_has_room(const Unit *u, size_t code_room, size_t max_exits, size_t max_marks)
 {
-    return (size_t)(u->end - u->next) >= code_room && u->block_count < UNIT_BLOCKS_MAX &&
+    return (size_t)(u->cold - u->next) >= code_room && u->block_count < UNIT_BLOCKS_MAX &&
            u->exit_count + max_exits <= UNIT_EXITS_MAX &&
            u->mark_count + max_marks <= UNIT_MARKS_MAX;
 }
@@ -173,7 +176,7 @@ void cache_commit(Block *b)
 {
     Unit *u = &units[b->unit];
     u->filled = true;
-    u->next = b->code + ((b->code_size + 15u) & ~15u);
+    u->next = b->code + b->code_size;
     u->exit_count += b->exit_count;
     u->mark_count += b->mark_count;
     __atomic_store_n(&u->block_count, u->block_count + 1, __ATOMIC_RELEASE);
@@ -183,14 +186,13 @@ void cache_commit(Block *b)
     cache_stats.code_bytes += b->code_size;
 }
 
-CodePtr cache_reserve_extra(const Block *like, size_t bytes)
+CodePtr cache_reserve_cold(const Block *like, size_t bytes)
 {
     Unit *u = &units[like->unit];
-    if (like->retired || (size_t)(u->end - u->next) < bytes + 16)
+    if (like->retired || (size_t)(u->cold - u->next) < bytes)
         return NULL;
-    CodePtr at = u->next;
-    u->next += (bytes + 15) & ~15ull;
-    return at;
+    u->cold -= bytes;
+    return u->cold;
 }
 
 static const Block *block_at(u64 host_pc)

@@ -13,6 +13,7 @@
 typedef struct Unit {
     CodePtr start, end;
     CodePtr next;     // code is bumped upward from start
+    CodePtr cold;     // exit stubs and the like are bumped downward from end
     Block *blocks;    // in order of their code addresses
     u32 block_count;  // stored last, with release order: read without lock (C4)
     u32 exit_count;   // of the unit's slice of exits[]
@@ -26,6 +27,39 @@ extern Unit units[CACHE_UNITS];
 extern u64 cache_epoch;
 extern bool cache_links;
 extern Exit *exits;
+
+// Blocks by (pc, version): open addressing with linear probing, so that a search
+// mostly touches one cache line. Readers hold the engine lock like writers.
+typedef struct IndexSlot {
+    GuestAddr pc;
+    u32 version;
+    u32 block; // block_number(); 0: free
+} IndexSlot;
+
+typedef struct BlockIndex {
+    IndexSlot *slots;
+    u64 mask; // number of slots - 1
+    u64 used;
+} BlockIndex;
+
+extern BlockIndex block_index;
+
+static inline u64 index_home(GuestAddr pc, u32 version)
+{
+    return (pc ^ version * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull >> 32;
+}
+
+static inline u32 block_number(const Block *b)
+{
+    return b->unit * UNIT_BLOCKS_MAX + (u32)(b - units[b->unit].blocks) + 1;
+}
+
+static inline Block *block_of_number(u32 number)
+{
+    return &units[(number - 1) / UNIT_BLOCKS_MAX].blocks[(number - 1) % UNIT_BLOCKS_MAX];
+}
+
+void index_init(void);
 
 void block_retire(Block *block);
 void block_unlink(Block *block);

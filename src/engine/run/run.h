@@ -155,6 +155,7 @@ void follow_init(const struct Options *options);
 void crash_init(void);
 
 // --stats: prints the counters; keeps those of a thread beyond its end.
+void stats_init(void);
 void stats_print(void);
 void stats_thread_end(ThreadCtx *ctx);
 

@@ -2,6 +2,9 @@
 //
 // The counters that --stats prints, from stats.def.
 
+#include <time.h>
+
+#include "base/raw_syscall.h"
 #include "engine/cache/cache.h"
 #include "engine/log/log.h"
 #include "engine/run/run.h"
@@ -11,6 +14,30 @@
 typedef struct Sums {
     u64 dispatches, indirect_misses, syscalls, signals;
 } Sums;
+
+// The time-stamp counter is read around each translation, because a system call
+// would cost as much as two instructions' translation; its rate is measured over
+// the whole run.
+static u64 start_ticks, start_ns;
+
+static u64 now_ns(void)
+{
+    struct timespec t;
+    raw_syscall2(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)&t);
+    return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
+}
+
+void stats_init(void)
+{
+    start_ticks = __builtin_ia32_rdtsc();
+    start_ns = now_ns();
+}
+
+static u64 ticks_to_ns(u64 ticks)
+{
+    double rate = (double)(now_ns() - start_ns) / (double)(__builtin_ia32_rdtsc() - start_ticks);
+    return (u64)((double)ticks * rate);
+}
 
 static Sums ended; // of threads that are no more
 

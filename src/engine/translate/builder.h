@@ -13,6 +13,8 @@
 #define INSN_ROOM 1024 // no lowering, tool code included, emits more
 #define BLOCK_RUNS_MAX 16
 #define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
+#define EXIT_STUB_BYTES 17
+#define EXIT_STUBS_ROOM (BLOCK_EXITS_MAX * EXIT_STUB_BYTES)
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
 
 typedef struct Builder {

@@ -4,9 +4,6 @@
 // body, exit stubs.
 #include "engine/translate/translate.h"
 
-#include <time.h>
-
-#include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -91,7 +88,7 @@ static bool already_in_block(const Builder *b, GuestAddr pc)
 }
 
 // Whether a direct jump is worth following rather than linking to.
-static bool worth_following(const Builder *b, GuestAddr target, u64 version)
+static bool worth_following(const Builder *b, GuestAddr target, u32 version)
 {
     i64 distance = (i64)(target - b->block->pc);
     return distance == (distance << 34 >> 34) // marks hold 31 bits
@@ -133,7 +130,7 @@ static bool writes_memory(const Insn *insn)
 
 // Fills b->insns from b->next_pc on. Stops before the first instruction that
 // cannot be fetched; if that is the very first one, says why.
-static FetchResult collect(Builder *b, u64 version, GuestAddr *ret_fault)
+static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
 {
     GuestAddr pc = b->next_pc;
     GuestAddr end = 0; // of the executable range around pc
@@ -205,7 +202,7 @@ static void emit_entry(Emitter *e, GuestAddr pc)
 bool translate_add_entry(Block *block)
 {
     enum { ROOM = 96 };
-    CodePtr at = cache_reserve_extra(block, ROOM);
+    CodePtr at = cache_reserve_cold(block, ROOM);
     if (!at)
         return false;
     Emitter e = {at, at + ROOM};
@@ -215,16 +212,21 @@ bool translate_add_entry(Block *block)
     return true;
 }
 
-// Where unlinked exits lead: mov dword fs:[exit_link], index ; jmp leave
+// Where unlinked exits lead, away from the blocks so that hot code stays dense:
+//     mov dword fs:[exit_link], index ; jmp leave
 static void emit_exit_stubs(Builder *b)
 {
     Block *block = b->block;
+    size_t bytes = block->exit_count * EXIT_STUB_BYTES;
+    CodePtr at = cache_reserve_cold(block, bytes);
+    ASSERT(at); // BLOCK_CODE_ROOM counts them
+    Emitter cold = {at, at + bytes};
     for (u32 i = 0; i < block->exit_count; i++) {
         u32 index = block->first_exit + i;
         Exit *x = cache_exit(index);
-        x->stub = b->e.pc;
-        emit_store_fs_imm32(&b->e, CTX(exit_link), index);
-        emit_jmp(&b->e, gateway_leave(EXIT_LINK));
+        x->stub = cold.pc;
+        emit_store_fs_imm32(&cold, CTX(exit_link), index);
+        emit_jmp(&cold, gateway_leave(EXIT_LINK));
         i32 distance = (i32)(x->stub - (x->site + 4));
         memcpy(x->site, &distance, 4);
     }
@@ -256,7 +258,7 @@ static void emit_body(Builder *b)
         tool->block(b, b->insns, b->insn_count);
     for (unsigned i = 0; i < b->insn_count; i++) {
         b->insn = &b->insns[i];
-        if (emit_room(&b->e) < INSN_ROOM + BLOCK_EXITS_MAX * 32) {
+        if (emit_room(&b->e) < INSN_ROOM) {
             b->next_pc = b->insn->pc;
             b->insn_count = i;
             break;
@@ -280,24 +282,17 @@ static void emit_body(Builder *b)
     builder_mark_nowhere(b);
 }
 
-static u64 now_ns(void)
-{
-    struct timespec t;
-    raw_syscall2(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)&t);
-    return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
-}
-
-Block *translate_block(GuestAddr pc, u64 version, bool entry, FetchResult *ret_result,
+Block *translate_block(GuestAddr pc, u32 version, bool entry, FetchResult *ret_result,
                        GuestAddr *ret_fault)
 {
     static Builder builder; // the engine lock is held
     Builder *b = &builder;
-    u64 start = now_ns();
+    u64 start = __builtin_ia32_rdtsc();
 
     b->block = cache_reserve(BLOCK_CODE_ROOM, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
     b->block->pc = pc;
     b->block->version = version;
-    b->e = (Emitter){b->block->code, b->block->code + BLOCK_CODE_ROOM};
+    b->e = (Emitter){b->block->code, b->block->code + BLOCK_CODE_ROOM - EXIT_STUBS_ROOM};
     b->insn_count = 0;
     b->run_count = 0;
     b->insn = NULL;
@@ -321,7 +316,7 @@ Block *translate_block(GuestAddr pc, u64 version, bool entry, FetchResult *ret_r
 
     translate_stats.blocks++;
     translate_stats.instructions += b->insn_count;
-    translate_stats.ns += now_ns() - start;
+    translate_stats.ticks += __builtin_ia32_rdtsc() - start;
     if (UNLIKELY(trace_bits & TRACE_BLOCKS))
         trace_block(b->block, b->insns, b->insn_count);
     return b->block;

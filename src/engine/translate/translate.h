@@ -23,7 +23,7 @@ typedef enum FetchResult {
 } FetchResult;
 
 typedef struct TranslateStats {
-    u64 blocks, instructions, ns;
+    u64 blocks, instructions, ticks; // ticks of the time-stamp counter
 } TranslateStats;
 extern TranslateStats translate_stats;
 
@@ -33,7 +33,7 @@ void translate_init(unsigned max_insns);
 // Makes the block for (pc, version) and puts it into the cache. `entry` asks for
 // an entry prefix, because an indirect branch leads here. Engine lock held. On
 // failure *ret_fault is the address that could not be fetched or decoded.
-Block *translate_block(GuestAddr pc, u64 version, bool entry, FetchResult *ret_result,
+Block *translate_block(GuestAddr pc, u32 version, bool entry, FetchResult *ret_result,
                        GuestAddr *ret_fault);
 
 // Gives a block that was translated without one an entry prefix. Engine lock

@@ -878,6 +878,7 @@
     seg .byte 0x64, 0xf3, 0xa4, 0x65, 0xf3, 0xa4
     seg .byte 0x64, 0x66, 0x0f, 0xf7, 0xca // maskmovdqu %xmm2, %xmm1 to %fs:(%rdi)
     seg .byte 0x64, 0x0f, 0xf7, 0xca
+    seg .byte 0x64, 0x0f, 0x01, 0xfc // clzero
 
 .macro seg_half base, count, instruction:vararg
     trap "strings through fs and gs that fault half way"
@@ -1224,6 +1225,17 @@
     .gpr RCX, NONE, 9
     std
     rep movsw
+    leave_case
+    end_trap
+
+    trap "clzero"
+    .gpr RAX, DATA, 0x913
+    clzero
+    leave_case
+    end_trap
+    trap "clzero"
+    .gpr RAX, DATA, 0x2913
+    clzero
     leave_case
     end_trap
 

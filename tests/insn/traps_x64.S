@@ -1170,6 +1170,33 @@
     leave_case
     end_trap
 
+// Areas that the CPU refuses: reserved bits of mxcsr, of the header, a bad alignment.
+.macro hostile mxcsr, xstate_bv, xcomp_bv, at, instruction:vararg
+    trap "hostile areas of xrstor and fxrstor"
+    .gpr RDI, DATA, \at
+    .gpr RAX, NONE, 7
+    .gpr RDX, NONE, 0
+    .data_word 0x118, NONE, \mxcsr
+.irp w, 16, 24, 32, 40, 48, 56
+    .data_word (0x300+\w), NONE, 0
+.endr
+    .data_word 0x300, NONE, \xstate_bv
+    .data_word 0x308, NONE, \xcomp_bv
+    \instruction
+    leave_case
+    end_trap
+.endm
+.irp insn, xrstor, xrstor64, fxrstor, fxrstor64
+    hostile 0x1f80, 3, 0, 0x100, \insn (%rdi)
+    hostile 0x1f80, 0, 0, 0x100, \insn (%rdi)
+    hostile -1, 2, 0, 0x100, \insn (%rdi)
+    hostile -1, 0, 0, 0x100, \insn (%rdi)
+    hostile 0x1f80, -1, 0, 0x100, \insn (%rdi)
+    hostile 0x1f80, 7, 1, 0x100, \insn (%rdi)
+    hostile 0x1f80, 3, 0x8000000000000003, 0x100, \insn (%rdi)
+    hostile 0x1f80, 3, 0, 0x108, \insn (%rdi)
+.endr
+
     trap "x87 and mmx sequences"
     .trait FP_INIT
     fninit

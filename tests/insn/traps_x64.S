@@ -425,6 +425,66 @@
     leave_case
     end_trap
 
+// --- the trap flag: SIGTRAP after the next instruction ---
+
+.macro stepped instruction:vararg
+    trap "the trap flag"
+    .trait NO_DF
+    .data_word STACK, NONE, 0x102
+    .data_label (STACK+8), 1f
+    .gpr RSI, DATA, 0x800
+    popfq
+    \instruction
+    nop
+    leave_case
+1:  leave_taken
+    end_trap
+.endm
+    stepped nop
+    stepped add %rax, (%rsi)
+    stepped call 1f
+    stepped ret
+    stepped ret $8
+    stepped jmp *(%rsp)
+    stepped jz 1f
+    stepped mov %fs:8, %rax
+    stepped mov %fs:8(%rax), %rcx
+    stepped pushfq
+    stepped lodsq (%rsi), %rax
+    stepped rdfsbase %rax
+    stepped ud2
+    stepped int3
+    stepped mov 0x2000(%rsi), %rax
+
+    trap "the trap flag"
+    .data_word STACK, NONE, 0x102
+    .byte 0x66, 0x9d
+    nop
+    nop
+    leave_case
+    end_trap
+    trap "the trap flag"
+    .data_word STACK, NONE, 0x102
+    .data_word (STACK+8), NONE, 0x2
+    popfq
+    popfq
+    nop
+    leave_case
+    end_trap
+    trap "the trap flag"
+    .gpr RDX, DATA, 0x1100
+    lea 1f(%rip), %rax
+    mov %rax, (%rsp)
+    movq $0x33, 8(%rsp)
+    movq $0x102, 16(%rsp)
+    mov %rdx, 24(%rsp)
+    movq $0x2b, 32(%rsp)
+    iretq
+1:  nop
+    nop
+    leave_case
+    end_trap
+
     trap "red zone"
     .trait NO_DF
     mov %rax, -8(%rsp)

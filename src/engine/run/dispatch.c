@@ -8,7 +8,7 @@
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
-#include "engine/syscall/dispatch.h"
+#include "engine/syscall/syscall.h"
 #include "engine/translate/translate.h"
 
 // Linux's TASK_SIZE_MAX.
@@ -114,6 +114,10 @@ _Noreturn void run_thread(ThreadCtx *ctx)
             signal_deliver_pending(ctx);
             ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
         }
+        if (UNLIKELY(ctx->pc >> 63) && emulate_vsyscall(ctx)) {
+            ctx->exit_reason = EXIT_RESUME;
+            continue;
+        }
         CodePtr code = enter_point(ctx);
         if (!code) {
             ctx->exit_reason = EXIT_RESUME;
@@ -121,7 +125,11 @@ _Noreturn void run_thread(ThreadCtx *ctx)
         }
         ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
         ctx->client_step = ctx->flags & FLAG_TF ? STEP_ARMED : STEP_NONE;
+        if (UNLIKELY(stress_signals) && !ctx->client_step)
+            stress_maybe_step(ctx);
         gateway.enter(code);
+        if (!ctx->client_step)
+            ctx->flags &= ~(u64)FLAG_TF; // ours, if the way in was cut short
 
         __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
         ExitReason reason = ctx->exit_reason;

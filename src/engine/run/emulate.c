@@ -8,10 +8,12 @@
 // alone and raises the signal that the hardware would.
 #include "engine/run/emulate.h"
 
+#include <sys/syscall.h>
+
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/decode/decode.h"
-#include "engine/run/log.h"
+#include "engine/log/log.h"
 #include "engine/signal/signal.h"
 
 // The selectors of a 64-bit process, and the others that Linux lets it load.
@@ -409,4 +411,28 @@ void emulate_insn(ThreadCtx *ctx)
     }
     em.next = ctx->pc + em.insn.len;
     emulate_decoded(&em);
+}
+
+bool emulate_vsyscall(ThreadCtx *ctx)
+{
+    static const struct {
+        GuestAddr entry;
+        u64 nr;
+    } calls[] = {
+        {0xffffffffff600000, SYS_gettimeofday},
+        {0xffffffffff600400, SYS_time},
+        {0xffffffffff600800, SYS_getcpu},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        GuestAddr caller;
+        if (ctx->pc != calls[i].entry || !guest_read(ctx->gpr[RSP], &caller, sizeof(caller)))
+            continue;
+        ctx->gpr[RAX] = (u64)gateway_syscall(calls[i].nr, ctx->gpr[RDI], ctx->gpr[RSI], 0, 0, 0, 0);
+        if ((i64)ctx->gpr[RAX] == GATEWAY_RESTART)
+            return true;
+        ctx->gpr[RSP] += sizeof(caller);
+        ctx->pc = caller;
+        return true;
+    }
+    return false;
 }

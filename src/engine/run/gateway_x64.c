@@ -11,7 +11,7 @@
 
 #include "engine/cache/cache.h"
 #include "engine/run/gateway.h"
-#include "engine/translate/emit_x64.h"
+#include "engine/emit/emit.h"
 
 Gateways gateway;
 

@@ -106,6 +106,8 @@ typedef struct ThreadCtx {
     u64 safe_epoch;   // cache epoch seen at the last safe point (cache/cache.h)
     u32 stepping;     // single-stepping to a boundary (signal/)
     u32 client_step;  // ClientStep
+    u32 stress_steps; // --stress=signals: single steps left before the thread is taken out
+    u32 stress_seed;
 
     // --- owned by signal/
     PendingSignal pending;
@@ -149,6 +151,25 @@ extern Lock engine_lock;
 // Runs the client from ctx->pc for ever: the thread leaves through
 // thread_exit()/process_exit() only.
 _Noreturn void run_thread(ThreadCtx *ctx);
+
+// --stress=signals: now and then a thread is single-stepped for some host
+// instructions after it has entered the cache, and taken out wherever it is then.
+extern bool stress_signals;
+void stress_maybe_step(ThreadCtx *ctx); // before entering; light
+
+// ------------------------------------------------------- start, end and failure
+
+struct Options;
+
+// --trace-children: remembers the engine's own executable and hooks execve.
+void follow_init(const struct Options *options);
+
+// Installs the crash report for panics and for faults of engine code.
+void crash_init(void);
+
+// --stats: prints the counters; keeps those of a thread beyond its end.
+void stats_print(void);
+void stats_thread_end(ThreadCtx *ctx);
 
 // ---------------------------------------------------------------- gateways
 

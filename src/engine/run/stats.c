@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The counters that --stats prints, from stats.def.
-#include "engine/run/stats.h"
 
 #include "engine/cache/cache.h"
-#include "engine/run/log.h"
+#include "engine/log/log.h"
 #include "engine/run/run.h"
 #include "engine/thread/thread.h"
 #include "engine/translate/translate.h"

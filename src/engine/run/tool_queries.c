@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 #include "engine/callstack/callstack.h"
-#include "engine/run/log.h"
+#include "engine/log/log.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 

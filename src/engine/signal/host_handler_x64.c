@@ -8,7 +8,6 @@
 // In the cache the registers are the client's only at boundaries, so a thread
 // caught elsewhere is single-stepped to the next one. That takes a few traps,
 // costs nothing while there are no signals, and needs no undo information.
-#define _GNU_SOURCE 1
 #include <string.h>
 #include <sys/auxv.h>
 #include <ucontext.h>
@@ -19,6 +18,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/trace/trace.h"
 
 #define HOST_ALTSTACK_BYTES (64 * KiB)
 #define PAGE_FAULT_WRITE 2   // bit of REG_ERR
@@ -93,6 +93,8 @@ static void record(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc, bool s
     pending->cr2 = greg(uc, REG_CR2);
     __atomic_store_n(&ctx->pending_signal, 1, __ATOMIC_SEQ_CST);
     close_frame_mask(uc);
+    if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+        trace_signal_arrival(ctx, info);
 }
 
 // ---------------------------------------------------------------- stepping
@@ -135,6 +137,12 @@ static void hide_pushed_tf(ThreadCtx *ctx, const ucontext_t *uc)
 
 // ---------------------------------------------------------------- leaving the cache
 
+// Flags of the client's that would disturb C code.
+static void set_engine_flags(ucontext_t *uc)
+{
+    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC));
+}
+
 // The client's complete state goes to ctx (R2), and the thread into the engine.
 // Its C code gets default floating-point controls, whatever the client's were.
 static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
@@ -156,7 +164,7 @@ static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
     ctx->exit_reason = EXIT_RESUME;
     set_greg(uc, REG_RIP, gateway_taken_out_pc());
     set_greg(uc, REG_RSP, ctx->engine_rsp);
-    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC));
+    set_engine_flags(uc);
 }
 
 // Brings the thread nearer to its safe point. May be called again and again:
@@ -179,10 +187,12 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
         return;
     }
     stop_stepping(ctx, uc); // a tool call on its way out steps on by itself
-    if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING)
+    if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING) {
         set_greg(uc, REG_RIP, gateway_abort_pc(gateway));
-    else if (gateway == GATEWAY_SYSCALL_BEFORE)
+        set_engine_flags(uc);
+    } else if (gateway == GATEWAY_SYSCALL_BEFORE) {
         set_greg(uc, REG_RIP, gateway_restart_pc());
+    }
 }
 
 // ---------------------------------------------------------------- signals that were sent
@@ -357,11 +367,32 @@ static void on_client_step(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     take_out(ctx, uc, &place);
 }
 
+// --stress=signals: on for some steps, then out as if somebody had asked. A
+// thread that leaves by itself meanwhile is let go.
+static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
+{
+    GatewayPlace gateway = gateway_place(greg(uc, REG_RIP));
+
+    if (gateway == GATEWAY_LEAVING || gateway == GATEWAY_TOOL_CALL) {
+        ctx->stress_steps = 0;
+        stop_stepping(ctx, uc);
+    } else if (--ctx->stress_steps) {
+        step(ctx, uc);
+    } else {
+        ctx->stop_request = 1;
+        advance(ctx, uc);
+    }
+}
+
 static void on_trace_trap(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
     if (ctx->client_step == STEP_ARMED || ctx->client_step == STEP_RUNNING) {
         on_client_step(ctx, info, uc);
+        return;
+    }
+    if (ctx->stress_steps) {
+        on_stress_step(ctx, uc);
         return;
     }
     if (ctx->stepping && (ctx->pending_signal || ctx->stop_request)) {

@@ -6,7 +6,7 @@
 
 #include "engine/cache/cache.h"
 #include "engine/decode/decode.h"
-#include "engine/translate/emit_x64.h"
+#include "engine/emit/emit.h"
 
 #define BLOCK_INSNS_MAX 64
 #define BLOCK_CODE_ROOM (24 * KiB)

@@ -425,6 +425,66 @@
     leave_case
     end_trap
 
+// --- the trap flag: SIGTRAP after the next instruction ---
+
+.macro stepped instruction:vararg
+    trap "the trap flag"
+    .trait NO_DF
+    .data_word STACK, NONE, 0x102
+    .data_label (STACK+8), 1f
+    .gpr RSI, DATA, 0x800
+    popfq
+    \instruction
+    nop
+    leave_case
+1:  leave_taken
+    end_trap
+.endm
+    stepped nop
+    stepped add %rax, (%rsi)
+    stepped call 1f
+    stepped ret
+    stepped ret $8
+    stepped jmp *(%rsp)
+    stepped jz 1f
+    stepped mov %fs:8, %rax
+    stepped mov %fs:8(%rax), %rcx
+    stepped pushfq
+    stepped lodsq (%rsi), %rax
+    stepped rdfsbase %rax
+    stepped ud2
+    stepped int3
+    stepped mov 0x2000(%rsi), %rax
+
+    trap "the trap flag"
+    .data_word STACK, NONE, 0x102
+    .byte 0x66, 0x9d
+    nop
+    nop
+    leave_case
+    end_trap
+    trap "the trap flag"
+    .data_word STACK, NONE, 0x102
+    .data_word (STACK+8), NONE, 0x2
+    popfq
+    popfq
+    nop
+    leave_case
+    end_trap
+    trap "the trap flag"
+    .gpr RDX, DATA, 0x1100
+    lea 1f(%rip), %rax
+    mov %rax, (%rsp)
+    movq $0x33, 8(%rsp)
+    movq $0x102, 16(%rsp)
+    mov %rdx, 24(%rsp)
+    movq $0x2b, 32(%rsp)
+    iretq
+1:  nop
+    nop
+    leave_case
+    end_trap
+
     trap "red zone"
     .trait NO_DF
     mov %rax, -8(%rsp)
@@ -878,6 +938,7 @@
     seg .byte 0x64, 0xf3, 0xa4, 0x65, 0xf3, 0xa4
     seg .byte 0x64, 0x66, 0x0f, 0xf7, 0xca // maskmovdqu %xmm2, %xmm1 to %fs:(%rdi)
     seg .byte 0x64, 0x0f, 0xf7, 0xca
+    seg .byte 0x64, 0x0f, 0x01, 0xfc // clzero
 
 .macro seg_half base, count, instruction:vararg
     trap "strings through fs and gs that fault half way"
@@ -1169,6 +1230,33 @@
     leave_case
     end_trap
 
+// Areas that the CPU refuses: reserved bits of mxcsr, of the header, a bad alignment.
+.macro hostile mxcsr, xstate_bv, xcomp_bv, at, instruction:vararg
+    trap "hostile areas of xrstor and fxrstor"
+    .gpr RDI, DATA, \at
+    .gpr RAX, NONE, 7
+    .gpr RDX, NONE, 0
+    .data_word 0x118, NONE, \mxcsr
+.irp w, 16, 24, 32, 40, 48, 56
+    .data_word (0x300+\w), NONE, 0
+.endr
+    .data_word 0x300, NONE, \xstate_bv
+    .data_word 0x308, NONE, \xcomp_bv
+    \instruction
+    leave_case
+    end_trap
+.endm
+.irp insn, xrstor, xrstor64, fxrstor, fxrstor64
+    hostile 0x1f80, 3, 0, 0x100, \insn (%rdi)
+    hostile 0x1f80, 0, 0, 0x100, \insn (%rdi)
+    hostile -1, 2, 0, 0x100, \insn (%rdi)
+    hostile -1, 0, 0, 0x100, \insn (%rdi)
+    hostile 0x1f80, -1, 0, 0x100, \insn (%rdi)
+    hostile 0x1f80, 7, 1, 0x100, \insn (%rdi)
+    hostile 0x1f80, 3, 0x8000000000000003, 0x100, \insn (%rdi)
+    hostile 0x1f80, 3, 0, 0x108, \insn (%rdi)
+.endr
+
     trap "x87 and mmx sequences"
     .trait FP_INIT
     fninit
@@ -1224,6 +1312,17 @@
     .gpr RCX, NONE, 9
     std
     rep movsw
+    leave_case
+    end_trap
+
+    trap "clzero"
+    .gpr RAX, DATA, 0x913
+    clzero
+    leave_case
+    end_trap
+    trap "clzero"
+    .gpr RAX, DATA, 0x2913
+    clzero
     leave_case
     end_trap
 

@@ -78,6 +78,24 @@ static bool reaches_through_segment(const Insn *insn)
     return false;
 }
 
+// [rax], which Zydis takes for a register that no segment applies to.
+static bool has_hidden_address(ZydisMnemonic mnemonic)
+{
+    return mnemonic == ZYDIS_MNEMONIC_CLZERO || mnemonic == ZYDIS_MNEMONIC_MONITOR ||
+           mnemonic == ZYDIS_MNEMONIC_MONITORX || mnemonic == ZYDIS_MNEMONIC_UMONITOR;
+}
+
+// The last of the prefixes counts.
+static u8 segment_prefix(const ZydisDecodedInstruction *z)
+{
+    for (unsigned i = z->raw.prefix_count; i-- > 0;) {
+        u8 prefix = z->raw.prefixes[i].value;
+        if (prefix == 0x64 || prefix == 0x65)
+            return prefix;
+    }
+    return 0;
+}
+
 // Explicit operands that cannot be moved to another base register: the vector
 // of 32-bit addresses of a gather, and pop's, which counts from the new rsp.
 static bool needs_whole_segment(const ZydisDecodedInstruction *z)
@@ -102,6 +120,11 @@ static bool has_memory_operand(const ZydisDecodedInstruction *z)
 static void note_memory(const ZydisDecodedInstruction *z, Insn *insn)
 {
     bool has_memory = has_memory_operand(z);
+    if (has_hidden_address(z->mnemonic)) {
+        insn->segment = segment_prefix(z);
+        insn->memory = insn->segment ? MEMORY_SEGMENT_WHOLE : MEMORY_PLAIN;
+        return;
+    }
     if (z->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS)) {
         insn->segment = z->attributes & ZYDIS_ATTRIB_HAS_SEGMENT_FS ? 0x64 : 0x65;
         // lea and nop have an operand that they do not access.

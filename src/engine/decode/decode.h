@@ -27,6 +27,7 @@ typedef enum Lowering {
     LOWER_READ_BASE,  // rdfsbase, rdgsbase
     LOWER_WRITE_BASE, // wrfsbase, wrgsbase
     LOWER_XBEGIN,     // transactions always abort
+    LOWER_POPF,       // by C if it sets the trap flag
     LOWER_EMULATE,    // by C: far transfers, traps, loads of segment registers, 16-bit branches
     LOWER_BRANCH,     // in ops.def only: jmp and call, told apart by their opcode
     LOWER_COUNT

@@ -92,6 +92,18 @@ static void run_syscall(ThreadCtx *ctx)
     syscall_run(ctx);
 }
 
+// After the instruction of a client that steps itself: the trap, unless the
+// instruction at `pc` raised a signal of its own or is still to be done. The trap
+// of a system call comes after the instruction behind it.
+static void finish_client_step(ThreadCtx *ctx, ExitReason reason, GuestAddr pc)
+{
+    bool over = ctx->client_step == STEP_DONE && reason != EXIT_SYSCALL && reason != EXIT_STALE &&
+                reason != EXIT_RESUME && !(reason == EXIT_EMULATE && ctx->pc == pc);
+    ctx->client_step = STEP_NONE;
+    if (over)
+        signal_raise_trace(ctx);
+}
+
 _Noreturn void run_thread(ThreadCtx *ctx)
 {
     ctx->exit_reason = EXIT_RESUME;
@@ -112,16 +124,23 @@ _Noreturn void run_thread(ThreadCtx *ctx)
             continue;
         }
         ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
-        if (UNLIKELY(stress_signals))
+        ctx->client_step = ctx->flags & FLAG_TF ? STEP_ARMED : STEP_NONE;
+        if (UNLIKELY(stress_signals) && !ctx->client_step)
             stress_maybe_step(ctx);
         gateway.enter(code);
+        if (!ctx->client_step)
+            ctx->flags &= ~(u64)FLAG_TF; // ours, if the way in was cut short
 
         __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
-        switch ((ExitReason)ctx->exit_reason) {
+        ExitReason reason = ctx->exit_reason;
+        GuestAddr pc = ctx->pc;
+        switch (reason) {
         case EXIT_SYSCALL: run_syscall(ctx); break;
         case EXIT_EMULATE: emulate_insn(ctx); break;
         case EXIT_STALE: drop_stale_block(ctx); break;
         default: break;
         }
+        if (UNLIKELY(ctx->client_step))
+            finish_client_step(ctx, reason, pc);
     }
 }

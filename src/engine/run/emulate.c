@@ -171,6 +171,27 @@ static bool check_far_target(ThreadCtx *ctx, u64 selector, GuestAddr target)
     return true;
 }
 
+// What popf and iret may change in user mode, of a flags word of `size` bytes.
+static void set_flags(ThreadCtx *ctx, u64 flags, unsigned size)
+{
+    u64 settable = 0x244dd5; // ID, AC, NT, OF, DF, TF, SF, ZF, AF, PF, CF
+    if (size == 2)
+        settable &= 0xffff;
+    ctx->flags = (ctx->flags & ~settable) | (flags & settable);
+}
+
+// A popf that sets the trap flag; emitted code does the others.
+static void emulate_popf(const Emulation *em, unsigned size)
+{
+    ThreadCtx *ctx = em->ctx;
+    u64 flags;
+    if (!load(ctx, ctx->gpr[RSP], size, &flags))
+        return;
+    set_flags(ctx, flags, size);
+    ctx->gpr[RSP] += size;
+    ctx->pc = em->next;
+}
+
 // iret: rip, cs, rflags, rsp, ss, each of the operand size.
 static void emulate_iret(const Emulation *em, unsigned size)
 {
@@ -186,10 +207,7 @@ static void emulate_iret(const Emulation *em, unsigned size)
         protection_fault(ctx, (u16)frame[4] & ~3u);
         return;
     }
-    u64 settable = 0x244cd5; // ID, AC, NT, OF, DF, SF, ZF, AF, PF, CF
-    if (size == 2)
-        settable &= 0xffff;
-    ctx->flags = (ctx->flags & ~settable) | (frame[2] & settable);
+    set_flags(ctx, frame[2], size);
     ctx->pc = frame[0];
     ctx->gpr[RSP] = frame[3];
 }
@@ -366,6 +384,8 @@ static void emulate_decoded(const Emulation *em)
     case ZYDIS_MNEMONIC_IRET:
     case ZYDIS_MNEMONIC_IRETD:
     case ZYDIS_MNEMONIC_IRETQ: emulate_iret(em, size); break;
+    case ZYDIS_MNEMONIC_POPF: emulate_popf(em, 2); break;
+    case ZYDIS_MNEMONIC_POPFQ: emulate_popf(em, 8); break;
     case ZYDIS_MNEMONIC_MOV: emulate_mov_selector(em); break;
     case ZYDIS_MNEMONIC_POP: emulate_pop_selector(em); break;
     case ZYDIS_MNEMONIC_LFS:

@@ -40,9 +40,13 @@ CodePtr run_light(void)
     GuestAddr pc;
     __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
     ctx->flags &= ~(u64)FLAG_TF;
+    if (ctx->client_step)
+        ctx->flags |= FLAG_TF;
     if (!next_pc(ctx, &pc))
         return NULL;
     ctx->pc = pc;
+    if (ctx->client_step)
+        return NULL;
     ctx->stat_dispatches++;
     ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = pc;
 

@@ -18,6 +18,7 @@
 //       fs:[constant] from emitted code and from any signal handler.
 //   R2  While a thread is outside the cache after a full exit, its whole client
 //       state is in its ThreadCtx: gpr, pc, flags, xsave, client_fs, client_gs.
+//       TF in flags is the client's own, never ours.
 //   R3  The kernel's signal mask is the client's mask without the five
 //       synchronous signals, except while `pending_signal` is set: then every
 //       asynchronous signal is blocked until it has been delivered.
@@ -51,6 +52,17 @@ typedef enum ExitReason {
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
     EXIT_REASON_COUNT
 } ExitReason;
+
+// The client's own trap flag: SIGTRAP after its next instruction. Hardware steps
+// the thread through the gateway and the cache; the handler tells from this how
+// far it has come. A jump that a block goes along has no code of its own, and so
+// no trap: it counts as one with the instruction it leads to.
+typedef enum ClientStep {
+    STEP_NONE,
+    STEP_ARMED,   // on its way into the cache
+    STEP_RUNNING, // in the cache: the next boundary is behind the instruction
+    STEP_DONE,    // the instruction has left the cache; C does the rest of it
+} ClientStep;
 
 // A signal that the kernel gave us and the client has not seen yet. There is
 // at most one per thread (R3); the kernel queues the others.
@@ -93,6 +105,7 @@ typedef struct ThreadCtx {
     u64 in_cache;     // 1 while the thread may be executing emitted code
     u64 safe_epoch;   // cache epoch seen at the last safe point (cache/cache.h)
     u32 stepping;     // single-stepping to a boundary (signal/)
+    u32 client_step;  // ClientStep
     u32 stress_steps; // --stress=signals: single steps left before the thread is taken out
     u32 stress_seed;
 

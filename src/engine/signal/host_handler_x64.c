@@ -127,9 +127,11 @@ static void stop_stepping(ThreadCtx *ctx, ucontext_t *uc)
 // The client must not see the trap flag that is ours.
 static void hide_pushed_tf(ThreadCtx *ctx, const ucontext_t *uc)
 {
-    if (!ctx->step_over_pushf)
-        return;
+    bool ours = ctx->step_over_pushf && !ctx->client_step;
+
     ctx->step_over_pushf = 0;
+    if (!ours)
+        return;
     *(u16 *)greg(uc, REG_RSP) &= (u16)~FLAG_TF;
 }
 
@@ -146,12 +148,13 @@ static void set_engine_flags(ucontext_t *uc)
 static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
 {
     u8 *fpregs = (u8 *)uc->uc_mcontext.fpregs;
+    u64 client_tf = ctx->stepping && ctx->client_step ? FLAG_TF : 0;
 
     stop_stepping(ctx, uc);
     for (unsigned r = 0; r < GPR_COUNT; r++)
         ctx->gpr[r] = place->spilled >> r & 1 ? ctx->spill[r] : greg(uc, greg_of[r]);
     ctx->pc = place->pc;
-    ctx->flags = greg(uc, REG_EFL);
+    ctx->flags = greg(uc, REG_EFL) | client_tf;
     set_gs_base(ctx->engine_gs);
     if (fpregs) {
         xstate_from_host_frame(ctx->xsave, fpregs);
@@ -301,6 +304,69 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     take_out(ctx, uc, &place);
 }
 
+// The instruction that traps is over and will not trap again: its signal goes
+// before one that was sent meanwhile. False: it has faulted besides.
+static bool make_way_for_fault(ThreadCtx *ctx)
+{
+    if (!ctx->pending_signal)
+        return true;
+    if (ctx->pending.synchronous)
+        return false;
+    host_requeue(&ctx->pending.info); // S4
+    ctx->pending_signal = 0;
+    return true;
+}
+
+void signal_raise_trace(ThreadCtx *ctx)
+{
+    signal_block_host();
+    if (make_way_for_fault(ctx)) {
+        signal_raise_synchronous(ctx, SIGTRAP, TRAP_TRACE, ctx->pc);
+        ctx->pending.trapno = TRAP_DEBUG;
+    }
+    signal_restore_host_mask(ctx);
+}
+
+// Where the client goes on if the instruction just done was a popf that cleared
+// the trap flag: behind it, wherever the block goes on.
+static bool place_behind_popf(const ucontext_t *uc, CodePlace *ret_place)
+{
+    if ((greg(uc, REG_EFL) & FLAG_TF) || !cache_place(greg(uc, REG_RIP) - 1, ret_place))
+        return false;
+    ret_place->pc += *(const u8 *)ret_place->pc == 0x9d ? 1 : 2;
+    return true;
+}
+
+// A trap of a client that steps itself. It sees one per instruction of its own.
+static void on_client_step(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
+{
+    u64 rip = greg(uc, REG_RIP);
+    GatewayPlace gateway = gateway_place(rip);
+    CodePlace place;
+
+    if (gateway == GATEWAY_LEAVING) {
+        ctx->client_step = STEP_DONE;
+        ctx->stepping = 0;
+        set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
+        return;
+    }
+    if (!cache_contains(rip))
+        return; // a gateway, or a tool's function: on with TF
+    if (ctx->client_step == STEP_ARMED) {
+        ctx->client_step = STEP_RUNNING;
+        return;
+    }
+    if (!place_behind_popf(uc, &place) && !(cache_place(rip, &place) && place.boundary)) {
+        set_greg(uc, REG_EFL, greg(uc, REG_EFL) | FLAG_TF);
+        return;
+    }
+    if (make_way_for_fault(ctx)) {
+        info->si_addr = (void *)place.pc;
+        record(ctx, info, uc, true);
+    }
+    take_out(ctx, uc, &place);
+}
+
 // --stress=signals: on for some steps, then out as if somebody had asked. A
 // thread that leaves by itself meanwhile is let go.
 static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
@@ -318,9 +384,13 @@ static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
     }
 }
 
-static void on_trace_trap(ThreadCtx *ctx, ucontext_t *uc)
+static void on_trace_trap(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
+    if (ctx->client_step == STEP_ARMED || ctx->client_step == STEP_RUNNING) {
+        on_client_step(ctx, info, uc);
+        return;
+    }
     if (ctx->stress_steps) {
         on_stress_step(ctx, uc);
         return;
@@ -329,8 +399,7 @@ static void on_trace_trap(ThreadCtx *ctx, ucontext_t *uc)
         advance(ctx, uc);
         return;
     }
-    // Somebody else has answered the request, or it is a trap flag of the
-    // client's own, which the gateways do not carry into engine code.
+    // Somebody else has answered the request.
     ctx->stepping = 0;
     set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
 }
@@ -344,7 +413,7 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     if (fixup && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS))
         set_greg(uc, REG_RIP, fixup);
     else if (info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE)
-        on_trace_trap(ctx, uc);
+        on_trace_trap(ctx, info, uc);
     else if (gateway != GATEWAY_NOT && gateway != GATEWAY_ENTERING && gateway != GATEWAY_RESUMING)
         on_sent(ctx, info, uc); // queued by the client to itself with a fault's si_code
     else if (cache_contains(rip))

@@ -73,6 +73,8 @@ bool signal_is_deliverable(const ThreadCtx *ctx);
 // the kernel, so that the tracer sees it.
 extern bool signal_is_traced;
 void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr);
+// The trap after an instruction that ran with the client's trap flag set.
+void signal_raise_trace(ThreadCtx *ctx);
 
 // --- the client's system calls. They may return GATEWAY_RESTART.
 i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6]);

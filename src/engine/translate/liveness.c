@@ -61,8 +61,9 @@ void find_live_flags(Builder *b)
             live = all;
         const ZydisAccessedFlags *f = insn->flags;
         if (f) {
+            // "Undefined" often means unchanged: no kill either.
             if (!may_keep_flags(insn))
-                live &= (u8)~fold(f->modified | f->set_0 | f->set_1 | f->undefined);
+                live &= (u8)~fold(f->modified | f->set_0 | f->set_1);
             live |= fold(f->tested);
         }
         if (!cannot_fault(insn))

@@ -157,6 +157,24 @@ static void lower_emulate(Builder *b, const Insn *insn)
     leave_at(b, insn->pc, EXIT_EMULATE);
 }
 
+//     test [rsp], TF ; jz plain ; leave
+//   plain: popf
+// The flags are about to be overwritten; the test is as wide as the access, so
+// that it faults where popf would.
+static void lower_popf(Builder *b, const Insn *insn)
+{
+    bool narrow = insn->mnemonic == ZYDIS_MNEMONIC_POPF;
+    put_u8(&b->e, narrow ? 0x66 : 0x48);
+    put_bytes(&b->e, (u8[]){0xf7, 0x04, 0x24}, 3);
+    put_bytes(&b->e, &(u32){FLAG_TF}, narrow ? 2 : 4);
+    put_bytes(&b->e, (u8[]){0x74, 0}, 2);
+    CodePtr plain = b->e.pc;
+    leave_at(b, insn->pc, EXIT_EMULATE);
+    plain[-1] = (u8)(b->e.pc - plain);
+    b->fallthrough = true;
+    put_bytes(&b->e, insn->bytes, insn->len);
+}
+
 // rdfsbase r: mov r, fs:[client_fs], 32 or 64 bits wide
 // wrfsbase r: wrgsbase r ; mov fs:[client_fs], r, and gs put back: hardware
 // checks that the base is canonical
@@ -208,6 +226,7 @@ static LowerFn *const lowerings[LOWER_COUNT] = {
     [LOWER_READ_BASE] = lower_base,
     [LOWER_WRITE_BASE] = lower_base,
     [LOWER_XBEGIN] = lower_xbegin,
+    [LOWER_POPF] = lower_popf,
     [LOWER_EMULATE] = lower_emulate,
 };
 

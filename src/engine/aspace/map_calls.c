@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
 #include "engine/cache/cache.h"
+#include "engine/redirect/redirect.h"
 #include "engine/run/run.h"
 
 #define RECORDED_FLAGS (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE)
@@ -86,6 +87,8 @@ static void record_mapping(const MapRequest *r, GuestAddr addr)
         node.m.name = r->name;
     tree_remove(addr, addr + r->len);
     tree_add(&node);
+    if (is_file(r) && (node.m.prot & PROT_EXEC))
+        redirect_mapped(&node.m, (i32)r->fd);
     if ((node.m.prot & PROT_WRITE) && (node.m.flags & MAP_SHARED))
         guard_note_writable(addr, addr + r->len);
     if (addr + r->len > CLIENT_END)
@@ -368,6 +371,14 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     tree_update(start, end, set_protection, &p);
     if (gains_write)
         guard_note_writable(start, end);
+    if ((p.prot & PROT_EXEC) && !(old & PROT_EXEC)) {
+        const Mapping *m = aspace_find(start);
+        Mapping piece = *m;
+        piece.offset += start - m->start;
+        piece.start = start;
+        piece.end = end;
+        redirect_mapped(&piece, -1);
+    }
     return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "engine/aspace/pool.h"
+#include "engine/redirect/redirect.h"
 
 #define ALIAS_BUCKETS 256
 
@@ -281,6 +282,7 @@ void tree_remove(GuestAddr start, GuestAddr end)
 {
     if (start >= end)
         return;
+    redirect_unmapped(start, end);
     split_at(start);
     split_at(end);
     for (;;) {

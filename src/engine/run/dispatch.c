@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/redirect/redirect.h"
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
@@ -45,11 +46,12 @@ static CodePtr enter_point(ThreadCtx *ctx)
     GuestAddr fault = ctx->pc;
     bool indirect = ctx->exit_reason == EXIT_INDIRECT;
     CodePtr code = NULL;
+    u64 version = redirect_version(ctx);
 
     lock_acquire(&engine_lock);
-    Block *block = cache_find(ctx->pc, 0);
+    Block *block = cache_find(ctx->pc, version);
     if (!block)
-        block = translate_block(ctx->pc, 0, indirect, &result, &fault);
+        block = translate_block(ctx->pc, version, indirect, &result, &fault);
     if (block) {
         if (indirect && (block->entry || translate_add_entry(block)))
             cache_publish_entry(block);
@@ -93,6 +95,7 @@ _Noreturn void run_thread(ThreadCtx *ctx)
         __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
         ctx->stop_request = 0;
         if (signal_is_deliverable(ctx)) {
+            redirect_interrupted(ctx);
             signal_deliver_pending(ctx);
             ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
         }
@@ -108,6 +111,7 @@ _Noreturn void run_thread(ThreadCtx *ctx)
         switch ((ExitReason)ctx->exit_reason) {
         case EXIT_SYSCALL: run_syscall(ctx); break;
         case EXIT_EMULATE: emulate_insn(ctx); break;
+        case EXIT_REDIRECT: redirect_run(ctx); break;
         case EXIT_STALE: drop_stale_block(ctx); break;
         default: break;
         }

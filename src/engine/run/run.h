@@ -62,6 +62,7 @@ typedef struct PendingSignal {
 } PendingSignal;
 
 struct CallStack;
+struct RedirectThread;
 struct SignalActions;
 struct ThreadRecord;
 
@@ -87,6 +88,10 @@ typedef struct ThreadCtx {
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
     struct ThreadCtx *self; // linear address of this structure
     u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
+
+    u64 redirect_count;   // activations of wrapped functions (redirect/redirect.h)
+    u32 redirect_armed;   // enter the original of the hook at pc; that block clears it
+    struct RedirectThread *redirect; // NULL when the tool intercepts nothing
 
     // --- owned by the dispatcher
     u64 in_cache;     // 1 while the thread may be executing emitted code

@@ -4,6 +4,7 @@
 #include "engine/run/stats.h"
 
 #include "engine/cache/cache.h"
+#include "engine/redirect/redirect.h"
 #include "engine/run/log.h"
 #include "engine/run/run.h"
 #include "engine/thread/thread.h"

@@ -8,6 +8,7 @@
 
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
+#include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
@@ -139,6 +140,8 @@ static FetchResult collect(Builder *b, u64 version, GuestAddr *ret_fault)
     GuestAddr run_start = pc;
     FetchResult result = FETCH_OK;
     while (b->insn_count < block_insns_max) {
+        if (b->insn_count > 0 && redirect_is_hooked(pc))
+            break; // F2
         if ((pc >= end || end == 0) && !aspace_executable(pc, &end)) {
             *ret_fault = pc;
             result = FETCH_NO_ACCESS;
@@ -233,7 +236,7 @@ static void link_known_targets(Block *block)
 {
     for (u32 i = 0; i < block->exit_count; i++) {
         Exit *x = cache_exit(block->first_exit + i);
-        Block *to = cache_find(x->target, block->version);
+        Block *to = cache_find(x->target, block->version & ~VERSION_ORIGINAL);
         if (to)
             cache_link(block->first_exit + i, to);
     }
@@ -248,6 +251,10 @@ static void emit_body(Builder *b)
     for (unsigned i = 0; i < b->run_count; i++) {
         if (aspace_code_is_busy(b->runs[i].start) || aspace_code_is_busy(b->runs[i].end - 1))
             emit_self_check(b, b->runs[i].start, b->runs[i].end);
+    }
+    if (!intercept(b)) {
+        builder_mark_nowhere(b);
+        return;
     }
     if (tool->needs & TOOL_NEEDS_FLAGS)
         find_live_flags(b);
@@ -300,7 +307,7 @@ Block *translate_block(GuestAddr pc, u64 version, bool entry, FetchResult *ret_r
     b->insn = NULL;
     b->spilled = 0;
     b->next_pc = pc;
-    *ret_result = collect(b, version, ret_fault);
+    *ret_result = collect(b, version & ~VERSION_ORIGINAL, ret_fault);
     if (*ret_result != FETCH_OK)
         return NULL;
 

@@ -10,7 +10,8 @@
 #include "base/raw_syscall.h"
 
 // Larger tables are not read: no linker makes them.
-#define TABLE_BYTES_MAX (512 * MiB)
+#define TABLE_BYTES_MAX (256 * MiB)
+#define SYMBOLS_MAX (TABLE_BYTES_MAX / sizeof(Elf64_Sym))
 #define DYNAMIC_MAX 1024u
 
 static bool in_file(const ElfFile *f, u64 offset, u64 len)
@@ -97,6 +98,7 @@ static void read_dynamic(ElfFile *f, const Elf64_Phdr *segment)
         case DT_HASH: hash = d[i].d_un.d_ptr; break;
         case DT_GNU_HASH: gnu_hash = d[i].d_un.d_ptr; break;
         case DT_SONAME: soname = d[i].d_un.d_val; break;
+        case DT_FLAGS_1: f->is_static_program |= (d[i].d_un.d_val & DF_1_PIE) != 0; break;
         default: break;
         }
     }
@@ -109,6 +111,15 @@ static void read_dynamic(ElfFile *f, const Elf64_Phdr *segment)
     if (!gnu_hash || !offset_of(f, gnu_hash, 16, &f->dynamic.gnu_hash))
         f->dynamic.gnu_hash = 0;
     read_soname(f, soname);
+}
+
+static const Elf64_Phdr *find_segment(const ElfFile *f, u32 type)
+{
+    for (u32 i = 0; i < f->phdr_count; i++) {
+        if (f->phdrs[i].p_type == type)
+            return &f->phdrs[i];
+    }
+    return NULL;
 }
 
 bool elf_open(int fd, ElfFile *ret_file)
@@ -127,12 +138,12 @@ bool elf_open(int fd, ElfFile *ret_file)
     if (!f->phdrs)
         return false;
     f->phdr_count = f->header.e_phnum;
-    for (u32 i = 0; i < f->phdr_count; i++) {
-        if (f->phdrs[i].p_type == PT_DYNAMIC) {
-            read_dynamic(f, &f->phdrs[i]);
-            break;
-        }
-    }
+    f->is_static_program = f->header.e_type == ET_EXEC;
+    const Elf64_Phdr *dynamic = find_segment(f, PT_DYNAMIC);
+    if (dynamic)
+        read_dynamic(f, dynamic);
+    if (find_segment(f, PT_INTERP))
+        f->is_static_program = false;
     return true;
 }
 
@@ -176,11 +187,18 @@ static u64 count_by_gnu_hash(ElfFile *f)
     if (last < h.first_symbol)
         return h.first_symbol;
     u64 chains_at = buckets_at + 4ull * h.buckets;
-    for (u32 word = 0; !(word & 1); last++) {
-        if (!read_at(f, chains_at + 4 * (last - h.first_symbol), &word, 4))
+    u32 chunk[256];
+    for (; last < SYMBOLS_MAX; last += ARRAY_LEN(chunk)) {
+        u64 chain_at = chains_at + 4 * (last - h.first_symbol);
+        u64 len = chain_at < f->size ? min_u64(f->size - chain_at, sizeof chunk) / 4 : 0;
+        if (!len || !read_at(f, chain_at, chunk, 4 * len))
             return 0;
+        for (u64 i = 0; i < len; i++) {
+            if (chunk[i] & 1)
+                return last + i + 1;
+        }
     }
-    return last;
+    return 0;
 }
 
 static u64 count_by_hash(const ElfFile *f)
@@ -192,7 +210,7 @@ static u64 count_by_hash(const ElfFile *f)
 static bool read_table(ElfFile *f, u64 symbols, u64 count, u64 strings, u64 strings_size,
                        ElfSymbols *ret_symbols)
 {
-    if (count > TABLE_BYTES_MAX / sizeof(Elf64_Sym))
+    if (count > SYMBOLS_MAX)
         return false;
     const Elf64_Sym *s = read_part(f, symbols, count * sizeof *s);
     const char *names = s ? read_part(f, strings, strings_size) : NULL;

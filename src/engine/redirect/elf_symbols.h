@@ -20,6 +20,7 @@ typedef struct ElfFile {
     const Elf64_Phdr *phdrs;
     u32 phdr_count;
     char soname[ELF_SONAME_MAX]; // "" if it has none
+    bool is_static_program;      // holds all of its libraries
     struct {
         u64 symbols, strings, strings_size; // file offsets
         u64 hash, gnu_hash;                 // 0: none

@@ -79,6 +79,7 @@ void names_init(void)
 typedef struct Matching {
     const Mapping *mapping;
     u64 bias;
+    bool locals; // those of a static program: its libraries' hidden functions are among them
     bool wanted[FUNCTIONS_MAX]; // rows whose object pattern names this file
 } Matching;
 
@@ -104,7 +105,7 @@ static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol)
 {
     const ToolFunction *function = &tool->functions[row];
     bool local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
-    if (!m->wanted[row] || (local && !(function->flags & TOOL_FUNCTION_LOCAL)))
+    if (!m->wanted[row] || (local && !m->locals && !(function->flags & TOOL_FUNCTION_LOCAL)))
         return;
     hooks_add_entry(symbol->st_value + m->bias, function,
                     ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC);
@@ -154,6 +155,7 @@ void names_match_file(int fd, const Mapping *mapping)
     if (elf_open(fd, &file) && elf_load_bias(&file, mapping->start, mapping->offset, &m.bias) &&
         choose_rows(&m, &file)) {
         redirect_stats.modules++;
+        m.locals = file.is_static_program;
         if (elf_dynamic_symbols(&file, &table))
             match_table(&m, &table);
         if (elf_full_symbols(&file, &table))

@@ -49,7 +49,8 @@ typedef enum ToolFunctionFlags {
     // The handlers run inside the cache: they are compiled for general registers
     // only, call no libc, take no engine lock and never block (name the file *_hot.c).
     TOOL_FUNCTION_FAST = 1,
-    // Also functions that their object does not export (static or hidden ones).
+    // Also functions that their object does not export (static or hidden ones). In
+    // a static program, whose linker has hidden parts of its libraries, always so.
     TOOL_FUNCTION_LOCAL = 2,
 } ToolFunctionFlags;
 

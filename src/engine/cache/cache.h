@@ -27,8 +27,7 @@
 #define LOOKUP_ENTRIES 65536
 #define BLOCKS_START 0x60100000ull
 
-// Bit of a version: the block is without the prologue of its hook (redirect/redirect.h). Such
-// a block is entered from C only, never linked to.
+// Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
 #define VERSION_ORIGINAL (1ull << 63)
 
 // From `host_offset` on, the code belongs to the guest instruction at
@@ -66,6 +65,7 @@ typedef struct Exit {
     CodePtr site;          // the rel32 to patch
     CodePtr stub;          // where it leads while unlinked
     GuestAddr target;
+    bool original;         // to the target's VERSION_ORIGINAL
     Block *from;
     Block *to;             // NULL while unlinked
     u32 next, prev;        // in to->incoming

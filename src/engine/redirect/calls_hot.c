@@ -28,20 +28,24 @@ void activation_push(ThreadCtx *ctx, u32 index, GuestAddr return_address)
     a->started = true;
     call_begin(ctx, &a->call, hook, return_address);
     ctx->redirect_count++;
-    if (hook->resolver || !hook->function->before)
-        return;
-    hook->function->before(ctx, &a->call);
-    for (unsigned i = 0; i < 6; i++)
-        ctx->gpr[argument_register[i]] = a->call.args[i];
 }
 
-void activation_finish(ThreadCtx *ctx, Activation *a)
+void call_before(ThreadCtx *ctx, ToolCall *call)
 {
-    if (!a->call.function->after)
+    if (!call->function->before)
         return;
-    a->call.result = ctx->gpr[RAX];
-    a->call.function->after(ctx, &a->call);
-    ctx->gpr[RAX] = a->call.result;
+    call->function->before(ctx, call);
+    for (unsigned i = 0; i < 6; i++)
+        ctx->gpr[argument_register[i]] = call->args[i];
+}
+
+void call_after(ThreadCtx *ctx, ToolCall *call)
+{
+    if (!call->function->after)
+        return;
+    call->result = ctx->gpr[RAX];
+    call->function->after(ctx, call);
+    ctx->gpr[RAX] = call->result;
 }
 
 static bool is_known_site(RedirectThread *t, GuestAddr pc)
@@ -87,6 +91,7 @@ u32 redirect_fast_entry(u32 index)
         !fits_on_top(ctx, index, return_address))
         return 1;
     activation_push(ctx, index, return_address);
+    call_before(ctx, &t->activations[ctx->redirect_count - 1].call);
     t->step = STEP_WRAPPED;
     return 0;
 }
@@ -121,7 +126,7 @@ u32 redirect_fast_return(u32 index)
         if (!(top->call.function->flags & TOOL_FUNCTION_FAST) || redirect_hooks[top->hook].resolver)
             return 1;
         ctx->redirect_count--;
-        activation_finish(ctx, top);
+        call_after(ctx, &top->call);
     }
     if (any_ends_here(ctx, sp, pc))
         return 1;

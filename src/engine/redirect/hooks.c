@@ -55,12 +55,13 @@ static Hook *record_of(GuestAddr pc)
     return hook;
 }
 
-void hooks_add_entry(GuestAddr pc, const ToolFunction *function, bool resolver)
+void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver)
 {
     Hook *hook = record_of(pc);
     if (!hook || (hook->function && hook->function <= function))
         return;
     hook->resolver = resolver;
+    hook->size_bytes = size_bytes;
     hook->function = function;
     redirect_stats.hooks++;
     cache_invalidate_insn(pc);
@@ -96,6 +97,12 @@ void redirect_unmapped(GuestAddr start, GuestAddr end)
 bool redirect_is_hooked(GuestAddr pc)
 {
     return find(pc) != NULL;
+}
+
+bool redirect_is_own_entry(GuestAddr pc, GuestAddr target)
+{
+    const Hook *hook = find(target);
+    return hook && hook->function && pc - target < hook->size_bytes;
 }
 
 bool redirect_find(GuestAddr pc, RedirectSite *ret_site)

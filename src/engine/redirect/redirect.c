@@ -185,6 +185,12 @@ static void begin_wrapped(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
         return;
     know_return_site(ctx->redirect, return_address);
     activation_push(ctx, hook, return_address);
+    u64 index = ctx->redirect_count - 1;
+    ToolCall call = top_activation(ctx)->call;
+    if (redirect_hooks[hook].resolver)
+        return;
+    call_before(ctx, &call);
+    ctx->redirect->activations[index].call = call;
 }
 
 static void finish_resolver(ThreadCtx *ctx, const Activation *a)
@@ -192,15 +198,15 @@ static void finish_resolver(ThreadCtx *ctx, const Activation *a)
     lock_acquire(&engine_lock);
     GuestAddr end;
     if (aspace_executable(ctx->gpr[RAX], &end))
-        hooks_add_entry(ctx->gpr[RAX], a->call.function, false);
+        hooks_add_entry(ctx->gpr[RAX], 0, a->call.function, false);
     lock_release(&engine_lock);
 }
 
-// Ends, innermost first, the activations that return to `pc` with this stack pointer.
-static void finish_wrapped(ThreadCtx *ctx, GuestAddr pc)
+// Innermost first.
+void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
 {
-    Activation *list = ctx->redirect->activations;
     for (u64 i = ctx->redirect_count; i-- > 0;) {
+        Activation *list = ctx->redirect->activations;
         Activation a = list[i];
         if (a.sp + 8 != ctx->gpr[RSP] || a.call.return_address != pc)
             continue;
@@ -209,7 +215,7 @@ static void finish_wrapped(ThreadCtx *ctx, GuestAddr pc)
         if (redirect_hooks[a.hook].resolver)
             finish_resolver(ctx, &a);
         else
-            activation_finish(ctx, &a);
+            call_after(ctx, &a.call);
     }
 }
 
@@ -225,7 +231,6 @@ static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
 static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
 {
     const Hook *hook = &redirect_hooks[index];
-    RedirectThread *t = ctx->redirect;
     GuestAddr return_address;
 
     if (done == STEP_ORIGINAL || done == STEP_WRAPPED || !hook->function)
@@ -242,9 +247,10 @@ static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
         begin_wrapped(ctx, index, return_address);
         return true;
     }
-    call_begin(ctx, &t->call, hook, return_address);
-    u64 result = hook->function->replace(ctx, &t->call);
-    if (t->call.run_original)
+    ToolCall call;
+    call_begin(ctx, &call, hook, return_address);
+    u64 result = hook->function->replace(ctx, &call);
+    if (call.run_original)
         return true;
     ctx->gpr[RAX] = result;
     return_from_replaced(ctx, return_address);
@@ -260,21 +266,22 @@ void redirect_run(ThreadCtx *ctx)
     redirect_stats.slow_exits++;
     ctx->pc = hook->pc;
     if (hook->return_site && done != STEP_RETURNED)
-        finish_wrapped(ctx, hook->pc);
+        redirect_returned(ctx, hook->pc);
     if (run_entry(ctx, index, done))
         ctx->redirect_armed = 1;
 }
 
 u64 redirect_version(const ThreadCtx *ctx)
 {
-    return ctx->redirect_armed ? VERSION_ORIGINAL : 0;
+    bool jumped = ctx->exit_reason == EXIT_LINK && cache_exit(ctx->exit_link)->original;
+    return jumped || ctx->redirect_armed ? VERSION_ORIGINAL : 0;
 }
 
 // The original has not begun. The thread comes back to the hook when the
 // client's handler returns, and the call has been counted already.
 void redirect_interrupted(ThreadCtx *ctx)
 {
-    if (!ctx->redirect_armed)
+    if (!redirect_version(ctx))
         return;
     ctx->redirect_armed = 0;
     Activation *top = top_activation(ctx);

@@ -20,7 +20,8 @@
 //   activation  a call of a wrapped function that has not returned, told apart by
 //               its stack pointer and return address
 //   original    the code of a hooked pc without the prologue, a block of its own
-//               (VERSION_ORIGINAL), entered from C only
+//               (VERSION_ORIGINAL), entered from C and by the function's own jumps
+//               back to its first instruction, which are no calls
 //
 // What must stay true
 //   F1  Hooks change under the engine lock only, and a hook's record lives for
@@ -56,6 +57,10 @@ void redirect_unmapped(GuestAddr start, GuestAddr end);
 // After EXIT_REDIRECT: runs what the hook asks for; ctx says where to go on.
 void redirect_run(struct ThreadCtx *ctx);
 
+// The thread has returned to `pc`: ends the activations that do so with its stack
+// pointer. For returns to where there is no code.
+void redirect_returned(struct ThreadCtx *ctx, GuestAddr pc);
+
 // The version of the block to enter at ctx->pc.
 u64 redirect_version(const struct ThreadCtx *ctx);
 
@@ -75,6 +80,10 @@ typedef struct RedirectSite {
 // Whether `pc` is hooked, and how.
 bool redirect_find(GuestAddr pc, RedirectSite *ret_site);
 bool redirect_is_hooked(GuestAddr pc);
+
+// Whether a jump at `pc` to `target` stays inside the intercepted function that
+// begins at `target`.
+bool redirect_is_own_entry(GuestAddr pc, GuestAddr target);
 
 // --- called by emitted code, on the engine's stack, with the registers that a C
 // function may change in ctx->gpr; general registers only. Not 0: leave the

@@ -11,6 +11,7 @@
 typedef struct Hook {
     GuestAddr pc;
     const ToolFunction *function; // NULL: not an entry
+    u64 size_bytes;   // of the function, as its symbol says; 0 if not known
     bool resolver;    // the entry of an IFUNC resolver; what it returns is the function
     bool return_site;
 } Hook;
@@ -52,16 +53,18 @@ static inline GuestAddr *known_slot(RedirectThread *t, GuestAddr pc)
 void hooks_init(void);
 // Makes `pc` the entry of `function`. Where two rows of the table match one
 // address the upper one counts.
-void hooks_add_entry(GuestAddr pc, const ToolFunction *function, bool resolver);
+void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver);
 void hooks_add_return_site(GuestAddr pc);
 
 // ---------------------------------------------------------------- calls_hot.c
 
 void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr return_address);
-// Appends an activation, for which there is room, and calls the handler.
+// Appends an activation, for which there is room.
 void activation_push(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
-// Calls the handler of an activation that returns now.
-void activation_finish(ThreadCtx *ctx, Activation *a);
+// Call the handlers. Those that are not fast may call the client, which moves the
+// list of activations: they get a call that is not in it.
+void call_before(ThreadCtx *ctx, ToolCall *call);
+void call_after(ThreadCtx *ctx, ToolCall *call);
 
 // ---------------------------------------------------------------- names.c
 

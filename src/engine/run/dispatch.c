@@ -88,7 +88,7 @@ static void run_syscall(ThreadCtx *ctx)
     syscall_run(ctx);
 }
 
-_Noreturn void run_thread(ThreadCtx *ctx)
+void run_until(ThreadCtx *ctx, GuestAddr pc, u64 sp)
 {
     ctx->exit_reason = EXIT_RESUME;
     for (;;) {
@@ -99,6 +99,8 @@ _Noreturn void run_thread(ThreadCtx *ctx)
             signal_deliver_pending(ctx);
             ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
         }
+        if (UNLIKELY(ctx->pc == pc && ctx->gpr[RSP] == sp))
+            return;
         CodePtr code = enter_point(ctx);
         if (!code) {
             ctx->exit_reason = EXIT_RESUME;
@@ -116,4 +118,10 @@ _Noreturn void run_thread(ThreadCtx *ctx)
         default: break;
         }
     }
+}
+
+_Noreturn void run_thread(ThreadCtx *ctx)
+{
+    for (;;)
+        run_until(ctx, RUN_NOWHERE, 0);
 }

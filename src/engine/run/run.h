@@ -141,6 +141,14 @@ extern Lock engine_lock;
 // thread_exit()/process_exit() only.
 _Noreturn void run_thread(ThreadCtx *ctx);
 
+// Runs the client from ctx->pc until it is at `pc` with the stack pointer `sp`,
+// and no signal to deliver. Outside the cache only.
+void run_until(ThreadCtx *ctx, GuestAddr pc, u64 sp);
+
+// An address at which the client can have no code: where functions that the
+// engine calls return to.
+#define RUN_NOWHERE (GATEWAY_START + GATEWAY_SIZE - 1)
+
 // ---------------------------------------------------------------- gateways
 
 // Everything emitted lives in [CACHE_START, CACHE_END) of aspace.h: first the

@@ -76,6 +76,15 @@ typedef struct ToolFunction {
     u64 data; // the tool's own
 } ToolFunction;
 
+// Runs the client's `function` with up to six integer arguments, on the client's
+// stack below what is in use; for handlers that are not fast. Signals are
+// delivered and interceptions happen meanwhile. Vector registers are left as the
+// function leaves them, as by any call. False, and nothing has happened, when the
+// client's stack can not be written. It does not come back when the function is
+// left by longjmp; an exception can not pass it.
+bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, unsigned count,
+                      u64 *ret_result);
+
 typedef struct Tool {
     const char *name;
     const char *summary;

@@ -109,11 +109,20 @@ static void intercept_entry(Builder *b, const RedirectSite *site)
     emit_lookup(b);
 }
 
+// Signals reach an endless loop of one instruction at no other place.
+static bool jumps_to_itself(const Builder *b)
+{
+    const Insn *first = &b->insns[0];
+    return (first->lowering == LOWER_JMP || first->lowering == LOWER_JCC) &&
+           first->target == first->pc;
+}
+
 bool intercept(Builder *b)
 {
     RedirectSite site;
     if (b->block->version & VERSION_ORIGINAL) {
-        builder_mark(b, false); // F3
+        if (!jumps_to_itself(b))
+            builder_mark(b, false); // F3
         emit_store_fs_imm32(&b->e, CTX(redirect_armed), 0);
         return true;
     }

@@ -75,7 +75,9 @@ void builder_exit(Builder *b, unsigned opcode, GuestAddr target)
     Block *block = b->block;
     ASSERT(block->exit_count < BLOCK_EXITS_MAX);
     Exit *x = cache_exit(block->first_exit + block->exit_count++);
+    bool is_jump = b->insn->lowering != LOWER_CALL;
     *x = (Exit){.target = target, .from = block};
+    x->original = is_jump && redirect_is_own_entry(b->insn->pc, target);
     x->site = emit_link_site(&b->e, opcode, b->e.pc);
 }
 
@@ -236,7 +238,8 @@ static void link_known_targets(Block *block)
 {
     for (u32 i = 0; i < block->exit_count; i++) {
         Exit *x = cache_exit(block->first_exit + i);
-        Block *to = cache_find(x->target, block->version & ~VERSION_ORIGINAL);
+        u64 version = block->version & ~VERSION_ORIGINAL;
+        Block *to = cache_find(x->target, x->original ? version | VERSION_ORIGINAL : version);
         if (to)
             cache_link(block->first_exit + i, to);
     }

@@ -47,11 +47,24 @@ static void change_after(ToolThread *thread, ToolCall *call)
     call->result = ~call->result;
 }
 
+// Calls the client's function args[0] with args[1], and once more with its result.
+static u64 replace_calls_back(ToolThread *thread, ToolCall *call)
+{
+    u64 result = call->args[1];
+    count_before(thread, call);
+    for (unsigned i = 0; i < 2; i++) {
+        if (!tool_call_client(thread, call->args[0], &result, 1, &result))
+            return 0;
+    }
+    return result;
+}
+
 enum Row {
     ROW_MALLOC, ROW_FREE, ROW_REALLOC, ROW_CALLOC, ROW_MEMALIGN, ROW_ALIGNED_ALLOC,
     ROW_POSIX_MEMALIGN, ROW_NEW, ROW_NEW_ARRAY, ROW_DELETE, ROW_DELETE_SIZED, ROW_MEMCPY,
     ROW_STRLEN, ROW_GETPPID, ROW_REPLACED, ROW_REPLACED_FAST, ROW_REPLACED_SOME, ROW_CHANGED,
-    ROW_COUNTED, ROW_LOGGED, ROW_LOGGED_TOO, ROW_STATIC, ROW_COUNT
+    ROW_COUNTED, ROW_LOGGED, ROW_LOGGED_TOO, ROW_STATIC, ROW_CALLS_BACK,
+    ROW_COUNT
 };
 _Static_assert(ROW_COUNT <= ROWS_MAX, "row_sums has room");
 
@@ -91,6 +104,8 @@ static const ToolFunction functions[ROW_COUNT] = {
                         .data = ROW_LOGGED_TOO},
     [ROW_STATIC] = {.name = "selftest_static", .flags = TOOL_FUNCTION_LOCAL,
                     .before = count_before, .after = count_after, .data = ROW_STATIC},
+    [ROW_CALLS_BACK] = {.name = "selftest_calls_back", .replace = replace_calls_back,
+                        .data = ROW_CALLS_BACK},
 };
 
 static void fork_child(ToolThread *thread)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Mangled names (operator new[] calls operator new), and exceptions thrown out of wrapped functions.
+// Mangled names (operator new[] calls operator new), and exceptions thrown out of
+// wrapped functions.
 // BUILD: cxx
 // STDOUT: caught 50 deep 7
 // DELTA: _Znwm calls 110 returns 110

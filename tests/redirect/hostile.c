@@ -30,7 +30,7 @@ static unsigned long long next_random(void)
 static void damage(unsigned char *image, size_t size)
 {
     static const unsigned long long evil[] = {
-        0, 1, ~0ull, 1ull << 63, 0x7fffffffffffffffull, 0xffffffff, 0x100000000ull, 4096, 1ull << 40,
+        0, 1, ~0ull, 1ull << 63, ~0ull >> 1, 0xffffffff, 1ull << 32, 4096, 1ull << 40,
     };
     unsigned count = 1 + (unsigned)(next_random() % 4);
     for (unsigned i = 0; i < count; i++) {

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
 #include "engine/cache/cache.h"
-#include "engine/redirect/redirect.h"
 #include "engine/run/run.h"
 
 #define RECORDED_FLAGS (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE)
@@ -61,6 +60,8 @@ static void describe_file(const MapRequest *r, MapNode *ret_node, char *path, si
     }
 }
 
+void (*aspace_code_mapped_hook)(const Mapping *mapping, int fd);
+
 static void record_mapping(const MapRequest *r, GuestAddr addr)
 {
     char path[4096];
@@ -87,8 +88,8 @@ static void record_mapping(const MapRequest *r, GuestAddr addr)
         node.m.name = r->name;
     tree_remove(addr, addr + r->len);
     tree_add(&node);
-    if (is_file(r) && (node.m.prot & PROT_EXEC))
-        redirect_mapped(&node.m, (i32)r->fd);
+    if (aspace_code_mapped_hook && is_file(r) && (node.m.prot & PROT_EXEC))
+        aspace_code_mapped_hook(&node.m, (i32)r->fd);
     if ((node.m.prot & PROT_WRITE) && (node.m.flags & MAP_SHARED))
         guard_note_writable(addr, addr + r->len);
     if (addr + r->len > CLIENT_END)
@@ -371,13 +372,10 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     tree_update(start, end, set_protection, &p);
     if (gains_write)
         guard_note_writable(start, end);
-    if ((p.prot & PROT_EXEC) && !(old & PROT_EXEC)) {
-        const Mapping *m = aspace_find(start);
-        Mapping piece = *m;
-        piece.offset += start - m->start;
-        piece.start = start;
-        piece.end = end;
-        redirect_mapped(&piece, -1);
+    if (aspace_code_mapped_hook && (p.prot & PROT_EXEC) && !(old & PROT_EXEC)) {
+        MapNode piece = tree_piece(tree_find(start), start, end);
+        if (piece.m.inode)
+            aspace_code_mapped_hook(&piece.m, -1);
     }
     return 0;
 }

@@ -8,7 +8,6 @@
 
 #include "base/assert.h"
 #include "engine/aspace/pool.h"
-#include "engine/redirect/redirect.h"
 
 #define ALIAS_BUCKETS 256
 
@@ -278,11 +277,14 @@ static void join_around(GuestAddr start, GuestAddr end)
     }
 }
 
+void (*aspace_unmapped_hook)(GuestAddr start, GuestAddr end);
+
 void tree_remove(GuestAddr start, GuestAddr end)
 {
     if (start >= end)
         return;
-    redirect_unmapped(start, end);
+    if (aspace_unmapped_hook)
+        aspace_unmapped_hook(start, end);
     split_at(start);
     split_at(end);
     for (;;) {

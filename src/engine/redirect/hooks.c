@@ -77,7 +77,7 @@ void hooks_add_return_site(GuestAddr pc)
     cache_invalidate_insn(pc);
 }
 
-void redirect_unmapped(GuestAddr start, GuestAddr end)
+void hooks_forget(GuestAddr start, GuestAddr end)
 {
     if (start > highest || end <= lowest)
         return;

@@ -31,14 +31,6 @@ static bool is_active(void)
     return tool->function_count != 0;
 }
 
-void redirect_init(void)
-{
-    if (!is_active())
-        return;
-    hooks_init();
-    names_init();
-}
-
 // ---------------------------------------------------------------- threads
 
 bool redirect_thread_start(ThreadCtx *ctx)
@@ -92,9 +84,9 @@ static u64 now_ns(void)
     return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
 }
 
-void redirect_mapped(const Mapping *mapping, int fd)
+static void on_code_mapped(const Mapping *mapping, int fd)
 {
-    if (!is_active() || !mapping->inode || !mapping->name)
+    if (!mapping->name)
         return;
     u64 start = now_ns();
     int opened = fd < 0 ? open_same_file(mapping) : -1;
@@ -103,6 +95,16 @@ void redirect_mapped(const Mapping *mapping, int fd)
     if (opened >= 0)
         raw_syscall1(SYS_close, (u64)opened);
     redirect_stats.ns += now_ns() - start;
+}
+
+void redirect_init(void)
+{
+    if (!is_active())
+        return;
+    hooks_init();
+    names_init();
+    aspace_code_mapped_hook = on_code_mapped;
+    aspace_unmapped_hook = hooks_forget;
 }
 
 // ---------------------------------------------------------------- activations

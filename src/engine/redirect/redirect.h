@@ -36,7 +36,6 @@
 #include "base/types.h"
 
 struct ThreadCtx;
-struct Mapping;
 
 // Prepares for the tool's table of functions. Before the loader maps anything.
 void redirect_init(void);
@@ -44,13 +43,6 @@ void redirect_init(void);
 // False: no memory. Nothing happens when the tool intercepts nothing.
 bool redirect_thread_start(struct ThreadCtx *ctx);
 void redirect_thread_end(struct ThreadCtx *ctx);
-
-// The client has mapped this range executable. `fd` is its file, or -1: open it
-// by name then. Engine lock held.
-void redirect_mapped(const struct Mapping *mapping, int fd);
-
-// [start, end) is not what it was. Engine lock held.
-void redirect_unmapped(GuestAddr start, GuestAddr end);
 
 // --- for the dispatcher
 

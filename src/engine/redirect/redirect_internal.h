@@ -4,6 +4,7 @@
 #ifndef MUNINN_ENGINE_REDIRECT_REDIRECT_INTERNAL_H
 #define MUNINN_ENGINE_REDIRECT_REDIRECT_INTERNAL_H
 
+#include "engine/aspace/aspace.h"
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
 
@@ -55,6 +56,7 @@ void hooks_init(void);
 // address the upper one counts.
 void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver);
 void hooks_add_return_site(GuestAddr pc);
+void hooks_forget(GuestAddr start, GuestAddr end);
 
 // ---------------------------------------------------------------- calls_hot.c
 
@@ -71,6 +73,6 @@ void call_after(ThreadCtx *ctx, ToolCall *call);
 void names_init(void);
 // Compares the symbols of an ELF file with the tool's table and hooks what
 // matches inside [mapping->start, mapping->end).
-void names_match_file(int fd, const struct Mapping *mapping);
+void names_match_file(int fd, const Mapping *mapping);
 
 #endif

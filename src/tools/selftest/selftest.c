@@ -69,19 +69,18 @@ enum Row {
 _Static_assert(ROW_COUNT <= ROWS_MAX, "row_sums has room");
 
 #define FAST TOOL_FUNCTION_FAST
-#define HEAP(row, symbol, enter, leave)                                                            \
+#define FAST_WRAP(row, symbol, enter, leave)                                                       \
     [row] = {.name = symbol, .flags = FAST, .before = enter, .after = leave, .data = row}
-#define COUNT(row, symbol)                                                                         \
-    [row] = {.name = symbol, .flags = FAST, .before = count_before, .after = count_after, .data = row}
+#define COUNT(row, symbol) FAST_WRAP(row, symbol, count_before, count_after)
 
 static const ToolFunction functions[ROW_COUNT] = {
-    HEAP(ROW_MALLOC, "malloc", alloc_before, malloc_after),
-    HEAP(ROW_FREE, "free", free_before, free_after),
-    HEAP(ROW_REALLOC, "realloc", alloc_before, realloc_after),
-    HEAP(ROW_CALLOC, "calloc", alloc_before, calloc_after),
-    HEAP(ROW_MEMALIGN, "memalign", alloc_before, aligned_after),
-    HEAP(ROW_ALIGNED_ALLOC, "aligned_alloc", alloc_before, aligned_after),
-    HEAP(ROW_POSIX_MEMALIGN, "posix_memalign", alloc_before, memalign_out_after),
+    FAST_WRAP(ROW_MALLOC, "malloc", alloc_before, malloc_after),
+    FAST_WRAP(ROW_FREE, "free", free_before, free_after),
+    FAST_WRAP(ROW_REALLOC, "realloc", alloc_before, realloc_after),
+    FAST_WRAP(ROW_CALLOC, "calloc", alloc_before, calloc_after),
+    FAST_WRAP(ROW_MEMALIGN, "memalign", alloc_before, aligned_after),
+    FAST_WRAP(ROW_ALIGNED_ALLOC, "aligned_alloc", alloc_before, aligned_after),
+    FAST_WRAP(ROW_POSIX_MEMALIGN, "posix_memalign", alloc_before, memalign_out_after),
     COUNT(ROW_NEW, "_Znwm"),
     COUNT(ROW_NEW_ARRAY, "_Znam"),
     COUNT(ROW_DELETE, "_ZdlPv"),

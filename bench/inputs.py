@@ -49,8 +49,8 @@ def cached(cache, name, make):
 
 def vocabulary(rng, count):
     """Pronounceable words; a few end in -ing or -ed so that regular expressions have work."""
-    onset = ["b", "br", "c", "d", "f", "g", "gr", "h", "k", "l", "m", "n", "p", "s", "st", "t", "tr"]
-    nucleus = ["a", "e", "i", "o", "u", "ai", "ea", "ou"]
+    onset = "b br c d f g gr h k l m n p s st t tr".split()
+    nucleus = "a e i o u ai ea ou".split()
     coda = ["", "n", "r", "s", "t", "l", "m", "ng"]
     words = []
     for _ in range(count):
@@ -163,7 +163,8 @@ def repository(cache, commits):
             for name, content in edits:
                 stream.append(f"M 100644 inline {name}\ndata {len(content)}\n{content}\n")
         environment = quiet_environment(cache)
-        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", path], env=environment, check=True)
+        init = ["git", "init", "-q", "--bare", "-b", "main", path]
+        subprocess.run(init, env=environment, check=True)
         subprocess.run(
             ["git", "-C", path, "fast-import", "--quiet"],
             input="".join(stream).encode(),

@@ -126,7 +126,7 @@ def field_kib(path, field):
 
 
 def memory(argv, environment, timeout_s=30):
-    """Starts a program that says `ready` and waits; returns (peak RSS of it, PSS of its tree) in KiB.
+    """Starts a program that says `ready` and waits; returns its peak RSS and its tree's PSS in KiB.
 
     Both are read from /proc while it waits: ru_maxrss would include this process's own size, which
     a child inherits until it calls execve.

@@ -79,7 +79,10 @@ WORKLOADS = [
         "perl",
         8 * MIB,
         2 * MIB,
-        lambda cache, size: (["/usr/bin/perl", source("mix.pl"), inputs.text(cache, size), "1"], None),
+        lambda cache, size: (
+            ["/usr/bin/perl", source("mix.pl"), inputs.text(cache, size), "1"],
+            None,
+        ),
     ),
     Workload(
         "lua5.4",
@@ -99,7 +102,7 @@ WORKLOADS = [
             None,
         ),
     ),
-    Workload("ripgrep", "ripgrep", 12, 2, ripgrep),
+    Workload("ripgrep", "ripgrep", 18, 3, ripgrep),
     Workload("git", "git", 900, 200, git),
     Workload(
         "c++ churn",

@@ -9,16 +9,14 @@
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/loader/loader.h"
-#include "engine/redirect/redirect.h"
-#include "engine/run/crash.h"
-#include "engine/run/follow.h"
+#include "engine/log/log.h"
 #include "engine/procview/procview.h"
-#include "engine/run/log.h"
+#include "engine/redirect/redirect.h"
 #include "engine/run/run.h"
-#include "engine/run/stats.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
+#include "engine/trace/trace.h"
 #include "engine/translate/translate.h"
 #include "launch/launch.h"
 #include "launch/options.h"
@@ -48,6 +46,7 @@ static void on_thread_end(ThreadCtx *ctx)
 static void on_fork_child(ThreadCtx *ctx)
 {
     aspace_after_fork();
+    descriptors_fork_child();
     if (tool->fork_child)
         tool->fork_child(ctx);
 }
@@ -103,9 +102,9 @@ int main(int argc, char **argv, char **envp)
 {
     int program = parse(argc, argv);
     environment_restore(envp);
-    follow_init(&options);
     if (!descriptors_open_log(&options, log_init))
         return 1;
+    follow_init(&options);
 
     gateway_init();
     aspace_init();
@@ -113,6 +112,8 @@ int main(int argc, char **argv, char **envp)
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     redirect_init();
+    trace_init(options.trace, options.verbosity > 0);
+    stress_signals = options.stress & STRESS_SIGNALS;
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;

@@ -19,9 +19,9 @@
 // STRESS: tiny-blocks
 // STRESS: no-link
 //
-// Every way an instruction can fault, from known registers. Caught: the handler prints signal, code,
-// address, trap number, error code, rip relative to the instruction, and each register that is not
-// as it was. Uncaught: the program dies of the same signal.
+// Every way an instruction can fault, from known registers. Caught: the handler prints signal,
+// code, address, trap number, error code, rip relative to the instruction, and each register that
+// is not as it was. Uncaught: the program dies of the same signal.
 #include "guest.h"
 #include <fcntl.h>
 #include <setjmp.h>

@@ -3,9 +3,9 @@
 // STRESS: tiny-blocks
 // STRESS: signals
 //
-// Rounding modes and sticky flags of MXCSR and of the x87 control word survive system calls, signals
-// and translation; a handler starts with the defaults and its own changes end with it; x87 keeps
-// 80 bits.
+// Rounding modes and sticky flags of MXCSR and of the x87 control word survive system calls,
+// signals and translation; a handler starts with the defaults and its own changes end with it; x87
+// keeps 80 bits.
 #include "guest.h"
 #include <fenv.h>
 #include <math.h>

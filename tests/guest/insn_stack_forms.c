@@ -29,8 +29,8 @@ static void pushes_of_rsp(void)
         : "=m"(a), "=m"(b), "=m"(c) :);
     show("push and pop of memory at rsp");
     ASM("mov %%rsp, %%rcx; mov $0x1234, %%eax; push %%ax; mov %%rcx, %%rdx; sub %%rsp, %%rdx\n\t"
-        "mov %%rdx, %0; xor %%eax, %%eax; pop %%ax; mov %%rax, %1; pushw $-2; movzwl (%%rsp), %%eax\n\t"
-        "mov %%rax, %2; mov %%rcx, %%rsp"
+        "mov %%rdx, %0; xor %%eax, %%eax; pop %%ax; mov %%rax, %1; pushw $-2\n\t"
+        "movzwl (%%rsp), %%eax; mov %%rax, %2; mov %%rcx, %%rsp"
         : "=m"(a), "=m"(b), "=m"(c) :);
     show("16-bit pushes");
     ASM("push $-5; popq %0; push $0x7fffffff; popq %1; push %%fs; pop %%rax; movzwl %%ax, %%eax\n\t"

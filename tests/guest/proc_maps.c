@@ -3,8 +3,8 @@
 // BUILD[static]: -O2 -static
 // BUILD[nonpie]: -O2 -no-pie -fno-pie
 //
-// /proc/self/maps lists the client's mappings, each with its permissions and path, in order, without
-// overlaps, and nothing of the engine.
+// /proc/self/maps lists the client's mappings, each with its permissions and path, in order,
+// without overlaps, and nothing of the engine.
 #include "guest.h"
 #include <fcntl.h>
 #include <sys/mman.h>

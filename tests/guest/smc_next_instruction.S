@@ -4,8 +4,9 @@
 // STRESS: tiny-blocks
 // STRESS: no-link
 //
-// Each store rewrites the immediate of the very next instruction, in straight-line code: the hardware
-// runs the new bytes at once. Every round writes another value, and rdx must collect their sum.
+// Each store rewrites the immediate of the very next instruction, in straight-line code: the
+// hardware runs the new bytes at once. Every round writes another value, and rdx must collect their
+// sum.
     .globl _start
     .section .text,"awx"
 _start:

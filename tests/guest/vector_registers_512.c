@@ -4,8 +4,9 @@
 // STRESS: tiny-blocks
 // STRESS: signals
 //
-// All zmm registers (16 to 31 too) and mask registers keep their values across system calls, across first executions of new
-// code (translation), and across asynchronous signals whose handler overwrites them.
+// All zmm registers (16 to 31 too) and mask registers keep their values across system calls, across
+// first executions of new code (translation), and across asynchronous signals whose handler
+// overwrites them.
 #include "guest.h"
 #include <sys/time.h>
 

@@ -51,6 +51,7 @@ enum CaseTrait {
     CASE_FP_TRAPS = 16,  // start with some floating-point exceptions unmasked
     CASE_AT_EDGE = 32,   // only `edge_bytes` of the code are on an executable page
     CASE_FP_INIT = 64,   // start with default rounding and masks
+    CASE_ASTRAY = 128,   // only the signal counts, not the state in which it came
 };
 
 typedef struct Case {

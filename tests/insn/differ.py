@@ -74,7 +74,7 @@ def compile_show():
     return compile_program("tests/insn/show", ["show.c", "forms.c"], libs=["-lZydis"])
 
 
-def engine_command(*stress):
+def engine_command(*stress, tool="none"):
     """The engine as a list of arguments, or None if there is none."""
     custom = os.environ.get("INSN_ENGINE")
     if custom:
@@ -82,7 +82,7 @@ def engine_command(*stress):
     muninn = os.environ.get("MUNINN", os.path.join(BUILD, "muninn"))
     if not os.access(muninn, os.X_OK):
         return None
-    return [muninn, "--tool=none"] + ["--stress=" + s for s in stress]
+    return [muninn, "--tool=" + tool] + ["--stress=" + s for s in stress]
 
 
 def outcome_id(line):
@@ -94,14 +94,14 @@ def outcome_id(line):
 class Differ:
     """One case file, run with one set of guest options."""
 
-    def __init__(self, cases, options=(), stress=()):
+    def __init__(self, cases, options=(), stress=(), tool="none"):
         self.guest = compile_guest()
         self.show = compile_show()
         self.cases = cases
         self.options = list(options)
         if os.environ.get("INSN_XMASK"):
             self.options.append("xmask=" + os.environ["INSN_XMASK"])
-        self.engine = engine_command(*stress)
+        self.engine = engine_command(*stress, tool=tool)
 
     def run(self, native, *extra, timeout_s=TIMEOUT_S):
         """Returns (lines, how it ended); the latter is "" after a clean exit."""

@@ -559,6 +559,11 @@ static u64 settle_case(const Case *c)
     static const char *const names[16] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
                                            "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15" };
     u64 hash = mix(mix(mix(c->id, resume_hash), took_branch), (u64)fault.signo);
+    if (c->traits & CASE_ASTRAY) {
+        memcpy((u8 *)DATA_ARENA, pristine, ARENA_RW_BYTES);
+        fault.rip = 0;
+        return hash;
+    }
     u64 flags = end_flags & c->flags_mask;
     for (int i = 0; i < 16; i++)
         hash = mix(hash, end_gprs[i]);

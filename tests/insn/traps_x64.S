@@ -9,6 +9,7 @@
 #define NO_DF 4
 #define MOVES_FS 8
 #define FP_INIT 64
+#define ASTRAY 128
 #define LOW_ONLY 1
 #define STACK 0x1400
 #define FS_AT 0x400
@@ -536,6 +537,22 @@
     branch16 0x66, 0x74, 8
     branch16 0x66, 0xc3
     branch16 0x66, 0xe3, 8
+    branch16 0x66, 0x67, 0xe3, 8
+    branch16 0x66, 0x0f, 0x84, 8, 0
+    branch16 0x66, 0x0f, 0x85, 8, 0
+    branch16 0x66, 0x75, 8
+    branch16 0x66, 0x7e, 8
+    branch16 0x66, 0xe2, 8
+    branch16 0x66, 0x67, 0xe2, 8
+    branch16 0x66, 0xe1, 8
+    branch16 0x66, 0xe0, 8
+    branch16 0x66, 0xff, 0xe0 // jmp %ax
+    branch16 0x66, 0xff, 0xd1 // call %cx
+    branch16 0x66, 0xff, 0x24, 0x24 // jmp *(%rsp)
+    branch16 0x66, 0xff, 0x14, 0x24
+    branch16 0x66, 0x64, 0xff, 0x14, 0x25, 0x10, 0, 0, 0
+    branch16 0x66, 0xc2, 0x10, 0
+    branch16 0x66, 0xff, 0x74, 0x24, 8, 0x66, 0xc3
 
     trap "66h with REX.W on branches"
     .byte 0x66, 0x66, 0x48, 0xe8, 8, 0, 0, 0 // what compilers emit for __tls_get_addr
@@ -563,23 +580,27 @@
 
 // --- branches to nowhere ---
 
-.macro nowhere base, value
+.macro nowhere base, value, traits=0
     trap "branch to where nothing can run"
+    .trait \traits
     .gpr RAX, \base, \value
     jmp *%rax
     leave_case
     end_trap
     trap "branch to where nothing can run"
+    .trait \traits
     .gpr RAX, \base, \value
     call *%rax
     leave_case
     end_trap
     trap "branch to where nothing can run"
+    .trait \traits
     .data_word STACK, \base, \value
     ret
     leave_case
     end_trap
     trap "branch to where nothing can run"
+    .trait \traits
     .data_word (STACK+8), \base, \value
     jmp *8(%rsp)
     leave_case
@@ -591,9 +612,14 @@
     nowhere DATA, 0x2010
     nowhere DATA, 0x3fff
     nowhere DATA, 0x4000
-    nowhere NONE, 0x800000000000
-    nowhere NONE, 0xdead000000000000
     nowhere NONE, -1
+    nowhere NONE, 0x7fffffffffff
+    nowhere NONE, 0xffff800000000000
+// The CPU refuses an address that is not canonical at the branch, before anything is pushed or
+// popped. The engine sees it at the target: to remember the branch would cost every indirect
+// branch a store, for a difference that only the handler of a fault from nowhere can see.
+    nowhere NONE, 0x800000000000, ASTRAY
+    nowhere NONE, 0xdead000000000000, ASTRAY
 
     trap "call with an unusable stack"
     .gpr RSP, DATA, 0x2010
@@ -835,6 +861,203 @@
     seg rdfsbase %rax
     seg rdgsbase %rsp
     seg rdfsbase %r12d
+    seg pop %gs:8(%rsp)
+    seg popw %gs:8(%rsp,%rcx)
+    seg .byte 0x64, 0x67, 0x8f, 0x04, 0x24 // pop %fs:(%esp)
+    seg .byte 0x64, 0xa0, 0x28, 0, 0, 0, 0, 0, 0, 0
+    seg .byte 0x64, 0x66, 0xa1, 0x28, 0, 0, 0, 0, 0, 0, 0
+    seg .byte 0x65, 0xa3, 0x28, 0, 0, 0, 0, 0, 0, 0
+    seg .byte 0x65, 0x67, 0xa3, 0x28, 0, 0, 0
+    seg .byte 0x65, 0x67, 0x48, 0xa1, 0x28, 0, 0, 0
+    seg .byte 0x64, 0x67, 0xf3, 0xa4 // rep movsb %fs:(%esi), (%edi)
+    seg .byte 0x64, 0x67, 0xac
+    seg .byte 0x64, 0x67, 0xf3, 0xac
+    seg .byte 0x64, 0x67, 0xd7
+    seg .byte 0x65, 0x64, 0xf3, 0xa5
+    seg .byte 0x64, 0x65, 0xf3, 0x48, 0xa5
+    seg .byte 0x64, 0xf3, 0xa4, 0x65, 0xf3, 0xa4
+    seg .byte 0x64, 0x66, 0x0f, 0xf7, 0xca // maskmovdqu %xmm2, %xmm1 to %fs:(%rdi)
+    seg .byte 0x64, 0x0f, 0xf7, 0xca
+
+.macro seg_half base, count, instruction:vararg
+    trap "strings through fs and gs that fault half way"
+    .gpr RSI, NONE, (\base)
+    .gpr RDI, DATA, 0x900
+    .gpr RCX, NONE, \count
+    .trait NO_DF
+    \instruction
+    leave_case
+    end_trap
+.endm
+    seg_half 0x1bf1, 0x40, rep movsb %fs:(%rsi), (%rdi)
+    seg_half 0x1be0, 0x40, rep movsq %fs:(%rsi), (%rdi)
+    seg_half 0x19e7, 0x40, rep movsl %gs:(%rsi), (%rdi)
+    seg_half 0x1bf0, 0x40, rep lodsb %fs:(%rsi), %al
+    seg_half 0x2000, 0x40, lodsq %gs:(%rsi), %rax
+    seg_half 0x2000, 0, rep lodsq %gs:(%rsi), %rax
+
+// --- bases that hardware refuses ---
+
+.macro refused instruction:vararg
+    trap "a base that is not canonical"
+    .trait MOVES_FS
+    .gpr RAX, NONE, 0x800000000000
+    .gpr RBX, NONE, 0xdead000000000000
+    \instruction
+    leave_case
+    end_trap
+.endm
+    refused wrfsbase %rax
+    refused wrgsbase %rbx
+    refused wrfsbase %eax
+    refused wrgsbase %ebx
+
+.macro selector value
+    trap "selectors in fs and gs"
+    .trait MOVES_FS
+    .gpr RAX, NONE, (\value)
+    .data_word STACK, NONE, (\value)
+    mov %ax, %gs
+    rdgsbase %rcx
+    leave_case
+    end_trap
+    trap "selectors in fs and gs"
+    .trait MOVES_FS
+    .data_word STACK, NONE, (\value)
+    pop %fs
+    leave_case
+    end_trap
+    trap "selectors in fs and gs"
+    .trait MOVES_FS
+    .data_word STACK, NONE, (\value)
+    popw %gs
+    leave_case
+    end_trap
+    trap "selectors in fs and gs"
+    .trait MOVES_FS
+    .data_word STACK, NONE, (\value)
+    mov (%rsp), %fs
+    leave_case
+    end_trap
+    trap "selectors in fs and gs"
+    .trait MOVES_FS
+    .data_word STACK, NONE, 0x123456789abcdef0
+    .data_word (STACK+8), NONE, (\value)
+    .byte 0x48
+    lfs (%rsp), %ecx
+    leave_case
+    end_trap
+    trap "selectors in fs and gs"
+    .trait MOVES_FS
+    .data_word STACK, NONE, (0x9abcdef0 | (\value) << 32)
+    lgs (%rsp), %ecx
+    leave_case
+    end_trap
+.endm
+.irp s, 0, 1, 2, 3, 4, 8, 0x10, 0x1b, 0x20, 0x23, 0x28, 0x2b, 0x33, 0x30, 0x3b, 0x43, 0x53, 0x63, 0x7b, 0x83, 0xfff8
+    selector \s
+.endr
+
+// --- far transfers ---
+
+.macro far_return size, instruction, cs, ss=0x2b
+    trap "far returns"
+    lea 1f(%rip), %rax
+    mov %rax, (%rsp)
+    movq $\cs, \size(%rsp)
+    \instruction
+    leave_case
+1:  leave_taken
+    end_trap
+.endm
+.irp cs, 0x33, 0x30, 0x2b, 0, 3, 8, 0x10, 0xfff8
+    far_return 8, lretq, \cs
+    far_return 4, lretl, \cs
+.endr
+    far_return 8, "lretq $0x18", 0x33
+    far_return 2, lretw, 0x33
+
+.macro interrupt_return cs, ss, flags
+    trap "iretq"
+    .gpr RDX, DATA, 0x1100
+    lea 1f(%rip), %rax
+    mov %rax, (%rsp)
+    movq $\cs, 8(%rsp)
+    movq $\flags, 16(%rsp)
+    mov %rdx, 24(%rsp)
+    movq $\ss, 32(%rsp)
+    iretq
+    leave_case
+1:  leave_taken
+    end_trap
+.endm
+    interrupt_return 0x33, 0x2b, 0x202
+    interrupt_return 0x33, 0x2b, 0xcd7
+    interrupt_return 0x33, 0x2b, 0x3002
+    interrupt_return 0x33, 0x2b, 0
+    interrupt_return 0x33, 0x28, 0x202
+    interrupt_return 0x33, 0, 0x202
+    interrupt_return 0x33, 0x33, 0x202
+    interrupt_return 0x30, 0x2b, 0x202
+    interrupt_return 0, 0x2b, 0x202
+    interrupt_return 0x10, 0x18, 0x202
+
+.macro far_pointer instruction, cs
+    trap "far jumps and calls"
+    .gpr RDX, DATA, 0x900
+    lea 1f(%rip), %rax
+    mov %rax, (%rdx)
+    movl $\cs, 4(%rdx)
+    \instruction
+    leave_case
+1:  leave_taken
+    end_trap
+    trap "far jumps and calls, 64 bits"
+    .gpr RDX, DATA, 0x900
+    lea 1f(%rip), %rax
+    mov %rax, (%rdx)
+    movl $\cs, 8(%rdx)
+    .byte 0x48
+    \instruction
+    leave_case
+1:  leave_taken
+    end_trap
+.endm
+.irp cs, 0x33, 0, 0x2b, 0x10
+    far_pointer "ljmp *(%rdx)", \cs
+    far_pointer "lcall *(%rdx)", \cs
+.endr
+
+// --- alignment checks, on while the engine is at work ---
+
+.macro checked instructions:vararg
+    trap "with alignment checks"
+    .trait NO_DF
+    .data_word STACK, NONE, 0x40002
+    popfq
+    \instructions
+    pushfq
+    andl $~0x40000, (%rsp)
+    popfq
+    leave_case
+    end_trap
+.endm
+.macro checked_loop
+    mov $500, %ecx
+1:  lea 2f(%rip), %rax
+    jmp *%rax
+2:  call 3f
+3:  pop %rax
+    loop 1b
+.endm
+.macro checked_syscall
+    mov $39, %eax // getpid
+    syscall
+    mov $0, %eax
+.endm
+    checked checked_loop
+    checked checked_syscall
+    checked mov %fs:8, %rdx
 
 // --- system calls, cpuid and their like: only the registers matter ---
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What guest programs share: unbuffered output that is safe in a signal handler and survives a crash,
-// and checks that name themselves. Output must be the same on every run: print relations between
-// addresses, pids and times, never the values.
+// What guest programs share: unbuffered output that is safe in a signal handler and survives a
+// crash, and checks that name themselves. Output must be the same on every run: print relations
+// between addresses, pids and times, never the values.
 #pragma once
 
 #include <errno.h>

@@ -35,7 +35,9 @@ GUESTS = {
     "work-go": Guest("work.go", ("go", "build", "-o", "@OUT@", "@IN@")),
     "work-rs": Guest("work.rs", ("rustc", "-O", "-g", "-C", "panic=unwind", "@IN@", "-o", "@OUT@")),
     "Work.class": Guest("Work.java", ("javac", "-d", "@OUTDIR@", "@IN@")),
-    "churn-cpp": Guest("churn.cpp", ("g++", "-std=c++17", "-O2", "@IN@", "-o", "@OUT@"), BENCH_SOURCE),
+    "churn-cpp": Guest(
+        "churn.cpp", ("g++", "-std=c++17", "-O2", "@IN@", "-o", "@OUT@"), BENCH_SOURCE
+    ),
     "churn-rs": Guest("churn.rs", ("rustc", "-O", "@IN@", "-o", "@OUT@"), BENCH_SOURCE),
     "threads": Guest("threads.c", ("gcc", *C_FLAGS), BENCH_SOURCE),
 }

@@ -3,8 +3,8 @@
 
 A row is either a command or a scenario (a function that drives a session or a server and returns a
 transcript). All runs of a row happen one after the other in one worker process and in a folder of
-the same name, so that paths in the output are equal. The worker is a child subreaper: a process that
-outlives its parent becomes the worker's child, is found at the end, and is killed.
+the same name, so that paths in the output are equal. The worker is a child subreaper: a process
+that outlives its parent becomes the worker's child, is found at the end, and is killed.
 """
 import ctypes
 import glob
@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 STRESS_MODES = ("tiny-blocks", "tiny-cache", "no-link", "signals")
 STRESS_SLOWDOWN = 3  # how much longer than a plain run a stressed one may take
 STRAGGLER_S = 5  # how long a process may live on after the program it belongs to
@@ -152,9 +152,13 @@ def environment_of(row, folder):
     return {**base, **row.environment}
 
 
-def become_subreaper():
-    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+def become_worker():
+    """Orphans of this process's children become its own, and it ends when the suite does."""
+    prctl = ctypes.CDLL(None).prctl
+    if prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed")
+    if prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0) != 0:
+        raise OSError("prctl(PR_SET_PDEATHSIG) failed")
 
 
 def descendants():
@@ -191,7 +195,7 @@ def reap(pid):
 
 
 def sweep(grace_s):
-    """Waits for what is left of a run, then kills it; returns the names of what had to be killed."""
+    """Waits for what is left of a run, then kills it; returns the names of what was killed."""
     deadline = time.monotonic() + grace_s
     while (left := descendants()) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -205,6 +209,15 @@ def sweep(grace_s):
         time.sleep(0.01)
         left = descendants()
     return killed
+
+
+def last_line(paths):
+    for path in reversed(paths):
+        with open(path, "rb") as file:
+            lines = file.read().splitlines()
+        if lines:
+            return shorten(lines[-1])
+    return "nothing"
 
 
 def run_command(context, argv):
@@ -227,7 +240,7 @@ def run_command(context, argv):
         try:
             status = process.wait(timeout=context.remaining_s())
         except subprocess.TimeoutExpired as error:
-            raise RunError(f"timeout after {row.timeout_s} s") from error
+            raise RunError(f"timeout, the last output was {last_line(paths[1:])}") from error
     contents = []
     for path in paths[1:]:
         with open(path, "rb") as file:
@@ -287,7 +300,7 @@ def describe_status(status):
 
 
 def first_difference(expected, actual):
-    """One line that tells native from muninn, or None when they agree."""
+    """One line that tells native from muninn, empty when they agree."""
     if expected.status != actual.status:
         tail = actual.stderr.decode(errors="replace").strip().splitlines()[-1:]
         hint = f" ({tail[0][:160]})" if tail else ""
@@ -306,7 +319,7 @@ def first_difference(expected, actual):
     for name in sorted(set(expected.outputs) | set(actual.outputs)):
         if expected.outputs.get(name) != actual.outputs.get(name):
             return f"file {name} differs from native's"
-    return None
+    return ""
 
 
 def shorten(line):
@@ -326,10 +339,22 @@ def save(folder, title, expected, actual):
                 out.write(getattr(result, stream))
 
 
+def compare(native, row, muninn, arguments, guests, base, limit_s, title, failures):
+    """One run under muninn, held against the native one; why they differ, or an empty string."""
+    try:
+        actual = run_once(row, muninn, arguments, guests, base, limit_s)
+    except (RunError, OSError) as error:
+        return str(error)
+    difference = first_difference(native, actual)
+    if difference:
+        save(failures, title, native, actual)
+    return difference
+
+
 def run_row(row, muninn, guests, stress, failures):
     """All runs of a row; yields (kind, title, reason) with kind `ok`, `not ok` or `skip`."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    become_subreaper()
+    become_worker()
     base = tempfile.mkdtemp(prefix="muninn-programs-")
     os.chmod(base, 0o755)  # servers drop their privileges and must still reach their files
     try:
@@ -352,17 +377,10 @@ def run_row(row, muninn, guests, stress, failures):
             arguments = ["--tool=none", *row.options]
             arguments += [f"--stress={mode}"] if mode else []
             limit_s = row.timeout_s * (STRESS_SLOWDOWN if mode else 1)
-            try:
-                actual = run_once(row, muninn, arguments, guests, base, limit_s)
-            except (RunError, OSError) as error:
-                yield "not ok", title, str(error)
-                continue
-            difference = first_difference(native, actual)
-            if difference:
-                save(failures, title, native, actual)
-                yield "not ok", title, difference
-            else:
-                yield "ok", title, ""
+            reason = compare(native, row, muninn, arguments, guests, base, limit_s, title, failures)
+            yield ("not ok" if reason else "ok"), title, reason
+            if reason and not mode:
+                return  # a stressed run would only fail, or hang, in the same way again
     finally:
         sweep(0)
         shutil.rmtree(base, ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Servers under load: redis, nginx and PostgreSQL run in the mode under test, their clients natively.
+"""Servers under load: redis, nginx, PostgreSQL run in the mode under test, their clients natively.
 
 A scenario starts the server on a free port of the loopback, loads it with the client made for it,
 asks questions whose answers are known, shuts it down as an administrator would, and returns a
@@ -18,6 +18,11 @@ from harness import RunError
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 POSTGRES = "/usr/lib/postgresql"
+
+
+def guest_file(name):
+    with open(os.path.join(HERE, "guests", name), "rb") as file:
+        return file.read()
 
 
 def tail(path):
@@ -40,33 +45,6 @@ def await_port(context, server, port, log):
     context.until(f"the server does not listen: {tail(log)}", listening)
 
 
-REDIS_QUESTIONS = b"""\
-SET greeting "hello"
-APPEND greeting ", world"
-GET greeting
-STRLEN greeting
-INCRBYFLOAT number 3.25
-RPUSH queue c a b
-SORT queue ALPHA DESC
-ZADD board 3 three 1 one 2 two
-ZRANGE board 0 -1 WITHSCORES
-HSET map field value other 2
-HGETALL map
-GETRANGE greeting 0 4
-SETBIT bits 77 1
-BITCOUNT bits
-PFADD log a b c d e f
-PFCOUNT log
-EVAL "local s = 0; for i = 1, 20000 do s = s + i % 7 end; return s" 0
-EVAL "return redis.call('GET', KEYS[1])" 1 greeting
-EVAL "return nosuchvariable" 0
-GET no-such-key
-INCR greeting
-OBJECT ENCODING queue
-DBSIZE
-"""
-
-
 def redis(context):
     port, log = harness.free_port(), os.path.join(context.folder, "log")
     argv = ["/usr/bin/redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
@@ -81,7 +59,7 @@ def redis(context):
     load = ["/usr/bin/redis-benchmark", "-p", str(port), "-n", "2000", "-c", "16", "-P", "2"]
     load += ["--csv", "-t", "ping,set,get,incr,lpush,lpop,sadd,hset,zadd,lrange_100,mset"]
     transcript = [line.split(b",")[0] for line in context.native(load).splitlines()]
-    transcript.append(ask(stdin=REDIS_QUESTIONS))
+    transcript.append(ask(stdin=guest_file("questions.redis")))
     transcript.append(ask("GET", "counter:__rand_int__"))
     transcript.append(ask("BGSAVE"))
     context.until(
@@ -105,7 +83,7 @@ def redis(context):
 
 
 AB_FACTS = re.compile(
-    rb"^(?:Document Length|Complete requests|Failed requests|Non-2xx responses|HTML transferred): .*",
+    rb"^(?:(?:Complete|Failed) requests|Document Length|Non-2xx responses|HTML transferred): .*",
     re.MULTILINE,
 )
 
@@ -116,8 +94,7 @@ def nginx(context):
     os.mkdir(os.path.join(folder, "html"))
     with open(os.path.join(folder, "html", "page.txt"), "wb") as out:
         out.write(b"".join(b"line %d of the page\n" % n for n in range(3000)))
-    with open(os.path.join(HERE, "guests", "nginx.conf"), encoding="ascii") as file:
-        text = file.read().replace("@DIR@", folder).replace("@PORT@", str(port))
+    text = guest_file("nginx.conf").decode().replace("@DIR@", folder).replace("@PORT@", str(port))
     config = os.path.join(folder, "nginx.conf")
     with open(config, "w", encoding="ascii") as out:
         out.write(text)
@@ -187,25 +164,6 @@ def postgres_binaries():
     return os.path.join(POSTGRES, found[-1], "bin")
 
 
-POSTGRES_QUESTIONS = b"""\
-SELECT count(*), sum(abalance) = (SELECT sum(tbalance) FROM pgbench_tellers) FROM pgbench_accounts;
-SELECT count(*) FROM pgbench_history;
-CREATE TABLE words AS SELECT i, md5(i::text) AS text FROM generate_series(1, 20000) AS i;
-CREATE INDEX ON words(text);
-ANALYZE words;
-SELECT count(*), min(text), max(text) FROM words WHERE text LIKE 'a%7';
-SELECT text FROM words WHERE text = md5('77');
-SELECT sum(length(a.text)) FROM words a JOIN words b ON a.i = b.i * 2;
-WITH RECURSIVE f(a, b) AS (SELECT 0::numeric, 1::numeric UNION ALL SELECT b, a + b FROM f WHERE a < 1e30)
-SELECT max(a) FROM f;
-SELECT jsonb_pretty('{"key": [1, 2, {"deep": null}]}'::jsonb -> 'key');
-DO $$ BEGIN PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END $$;
-SELECT 1 / 0;
-VACUUM words;
-SELECT regexp_replace('a1b22', '[0-9]+', '#', 'g'), to_char(1234.5, '9,999.99'), sqrt(2.0::float8);
-"""
-
-
 def postgres(context):
     binaries, user = postgres_binaries(), unprivileged(context)
     prefix, folder = [*user, *context.prefix], context.folder
@@ -222,15 +180,16 @@ def postgres(context):
     server = context.start([*argv, "-c", "listen_addresses=127.0.0.1"], log, prefix)
     await_port(context, server, port, log)
     where = ["-h", "127.0.0.1", "-p", str(port), "-U", "tester", "postgres"]
+    probe = [f"{binaries}/pg_isready", "-q", *where[:6], "-d", "postgres"]
     context.until(
         "PostgreSQL does not accept connections",
-        lambda: subprocess.run([f"{binaries}/pg_isready", "-q", *where[:4]], check=False).returncode == 0,
+        lambda: subprocess.run(probe, check=False).returncode == 0,
     )
     context.native([f"{binaries}/pgbench", "-i", "-q", "-s", "1", *where])
     load = context.native([f"{binaries}/pgbench", "-n", "-c", "4", "-j", "2", "-t", "100", *where])
     transcript += re.findall(rb"^number of (?:transactions|failed).*", load, re.MULTILINE)
     psql = [f"{binaries}/psql", "-X", "-q", "-A", "-t", *where]
-    transcript.append(context.native(psql, POSTGRES_QUESTIONS))
+    transcript.append(context.native(psql, guest_file("questions.sql")))
     server.send_signal(signal.SIGINT)  # fast shutdown: ends sessions, writes a checkpoint
     transcript.append(f"exit {context.finish(server)}".encode())
     state = context.native([f"{binaries}/pg_controldata", data])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The table of real programs: one row each, and the Debian packages they come from.
 
-A row says what is run, what it needs, which stress modes stay quick enough for it, and which text of
-its output changes between two native runs. @DIR@ is the row's work folder, @GUESTS@ holds the compiled
-guests. Rows with a bare command name also test that muninn searches PATH.
+A row says what is run, what it needs, which stress modes stay quick enough for it, and which text
+of its output changes between two native runs. @DIR@ is the row's work folder, @GUESTS@ holds the
+compiled guests. Rows with a bare command name also test that muninn searches PATH.
 """
 import os
 import shutil
@@ -265,7 +265,7 @@ def coreutils(text):
         yield Row(name, argv, status=status)
     pipes = {
         "cat of pipes": f"cat {text} | cat - /dev/null | cat | wc -c",
-        "head closes the pipe": f"yes | head -n 3; (while echo y; do :; done) 2>/dev/null | head -n 1",
+        "head closes the pipe": "yes | head -n 3; (while echo y; do :; done) 2>&1 | head -n 1",
         "SIGPIPE status": "{ yes; echo status $? >&2; } | head -n 1",
         "xargs": "seq 1 50 | xargs -n 7 -P 1 echo",
         "tee": f"tee a b < {text} | cmp - {text} && cmp a b && rm a b && echo same",
@@ -382,7 +382,7 @@ def debuggers():
     yield Row("gdb", gdb, masks=(*ADDRESSES, *masks, *quiet), **ptrace)
     yield Row(
         "strace",
-        ["strace", "-f", "-qq", "-e", "trace=exit_group,dup2", "-e", "signal=none", "@GUESTS@/plain"],
+        ["strace", "-f", "-qq", "-e", "trace=exit_group", "-e", "signal=none", "@GUESTS@/plain"],
         masks=((rb"^\[pid +\d+\] ", b""), (rb"\) += ", b") = ")),
         status=1,
         **ptrace,

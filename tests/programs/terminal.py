@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
@@ -34,7 +35,9 @@ BASH_SESSION = [
     ("fg", rb"^sh -c .*\r\n", CTRL_C),
     ("jobs; echo status $?", None, None),
     ("cat", rb"cat\r\n", b"typed\r" + CTRL_D),
-    ("sleep 100 | cat &", None, None),
+    ("seq 3 | sort -r | cat", None, None),
+    ("sh -c 'echo started >started; exec sleep 100' &", None, None),
+    ("until [ -s started ]; do sleep 0.01; done", None, None),
     ("kill %1; wait %1; echo status $?", None, None),
     ("echo abx\x7fc", None, None),
     ("(trap 'echo interrupted; exit 5' INT; echo re\"\"ady; read line)", rb"^ready\r", CTRL_C),
@@ -50,6 +53,7 @@ class Session:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             try:
+                signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # python ignores it
                 os.chdir(context.folder)
                 os.execve(argv[0], argv, context.environment)
             finally:

@@ -2,8 +2,8 @@
 // BUILD: -O2 -pthread
 // STRESS: tiny-blocks
 //
-// pthread_cancel: deferred at a cancellation point, in a blocking read, in a condition wait; at once
-// in asynchronous mode, in the middle of a loop; cleanup handlers run in order.
+// pthread_cancel: deferred at a cancellation point, in a blocking read, in a condition wait; at
+// once in asynchronous mode, in the middle of a loop; cleanup handlers run in order.
 #include "guest.h"
 #include <pthread.h>
 

@@ -28,8 +28,9 @@ static void shape_handler(int sig, siginfo_t *info, void *context)
         (unsigned long)uc->uc_mcontext.fpregs % 64, reserved[0], reserved[1] > 512, reserved[2]);
     const uint32_t *end = (const uint32_t *)((const char *)uc->uc_mcontext.fpregs + reserved[4]);
     say("closing magic %x\n", *end);
-    say("siginfo above %d, cs %llx ss %llx\n", (char *)info > (char *)uc,
-        uc->uc_mcontext.gregs[REG_CSGSFS] & 0xffff, uc->uc_mcontext.gregs[REG_CSGSFS] >> 48 & 0xffff);
+    long long segments = uc->uc_mcontext.gregs[REG_CSGSFS];
+    say("siginfo above %d, cs %llx ss %llx\n", (char *)info > (char *)uc, segments & 0xffff,
+        segments >> 48 & 0xffff);
     say("control %x mxcsr %x\n", uc->uc_mcontext.fpregs->cwd, uc->uc_mcontext.fpregs->mxcsr);
 }
 

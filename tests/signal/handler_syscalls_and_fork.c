@@ -3,7 +3,8 @@
 // STRESS: tiny-blocks
 // STRESS: signals
 //
-// Handlers that do real work: system calls, maps, new code, and forks, in the middle of other calls.
+// Handlers that do real work: system calls, maps, new code, and forks, in the middle of other
+// calls.
 #include "guest.h"
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -13,6 +14,8 @@ static volatile sig_atomic_t hits, children, bad;
 static void handler(int sig, siginfo_t *info, void *context)
 {
     (void)info, (void)context;
+    if (hits == 100)
+        return; // the timer is about to be stopped
     int saved = errno;
     uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -2,8 +2,8 @@
 // BUILD: -O2 -pthread
 // STRESS: tiny-blocks
 //
-// tgkill and pthread_kill reach exactly their thread; kill reaches any thread that does not block the
-// signal; a blocked one takes it with sigwait.
+// tgkill and pthread_kill reach exactly their thread; kill reaches any thread that does not block
+// the signal; a blocked one takes it with sigwait.
 #include "guest.h"
 #include <pthread.h>
 #include <sys/syscall.h>

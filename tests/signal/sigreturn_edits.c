@@ -46,7 +46,8 @@ int main(void)
                      : "=&a"(rax), "=r"(r15) : : "r15");
     say("registers %lx %lx\n", rax, r15);
     edit = 1;
-    __asm__ volatile("xor %%eax, %%eax; add $1, %%eax; ud2; pushfq; pop %0" : "=r"(flags) : : "rax");
+    __asm__ volatile("xor %%eax, %%eax; add $1, %%eax; ud2; pushfq; pop %0"
+                     : "=r"(flags) : : "rax");
     say("flags %lx\n", flags & 0x8d5);
     edit = 2;
     uint32_t lanes[4];

@@ -6,12 +6,15 @@
 // handler runs; a sleep goes on for its rest afterwards; wait sees each change.
 #include "guest.h"
 
-static volatile sig_atomic_t continued;
+static volatile sig_atomic_t continued, finish;
 
-static void on_continue(int sig, siginfo_t *info, void *context)
+static void handler(int sig, siginfo_t *info, void *context)
 {
-    (void)sig, (void)info, (void)context;
-    continued++;
+    (void)info, (void)context;
+    if (sig == SIGCONT)
+        continued++;
+    else
+        finish = 1;
 }
 
 static void stop_and_show(const char *who, pid_t child, int sig)
@@ -30,11 +33,12 @@ int main(void)
     pid_t child = fork();
     if (child == 0) {
         setpgid(0, 0); // an orphaned group would ignore the terminal stops
-        on_signal(SIGCONT, on_continue, SA_RESTART);
+        on_signal(SIGCONT, handler, SA_RESTART);
+        on_signal(SIGUSR1, handler, SA_RESTART);
         volatile uint64_t x = 1;
-        while (continued < 3)
+        while (!finish)
             x = x * 3 + 1;
-        _exit(continued);
+        _exit(continued > 0 ? 3 : 4);
     }
     sleep_ms(20);
     stop_and_show("computing", child, SIGSTOP);
@@ -42,14 +46,15 @@ int main(void)
     stop_and_show("computing", child, SIGTSTP);
     sleep_ms(20);
     stop_and_show("computing", child, SIGTTIN);
+    kill(child, SIGUSR1);
     wait_and_show("computing", child);
 
     child = fork();
     if (child == 0) {
-        struct timespec t = {0, 150000000};
+        struct timespec t = {0, 300000000};
         int64_t before = now_ns();
         int result = nanosleep(&t, NULL);
-        _exit(result == 0 && now_ns() - before >= 150000000 ? 7 : 8);
+        _exit(result == 0 && now_ns() - before >= 300000000 ? 7 : 8);
     }
     sleep_ms(20);
     stop_and_show("sleeping", child, SIGSTOP);

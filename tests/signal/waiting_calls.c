@@ -2,8 +2,8 @@
 // BUILD: -O2
 // STRESS: tiny-blocks
 //
-// sigwaitinfo, sigtimedwait and signalfd take blocked signals without running a handler; sigsuspend,
-// ppoll, pselect and epoll_pwait swap the mask for their duration and run it.
+// sigwaitinfo, sigtimedwait and signalfd take blocked signals without running a handler;
+// sigsuspend, ppoll, pselect and epoll_pwait swap the mask for their duration and run it.
 #include "guest.h"
 #include <poll.h>
 #include <sys/epoll.h>

@@ -35,7 +35,8 @@ int main(void)
 
     child = fork();
     if (child == 0) {
-        say("setsid %d, again %s\n", setsid() == getpid(), setsid() == -1 ? error_name(errno) : "?");
+        say("setsid %d\n", setsid() == getpid());
+        SHOW(setsid());
         SHOW(setpgid(0, 0));
         _exit(0);
     }
@@ -44,7 +45,8 @@ int main(void)
     if (child == 0)
         for (;;)
             pause();
-    say("setpgid %d, group %d\n", setpgid(child, child), getpgid(child) == child);
+    SHOW(setpgid(child, child));
+    say("group %d\n", getpgid(child) == child);
     say("killpg %d\n", killpg(child, SIGTERM));
     wait_and_show("group", child);
     SHOW(killpg(0x3fffffff, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BUILD: -O2 -pthread
+// BUILD: -O1 -pthread -Wno-array-bounds
 // RUN[main-leaves-first]: 0 => exit 0
 // RUN[exit-in-thread]: 1 => exit 17
 // RUN[exit-while-others-spin]: 2 => exit 18
@@ -8,7 +8,7 @@
 // RUN[abort-in-thread]: 5 => SIGABRT core
 // RUN[fault-in-thread]: 6 => SIGSEGV core
 // RUN[killed]: 7 => SIGKILL
-// RUN[all-exit-raw]: 8 => exit 0
+// RUN[all-exit-raw]: 8 => exit 3
 // RUN[raw-exit-group]: 9 => exit 77
 // STRESS: tiny-blocks
 //
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     pthread_t thread, spinner;
     bool with_spinners = how == 1 || how == 2 || how == 3 || how == 5 || how == 6 || how == 7;
     for (long i = 0; with_spinners && i < 3; i++)
-        pthread_create(&spinner, NULL, spin, (void *)(how == 3 || i == 2));
+        pthread_create(&spinner, NULL, spin, how == 3 || i == 2 ? &how : NULL);
     while (with_spinners && spinning < 3)
         usleep(100);
     pthread_create(&thread, NULL, work, NULL);

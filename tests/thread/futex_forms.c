@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2 -pthread
 //
-// Futex operations beyond what locks use: requeue, cmp_requeue, bitsets, wake_op, PI locks, timeouts
-// and errors; process-private and shared.
+// Futex operations beyond what locks use: requeue, cmp_requeue, bitsets, wake_op, PI locks,
+// timeouts and errors; process-private and shared.
 #include "guest.h"
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 
-static int from, to, pi, woken, asleep_tid[4];
+static int from, to, pi, woken, second_owner, asleep_tid[4];
 
 static long futex(int *word, int op, int value, const void *timeout, int *word2, int value3)
 {
@@ -27,7 +27,7 @@ static void *sleeper(void *arg)
 static void *pi_locker(void *arg)
 {
     CHECK(futex(&pi, FUTEX_LOCK_PI, 0, NULL, NULL, 0) == 0);
-    say("second owner is the thread %d\n", (pi & FUTEX_TID_MASK) == syscall(SYS_gettid));
+    second_owner = (pi & FUTEX_TID_MASK) == syscall(SYS_gettid);
     CHECK(futex(&pi, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0) == 0);
     return arg;
 }
@@ -67,6 +67,7 @@ int main(void)
     usleep(5000);
     SHOW(futex(&pi, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
     pthread_join(locker, NULL);
+    say("second owner is the thread %d\n", second_owner);
     SHOW(futex(&pi, FUTEX_TRYLOCK_PI, 0, NULL, NULL, 0));
     SHOW(futex(&pi, FUTEX_LOCK_PI, 0, NULL, NULL, 0));
     return 0;

@@ -26,9 +26,9 @@ static void *body(void *arg)
 {
     static const int strides[THREADS] = {1, 799, 3, 7};
     int stride = strides[(long)arg];
-    for (int round = 0; round < 3; round++) {
+    for (volatile int round = 0; round < 3; round++) {
         pthread_barrier_wait(&barrier);
-        for (int i = 0; i < FUNCTIONS; i++) {
+        for (volatile int i = 0; i < FUNCTIONS; i++) {
             int index = (int)((long)i * stride % FUNCTIONS);
             if (index % 100 == 99) {
                 if (sigsetjmp(home, 1) == 0)

@@ -3,9 +3,9 @@
 // STRESS: tiny-blocks
 // STRESS: no-link
 //
-// A thread flips one byte of an instruction that another is executing in a loop: each call gives the
-// old or the new value, never a third, and in the end the new one. Then the runner is told to stop by
-// patching its loop's branch.
+// A thread flips one byte of an instruction that another is executing in a loop: each call gives
+// the old or the new value, never a third, and in the end the new one. Then the runner is told to
+// stop by patching its loop's branch.
 #include "smc.h"
 #include <pthread.h>
 

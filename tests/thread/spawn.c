@@ -11,18 +11,37 @@
 
 extern char **environ;
 
-static void run(const char *what, posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
-                char **argv)
+static void run(const char *what, posix_spawn_file_actions_t *actions,
+                posix_spawnattr_t *attributes, char **argv)
 {
     pid_t child;
     int result = posix_spawnp(&child, argv[0], actions, attributes, argv, environ);
-    say("%s: %s\n", what, result ? error_name(result) : "started");
     if (result == 0)
         wait_and_show(what, child);
+    else
+        say("%s: %s\n", what, error_name(result));
 }
 
-int main(void)
+// The spawned program: what it was born with.
+static int report(void)
 {
+    sigset_t mask;
+    struct sigaction old;
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    for (int sig = 1; sig < 65; sig++) {
+        if (sigismember(&mask, sig) == 1)
+            say("%d blocked\n", sig);
+        if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_DFL)
+            say("%d %s\n", sig, old.sa_handler == SIG_IGN ? "ignored" : "handled");
+    }
+    say("leads a group %d\n", getpgrp() == getpid());
+    return 6;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2)
+        return report();
     int ends[2];
     char buffer[256];
     CHECK(pipe(ends) == 0);
@@ -49,8 +68,7 @@ int main(void)
                                               POSIX_SPAWN_SETPGROUP);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    run("attributes", NULL, &attributes,
-        (char *[]){"sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status; kill -HUP $$; exit 6", NULL});
+    run("attributes", NULL, &attributes, (char *[]){argv[0], "report", NULL});
     run("missing", NULL, NULL, (char *[]){"no-such-program-anywhere", NULL});
     posix_spawn_file_actions_addclose(&actions, 12345);
     posix_spawn_file_actions_addopen(&actions, 0, "/no/such/file", O_RDONLY, 0);

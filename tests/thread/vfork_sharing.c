@@ -22,7 +22,7 @@ static int clone_body(void *arg)
 
 int main(void)
 {
-    for (int i = 0; i < 100; i++) {
+    for (volatile int i = 0; i < 100; i++) {
         pid_t child = vfork();
         if (child == 0) {
             shared += 1;

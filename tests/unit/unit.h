@@ -10,6 +10,7 @@
 #define MUNINN_TESTS_UNIT_H
 
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,13 +35,20 @@ UNIT_SHARED void unit_register(UnitTest *test)
     unit_last = test;
 }
 
-UNIT_SHARED _Noreturn void unit_fail(const char *name, const char *file, int line, const char *why)
+UNIT_SHARED const char *unit_current = "";
+
+__attribute__((format(printf, 3, 4))) UNIT_SHARED _Noreturn void
+unit_fail(const char *file, int line, const char *format, ...)
 {
-    printf("not ok - %s: %s:%d: %s\n", name, file, line, why);
+    va_list arguments;
+
+    printf("not ok - %s: %s:%d: ", unit_current, file, line);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    printf("\n");
     longjmp(unit_end_of_test, 1);
 }
-
-UNIT_SHARED const char *unit_current = "";
 
 #define TEST(sentence)                                                                             \
     static void sentence(void);                                                                    \
@@ -51,7 +59,22 @@ UNIT_SHARED const char *unit_current = "";
     }                                                                                              \
     static void sentence(void)
 
-#define CHECK(cond) ((cond) ? (void)0 : unit_fail(unit_current, __FILE__, __LINE__, #cond))
+#define FAIL(...)   unit_fail(__FILE__, __LINE__, __VA_ARGS__)
+#define CHECK(cond) ((cond) ? (void)0 : FAIL("%s", #cond))
+
+#define CHECK_EQ(got, wanted)                                                                      \
+    do {                                                                                           \
+        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                          \
+        if (got_ != wanted_)                                                                       \
+            FAIL("%s is %lld, not %lld", #got, got_, wanted_);                                     \
+    } while (0)
+
+#define CHECK_STR(got, wanted)                                                                     \
+    do {                                                                                           \
+        const char *got_ = (got), *wanted_ = (wanted);                                             \
+        if (strcmp(got_, wanted_) != 0)                                                            \
+            FAIL("%s is \"%s\", not \"%s\"", #got, got_, wanted_);                                 \
+    } while (0)
 
 UNIT_SHARED int unit_passes(UnitTest *test)
 {

@@ -174,6 +174,8 @@ static i64 map_anywhere(MapRequest *r)
             range_find_foreign();
             continue;
         }
+        if (result == -EINVAL && is_file(r))
+            result = host_mmap(r, 0, r->flags); // io_uring insists on its own choice
         if (result >= 0)
             record_mapping(r, (GuestAddr)result);
         return result == -EEXIST ? -ENOMEM : result;

@@ -97,17 +97,36 @@ static void look_for_laggard(ThreadCtx *ctx, void *arg)
         l->any = true;
 }
 
-// Waits until no thread can still execute the unit's old code (C3). The threads
-// need no lock to get out: their blocks' exits are all unlinked (C1).
+static bool any_laggard(u64 epoch)
+{
+    Laggards l = {.epoch = epoch};
+    thread_for_each(look_for_laggard, &l);
+    return l.any;
+}
+
+// Severs every link and empties the lookup table, so that each thread leaves the
+// cache at the end of the block it is in.
+static void unlink_all(void)
+{
+    for (unsigned i = 0; i < CACHE_UNITS; i++) {
+        for (u32 k = 0; k < units[i].block_count; k++) {
+            if (!units[i].blocks[k].retired)
+                block_unlink(&units[i].blocks[k]);
+        }
+    }
+}
+
+// Waits until no thread can still execute the unit's old code (C3). A thread
+// that has long left it may be spinning in linked blocks elsewhere, for what
+// only we can give: those are unlinked, and it arrives at the engine lock, where
+// it counts as outside.
 static void wait_for_safe_points(u64 epoch)
 {
-    for (;;) {
-        Laggards l = {.epoch = epoch};
-        thread_for_each(look_for_laggard, &l);
-        if (!l.any)
-            return;
+    if (!any_laggard(epoch))
+        return;
+    unlink_all();
+    while (any_laggard(epoch))
         sched_yield();
-    }
 }
 
 // The next unit becomes the current one; the one behind it is retired already

@@ -3,13 +3,17 @@
 // Decoding through Zydis; see decode.h.
 #include "engine/decode/decode.h"
 
+#include <cpuid.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "base/assert.h"
 
-enum { INSN_BYTES_MAX = 15 };
+enum { INSN_BYTES_MAX = 15, HWCAP2_FSGSBASE = 2 };
 
 static ZydisDecoder decoder;
+static bool has_wrgsbase;
+bool decode_as_amd;
 
 static const u8 lowering_of[ZYDIS_MNEMONIC_MAX_VALUE + 1] = {
 #define OP(mnemonic, lowering) [ZYDIS_MNEMONIC_##mnemonic] = LOWER_##lowering,
@@ -17,10 +21,22 @@ static const u8 lowering_of[ZYDIS_MNEMONIC_MAX_VALUE + 1] = {
 #undef OP
 };
 
+static bool is_amd_or_hygon(void)
+{
+    u32 max, b, c, d;
+    __cpuid(0, max, b, c, d);
+    return c == signature_AMD_ecx || c == 0x656e6975 /* HygonGenuine */;
+}
+
 void decode_init(void)
 {
+    decode_as_amd = is_amd_or_hygon();
+    has_wrgsbase = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
     ZyanStatus status =
         ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    ASSERT(ZYAN_SUCCESS(status));
+    status = ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_AMD_BRANCHES,
+                                    decode_as_amd);
     ASSERT(ZYAN_SUCCESS(status));
 }
 
@@ -45,31 +61,56 @@ static bool loads_engine_segment(const ZydisDecodedInstruction *z)
     return z->opcode_map == ZYDIS_OPCODE_MAP_0F && (z->opcode == 0xa1 || z->opcode == 0xa9);
 }
 
-// Instructions whose implicit [rsi] or [rbx] a segment prefix applies to.
-static bool reads_string_source(ZydisMnemonic mnemonic)
+// An implicit operand, or moffs, that the fs or gs prefix applies to: string
+// instructions, xlat, maskmov and their like.
+static bool reaches_through_segment(const Insn *insn)
 {
-    switch (mnemonic) {
-    case ZYDIS_MNEMONIC_LODSB: case ZYDIS_MNEMONIC_LODSW:
-    case ZYDIS_MNEMONIC_LODSD: case ZYDIS_MNEMONIC_LODSQ:
-    case ZYDIS_MNEMONIC_MOVSB: case ZYDIS_MNEMONIC_MOVSW:
-    case ZYDIS_MNEMONIC_MOVSD: case ZYDIS_MNEMONIC_MOVSQ:
-    case ZYDIS_MNEMONIC_CMPSB: case ZYDIS_MNEMONIC_CMPSW:
-    case ZYDIS_MNEMONIC_CMPSD: case ZYDIS_MNEMONIC_CMPSQ:
-    case ZYDIS_MNEMONIC_XLAT: return true;
-    default: return false;
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (!decode_operands(insn, &z, operands))
+        return false;
+    for (unsigned i = 0; i < z.operand_count; i++) {
+        const ZydisDecodedOperand *op = &operands[i];
+        if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && (op->mem.segment == ZYDIS_REGISTER_FS ||
+                                                      op->mem.segment == ZYDIS_REGISTER_GS))
+            return true;
     }
+    return false;
+}
+
+// Explicit operands that cannot be moved to another base register: the vector
+// of 32-bit addresses of a gather, and pop's, which counts from the new rsp.
+static bool needs_whole_segment(const ZydisDecodedInstruction *z)
+{
+    if (!(z->attributes & ZYDIS_ATTRIB_HAS_SIB))
+        return false;
+    bool vector_index = z->meta.category == ZYDIS_CATEGORY_GATHER ||
+                        z->meta.category == ZYDIS_CATEGORY_SCATTER ||
+                        z->meta.category == ZYDIS_CATEGORY_AVX2GATHER;
+    return z->mnemonic == ZYDIS_MNEMONIC_POP || (vector_index && z->address_width == 32);
+}
+
+// The CPU takes the operand of mov to and from control and debug registers for
+// a register, whatever mod says.
+static bool has_memory_operand(const ZydisDecodedInstruction *z)
+{
+    bool system_mov = z->opcode_map == ZYDIS_OPCODE_MAP_0F && z->opcode >= 0x20 &&
+                      z->opcode <= 0x23 && z->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY;
+    return (z->attributes & ZYDIS_ATTRIB_HAS_MODRM) && z->raw.modrm.mod != 3 && !system_mov;
 }
 
 static void note_memory(const ZydisDecodedInstruction *z, Insn *insn)
 {
-    bool has_memory = (z->attributes & ZYDIS_ATTRIB_HAS_MODRM) && z->raw.modrm.mod != 3;
+    bool has_memory = has_memory_operand(z);
     if (z->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS)) {
         insn->segment = z->attributes & ZYDIS_ATTRIB_HAS_SEGMENT_FS ? 0x64 : 0x65;
         // lea and nop have an operand that they do not access.
-        if (has_memory && z->mnemonic != ZYDIS_MNEMONIC_LEA && z->mnemonic != ZYDIS_MNEMONIC_NOP)
+        if (z->mnemonic == ZYDIS_MNEMONIC_LEA || z->mnemonic == ZYDIS_MNEMONIC_NOP)
+            return;
+        if (has_memory ? needs_whole_segment(z) : reaches_through_segment(insn))
+            insn->memory = MEMORY_SEGMENT_WHOLE;
+        else if (has_memory)
             insn->memory = MEMORY_SEGMENT;
-        else if (!has_memory && reads_string_source(z->mnemonic))
-            insn->memory = MEMORY_SEGMENT_IMPLICIT;
         return;
     }
     if (has_memory && z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5) {
@@ -78,6 +119,14 @@ static void note_memory(const ZydisDecodedInstruction *z, Insn *insn)
         if (z->address_width == 32)
             insn->target = (u32)insn->target;
     }
+}
+
+static bool is_truncating_branch(const ZydisDecodedInstruction *z, u8 lowering)
+{
+    bool near_branch = lowering == LOWER_JCC || lowering == LOWER_LOOP ||
+                       lowering == LOWER_BRANCH || lowering == LOWER_RET;
+    return near_branch && decode_as_amd && z->meta.branch_type != ZYDIS_BRANCH_TYPE_FAR &&
+           (z->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) && !z->raw.rex.W;
 }
 
 DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn)
@@ -102,17 +151,19 @@ DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_in
     }
 
     if (insn.lowering == LOWER_COPY) {
-        if (loads_engine_segment(&z))
+        if (loads_engine_segment(&z) || (insn.memory == MEMORY_SEGMENT_WHOLE && !has_wrgsbase))
             insn.lowering = LOWER_EMULATE;
     } else {
-        if (insn.lowering == LOWER_BRANCH)
+        if (is_truncating_branch(&z, insn.lowering))
+            insn.lowering = LOWER_EMULATE;
+        else if (insn.lowering == LOWER_BRANCH)
             insn.lowering = (u8)branch_lowering(&z);
         else if (insn.lowering == LOWER_RET && z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
             insn.lowering = LOWER_EMULATE;
         insn.condition = z.opcode & 15;
         if (z.raw.imm[0].is_relative)
             insn.target = pc + z.length + (u64)z.raw.imm[0].value.s;
-        if (insn.lowering == LOWER_RET && z.raw.imm[0].size)
+        if (z.mnemonic == ZYDIS_MNEMONIC_RET && z.raw.imm[0].size)
             insn.pop_bytes = (u16)z.raw.imm[0].value.u;
     }
     *ret_insn = insn;

@@ -27,7 +27,7 @@ typedef enum Lowering {
     LOWER_READ_BASE,  // rdfsbase, rdgsbase
     LOWER_WRITE_BASE, // wrfsbase, wrgsbase
     LOWER_XBEGIN,     // transactions always abort
-    LOWER_EMULATE,    // by C: far transfers, int n, loads of segment registers
+    LOWER_EMULATE,    // by C: far transfers, traps, loads of segment registers, 16-bit branches
     LOWER_BRANCH,     // in ops.def only: jmp and call, told apart by their opcode
     LOWER_COUNT
 } Lowering;
@@ -36,7 +36,7 @@ typedef enum MemoryForm {
     MEMORY_PLAIN,    // none, or one that means the same at another pc
     MEMORY_RIP,      // rip-relative
     MEMORY_SEGMENT,  // explicit operand through fs: or gs:
-    MEMORY_SEGMENT_IMPLICIT, // string instructions through fs: or gs:
+    MEMORY_SEGMENT_WHOLE, // the same of a form that only a segment base in hardware can express
 } MemoryForm;
 
 typedef struct Insn {
@@ -57,6 +57,10 @@ typedef struct Insn {
 } Insn;
 
 void decode_init(void);
+
+// AMD's and Hygon's ways, where vendors differ: the prefix 66 makes a near branch
+// cut rip down to 16 bits, and REX.W does not widen a far pointer.
+extern bool decode_as_amd;
 
 typedef enum DecodeResult {
     DECODE_OK,

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "base/pages.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors_internal.h"
@@ -57,6 +59,47 @@ bool descriptors_refuse(u64 nr, const u64 args[6])
         if ((left & 1) && descriptor_is_hidden((i32)args[i]) && !path_is_absolute(args[i + 1]))
             return true;
     return false;
+}
+
+// ---------------------------------------------------------------------- poll
+
+#define NEVER_OPEN INT32_MAX // above every limit that the kernel accepts
+
+static bool names_hidden(GuestAddr array, u64 count)
+{
+    struct pollfd entry;
+
+    for (u64 i = 0; i < count; i++)
+        if (guest_read(array + i * sizeof(entry), &entry, sizeof(entry)) &&
+            descriptor_is_hidden(entry.fd))
+            return true;
+    return false;
+}
+
+i64 descriptors_poll(ThreadCtx *ctx, const u64 args[6],
+                     i64 (*perform)(ThreadCtx *ctx, const u64 args[6]))
+{
+    u64 count = min_u64((u32)args[1], 1 << 20), size = count * sizeof(struct pollfd);
+    u64 changed[6];
+
+    if (LIKELY(!names_hidden(args[0], count)))
+        return perform(ctx, args);
+    struct pollfd *copy = pages_map(size);
+    if (!copy)
+        return -ENOMEM;
+    i64 result = -EFAULT;
+    if (guest_read(args[0], copy, size)) {
+        for (u64 i = 0; i < count; i++)
+            copy[i].fd = descriptor_is_hidden(copy[i].fd) ? NEVER_OPEN : copy[i].fd;
+        memcpy(changed, args, sizeof(changed));
+        changed[0] = (u64)copy;
+        result = perform(ctx, changed);
+        for (u64 i = 0; i < count && result >= 0; i++)
+            guest_write(args[0] + i * sizeof(*copy) + offsetof(struct pollfd, revents),
+                        &copy[i].revents, sizeof(copy[i].revents));
+    }
+    pages_unmap(copy, size);
+    return result;
 }
 
 // ----------------------------------------------------------- new descriptors

@@ -28,6 +28,7 @@ int descriptor_hide(int fd, DescriptorMoved *moved);
 // Closes a hidden descriptor.
 void descriptor_drop(int fd);
 bool descriptor_is_hidden(int fd);
+u32 descriptors_count(void); // of hidden ones
 
 // ------------------------------------------------------------------- the log
 
@@ -54,6 +55,10 @@ bool descriptors_refuse(u64 nr, const u64 args[6]);
 // Looks at the result of a call that makes a descriptor. True when it failed only
 // because of ours, which have moved: make the call again.
 bool descriptors_settle(u64 nr, const u64 args[6], i64 *result);
+
+// poll or ppoll, made by `perform` with an array in which hidden numbers are invalid ones.
+i64 descriptors_poll(ThreadCtx *ctx, const u64 args[6],
+                     i64 (*perform)(ThreadCtx *ctx, const u64 args[6]));
 
 i64 sys_close(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_dup2(ThreadCtx *ctx, const u64 args[6]);

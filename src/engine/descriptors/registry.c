@@ -59,6 +59,15 @@ bool descriptor_is_hidden(int fd)
     return fd >= descriptors_lowest && fd >= 0 && slot_of(fd) != NULL;
 }
 
+u32 descriptors_count(void)
+{
+    u32 count = 0;
+
+    for (size_t i = 0; i < HIDDEN_MAX; i++)
+        count += slot_fd(&slots[i]) >= 0;
+    return count;
+}
+
 // ----------------------------------------------------------------- numbers
 
 static bool set_limit(struct rlimit limit)

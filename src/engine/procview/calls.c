@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
+#include "engine/descriptors/descriptors.h"
 #include "engine/loader/loader.h"
 #include "engine/procview/procview_internal.h"
 
@@ -126,12 +128,35 @@ bool procview_intercept(u64 nr, const u64 args[6], ProcCall *ret_call)
     const PathRow *row = &rows[nr];
 
     memcpy(ret_call->args, args, sizeof(ret_call->args));
+    ret_call->counts_hidden = false;
     int dirfd = row->dirfd == NO_DIRFD ? AT_FDCWD : (int)args[row->dirfd];
     ProcFile file = names_classify_argument(dirfd, args[row->path]);
     switch (file) {
     case PROC_OTHER: return false;
     case PROC_HIDDEN: ret_call->result = -ENOENT; return true;
+    case PROC_FD_DIR: ret_call->counts_hidden = true; return false;
     case PROC_EXE: return answer_exe(row, ret_call);
     default: return answer_file(row, file, ret_call);
+    }
+}
+
+// ------------------------------------------------------------ size of /proc/PID/fd
+
+// Since Linux 6.2 the size of that directory is the number of descriptors.
+void procview_uncount(u64 nr, const ProcCall *call)
+{
+    GuestAddr at;
+    u64 size, hidden = descriptors_count();
+
+    switch (nr) {
+    case SYS_stat:
+    case SYS_lstat: at = call->args[1] + offsetof(struct stat, st_size); break;
+    case SYS_newfstatat: at = call->args[2] + offsetof(struct stat, st_size); break;
+    case SYS_statx: at = call->args[4] + offsetof(struct statx, stx_size); break;
+    default: return;
+    }
+    if (guest_read(at, &size, sizeof(size)) && size >= hidden) {
+        size -= hidden;
+        guest_write(at, &size, sizeof(size));
     }
 }

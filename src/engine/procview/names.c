@@ -109,7 +109,10 @@ ProcFile names_classify(const char *path)
         return PROC_OTHER;
     Component leaf = next_component(&path);
     if (is(leaf, "fd") || is(leaf, "fdinfo")) {
-        i64 fd = number_of(next_component(&path));
+        Component entry = next_component(&path);
+        if (entry.len == 0)
+            return leaf.len == 2 ? PROC_FD_DIR : PROC_OTHER;
+        i64 fd = number_of(entry);
         return fd >= 0 && descriptor_is_hidden((int)fd) ? PROC_HIDDEN : PROC_OTHER;
     }
     if (*path) // these are no directories: the kernel says so

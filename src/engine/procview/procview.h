@@ -23,13 +23,17 @@ void procview_init(GuestAddr sp);
 typedef struct ProcCall {
     u64 args[6];
     i64 result;
-    char path[32]; // args may point here
+    char path[32];     // args may point here
+    bool counts_hidden; // its answer counts descriptors, those of the engine included
 } ProcCall;
 
 // Looks at a call that has a row in path_calls.def. True when it is answered:
 // `result`. Otherwise the kernel is to be asked with `args`, which may differ from
 // the client's.
 bool procview_intercept(u64 nr, const u64 args[6], ProcCall *ret_call);
+
+// After the kernel has answered a call with `counts_hidden`: corrects the answer.
+void procview_uncount(u64 nr, const ProcCall *call);
 
 // getdents or getdents64 has put `size` bytes at `buffer`. Takes the engine's
 // descriptors out and returns what is left; 0 means that the call has to be repeated.

@@ -10,6 +10,7 @@
 typedef enum ProcFile {
     PROC_OTHER,  // the kernel's answer is the right one
     PROC_HIDDEN, // a descriptor of the engine: does not exist
+    PROC_FD_DIR, // lists the descriptors
     PROC_EXE,
     PROC_MAPS,
     PROC_SMAPS,

@@ -15,7 +15,7 @@
 //               or a return site
 //   return site where a wrapped function has been seen to return to. The client's
 //               stack is never changed; instead the block at that pc looks for an
-//               activation that ends there, which costs four instructions
+//               activation that ends there, which costs five instructions
 //               while the thread has none
 //   activation  a call of a wrapped function that has not returned, told apart by
 //               its stack pointer and return address

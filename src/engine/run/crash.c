@@ -3,7 +3,6 @@
 // The crash report of our own bugs: what happened, where the client was, the
 // block it was in, the last dispatches, and the engine's backtrace. Everything
 // here is written for a process whose state cannot be trusted.
-#include "engine/run/crash.h"
 
 #include <execinfo.h>
 #include <string.h>
@@ -15,7 +14,8 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/decode/decode.h"
-#include "engine/run/log.h"
+#include "engine/log/log.h"
+#include "engine/run/run.h"
 #include "engine/signal/signal.h"
 
 static const char *const gpr_names[GPR_COUNT] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp",

@@ -9,8 +9,11 @@
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
-#include "engine/syscall/dispatch.h"
+#include "engine/syscall/syscall.h"
 #include "engine/translate/translate.h"
+
+// Linux's TASK_SIZE_MAX.
+#define CLIENT_SPACE_END 0x7ffffffff000ull
 
 __thread ThreadCtx thread_ctx __attribute__((aligned(64)));
 Lock engine_lock;
@@ -19,7 +22,8 @@ Lock engine_lock;
 static void raise_protection_fault(ThreadCtx *ctx)
 {
     signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
-    ctx->pending.trapno = 13;
+    if (ctx->pending.synchronous)
+        ctx->pending.trapno = 13;
 }
 
 static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
@@ -29,12 +33,14 @@ static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
     bool mapped = mapping != NULL;
     bool present = mapped && mapping->prot != 0;
     lock_release(&engine_lock);
-    if (fault >> 47) {
+    bool kernels = fault >= CLIENT_SPACE_END; // the kernel calls its own addresses present
+    if (fault >> 47 && fault >> 47 != 0x1ffff) {
         raise_protection_fault(ctx);
         return;
     }
     signal_raise_synchronous(ctx, SIGSEGV, mapped ? SEGV_ACCERR : SEGV_MAPERR, fault);
-    ctx->pending.err = 0x14 | present; // user, instruction fetch, page present
+    if (ctx->pending.synchronous)
+        ctx->pending.err = 0x14 | (present || kernels); // user, instruction fetch, page present
 }
 
 // Where to enter the cache for ctx->pc; NULL when the pc cannot be executed,
@@ -88,7 +94,7 @@ static void run_syscall(ThreadCtx *ctx)
     syscall_run(ctx);
 }
 
-void run_until(ThreadCtx *ctx, GuestAddr pc, u64 sp)
+void run_until_return(ThreadCtx *ctx, u64 sp)
 {
     ctx->exit_reason = EXIT_RESUME;
     for (;;) {
@@ -99,14 +105,20 @@ void run_until(ThreadCtx *ctx, GuestAddr pc, u64 sp)
             signal_deliver_pending(ctx);
             ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
         }
-        if (UNLIKELY(ctx->pc == pc && ctx->gpr[RSP] == sp))
+        if (UNLIKELY(sp && ctx->pc == RUN_NOWHERE && ctx->gpr[RSP] == sp))
             return;
+        if (UNLIKELY(ctx->pc >> 63) && emulate_vsyscall(ctx)) {
+            ctx->exit_reason = EXIT_RESUME;
+            continue;
+        }
         CodePtr code = enter_point(ctx);
         if (!code) {
             ctx->exit_reason = EXIT_RESUME;
             continue;
         }
         ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
+        if (UNLIKELY(stress_signals))
+            stress_maybe_step(ctx);
         gateway.enter(code);
 
         __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
@@ -122,6 +134,6 @@ void run_until(ThreadCtx *ctx, GuestAddr pc, u64 sp)
 
 _Noreturn void run_thread(ThreadCtx *ctx)
 {
-    for (;;)
-        run_until(ctx, RUN_NOWHERE, 0);
+    run_until_return(ctx, 0);
+    panic_at(__FILE__, __LINE__, "a thread has run out of code");
 }

@@ -10,4 +10,8 @@
 // the signal that the hardware would.
 void emulate_insn(ThreadCtx *ctx);
 
+// If pc is an entry of the kernel's old vsyscall page, in the upper half of the
+// address space: performs the call, returns to the caller, and says so.
+bool emulate_vsyscall(ThreadCtx *ctx);
+
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Following children; see follow.h. What cannot be followed for a good reason
+// --trace-children: an execve() of the client becomes an execve() of the engine
+// on the new program. What cannot be followed for a good reason
 // (an errno) is left to the kernel to refuse, so the client sees the kernel's
 // own answer.
-#include "engine/run/follow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "engine/run/log.h"
+#include "engine/descriptors/descriptors.h"
+#include "engine/log/log.h"
+#include "engine/run/run.h"
 #include "engine/thread/thread.h"
 #include "launch/launch.h"
+#include "launch/options.h"
 
 static const Options *run_options;
 static char engine_path[PATH_MAX];
@@ -74,6 +77,7 @@ static bool resolve(const ExecRequest *r, char path[PATH_MAX])
 static i64 follow(ThreadCtx *ctx, ExecRequest *r)
 {
     (void)ctx;
+    descriptors_after_failed_exec();
     size_t argc = count_words(r->argv);
     size_t hidden = environment_hidden_size(r->envp);
     size_t words_max = argc + OPTIONS_ARGV_MAX + ARRAY_LEN(area->program.words) + 4;
@@ -91,6 +95,9 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     a->options.exe = a->program.exe;
     a->options.execfn = a->program.word_count ? a->program.words[0] : a->path;
     a->options.script = a->program.word_count ? a->path : NULL;
+    int log_fd_across = descriptors_log_across_exec();
+    if (log_fd_across >= 0)
+        a->options.log_fd = log_fd_across;
     int option_count = options_to_argv(&a->options, a->option_text, sizeof(a->option_text),
                                        a->option_argv, OPTIONS_ARGV_MAX);
     if (option_count < 0)
@@ -119,7 +126,7 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     return 0;
 }
 
-void follow_init(const Options *options)
+void follow_init(const struct Options *options)
 {
     run_options = options;
     ssize_t n = readlink("/proc/self/exe", engine_path, sizeof(engine_path) - 1);

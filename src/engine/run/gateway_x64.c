@@ -11,7 +11,7 @@
 
 #include "engine/cache/cache.h"
 #include "engine/run/gateway.h"
-#include "engine/translate/emit_x64.h"
+#include "engine/emit/emit.h"
 
 Gateways gateway;
 
@@ -79,6 +79,13 @@ static void emit_load_client(Emitter *e)
     emit_jmp_fs(e, CTX(enter_target));
 }
 
+// After a test of AC: jz +3 ; push 2 ; popfq. C is full of misaligned accesses,
+// and popf is too slow to be done always.
+static void emit_stop_alignment_checks(Emitter *e)
+{
+    put_bytes(e, (u8[]){0x74, 3, 0x6a, 2, 0x9d}, 5);
+}
+
 // Every register to ctx, then the engine's stack and the flags.
 static void emit_save_client(Emitter *e)
 {
@@ -89,6 +96,9 @@ static void emit_save_client(Emitter *e)
     emit_pop(e, RAX);
     emit_store_fs(e, CTX(flags), RAX);
     put_u8(e, 0xfc); // cld
+    put_u8(e, 0xa9); // test eax, AC
+    put_u32(e, FLAG_AC);
+    emit_stop_alignment_checks(e);
 }
 
 static void emit_return_to_c(Emitter *e)
@@ -200,6 +210,9 @@ static void emit_tool_call(Emitter *e)
     put_u8(e, 0x9c); // pushfq
     emit_push(e, RAX);
     put_u8(e, 0xfc); // cld
+    put_bytes(e, (u8[]){0xf7, 0x44, 0x24, 8}, 4); // test dword [rsp + 8], AC
+    put_u32(e, FLAG_AC);
+    emit_stop_alignment_checks(e);
     emit_load_fs(e, RDI, CTX(self));
     emit_load_fs(e, RSI, CTX(call_arg));
     emit_load_fs(e, RDX, CTX(call_address));
@@ -207,18 +220,19 @@ static void emit_tool_call(Emitter *e)
     put_u32(e, (u32)CTX(call_fn));
     emit_pop(e, RAX);
 
+    gateway.tool_return = e->pc; // a signal that comes later may be too late for the test
     CodePtr requested = emit_if_requested(e);
-    CodePtr none = emit_forward(e, OP_JMP_REL32);
-    place_label(e, requested);
-    emit_store_fs_imm32(e, CTX(stepping), 1);
-    put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
-    put_u32(e, FLAG_TF);
-    place_label(e, none);
-    gateway.tool_return = e->pc;
+    CodePtr restore = e->pc;
     put_u8(e, 0x9d); // popfq
     for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
         emit_load_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
     emit_jmp_fs(e, CTX(call_return));
+
+    place_label(e, requested);
+    emit_store_fs_imm32(e, CTX(stepping), 1);
+    put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
+    put_u32(e, FLAG_TF);
+    emit_jmp(e, restore);
     gateway.tool_return_end = e->pc;
 }
 

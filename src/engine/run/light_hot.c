@@ -23,6 +23,19 @@ static bool next_pc(ThreadCtx *ctx, GuestAddr *ret_pc, u64 *ret_version)
     }
 }
 
+bool stress_signals;
+
+void stress_maybe_step(ThreadCtx *ctx)
+{
+    ctx->stress_seed = ctx->stress_seed * 1664525u + 1013904223u;
+    u32 random = ctx->stress_seed >> 8;
+    if (random % 16)
+        return;
+    ctx->stress_steps = 1 + random / 16 % 64;
+    ctx->stepping = 1;
+    ctx->flags |= FLAG_TF;
+}
+
 CodePtr run_light(void)
 {
     ThreadCtx *ctx = &thread_ctx;
@@ -52,5 +65,7 @@ CodePtr run_light(void)
     if (code)
         cache_enter(ctx);
     lock_release(&engine_lock);
+    if (UNLIKELY(stress_signals) && code)
+        stress_maybe_step(ctx);
     return code;
 }

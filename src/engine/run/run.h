@@ -73,6 +73,7 @@ typedef struct ThreadCtx {
     u64 flags;
     u64 client_fs; // the client's idea of %fs.base and %gs.base
     u64 client_gs;
+    u64 engine_gs; // what %gs.base is in the cache, but within a few expansions that lend it
     u8 *xsave;      // vector and x87 state, standard XSAVE format, 64-byte aligned
     u64 xsave_size;
 
@@ -97,6 +98,8 @@ typedef struct ThreadCtx {
     u64 in_cache;     // 1 while the thread may be executing emitted code
     u64 safe_epoch;   // cache epoch seen at the last safe point (cache/cache.h)
     u32 stepping;     // single-stepping to a boundary (signal/)
+    u32 stress_steps; // --stress=signals: single steps left before the thread is taken out
+    u32 stress_seed;
 
     // --- owned by signal/
     PendingSignal pending;
@@ -141,13 +144,32 @@ extern Lock engine_lock;
 // thread_exit()/process_exit() only.
 _Noreturn void run_thread(ThreadCtx *ctx);
 
-// Runs the client from ctx->pc until it is at `pc` with the stack pointer `sp`,
-// and no signal to deliver. Outside the cache only.
-void run_until(ThreadCtx *ctx, GuestAddr pc, u64 sp);
+// Runs the client from ctx->pc until it returns to RUN_NOWHERE with the stack
+// pointer `sp` (0: for ever) and there is no signal to deliver.
+void run_until_return(ThreadCtx *ctx, u64 sp);
 
 // An address at which the client can have no code: where functions that the
 // engine calls return to.
 #define RUN_NOWHERE (GATEWAY_START + GATEWAY_SIZE - 1)
+
+// --stress=signals: now and then a thread is single-stepped for some host
+// instructions after it has entered the cache, and taken out wherever it is then.
+extern bool stress_signals;
+void stress_maybe_step(ThreadCtx *ctx); // before entering; light
+
+// ------------------------------------------------------- start, end and failure
+
+struct Options;
+
+// --trace-children: remembers the engine's own executable and hooks execve.
+void follow_init(const struct Options *options);
+
+// Installs the crash report for panics and for faults of engine code.
+void crash_init(void);
+
+// --stats: prints the counters; keeps those of a thread beyond its end.
+void stats_print(void);
+void stats_thread_end(ThreadCtx *ctx);
 
 // ---------------------------------------------------------------- gateways
 

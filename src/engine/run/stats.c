@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The counters that --stats prints, from stats.def.
-#include "engine/run/stats.h"
 
 #include "engine/cache/cache.h"
+#include "engine/log/log.h"
 #include "engine/redirect/redirect.h"
-#include "engine/run/log.h"
 #include "engine/run/run.h"
 #include "engine/thread/thread.h"
 #include "engine/translate/translate.h"

@@ -6,8 +6,8 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
+#include "engine/log/log.h"
 #include "engine/redirect/redirect.h"
-#include "engine/run/log.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 
@@ -39,7 +39,7 @@ bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, u
     thread->gpr[RAX] = 0; // a variadic function gets no vector arguments
     thread->gpr[RSP] = sp;
     thread->pc = function;
-    run_until(thread, RUN_NOWHERE, sp + 8);
+    run_until_return(thread, sp + 8);
     if (thread->redirect_count)
         redirect_returned(thread, RUN_NOWHERE); // of a function that was tail-called
 

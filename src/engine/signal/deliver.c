@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/raw_syscall.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/trace/trace.h"
 
 #define MASK_IGNORED_BY_DEFAULT                                                                    \
     (SIG_BIT(SIGCHLD) | SIG_BIT(SIGURG) | SIG_BIT(SIGWINCH) | SIG_BIT(SIGCONT))
@@ -49,12 +51,28 @@ void signal_exec_failed(ThreadCtx *ctx)
     signal_restore_host_mask(ctx);
 }
 
+bool signal_is_traced;
+
+// A debugger must see the signal stop, so the kernel has to know of the fault.
+// Sent through the gateway: our handler then takes it for a sent signal.
+static void send_to_self(int sig, int code, GuestAddr addr)
+{
+    siginfo_t info = {.si_signo = sig, .si_code = code, .si_addr = (void *)addr};
+
+    gateway_syscall(SYS_rt_tgsigqueueinfo, (u64)raw_syscall0(SYS_getpid),
+                    (u64)raw_syscall0(SYS_gettid), (u64)sig, (u64)&info, 0, 0);
+}
+
 void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr)
 {
     // An asynchronous signal that came first is delivered first; the
     // instruction raises its fault again when the handler has returned.
     if (ctx->pending_signal)
         return;
+    if (UNLIKELY(signal_is_traced)) {
+        send_to_self(sig, code, addr);
+        return;
+    }
     signal_block_host();
     if (!ctx->pending_signal) {
         memset(&ctx->pending, 0, sizeof(ctx->pending));
@@ -66,6 +84,8 @@ void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr)
         ctx->pending.trapno = sig == SIGSEGV ? 14 : sig == SIGILL ? 6 : 0;
         ctx->pending.resume_mask = ctx->client_mask;
         ctx->pending_signal = 1;
+        if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+            trace_signal_arrival(ctx, &ctx->pending.info);
     }
     signal_restore_host_mask(ctx);
 }
@@ -144,6 +164,8 @@ static void deliver_one(ThreadCtx *ctx, PendingSignal *signal)
         return;
     }
     KernelAction action = actions_take(ctx->actions, sig);
+    if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+        trace_signal_delivery(ctx, sig, action.handler);
     if (action_is_handler(&action))
         run_handler(ctx, &action, signal);
     else

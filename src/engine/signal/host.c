@@ -56,7 +56,8 @@ void host_die_by(const siginfo_t *info)
     const KernelAction dfl = { .handler = HANDLER_DFL };
     u64 sig = (u64)info->si_signo;
 
-    if (process_dying_hook)
+    // A child on borrowed memory is not the process that the tools watch.
+    if (process_dying_hook && thread_ctx.vfork_depth == 0)
         process_dying_hook(&thread_ctx, info);
     host_set_mask(MASK_ALL);
     host_set_action(info->si_signo, &dfl);

@@ -8,8 +8,8 @@
 // In the cache the registers are the client's only at boundaries, so a thread
 // caught elsewhere is single-stepped to the next one. That takes a few traps,
 // costs nothing while there are no signals, and needs no undo information.
-#define _GNU_SOURCE 1
 #include <string.h>
+#include <sys/auxv.h>
 #include <ucontext.h>
 
 #include "base/assert.h"
@@ -18,11 +18,13 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/trace/trace.h"
 
 #define HOST_ALTSTACK_BYTES (64 * KiB)
-#define TRAP_BREAKPOINT 3    // #BP in REG_TRAPNO
 #define PAGE_FAULT_WRITE 2   // bit of REG_ERR
 #define SYS_SECCOMP_CODE 1
+#define TRAP_DEBUG 1         // #DB in REG_TRAPNO
+#define HWCAP2_FSGSBASE 2
 #define RETRIES_OF_WRITABLE_PAGE 64
 
 void (*signal_crash_hook)(int sig, siginfo_t *info, void *ucontext);
@@ -56,6 +58,13 @@ static void set_greg(ucontext_t *uc, int reg, u64 value)
     uc->uc_mcontext.gregs[reg] = (greg_t)value;
 }
 
+// Set again when the client faulted in code that lent gs to it.
+static void set_gs_base(u64 base)
+{
+    if (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE)
+        __asm__ volatile("wrgsbase %0" : : "r"(base));
+}
+
 static u64 frame_mask(const ucontext_t *uc)
 {
     u64 mask;
@@ -84,6 +93,8 @@ static void record(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc, bool s
     pending->cr2 = greg(uc, REG_CR2);
     __atomic_store_n(&ctx->pending_signal, 1, __ATOMIC_SEQ_CST);
     close_frame_mask(uc);
+    if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+        trace_signal_arrival(ctx, info);
 }
 
 // ---------------------------------------------------------------- stepping
@@ -124,6 +135,12 @@ static void hide_pushed_tf(ThreadCtx *ctx, const ucontext_t *uc)
 
 // ---------------------------------------------------------------- leaving the cache
 
+// Flags of the client's that would disturb C code.
+static void set_engine_flags(ucontext_t *uc)
+{
+    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC));
+}
+
 // The client's complete state goes to ctx (R2), and the thread into the engine.
 // Its C code gets default floating-point controls, whatever the client's were.
 static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
@@ -135,6 +152,7 @@ static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
         ctx->gpr[r] = place->spilled >> r & 1 ? ctx->spill[r] : greg(uc, greg_of[r]);
     ctx->pc = place->pc;
     ctx->flags = greg(uc, REG_EFL);
+    set_gs_base(ctx->engine_gs);
     if (fpregs) {
         xstate_from_host_frame(ctx->xsave, fpregs);
         uc->uc_mcontext.fpregs->cwd = 0x37f;
@@ -143,7 +161,7 @@ static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
     ctx->exit_reason = EXIT_RESUME;
     set_greg(uc, REG_RIP, gateway_taken_out_pc());
     set_greg(uc, REG_RSP, ctx->engine_rsp);
-    set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC));
+    set_engine_flags(uc);
 }
 
 // Brings the thread nearer to its safe point. May be called again and again:
@@ -165,11 +183,13 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
         step(ctx, uc);
         return;
     }
-    stop_stepping(ctx, uc);
-    if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING)
+    stop_stepping(ctx, uc); // a tool call on its way out steps on by itself
+    if (gateway == GATEWAY_ENTERING || gateway == GATEWAY_RESUMING) {
         set_greg(uc, REG_RIP, gateway_abort_pc(gateway));
-    else if (gateway == GATEWAY_SYSCALL_BEFORE)
+        set_engine_flags(uc);
+    } else if (gateway == GATEWAY_SYSCALL_BEFORE) {
         set_greg(uc, REG_RIP, gateway_restart_pc());
+    }
 }
 
 // ---------------------------------------------------------------- signals that were sent
@@ -246,14 +266,15 @@ static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
     return true;
 }
 
-// The guest instruction that faulted. A breakpoint is a trap: rip is behind it.
-static bool place_of_fault(const ucontext_t *uc, bool breakpoint, CodePlace *ret_place)
+// The guest instruction that faulted. int1 is a trap: rip is behind it, and
+// perhaps behind the last instruction of a block.
+static bool place_of_fault(const ucontext_t *uc, CodePlace *ret_place)
 {
     u64 rip = greg(uc, REG_RIP);
 
-    if (!breakpoint)
-        return cache_place(rip, ret_place);
-    if (!cache_place(rip - 1, ret_place))
+    if (cache_place(rip, ret_place))
+        return true;
+    if (greg(uc, REG_TRAPNO) != TRAP_DEBUG || !cache_place(rip - 1, ret_place))
         return false;
     ret_place->pc++;
     return true;
@@ -262,12 +283,11 @@ static bool place_of_fault(const ucontext_t *uc, bool breakpoint, CodePlace *ret
 static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     u64 rip = greg(uc, REG_RIP);
-    bool breakpoint = info->si_signo == SIGTRAP && greg(uc, REG_TRAPNO) == TRAP_BREAKPOINT;
     CodePlace place;
 
     if (retry_store(ctx, info, uc))
         return;
-    if (!place_of_fault(uc, breakpoint, &place))
+    if (!place_of_fault(uc, &place))
         crash(info->si_signo, info, uc);
     if ((u64)info->si_addr == rip)
         info->si_addr = (void *)place.pc;
@@ -275,17 +295,36 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         record(ctx, info, uc, true);
         if (ctx->pending.cr2 == rip)
             ctx->pending.cr2 = place.pc;
-    } else if (breakpoint) {
-        deferred_put(ctx, info); // its instruction is over and will not trap again
     }
     // Otherwise a signal is being stepped to its boundary, and this fault is
     // that boundary: the instruction faults again when the handler has returned.
     take_out(ctx, uc, &place);
 }
 
+// --stress=signals: on for some steps, then out as if somebody had asked. A
+// thread that leaves by itself meanwhile is let go.
+static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
+{
+    GatewayPlace gateway = gateway_place(greg(uc, REG_RIP));
+
+    if (gateway == GATEWAY_LEAVING || gateway == GATEWAY_TOOL_CALL) {
+        ctx->stress_steps = 0;
+        stop_stepping(ctx, uc);
+    } else if (--ctx->stress_steps) {
+        step(ctx, uc);
+    } else {
+        ctx->stop_request = 1;
+        advance(ctx, uc);
+    }
+}
+
 static void on_trace_trap(ThreadCtx *ctx, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
+    if (ctx->stress_steps) {
+        on_stress_step(ctx, uc);
+        return;
+    }
     if (ctx->stepping && (ctx->pending_signal || ctx->stop_request)) {
         advance(ctx, uc);
         return;
@@ -306,7 +345,7 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         set_greg(uc, REG_RIP, fixup);
     else if (info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE)
         on_trace_trap(ctx, uc);
-    else if (gateway == GATEWAY_SYSCALL_BEFORE || gateway == GATEWAY_LEAVING)
+    else if (gateway != GATEWAY_NOT && gateway != GATEWAY_ENTERING && gateway != GATEWAY_RESUMING)
         on_sent(ctx, info, uc); // queued by the client to itself with a fault's si_code
     else if (cache_contains(rip))
         on_client_fault(ctx, info, uc);
@@ -314,10 +353,20 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         crash(info->si_signo, info, uc);
 }
 
+// The kernel enters handlers with the alignment checks of the interrupted code.
+static void stop_alignment_checks(void)
+{
+    u64 flags = __builtin_ia32_readeflags_u64();
+
+    if (flags & FLAG_AC)
+        __builtin_ia32_writeeflags_u64(flags & ~(u64)FLAG_AC);
+}
+
 void on_host_signal(int sig, siginfo_t *info, void *ucontext)
 {
     ThreadCtx *ctx = &thread_ctx;
 
+    stop_alignment_checks();
     if (signal_is_synchronous(sig) && info->si_code > 0)
         on_fault(ctx, info, ucontext);
     else

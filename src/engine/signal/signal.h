@@ -69,6 +69,9 @@ void signal_deliver_pending(ThreadCtx *ctx);
 // True when signal_deliver_pending() would have something to do.
 bool signal_is_deliverable(const ThreadCtx *ctx);
 // A fault of the instruction at ctx->pc that emitted code or C found.
+// With `signal_is_traced` (the client asked by PTRACE_TRACEME) it goes through
+// the kernel, so that the tracer sees it.
+extern bool signal_is_traced;
 void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr);
 
 // --- the client's system calls. They may return GATEWAY_RESTART.

@@ -9,6 +9,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/trace/trace.h"
 
 i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6])
 {
@@ -126,9 +127,13 @@ static i64 wait_call_pair(ThreadCtx *ctx, u64 nr, const u64 args[6])
     return wait_under_mask(ctx, nr, changed, mask, &host_mask);
 }
 
+// Ends only after a handler: a signal that its mask blocks for the client, but
+// cannot block on the host (S1), has to be slept through.
 i64 sys_rt_sigsuspend(ThreadCtx *ctx, const u64 args[6])
 {
-    return wait_call(ctx, SYS_rt_sigsuspend, args, 0);
+    i64 r = wait_call(ctx, SYS_rt_sigsuspend, args, 0);
+
+    return r == -EINTR && !signal_is_deliverable(ctx) ? GATEWAY_RESTART : r;
 }
 
 i64 sys_ppoll(ThreadCtx *ctx, const u64 args[6])
@@ -187,5 +192,7 @@ i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6])
         else
             signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
     }
+    if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+        trace_sigreturn(ctx);
     return (i64)ctx->gpr[RAX];
 }

@@ -2,23 +2,23 @@
 //
 // From the client's registers to the kernel and back. What is emulated or
 // steered stands in emulated.def; everything else is passed through.
-#include "engine/syscall/dispatch.h"
+#include "engine/syscall/syscall.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
-#include <sys/syscall.h>
+#include <sys/ptrace.h>
 
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/procview/procview.h"
+#include "engine/log/log.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
+#include "engine/toolapi/toolapi.h"
+#include "engine/trace/trace.h"
 
 typedef i64 SyscallHandler(ThreadCtx *ctx, const u64 args[6]);
 
-#ifndef SYS_epoll_pwait2
-#define SYS_epoll_pwait2 441
-#endif
 
 // ------------------------------------------------- calls of other folders, unpacked
 
@@ -98,7 +98,7 @@ static i64 do_arch_prctl(ThreadCtx *ctx, const u64 a[6])
     case ARCH_GET_GS: return guest_write(a[1], &ctx->client_gs, 8) ? 0 : -EFAULT;
     case 0x5001: // ARCH_SHSTK_ENABLE: a hardware shadow stack knows only real calls
         return -EOPNOTSUPP;
-    default: return gateway_syscall(SYS_arch_prctl, a[0], a[1], 0, 0, 0, 0);
+    default: return gateway_syscall(NR_arch_prctl, a[0], a[1], 0, 0, 0, 0);
     }
 }
 
@@ -111,7 +111,23 @@ static i64 do_not_offered(ThreadCtx *ctx, const u64 a[6])
     return -ENOSYS;
 }
 
+static bool unguard_all(void)
+{
+    lock_acquire(&engine_lock);
+    bool any = aspace_unguard_all();
+    lock_release(&engine_lock);
+    return any;
+}
+
 static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6]);
+
+static i64 do_ptrace(ThreadCtx *ctx, const u64 a[6])
+{
+    i64 result = pass_through(ctx, NR_ptrace, a);
+    if (a[0] == PTRACE_TRACEME && result == 0)
+        signal_is_traced = true;
+    return result;
+}
 
 // Paths may lead into /proc of this process.
 static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
@@ -119,7 +135,25 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
     ProcCall call;
     if (procview_intercept(ctx->gpr[RAX], a, &call))
         return call.result;
-    return pass_through(ctx, ctx->gpr[RAX], call.args);
+    i64 result = pass_through(ctx, ctx->gpr[RAX], call.args);
+    if (call.counts_hidden && result == 0)
+        procview_uncount(ctx->gpr[RAX], &call);
+    return result;
+}
+
+static i64 plain_poll(ThreadCtx *ctx, const u64 a[6])
+{
+    return pass_through(ctx, NR_poll, a);
+}
+
+static i64 do_poll(ThreadCtx *ctx, const u64 a[6])
+{
+    return descriptors_poll(ctx, a, plain_poll);
+}
+
+static i64 do_ppoll(ThreadCtx *ctx, const u64 a[6])
+{
+    return descriptors_poll(ctx, a, sys_ppoll);
 }
 
 static i64 do_getdents(ThreadCtx *ctx, const u64 a[6])
@@ -136,8 +170,8 @@ static i64 do_getdents(ThreadCtx *ctx, const u64 a[6])
 
 // ------------------------------------------------------------------- dispatch
 
-static SyscallHandler *const handlers[512] = {
-#define EMULATED(name, handler) [SYS_##name] = handler,
+static SyscallHandler *const handlers[NR_LIMIT] = {
+#define EMULATED(name, handler) [NR_##name] = handler,
 #include "engine/syscall/emulated.def"
 #undef EMULATED
 };
@@ -146,26 +180,56 @@ static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6])
 {
     i64 result = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     // The kernel may have met pages that only we have made read-only.
-    if (result == -EFAULT && aspace_unguard_all())
+    if (result == -EFAULT && unguard_all())
         result = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     (void)ctx;
     return result;
 }
 
+// Calls younger than the table are passed on, and said to be, once each.
+static void note_unknown(u64 nr)
+{
+    static u64 noted[16];
+    if (nr >= 64 * ARRAY_LEN(noted))
+        return;
+    u64 bit = 1ull << nr % 64;
+    if (!(__atomic_fetch_or(&noted[nr / 64], bit, __ATOMIC_RELAXED) & bit))
+        log_note("system call %lu is unknown: passed to the kernel as it is", nr);
+}
+
+static i64 perform(ThreadCtx *ctx, u64 nr, const u64 args[6])
+{
+    SyscallHandler *handler = nr < ARRAY_LEN(handlers) ? handlers[nr] : NULL;
+    if (!syscall_row(nr))
+        note_unknown(nr);
+    if (descriptors_refuse(nr, args))
+        return -EBADF;
+    i64 result;
+    do
+        result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
+    while (descriptors_settle(nr, args, &result));
+    return result;
+}
+
 void syscall_run(ThreadCtx *ctx)
 {
-    u64 nr = ctx->gpr[RAX];
-    const u64 args[6] = {ctx->gpr[RDI], ctx->gpr[RSI], ctx->gpr[RDX],
-                         ctx->gpr[R10], ctx->gpr[R8],  ctx->gpr[R9]};
-    SyscallHandler *handler = nr < ARRAY_LEN(handlers) ? handlers[nr] : NULL;
-    i64 result = -EBADF;
-    if (!descriptors_refuse(nr, args)) {
-        do
-            result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
-        while (descriptors_settle(nr, args, &result));
-    }
-    if (result == GATEWAY_RESTART)
+    ToolSyscall call = {
+        .nr = ctx->gpr[RAX],
+        .args = {ctx->gpr[RDI], ctx->gpr[RSI], ctx->gpr[RDX], ctx->gpr[R10], ctx->gpr[R8],
+                 ctx->gpr[R9]},
+    };
+    if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
+        trace_syscall(ctx, call.nr, call.args);
+    if (tool->syscall_before)
+        tool->syscall_before(ctx, &call);
+    call.result = perform(ctx, call.nr, call.args);
+    if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
+        trace_syscall_result(ctx, call.nr, call.result);
+    if (call.result == GATEWAY_RESTART) {
         ctx->pc -= 2; // `syscall` is 0f 05
-    else
-        ctx->gpr[RAX] = (u64)result;
+        return;
+    }
+    ctx->gpr[RAX] = (u64)call.result;
+    if (tool->syscall_after)
+        tool->syscall_after(ctx, &call);
 }

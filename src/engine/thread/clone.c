@@ -8,7 +8,6 @@
 //        yes         yes           no       a thread
 //        yes         no            yes      a process that borrows: vfork, posix_spawn
 //        yes         no            no       a process that shares for good
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -24,7 +23,7 @@
 // What cannot be had together with CLONE_THREAD, by the kernel's rules; and a
 // vfork of a thread, which nothing is known to use.
 #define NOT_FOR_THREADS                                                                            \
-    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC |      \
+    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC |     \
      CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_VFORK)
 
 static i64 clone_any(ThreadCtx *ctx, const CloneArgs *args)

@@ -3,7 +3,6 @@
 // The kernel's clone and clone3. The call goes out in the form that the client
 // used, since sandboxes often allow only one of the two. The child's %fs and
 // stack are ours to choose: the client's own are only values in its ThreadCtx.
-#define _GNU_SOURCE 1
 #include <linux/sched.h>
 #include <string.h>
 

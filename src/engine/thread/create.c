@@ -3,7 +3,6 @@
 // New threads. The engine's libc creates them, because the engine's own C code
 // needs a libc thread block under %fs; what the client's clone promises is
 // then established by the child itself before its first client instruction.
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
@@ -17,6 +16,7 @@
 #include "engine/thread/thread_internal.h"
 
 #define ROBUST_LIST_BYTES 24
+#define SHARING_PROCESS_FAILED 127 // its exit status when there is no memory to begin with
 // libc's private signals, whose handlers its first pthread_create() installs.
 #define LIBC_SIGNAL_FIRST 32
 #define LIBC_SIGNAL_LAST 33
@@ -114,6 +114,9 @@ static void *thread_main(void *arg)
     ThreadStart *start = arg;
     ThreadCtx *ctx = &thread_ctx;
 
+    // libc's first pthread_create() opens its private signals, which the client's
+    // libc may aim at this thread as soon as its tid is known.
+    signal_block_host();
     if (!begin(start)) {
         publish(start, -EAGAIN);
         return NULL;
@@ -203,6 +206,7 @@ static void *donor_main(void *arg)
     ThreadRecord *record = start->record;
     u32 asleep = 1;
 
+    signal_block_host();
     record->ctx = &thread_ctx;
     start->fs_base = (u64)__builtin_thread_pointer();
     publish(start, (i32)raw_syscall0(SYS_gettid));
@@ -218,9 +222,35 @@ static void sharing_process_main(void *arg)
     ctx->tid = (i32)raw_syscall0(SYS_gettid);
     ctx->record->tid = ctx->tid;
     if (!signal_thread_init(ctx) || !hooks_start(ctx))
-        raw_syscall1(SYS_exit_group, 127);
+        process_exit(ctx, SHARING_PROCESS_FAILED);
+    if (ctx->record->clear_handlers)
+        signal_actions_clear_handlers(ctx->actions);
     signal_restore_host_mask(ctx);
     run_thread(ctx);
+}
+
+// The child's ThreadCtx is the donor's. It is visible in the registry, since its
+// thread runs in the cache like any other.
+static ThreadRecord *prepare_sharing_process(ThreadCtx *ctx, const CloneArgs *args,
+                                             ThreadCtx *child)
+{
+    // The donor sleeps on its own stack; the child needs another.
+    ThreadRecord *record = record_new();
+    if (!record)
+        return NULL;
+    memset(child, 0, sizeof(*child));
+    child->actions = args->flags & CLONE_SIGHAND ? signal_actions_share(ctx->actions)
+                                                 : signal_actions_copy(ctx->actions);
+    if (!child->actions) {
+        record_discard(record);
+        return NULL;
+    }
+    inherit(child, ctx, args, record);
+    child->vfork_depth = 1; // its exit is not the end of the process we report on
+    record->is_process = true;
+    record->clear_handlers = args->flags & CLONE_CLEAR_SIGHAND;
+    registry_insert(record);
+    return record;
 }
 
 static i64 start_sharing_process(ThreadCtx *ctx, const CloneArgs *args)
@@ -230,20 +260,18 @@ static i64 start_sharing_process(ThreadCtx *ctx, const CloneArgs *args)
 
     if (donor < 0)
         return donor;
-    // The donor's own stack is in use by the donor; its child needs another.
-    ThreadRecord *record = record_new();
-    struct SignalActions *actions = args->flags & CLONE_SIGHAND
-                                        ? signal_actions_share(ctx->actions)
-                                        : signal_actions_copy(ctx->actions);
-    if (!record || !actions)
-        return -ENOMEM;
     ThreadCtx *child = start.record->ctx;
-    memset(child, 0, sizeof(*child));
-    inherit(child, ctx, args, record);
-    child->actions = actions;
-    child->vfork_depth = 1; // its exit is not the end of the process we report on
-    return native_clone_on_stack(args, record->stack, record->stack_size, start.fs_base,
-                                 sharing_process_main, child);
+    ThreadRecord *record = prepare_sharing_process(ctx, args, child);
+    if (!record)
+        return -ENOMEM;
+    i64 result = native_clone_on_stack(args, record->stack, record->stack_size, start.fs_base,
+                                       sharing_process_main, child);
+    if (result < 0) {
+        registry_remove(record);
+        signal_actions_release(child->actions);
+        record_discard(record);
+    }
+    return result;
 }
 
 i64 clone_sharing_process(ThreadCtx *ctx, const CloneArgs *args)

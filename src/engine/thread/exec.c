@@ -3,20 +3,28 @@
 // execve and execveat. A program that is not followed is the kernel's affair:
 // it gets the client's own pointers. To follow it, path and vectors are copied
 // first, because whoever rewrites them must not see the client change them.
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/raw_syscall.h"
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
 #include "engine/signal/signal.h"
+#include "engine/procview/procview.h"
 #include "engine/thread/thread_internal.h"
 
 i64 (*exec_follow_hook)(ThreadCtx *ctx, ExecRequest *request);
 const char *(*exec_own_path_hook)(void);
+
+// The call as the kernel takes it: addresses of the client's or of ours.
+typedef struct ExecCall {
+    int dirfd;
+    u32 flags;
+    u64 path, argv, envp;
+} ExecCall;
 
 // The kernel's limits: one string, and more than it would ever take of all.
 #define STRING_MAX (128 * KiB)
@@ -27,20 +35,26 @@ typedef struct CopyArea {
     u8 *base, *next, *end;
 } CopyArea;
 
-static bool area_open(CopyArea *area)
+// The record remembers it: when a vfork's child has executed its program, the
+// mapping is left to the parent.
+static bool area_open(ThreadCtx *ctx, CopyArea *area)
 {
-    i64 r = raw_syscall6(SYS_mmap, 0, COPY_BYTES, 3 /* PROT_READ|PROT_WRITE */,
-                         0x4022 /* PRIVATE|ANONYMOUS|NORESERVE */, (u64)-1, 0);
+    i64 r = raw_syscall6(SYS_mmap, 0, COPY_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (u64)-1, 0);
 
     if (raw_failed(r))
         return false;
     *area = (CopyArea){ .base = (u8 *)r, .next = (u8 *)r, .end = (u8 *)r + COPY_BYTES };
+    ctx->record->exec_area = area->base;
     return true;
 }
 
-static void area_close(CopyArea *area)
+void exec_area_close(ThreadRecord *record)
 {
-    raw_syscall2(SYS_munmap, (u64)area->base, COPY_BYTES);
+    if (!record->exec_area)
+        return;
+    raw_syscall2(SYS_munmap, (u64)record->exec_area, COPY_BYTES);
+    record->exec_area = NULL;
 }
 
 static i64 copy_string(CopyArea *area, GuestAddr addr, u64 max, i64 too_long, char **ret_copy)
@@ -104,78 +118,98 @@ static i64 copy_vector(CopyArea *area, GuestAddr vector, char ***ret_copy)
 // The kernel's /proc/self/exe is the engine; the client means itself.
 static bool names_own_executable(const char *path)
 {
-    char by_pid[32];
-
-    if (!exec_own_path_hook)
-        return false;
-    text_format(by_pid, sizeof(by_pid), "/proc/%d/exe", (int)raw_syscall0(SYS_getpid));
-    return strcmp(path, "/proc/self/exe") == 0 || strcmp(path, "/proc/thread-self/exe") == 0 ||
-           strcmp(path, by_pid) == 0;
+    return exec_own_path_hook && procview_names_exe(path);
 }
 
-static i64 exec_native(ThreadCtx *ctx, int dirfd, u64 path, u64 argv, u64 envp, u32 flags)
+// Through the gateway: a signal that comes before the kernel has begun is not
+// lost with this program's memory, and one that comes later stays in its queue.
+static i64 exec_native(ThreadCtx *ctx, const ExecCall *call)
 {
     i64 r;
 
     signal_prepare_exec(ctx);
-    if (dirfd == AT_FDCWD && flags == 0)
-        r = raw_syscall3(SYS_execve, path, argv, envp);
+    if (call->dirfd == AT_FDCWD && call->flags == 0)
+        r = gateway_syscall(SYS_execve, call->path, call->argv, call->envp, 0, 0, 0);
     else
-        r = raw_syscall6(SYS_execveat, (u64)(i64)dirfd, path, argv, envp, flags, 0);
+        r = gateway_syscall(SYS_execveat, (u64)(i64)call->dirfd, call->path, call->argv,
+                            call->envp, call->flags, 0);
     signal_exec_failed(ctx);
     return r;
 }
 
-static i64 exec_followed(ThreadCtx *ctx, CopyArea *area, ExecRequest *request, const u64 vectors[2])
+// What is wrong with the client's pointers the kernel itself shall say.
+static i64 exec_unfollowed(ThreadCtx *ctx, ExecCall call)
 {
-    i64 r = copy_vector(area, vectors[0], &request->argv);
+    char path[PATH_MAX];
 
-    if (r == 0)
-        r = copy_vector(area, vectors[1], &request->envp);
-    if (r == 0)
-        r = exec_follow_hook(ctx, request);
-    if (r < 0)
-        return r;
-    return exec_native(ctx, request->dirfd, (u64)request->path, (u64)request->argv,
-                       (u64)request->envp, request->flags);
+    if (guest_read_string(call.path, path, sizeof(path)) > 0 && names_own_executable(path))
+        call.path = (u64)exec_own_path_hook();
+    return exec_native(ctx, &call);
 }
 
-static i64 exec_with_area(ThreadCtx *ctx, CopyArea *area, ExecRequest *request, u64 path_addr,
-                          const u64 vectors[2])
+static i64 copy_request(CopyArea *area, const ExecCall *call, ExecRequest *ret_request)
 {
     char *path;
-    i64 r = copy_string(area, path_addr, PATH_MAX, -ENAMETOOLONG, &path);
+    i64 r = copy_string(area, call->path, PATH_MAX, -ENAMETOOLONG, &path);
 
     if (r < 0)
         return r;
-    bool own = names_own_executable(path);
-    request->path = own ? exec_own_path_hook() : path;
-    if (exec_follow_hook)
-        return exec_followed(ctx, area, request, vectors);
-    return exec_native(ctx, request->dirfd, own ? (u64)request->path : path_addr, vectors[0],
-                       vectors[1], request->flags);
+    ret_request->dirfd = call->dirfd;
+    ret_request->flags = call->flags;
+    ret_request->path = names_own_executable(path) ? exec_own_path_hook() : path;
+    r = copy_vector(area, call->argv, &ret_request->argv);
+    return r < 0 ? r : copy_vector(area, call->envp, &ret_request->envp);
 }
 
-static i64 exec_any(ThreadCtx *ctx, int dirfd, u64 path_addr, const u64 vectors[2], u32 flags)
+static i64 exec_followed(ThreadCtx *ctx, const ExecCall *call)
 {
-    ExecRequest request = { .dirfd = dirfd, .flags = flags };
+    ExecRequest request;
     CopyArea area;
 
+    if (!area_open(ctx, &area))
+        return -ENOMEM;
+    i64 r = copy_request(&area, call, &request);
+    if (r == 0)
+        r = exec_follow_hook(ctx, &request);
+    if (r >= 0) {
+        const ExecCall rewritten = {
+            .dirfd = request.dirfd,
+            .flags = request.flags,
+            .path = (u64)request.path,
+            .argv = (u64)request.argv,
+            .envp = (u64)request.envp,
+        };
+        r = exec_native(ctx, &rewritten);
+    }
+    exec_area_close(ctx->record);
+    return r;
+}
+
+static i64 exec_any(ThreadCtx *ctx, const ExecCall *call)
+{
     if (ctx->pending_signal)
         return GATEWAY_RESTART;
-    if (!area_open(&area))
-        return -ENOMEM;
-    i64 r = exec_with_area(ctx, &area, &request, path_addr, vectors);
-    area_close(&area);
-    return r;
+    return exec_follow_hook ? exec_followed(ctx, call) : exec_unfollowed(ctx, *call);
 }
 
 i64 sys_execve(ThreadCtx *ctx, const u64 args[6])
 {
-    return exec_any(ctx, AT_FDCWD, args[0], &args[1], 0);
+    const ExecCall call = {
+        .dirfd = AT_FDCWD, .path = args[0], .argv = args[1], .envp = args[2],
+    };
+
+    return exec_any(ctx, &call);
 }
 
 i64 sys_execveat(ThreadCtx *ctx, const u64 args[6])
 {
-    return exec_any(ctx, (int)args[0], args[1], &args[2], (u32)args[4]);
+    const ExecCall call = {
+        .dirfd = (int)args[0],
+        .path = args[1],
+        .argv = args[2],
+        .envp = args[3],
+        .flags = (u32)args[4],
+    };
+
+    return exec_any(ctx, &call);
 }

@@ -12,12 +12,17 @@ static _Noreturn void exit_native(u64 nr, int status)
         raw_syscall1(nr, (u64)status);
 }
 
+static u32 announced; // atomic: somebody ends this process
+
+void exit_reset_after_fork(void)
+{
+    announced = 0;
+}
+
 // Only the first thread to get here tells the tools; the others wait for the
 // kernel to end them.
 static void announce_process_end(ThreadCtx *ctx, int status)
 {
-    static u32 announced;
-
     if (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) == 0) {
         hooks_process_end(ctx, status);
         return;
@@ -26,10 +31,22 @@ static void announce_process_end(ThreadCtx *ctx, int status)
         raw_syscall0(SYS_pause);
 }
 
+// A child on borrowed memory is not the process that the tools watch; a vfork's
+// has nothing of its own, one that shares for good has its place in the registry.
+static void end_borrower(ThreadCtx *ctx)
+{
+    signal_block_host();
+    if (ctx->record->is_process && ctx->vfork_depth == 1) {
+        hooks_end(ctx);
+        registry_remove(ctx->record);
+    }
+}
+
 void process_exit(ThreadCtx *ctx, int status)
 {
-    // A child on borrowed memory is not the process that the tools watch.
-    if (ctx->vfork_depth == 0) {
+    if (ctx->vfork_depth > 0) {
+        end_borrower(ctx);
+    } else {
         signal_block_host();
         announce_process_end(ctx, status);
     }
@@ -71,8 +88,10 @@ i64 sys_exit(ThreadCtx *ctx, const u64 args[6])
 {
     int status = (int)args[0];
 
-    if (ctx->vfork_depth > 0)
+    if (ctx->vfork_depth > 0) {
+        end_borrower(ctx);
         exit_native(SYS_exit, status);
+    }
     if (!silence_signals(ctx))
         return GATEWAY_RESTART;
     end_thread(ctx, status);

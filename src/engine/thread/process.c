@@ -4,7 +4,6 @@
 // the fork happens while all locks are held by the forking thread. A vfork's
 // child borrows its parent's thread block, ThreadCtx and memory; the parent is
 // asleep in the kernel meanwhile and puts its ThreadCtx right when it wakes.
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <linux/sched.h>
 #include <string.h>
@@ -62,6 +61,7 @@ static void go_on_as_child(ThreadCtx *ctx, const CloneArgs *args)
     ctx->vfork_depth = 0;
     ctx->record->tid = ctx->tid;
     registry_keep_only(ctx->record);
+    exit_reset_after_fork();
     signal_actions_reset_lock(ctx->actions);
     hooks_fork_child(ctx);
     lock_reset_after_fork(&engine_lock);
@@ -153,6 +153,7 @@ i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args)
         result = native_clone_on_stack(args, child.record->stack, child.record->stack_size, 0,
                                        vfork_child, &child);
         *ctx = saved;
+        exec_area_close(ctx->record);
         if (result > 0)
             hooks_vfork_parent(ctx);
     }

@@ -18,7 +18,7 @@ Lock thread_lock;
 
 static Lock registry_lock;
 static ThreadRecord *live;    // registry_lock
-static u32 live_count;        // registry_lock
+static u32 live_count;        // registry_lock; threads of this process
 static ThreadRecord *leaving; // thread_lock
 
 static u64 head_bytes(void)
@@ -110,7 +110,7 @@ void registry_insert(ThreadRecord *record)
     lock_acquire(&registry_lock);
     record->next = live;
     live = record;
-    live_count++;
+    live_count += !record->is_process;
     lock_release(&registry_lock);
 }
 
@@ -123,7 +123,8 @@ bool registry_remove(ThreadRecord *record)
         link = &(*link)->next;
     }
     *link = record->next;
-    bool last = --live_count == 0;
+    live_count -= !record->is_process;
+    bool last = live_count == 0;
     lock_release(&registry_lock);
     return last;
 }
@@ -143,6 +144,7 @@ void registry_unlock_after_fork(void)
 void registry_keep_only(ThreadRecord *record)
 {
     record->next = NULL;
+    record->is_process = false;
     live = record;
     live_count = 1;
     lock_reset_after_fork(&registry_lock);

@@ -14,9 +14,12 @@ typedef struct ThreadRecord {
     struct ThreadRecord *next; // of the live, or of the leaving
     ThreadCtx *ctx;
     i32 tid;
+    bool is_process; // runs in this memory, but is not a thread of this process
+    bool clear_handlers; // such a process asked for CLONE_CLEAR_SIGHAND
     u8 *xsave;
     u8 *stack; // lowest byte
     u64 stack_size;
+    u8 *exec_area;  // copy of an execve's arguments, see exec.c
     void *leave[5]; // __builtin_setjmp buffer of the thread's start function
 } ThreadRecord;
 
@@ -39,7 +42,7 @@ void record_discard(ThreadRecord *record); // no thread ever ran on it
 void record_leave(ThreadRecord *record);   // its own thread is about to end
 void record_wait_for_leaving(void);        // T2
 void registry_insert(ThreadRecord *record);
-// True: it was the last live one.
+// True: it was the last live thread of this process.
 bool registry_remove(ThreadRecord *record);
 void registry_lock_for_fork(void);
 void registry_unlock_after_fork(void);
@@ -65,6 +68,12 @@ _Noreturn void thread_leave(ThreadCtx *ctx);
 // --- process.c
 i64 clone_fork(ThreadCtx *ctx, const CloneArgs *args);
 i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args);
+
+// --- exec.c
+void exec_area_close(ThreadRecord *record);
+
+// --- exit.c
+void exit_reset_after_fork(void);
 
 // --- clone_x64.c
 // The kernel's clone or clone3 with the child on the caller's own stack (a copy).

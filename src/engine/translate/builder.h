@@ -6,7 +6,7 @@
 
 #include "engine/cache/cache.h"
 #include "engine/decode/decode.h"
-#include "engine/translate/emit_x64.h"
+#include "engine/emit/emit.h"
 
 #define BLOCK_INSNS_MAX 64
 #define BLOCK_CODE_ROOM (24 * KiB)
@@ -64,6 +64,9 @@ void find_live_flags(Builder *b);
 // The client's value of dst is still in dst. False when there is no address (VSIB).
 bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstruction *z,
                           const ZydisDecodedOperand *operand);
+
+// Sets the hardware's gs from a base in ThreadCtx; operand_x64.c.
+void emit_set_gs(Builder *b, i32 base_slot);
 
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
 void emit_lookup(Builder *b);

@@ -3,7 +3,9 @@
 // Which arithmetic flags are live before each instruction of a block: one
 // backward pass. What follows a way out of the block is not known, so all flags
 // are live there; compilers set flags shortly before they use them, and code
-// in between is rare.
+// in between is rare. An instruction that may fault shows the flags before it to
+// a signal handler, so they are live there too: the client's state is exact at
+// every fault, whatever a tool inserts.
 #include "engine/translate/builder.h"
 
 enum { FLAGS_ARITHMETIC = ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF |
@@ -31,19 +33,40 @@ static bool may_keep_flags(const Insn *insn)
     }
 }
 
+// Plain integer instructions on registers; all others are taken to fault.
+static bool cannot_fault(const Insn *insn)
+{
+    bool memory = insn->modrm_at && insn->bytes[insn->modrm_at] >> 6 != 3;
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_LEA: case ZYDIS_MNEMONIC_NOP: return true;
+    case ZYDIS_MNEMONIC_ADD: case ZYDIS_MNEMONIC_SUB: case ZYDIS_MNEMONIC_AND:
+    case ZYDIS_MNEMONIC_OR: case ZYDIS_MNEMONIC_XOR: case ZYDIS_MNEMONIC_CMP:
+    case ZYDIS_MNEMONIC_TEST: case ZYDIS_MNEMONIC_INC: case ZYDIS_MNEMONIC_DEC:
+    case ZYDIS_MNEMONIC_NEG: case ZYDIS_MNEMONIC_NOT: case ZYDIS_MNEMONIC_SHL:
+    case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR: case ZYDIS_MNEMONIC_IMUL:
+    case ZYDIS_MNEMONIC_MOVZX: case ZYDIS_MNEMONIC_MOVSX: case ZYDIS_MNEMONIC_MOVSXD:
+        return !memory;
+    case ZYDIS_MNEMONIC_MOV: return !memory && insn->modrm_at; // not the moffs forms
+    default: return false;
+    }
+}
+
 void find_live_flags(Builder *b)
 {
-    u8 live = 0xff;
+    const u8 all = fold(FLAGS_ARITHMETIC);
+    u8 live = all;
     for (unsigned i = b->insn_count; i-- > 0;) {
         const Insn *insn = &b->insns[i];
         if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JMP)
-            live = 0xff;
+            live = all;
         const ZydisAccessedFlags *f = insn->flags;
         if (f) {
             if (!may_keep_flags(insn))
                 live &= (u8)~fold(f->modified | f->set_0 | f->set_1 | f->undefined);
             live |= fold(f->tested);
         }
+        if (!cannot_fault(insn))
+            live = all;
         b->flags_live[i] = live;
     }
 }

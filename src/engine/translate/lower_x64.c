@@ -158,6 +158,8 @@ static void lower_emulate(Builder *b, const Insn *insn)
 }
 
 // rdfsbase r: mov r, fs:[client_fs], 32 or 64 bits wide
+// wrfsbase r: wrgsbase r ; mov fs:[client_fs], r, and gs put back: hardware
+// checks that the base is canonical
 static void lower_base(Builder *b, const Insn *insn)
 {
     bool fs = insn->mnemonic == ZYDIS_MNEMONIC_RDFSBASE || insn->mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
@@ -170,14 +172,19 @@ static void lower_base(Builder *b, const Insn *insn)
     unsigned reg = (insn->bytes[insn->modrm_at] & 7u) | (rex & 1u) << 3;
     i32 slot = fs ? CTX(client_fs) : CTX(client_gs);
     bool wide = rex & 8;
+    bool check = !read && wide;
     if (!read && !wide)
         emit_store_fs_imm32(&b->e, slot + 4, 0);
+    if (check)
+        put_bytes(&b->e, (u8[]){0xf3, rex & 0x49, 0x0f, 0xae, (u8)(0xd8 | (reg & 7))}, 5);
     put_u8(&b->e, 0x64);
     put_u8(&b->e, (u8)((wide ? 0x48 : 0x40) | (reg >> 3) << 2));
     put_u8(&b->e, read ? 0x8b : 0x89);
     put_u8(&b->e, (u8)(0x04 | (reg & 7) << 3));
     put_u8(&b->e, 0x25);
     put_u32(&b->e, (u32)slot);
+    if (check)
+        emit_set_gs(b, CTX(engine_gs));
 }
 
 // A transaction that aborts at once, without a reason: mov eax, 0 ; jmp fallback

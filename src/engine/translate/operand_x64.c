@@ -223,26 +223,29 @@ static void copy_through_segment(Builder *b, const Insn *insn)
     builder_unspill(b, scratch);
 }
 
-// lods, movs, cmps, outs and xlat through fs: or gs:. The base is added to the
-// source register for the instruction only. Flag-free subtraction: x - y = x + ~y + 1.
-static void copy_string_through_segment(Builder *b, const Insn *insn)
+// mov rax, fs:[slot] ; wrgsbase rax, with rax saved around it
+void emit_set_gs(Builder *b, i32 base_slot)
 {
-    unsigned source = insn->mnemonic == ZYDIS_MNEMONIC_XLAT ? RBX : RSI;
-    i32 base_slot = insn->segment == 0x64 ? CTX(client_fs) : CTX(client_gs);
-    unsigned scratch = R11;
-    builder_spill(b, scratch);
-    builder_spill(b, source); // exact unless a repeated instruction faults on its way
-    emit_load_fs(&b->e, scratch, base_slot);
-    emit_lea_sum(&b->e, source, source, scratch);
+    builder_spill(b, RAX);
+    emit_load_fs(&b->e, RAX, base_slot);
+    put_bytes(&b->e, (u8[]){0xf3, 0x48, 0x0f, 0xae, 0xd8}, 5);
+    builder_unspill(b, RAX);
+}
+
+// What has no other form: the base is lent to the hardware's gs, and the
+// instruction goes through that. Exact whatever the instruction does on its way
+// and wherever it faults (take_out() sets gs right again then), but slow.
+static void copy_through_gs(Builder *b, const Insn *insn)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    ASSERT(decode_operands(insn, &z, operands));
+    emit_set_gs(b, insn->segment == 0x64 ? CTX(client_fs) : CTX(client_gs));
     for (unsigned i = 0; i < insn->len; i++) {
-        if (insn->bytes[i] != 0x64 && insn->bytes[i] != 0x65)
-            put_u8(&b->e, insn->bytes[i]);
+        bool fs = i < z.raw.prefix_count && insn->bytes[i] == 0x64;
+        put_u8(&b->e, fs ? 0x65 : insn->bytes[i]);
     }
-    put_bytes(&b->e, (u8[]){0x49, 0xf7, 0xd3}, 3); // not r11
-    emit_lea_sum(&b->e, source, source, scratch);
-    emit_lea(&b->e, source, source, 1);
-    builder_forget_spill(b, source);
-    builder_unspill(b, scratch);
+    emit_set_gs(b, CTX(engine_gs));
 }
 
 static void copy_far_rip(Builder *b, const Insn *insn)
@@ -277,7 +280,7 @@ void lower_copy(Builder *b, const Insn *insn)
     case MEMORY_PLAIN: put_bytes(&b->e, insn->bytes, insn->len); break;
     case MEMORY_RIP: copy_rip(b, insn); break;
     case MEMORY_SEGMENT: copy_through_segment(b, insn); break;
-    case MEMORY_SEGMENT_IMPLICIT: copy_string_through_segment(b, insn); break;
+    case MEMORY_SEGMENT_WHOLE: copy_through_gs(b, insn); break;
     }
 }
 

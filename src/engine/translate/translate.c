@@ -10,6 +10,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
+#include "engine/trace/trace.h"
 #include "engine/translate/builder.h"
 
 TranslateStats translate_stats;
@@ -272,6 +273,8 @@ static void emit_body(Builder *b)
         }
         if (i > 0) // what stands before the first instruction belongs to it
             builder_mark(b, true);
+        if (UNLIKELY(trace_bits & TRACE_CALLS))
+            trace_insert_call(b, b->insn);
         if (tool->insn)
             tool->insn(b, b->insn);
         bool followed = b->insn->lowering == LOWER_JMP && i + 1 < b->insn_count;
@@ -329,5 +332,7 @@ Block *translate_block(GuestAddr pc, u64 version, bool entry, FetchResult *ret_r
     translate_stats.blocks++;
     translate_stats.instructions += b->insn_count;
     translate_stats.ns += now_ns() - start;
+    if (UNLIKELY(trace_bits & TRACE_BLOCKS))
+        trace_block(b->block, b->insns, b->insn_count);
     return b->block;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Node guest: code hot enough for every tier of V8, deoptimisation, workers, buffers, files, regular
-// expressions (their own JIT), WebAssembly, child processes and promises.
+// Node guest: code hot enough for every tier of V8, deoptimisation, workers, buffers, files,
+// regular expressions (their own JIT), WebAssembly, child processes and promises.
 'use strict';
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
 const crypto = require('crypto');

@@ -16,12 +16,19 @@ set -m
 (sleep 0.05; exit 3) &
 wait $!
 echo "background: $?"
-sleep 100 &
-kill -STOP %1
-kill -CONT %1
-kill -TERM %1
-wait %1
-echo "killed: $?"
+# A signal that comes before the child has left bash's own code is lost: wait until it runs. When
+# bash tells of its end is a matter of timing: not shown.
+{
+    sh -c 'echo started >started; exec sleep 100' &
+    job=$!
+    until [ -s started ]; do sleep 0.01; done
+    kill -STOP %1
+    kill -CONT %1
+    kill -TERM %1
+    wait "$job"
+    status=$?
+} 2>/dev/null
+echo "killed: $status"
 set +m
 
 trap 'echo "trapped USR1"' USR1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// C guest for every kind of link (glibc or musl, static, dynamic, static PIE): stdio, malloc, threads,
-// thread-local storage, signals, setjmp, fork, floating point, time and the environment.
+// C guest for every kind of link (glibc or musl, static, dynamic, static PIE): stdio, malloc,
+// threads, thread-local storage, signals, setjmp, fork, floating point, time and the environment.
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -90,7 +90,8 @@ int main(int argc, char **argv)
     strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", gmtime(&epoch));
     printf("%s %.12f %a %s\n", text, sin(argc) + sqrt(2.0), 0.1, strerror(ENOENT));
     struct timespec now;
-    printf("clock %d, home %s\n", clock_gettime(CLOCK_MONOTONIC, &now), getenv("HOME") ? "set" : "unset");
+    int clock = clock_gettime(CLOCK_MONOTONIC, &now);
+    printf("clock %d, home %s\n", clock, getenv("HOME") ? "set" : "unset");
     fprintf(stderr, "to stderr\n");
     return argc;
 }

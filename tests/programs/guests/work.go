@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Go guest: goroutines that grow their stacks, channels, select, garbage collection under load, a nil
-// dereference that is recovered (SIGSEGV), preemption of a tight loop (SIGURG), and a panic at the end.
+// Go guest: goroutines that grow their stacks, channels, select, garbage collection under load, a
+// nil dereference that is recovered (SIGSEGV), preemption of tight loops (SIGURG), a final panic.
 package main
 
 import (

@@ -5,8 +5,8 @@
 // None of them changes the flags, unless its name says so: client flags live in
 // the flags register while emitted code runs. fs:-relative operands address
 // the thread's ThreadCtx; `CTX(field)` gives the displacement of a field.
-#ifndef MUNINN_ENGINE_TRANSLATE_EMIT_X64_H
-#define MUNINN_ENGINE_TRANSLATE_EMIT_X64_H
+#ifndef MUNINN_ENGINE_EMIT_EMIT_H
+#define MUNINN_ENGINE_EMIT_EMIT_H
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 // The engine's own words to the user: one line each, on the descriptor that
 // --log-fd or --log-file names. Written with one raw write(), so lines of
 // several threads and processes do not mix, and safe in any context.
-#ifndef MUNINN_ENGINE_RUN_LOG_H
-#define MUNINN_ENGINE_RUN_LOG_H
+#ifndef MUNINN_ENGINE_LOG_LOG_H
+#define MUNINN_ENGINE_LOG_LOG_H
 
 #include <stdarg.h>
 

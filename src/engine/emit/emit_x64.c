@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The encodings that are more than a line; see emit_x64.h.
-#include "engine/translate/emit_x64.h"
+// The encodings that are more than a line; see emit.h.
+#include "engine/emit/emit.h"
 
 i32 ctx_displacement;
 

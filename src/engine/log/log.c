@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Lines to the user; see log.h.
-#include "engine/run/log.h"
+#include "engine/log/log.h"
 
 #include "base/raw_syscall.h"
 #include "base/text.h"

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The harness must notice: engines that lie in one way each, and what difftest says of them."""
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIB_DIR = os.path.dirname(os.path.abspath(__file__))
+GUEST = """// RUN: => %s
+// BUILD: -O1
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { puts("one\\ntwo"); fputs("error\\n", stderr); fflush(stdout); %s; }
+"""
+RUN = f"import sys; sys.path.insert(0, {LIB_DIR!r}); sys.dont_write_bytecode = True\n" \
+      "import difftest; sys.exit(difftest.main({suite!r}))"
+
+
+def run_suite(engine, expected="exit 3", ending="return 3", timeout="10"):
+    """Runs a suite of one guest; a line of shell plays the engine ("$@" is the guest)."""
+    with tempfile.TemporaryDirectory() as root:
+        suite = os.path.join(root, "suite")
+        os.mkdir(suite)
+        with open(os.path.join(suite, "guest.c"), "w", encoding="ascii") as source:
+            source.write(f"// TIMEOUT: {timeout}\n" + GUEST % (expected, ending))
+        muninn = os.path.join(root, "muninn")
+        with open(muninn, "w", encoding="ascii") as script:
+            script.write("#!/bin/sh\nshift\n" + engine + "\n")
+        os.chmod(muninn, os.stat(muninn).st_mode | stat.S_IXUSR)
+        env = dict(os.environ, BUILD=root, MUNINN=muninn)
+        return subprocess.run([sys.executable, "-c", RUN.format(suite=suite)], env=env,
+                              stdout=subprocess.PIPE, text=True, check=False)
+
+
+class Notices(unittest.TestCase):
+    def expect(self, result, status, text):
+        self.assertIn(text, result.stdout)
+        self.assertEqual(result.returncode, status)
+
+    def test_nothing_when_the_engine_is_true(self):
+        self.expect(run_suite('exec "$@"'), 0, "1 passed, 0 failed, 0 skipped")
+
+    def test_a_missing_line(self):
+        self.expect(run_suite('"$@" | head -1; exit 3'), 1, "stdout line 2: native 'two'")
+
+    def test_noise_on_stderr(self):
+        self.expect(run_suite('echo noise >&2; exec "$@"'), 1, "stderr line 1: native 'error'")
+
+    def test_another_status(self):
+        self.expect(run_suite('"$@"; exit 4'), 1, "ended in exit 4, native in exit 3")
+
+    def test_a_lost_core_flag(self):
+        self.expect(run_suite('ulimit -c 0; exec "$@"', "SIGABRT core", "abort()"), 1,
+                    "ended in SIGABRT, native in SIGABRT core")
+
+    def test_a_signal_turned_into_a_status(self):
+        self.expect(run_suite('"$@"; exit $?', "SIGTERM", "raise(SIGTERM)"), 1,
+                    "ended in exit 143, native in SIGTERM")
+
+    def test_a_hang(self):
+        self.expect(run_suite("exec sleep 60", timeout="1"), 1, "time-out (1 s)")
+
+    def test_a_native_run_that_breaks_its_promise(self):
+        self.expect(run_suite('exec "$@"', "exit 0"), 1, "native run ended in exit 3, not exit 0")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -9,8 +9,9 @@
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/loader/loader.h"
-#include "engine/procview/procview.h"
 #include "engine/log/log.h"
+#include "engine/procview/procview.h"
+#include "engine/redirect/redirect.h"
 #include "engine/run/run.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
@@ -27,6 +28,8 @@ static Options options;
 
 static bool on_thread_start(ThreadCtx *ctx)
 {
+    if (!redirect_thread_start(ctx))
+        return false;
     if (tool->thread_start)
         tool->thread_start(ctx);
     return true;
@@ -37,6 +40,7 @@ static void on_thread_end(ThreadCtx *ctx)
     stats_thread_end(ctx);
     if (tool->thread_end)
         tool->thread_end(ctx);
+    redirect_thread_end(ctx);
 }
 
 static void on_fork_child(ThreadCtx *ctx)
@@ -108,6 +112,7 @@ int main(int argc, char **argv, char **envp)
     cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
+    redirect_init();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
     signal_init();

@@ -90,8 +90,10 @@ static void print_option(const OptionRow *row)
     format_default(row, fallback, sizeof(fallback));
     snprintf(text, sizeof(text), "%s%s", row->help, fallback);
     print_wrapped(text, printf("  %s", left));
-    for (; values != NULL && values->name != NULL; values++)
-        print_wrapped(values->help, printf("      %s", values->name));
+    for (; values != NULL && values->name != NULL; values++) {
+        if (values->help != NULL)
+            print_wrapped(values->help, printf("      %s", values->name));
+    }
 }
 
 static void print_group(const char *title, OptionGroup group)
@@ -114,7 +116,7 @@ static void print_all(void)
 static bool print_tool(const char *name)
 {
     for (const OptionValue *tool = option_tools; tool->name != NULL; tool++) {
-        if (strcmp(tool->name, name) == 0) {
+        if (strcmp(tool->name, name) == 0 && tool->help != NULL) {
             printf("usage: muninn --tool=%s [options] program [arguments...]\n%s\n"
                    "\nThis tool has no options of its own; muninn --help lists the common ones.\n",
                    tool->name, tool->help);
@@ -154,8 +156,10 @@ static void roff_entry(const char *term, const char *text, const char *fallback)
 static void roff_values(const OptionValue *values)
 {
     puts(".RS");
-    for (; values->name != NULL; values++)
-        roff_entry(values->name, values->help, "");
+    for (; values->name != NULL; values++) {
+        if (values->help != NULL)
+            roff_entry(values->name, values->help, "");
+    }
     puts(".RE");
 }
 

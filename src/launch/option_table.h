@@ -43,7 +43,7 @@ typedef struct OptionRow {
 // A value that an option may have, and what it means.
 typedef struct OptionValue {
     const char *name;
-    const char *help;
+    const char *help; // NULL: shown nowhere
 } OptionValue;
 
 extern const OptionRow option_rows[];

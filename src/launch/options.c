@@ -171,6 +171,8 @@ static bool fail_unknown_value(Options *options, const OptionRow *row, const cha
         return fail(options, "--%s: unknown name '%.*s'; did you mean %s?", row->name,
                     (int)typed_len, typed, nearest);
     for (const OptionValue *value = values; value->name != NULL; value++) {
+        if (value->help == NULL)
+            continue;
         size_t used = strlen(list);
         snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "", value->name);
     }

@@ -8,5 +8,6 @@
 
 extern const Tool tool_none;
 extern const Tool tool_count_tool;
+extern const Tool tool_selftest;
 
 #endif

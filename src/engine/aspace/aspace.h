@@ -56,6 +56,12 @@ void aspace_adopt(GuestAddr start, GuestAddr end, u32 prot, const char *name);
 const Mapping *aspace_find(GuestAddr addr);
 const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the end
 
+// For whoever watches the client's code come and go; called with the engine lock held.
+// A file is mapped executable, or becomes so: `fd` is -1 then. And: [start, end) is
+// not what it was.
+extern void (*aspace_code_mapped_hook)(const Mapping *mapping, int fd);
+extern void (*aspace_unmapped_hook)(GuestAddr start, GuestAddr end);
+
 // Whether the client may execute at `pc`, and how far from there. Engine lock held.
 bool aspace_executable(GuestAddr pc, GuestAddr *ret_end);
 

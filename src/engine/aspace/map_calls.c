@@ -60,6 +60,8 @@ static void describe_file(const MapRequest *r, MapNode *ret_node, char *path, si
     }
 }
 
+void (*aspace_code_mapped_hook)(const Mapping *mapping, int fd);
+
 static void record_mapping(const MapRequest *r, GuestAddr addr)
 {
     char path[4096];
@@ -86,6 +88,8 @@ static void record_mapping(const MapRequest *r, GuestAddr addr)
         node.m.name = r->name;
     tree_remove(addr, addr + r->len);
     tree_add(&node);
+    if (aspace_code_mapped_hook && is_file(r) && (node.m.prot & PROT_EXEC))
+        aspace_code_mapped_hook(&node.m, (i32)r->fd);
     if ((node.m.prot & PROT_WRITE) && (node.m.flags & MAP_SHARED))
         guard_note_writable(addr, addr + r->len);
     if (addr + r->len > CLIENT_END)
@@ -370,6 +374,11 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     tree_update(start, end, set_protection, &p);
     if (gains_write)
         guard_note_writable(start, end);
+    if (aspace_code_mapped_hook && (p.prot & PROT_EXEC) && !(old & PROT_EXEC)) {
+        MapNode piece = tree_piece(tree_find(start), start, end);
+        if (piece.m.inode)
+            aspace_code_mapped_hook(&piece.m, -1);
+    }
     return 0;
 }
 

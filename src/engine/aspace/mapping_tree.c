@@ -277,10 +277,14 @@ static void join_around(GuestAddr start, GuestAddr end)
     }
 }
 
+void (*aspace_unmapped_hook)(GuestAddr start, GuestAddr end);
+
 void tree_remove(GuestAddr start, GuestAddr end)
 {
     if (start >= end)
         return;
+    if (aspace_unmapped_hook)
+        aspace_unmapped_hook(start, end);
     split_at(start);
     split_at(end);
     for (;;) {

@@ -27,6 +27,9 @@
 #define LOOKUP_ENTRIES 65536
 #define BLOCKS_START 0x60100000ull
 
+// Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
+#define VERSION_ORIGINAL (1u << 31)
+
 // From `host_offset` on, the code belongs to the guest instruction at
 // block->pc + guest_delta, and the registers in `spilled` are in ctx->spill.
 typedef struct CodeMark {
@@ -61,6 +64,7 @@ typedef struct Exit {
     CodePtr site;          // the rel32 to patch
     CodePtr stub;          // where it leads while unlinked
     GuestAddr target;
+    bool original;         // to the target's VERSION_ORIGINAL
     Block *from;
     Block *to;             // NULL while unlinked
     u32 next, prev;        // in to->incoming
@@ -96,6 +100,8 @@ bool cache_place(u64 host_pc, CodePlace *ret_place);
 // block made from it again.
 void cache_invalidate(GuestAddr start, GuestAddr end);
 void cache_invalidate_all(void);
+// Retires only the blocks that hold the instruction at `pc`.
+void cache_invalidate_insn(GuestAddr pc);
 
 Block *cache_find(GuestAddr pc, u32 version);
 

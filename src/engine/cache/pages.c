@@ -118,3 +118,26 @@ void cache_invalidate(GuestAddr start, GuestAddr end)
     for (u64 page = start; page < end; page += PAGE_SIZE)
         invalidate_bucket(bucket_of(page), page, page + PAGE_SIZE);
 }
+
+static bool holds_insn(const Block *b, GuestAddr pc)
+{
+    for (u32 i = 0; i < b->mark_count; i++) {
+        if (b->marks[i].spilled != MARK_NOWHERE && b->pc + (u64)(i64)b->marks[i].guest_delta == pc)
+            return true;
+    }
+    return b->pc == pc;
+}
+
+void cache_invalidate_insn(GuestAddr pc)
+{
+    u32 bucket = bucket_of(PAGE_DOWN(pc));
+    for (u32 ref = buckets[bucket]; ref;) {
+        Block *b = refs[ref].block;
+        if (refs[ref].page == PAGE_DOWN(pc) && !b->retired && holds_insn(b, pc)) {
+            block_retire(b); // sweeps this very list: start again
+            ref = buckets[bucket];
+        } else {
+            ref = refs[ref].next;
+        }
+    }
+}

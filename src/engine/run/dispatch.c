@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/redirect/redirect.h"
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
@@ -51,11 +52,12 @@ static CodePtr enter_point(ThreadCtx *ctx)
     GuestAddr fault = ctx->pc;
     bool indirect = ctx->exit_reason == EXIT_INDIRECT;
     CodePtr code = NULL;
+    u32 version = redirect_version(ctx);
 
     lock_acquire(&engine_lock);
-    Block *block = cache_find(ctx->pc, 0);
+    Block *block = cache_find(ctx->pc, version);
     if (!block)
-        block = translate_block(ctx->pc, 0, indirect, &result, &fault);
+        block = translate_block(ctx->pc, version, indirect, &result, &fault);
     if (block) {
         if (indirect && (block->entry || translate_add_entry(block)))
             cache_publish_entry(block);
@@ -104,16 +106,19 @@ static void finish_client_step(ThreadCtx *ctx, ExitReason reason, GuestAddr pc)
         signal_raise_trace(ctx);
 }
 
-_Noreturn void run_thread(ThreadCtx *ctx)
+void run_until_return(ThreadCtx *ctx, u64 sp)
 {
     ctx->exit_reason = EXIT_RESUME;
     for (;;) {
         __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
         ctx->stop_request = 0;
         if (signal_is_deliverable(ctx)) {
+            redirect_interrupted(ctx);
             signal_deliver_pending(ctx);
             ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
         }
+        if (UNLIKELY(sp && ctx->pc == RUN_NOWHERE && ctx->gpr[RSP] == sp))
+            return;
         if (UNLIKELY(ctx->pc >> 63) && emulate_vsyscall(ctx)) {
             ctx->exit_reason = EXIT_RESUME;
             continue;
@@ -137,10 +142,17 @@ _Noreturn void run_thread(ThreadCtx *ctx)
         switch (reason) {
         case EXIT_SYSCALL: run_syscall(ctx); break;
         case EXIT_EMULATE: emulate_insn(ctx); break;
+        case EXIT_REDIRECT: redirect_run(ctx); break;
         case EXIT_STALE: drop_stale_block(ctx); break;
         default: break;
         }
         if (UNLIKELY(ctx->client_step))
             finish_client_step(ctx, reason, pc);
     }
+}
+
+_Noreturn void run_thread(ThreadCtx *ctx)
+{
+    run_until_return(ctx, 0);
+    panic_at(__FILE__, __LINE__, "a thread has run out of code");
 }

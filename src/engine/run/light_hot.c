@@ -6,15 +6,17 @@
 #include "engine/cache/cache.h"
 #include "engine/run/gateway.h"
 
-// The guest pc to go on at, or false when C must do more.
-static bool next_pc(ThreadCtx *ctx, GuestAddr *ret_pc)
+// The guest pc and version to go on at, or false when C must do more.
+static bool next_pc(ThreadCtx *ctx, GuestAddr *ret_pc, u32 *ret_version)
 {
     switch (ctx->exit_reason) {
     case EXIT_LINK:
         *ret_pc = cache_exit(ctx->exit_link)->target;
+        *ret_version = cache_exit(ctx->exit_link)->original ? VERSION_ORIGINAL : 0;
         return true;
     case EXIT_INDIRECT:
         *ret_pc = ctx->pc;
+        *ret_version = 0;
         return true;
     default:
         return false;
@@ -38,11 +40,12 @@ CodePtr run_light(void)
 {
     ThreadCtx *ctx = &thread_ctx;
     GuestAddr pc;
+    u32 version;
     __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
     ctx->flags &= ~(u64)FLAG_TF;
     if (ctx->client_step)
         ctx->flags |= FLAG_TF;
-    if (!next_pc(ctx, &pc))
+    if (!next_pc(ctx, &pc, &version))
         return NULL;
     ctx->pc = pc;
     if (ctx->client_step)
@@ -52,7 +55,7 @@ CodePtr run_light(void)
 
     CodePtr code = NULL;
     lock_acquire(&engine_lock);
-    Block *block = cache_find(pc, 0);
+    Block *block = cache_find(pc, version);
     if (block) {
         if (ctx->exit_reason == EXIT_LINK) {
             cache_link(ctx->exit_link, block);

@@ -74,6 +74,7 @@ typedef struct PendingSignal {
 } PendingSignal;
 
 struct CallStack;
+struct RedirectThread;
 struct SignalActions;
 struct ThreadRecord;
 
@@ -100,6 +101,10 @@ typedef struct ThreadCtx {
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
     struct ThreadCtx *self; // linear address of this structure
     u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
+
+    u64 redirect_count;   // activations of wrapped functions (redirect/redirect.h)
+    u32 redirect_armed;   // enter the original of the hook at pc; that block clears it
+    struct RedirectThread *redirect; // NULL when the tool intercepts nothing
 
     // --- owned by the dispatcher
     u64 in_cache;     // 1 while the thread may be executing emitted code
@@ -151,6 +156,14 @@ extern Lock engine_lock;
 // Runs the client from ctx->pc for ever: the thread leaves through
 // thread_exit()/process_exit() only.
 _Noreturn void run_thread(ThreadCtx *ctx);
+
+// Runs the client from ctx->pc until it returns to RUN_NOWHERE with the stack
+// pointer `sp` (0: for ever) and there is no signal to deliver.
+void run_until_return(ThreadCtx *ctx, u64 sp);
+
+// An address at which the client can have no code: where functions that the
+// engine calls return to.
+#define RUN_NOWHERE (GATEWAY_START + GATEWAY_SIZE - 1)
 
 // --stress=signals: now and then a thread is single-stepped for some host
 // instructions after it has entered the cache, and taken out wherever it is then.

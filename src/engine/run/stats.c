@@ -7,6 +7,7 @@
 #include "base/raw_syscall.h"
 #include "engine/cache/cache.h"
 #include "engine/log/log.h"
+#include "engine/redirect/redirect.h"
 #include "engine/run/run.h"
 #include "engine/thread/thread.h"
 #include "engine/translate/translate.h"

@@ -2,9 +2,12 @@
 //
 // What tools may ask the engine; see toolapi/toolapi.h.
 #include <stdarg.h>
+#include <string.h>
 
+#include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
 #include "engine/log/log.h"
+#include "engine/redirect/redirect.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 
@@ -13,6 +16,40 @@ u32 tool_context(ToolThread *thread)
     if (!thread->callstack)
         return 0;
     return callstack_context(thread->callstack, thread->pc, thread->gpr[RSP]);
+}
+
+bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, unsigned count,
+                      u64 *ret_result)
+{
+    static const u8 argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
+    enum { RED_ZONE = 128 };
+    const u64 return_address = RUN_NOWHERE;
+    u64 sp = ((thread->gpr[RSP] - RED_ZONE) & ~15ull) - 8;
+    if (count > ARRAY_LEN(argument_register) || !guest_write(sp, &return_address, 8))
+        return false;
+
+    u64 gpr[GPR_COUNT];
+    memcpy(gpr, thread->gpr, sizeof gpr);
+    GuestAddr pc = thread->pc;
+    u64 flags = thread->flags;
+    u32 exit_link = thread->exit_link;
+
+    for (unsigned i = 0; i < count; i++)
+        thread->gpr[argument_register[i]] = args[i];
+    thread->gpr[RAX] = 0; // a variadic function gets no vector arguments
+    thread->gpr[RSP] = sp;
+    thread->pc = function;
+    run_until_return(thread, sp + 8);
+    if (thread->redirect_count)
+        redirect_returned(thread, RUN_NOWHERE); // of a function that was tail-called
+
+    *ret_result = thread->gpr[RAX];
+    memcpy(thread->gpr, gpr, sizeof gpr);
+    thread->pc = pc;
+    thread->flags = flags;
+    thread->exit_link = exit_link;
+    thread->exit_reason = EXIT_RESUME;
+    return true;
 }
 
 void tool_log(const char *format, ...)

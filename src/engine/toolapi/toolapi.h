@@ -29,6 +29,62 @@ typedef struct ToolSyscall {
     i64 result; // valid in syscall_after
 } ToolSyscall;
 
+// ------------------------------------------------------ intercepting functions
+
+// One call of an intercepted function, as the System V ABI passes integers.
+typedef struct ToolCall {
+    const struct ToolFunction *function;
+    GuestAddr entry;          // the function
+    GuestAddr return_address;
+    u64 args[6];        // a `before` handler may change them
+    u64 result;         // rax, in an `after` handler, which may change it
+    u64 state;          // 0 in `before`; what that leaves here, `after` finds
+    bool run_original;  // a `replace` handler sets this to decline
+} ToolCall;
+
+typedef u64 ToolReplaceFn(ToolThread *thread, ToolCall *call);
+typedef void ToolWrapFn(ToolThread *thread, ToolCall *call);
+
+typedef enum ToolFunctionFlags {
+    // The handlers run inside the cache: they are compiled for general registers
+    // only, call no libc, take no engine lock and never block (name the file *_hot.c).
+    TOOL_FUNCTION_FAST = 1,
+    // Also functions that their object does not export (static or hidden ones). In
+    // a static program, whose linker has hidden parts of its libraries, always so.
+    TOOL_FUNCTION_LOCAL = 2,
+} ToolFunctionFlags;
+
+// A row of the table of functions to intercept, in every object in which they
+// are found. Where rows match one address (aliases; memcpy and memmove are often
+// one function) the upper row counts. For an indirect function (STT_GNU_IFUNC)
+// what its resolver returns is intercepted.
+//
+// Either `replace` is set: it runs instead of the function, and its value is
+// returned. Other results can be left in thread->gpr (rdx). Or `before` and
+// `after` are, or one of them: they run around the function. `after` does not
+// run for a call that is left by longjmp or an exception.
+//
+// Handlers that are not fast run outside the cache: they may use libc,
+// guest_read() and guest_write(), and see all registers in thread->gpr.
+typedef struct ToolFunction {
+    const char *object; // pattern (* and ?) of its soname, or of its file name if it has
+                        // no soname; NULL: any, the program included
+    const char *name;   // symbol without version, or a pattern
+    u32 flags;          // ToolFunctionFlags
+    ToolReplaceFn *replace;
+    ToolWrapFn *before, *after;
+    u64 data; // the tool's own
+} ToolFunction;
+
+// Runs the client's `function` with up to six integer arguments, on the client's
+// stack below what is in use; for handlers that are not fast. Signals are
+// delivered and interceptions happen meanwhile. Vector registers are left as the
+// function leaves them, as by any call. False, and nothing has happened, when the
+// client's stack can not be written. It does not come back when the function is
+// left by longjmp; an exception can not pass it.
+bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, unsigned count,
+                      u64 *ret_result);
+
 typedef struct Tool {
     const char *name;
     const char *summary;
@@ -40,6 +96,10 @@ typedef struct Tool {
     void (*thread_start)(ToolThread *thread);
     void (*thread_end)(ToolThread *thread);
     void (*fork_child)(ToolThread *thread); // in the child, which has this thread only
+
+    // --- functions of the client to replace or wrap
+    const ToolFunction *functions;
+    u32 function_count;
 
     // --- translation: called with the engine lock held
     // Before the first instruction of a block is lowered; all its instructions are known.

@@ -55,6 +55,10 @@ void lower_copy(Builder *b, const Insn *insn);
 // they are now; selfcheck_x64.c.
 void emit_self_check(Builder *b, GuestAddr start, GuestAddr end);
 
+// Emits the prologue of a hooked block, if it is one (redirect/redirect.h). False: the block
+// ends with it; intercept_x64.c.
+bool intercept(Builder *b);
+
 // Fills b->flags_live; liveness.c.
 void find_live_flags(Builder *b);
 

@@ -5,6 +5,7 @@
 #include "engine/translate/translate.h"
 
 #include "engine/aspace/aspace.h"
+#include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 #include "engine/translate/builder.h"
@@ -72,7 +73,9 @@ void builder_exit(Builder *b, unsigned opcode, GuestAddr target)
     Block *block = b->block;
     ASSERT(block->exit_count < BLOCK_EXITS_MAX);
     Exit *x = cache_exit(block->first_exit + block->exit_count++);
+    bool is_jump = b->insn->lowering != LOWER_CALL;
     *x = (Exit){.target = target, .from = block};
+    x->original = is_jump && redirect_is_own_entry(b->insn->pc, target);
     x->site = emit_link_site(&b->e, opcode, b->e.pc);
 }
 
@@ -137,6 +140,8 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     GuestAddr run_start = pc;
     FetchResult result = FETCH_OK;
     while (b->insn_count < block_insns_max) {
+        if (b->insn_count > 0 && redirect_is_hooked(pc))
+            break; // F2
         if ((pc >= end || end == 0) && !aspace_executable(pc, &end)) {
             *ret_fault = pc;
             result = FETCH_NO_ACCESS;
@@ -236,7 +241,8 @@ static void link_known_targets(Block *block)
 {
     for (u32 i = 0; i < block->exit_count; i++) {
         Exit *x = cache_exit(block->first_exit + i);
-        Block *to = cache_find(x->target, block->version);
+        u32 version = block->version & ~VERSION_ORIGINAL;
+        Block *to = cache_find(x->target, x->original ? version | VERSION_ORIGINAL : version);
         if (to)
             cache_link(block->first_exit + i, to);
     }
@@ -251,6 +257,10 @@ static void emit_body(Builder *b)
     for (unsigned i = 0; i < b->run_count; i++) {
         if (aspace_code_is_busy(b->runs[i].start) || aspace_code_is_busy(b->runs[i].end - 1))
             emit_self_check(b, b->runs[i].start, b->runs[i].end);
+    }
+    if (!intercept(b)) {
+        builder_mark_nowhere(b);
+        return;
     }
     if (tool->needs & TOOL_NEEDS_FLAGS)
         find_live_flags(b);
@@ -298,7 +308,7 @@ Block *translate_block(GuestAddr pc, u32 version, bool entry, FetchResult *ret_r
     b->insn = NULL;
     b->spilled = 0;
     b->next_pc = pc;
-    *ret_result = collect(b, version, ret_fault);
+    *ret_result = collect(b, version & ~VERSION_ORIGINAL, ret_fault);
     if (*ret_result != FETCH_OK)
         return NULL;
 

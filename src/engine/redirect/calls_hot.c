@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+//
+// The part of an interception that runs while the thread is inside the cache:
+// fast handlers and the list of activations. Takes no lock and calls no libc;
+// whatever it does not know is left to redirect.c.
+#include "engine/redirect/redirect_internal.h"
+
+static const u8 argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
+
+void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr return_address)
+{
+    call->function = hook->function;
+    call->entry = hook->pc;
+    call->return_address = return_address;
+    for (unsigned i = 0; i < 6; i++)
+        call->args[i] = ctx->gpr[argument_register[i]];
+    call->result = 0;
+    call->state = 0;
+    call->run_original = false;
+}
+
+void activation_push(ThreadCtx *ctx, u32 index, GuestAddr return_address)
+{
+    const Hook *hook = &redirect_hooks[index];
+    Activation *a = &ctx->redirect->activations[ctx->redirect_count];
+    a->sp = ctx->gpr[RSP];
+    a->hook = index;
+    a->started = true;
+    call_begin(ctx, &a->call, hook, return_address);
+    ctx->redirect_count++;
+}
+
+void call_before(ThreadCtx *ctx, ToolCall *call)
+{
+    if (!call->function->before)
+        return;
+    call->function->before(ctx, call);
+    for (unsigned i = 0; i < 6; i++)
+        ctx->gpr[argument_register[i]] = call->args[i];
+}
+
+void call_after(ThreadCtx *ctx, ToolCall *call)
+{
+    if (!call->function->after)
+        return;
+    call->result = ctx->gpr[RAX];
+    call->function->after(ctx, call);
+    ctx->gpr[RAX] = call->result;
+}
+
+static bool is_known_site(RedirectThread *t, GuestAddr pc)
+{
+    u64 generation = __atomic_load_n(&redirect_generation, __ATOMIC_ACQUIRE);
+    return t->generation == generation && *known_slot(t, pc) == pc;
+}
+
+// Whether the list is in order for one more: activations of the same stack lie
+// above this one, or it is a tail call of the topmost.
+static bool fits_on_top(const ThreadCtx *ctx, u32 index, GuestAddr return_address)
+{
+    if (ctx->redirect_count == 0)
+        return true;
+    const Activation *top = &ctx->redirect->activations[ctx->redirect_count - 1];
+    u64 sp = ctx->gpr[RSP];
+    return top->sp > sp || (top->sp == sp && top->call.return_address == return_address &&
+                            top->hook != index);
+}
+
+u32 redirect_fast_entry(u32 index)
+{
+    ThreadCtx *ctx = &thread_ctx;
+    RedirectThread *t = ctx->redirect;
+    const Hook *hook = &redirect_hooks[index];
+    const ToolFunction *function = hook->function;
+    GuestAddr return_address = ctx->call_address;
+
+    t->step = STEP_NONE;
+    ctx->pc = hook->pc;
+    if (!function)
+        return 1; // unmapped meanwhile
+    if (function->replace) {
+        call_begin(ctx, &t->call, hook, return_address);
+        u64 result = function->replace(ctx, &t->call);
+        t->step = t->call.run_original ? STEP_ORIGINAL : STEP_REPLACED;
+        if (t->call.run_original)
+            return 1;
+        ctx->gpr[RAX] = result;
+        return 0;
+    }
+    if (!is_known_site(t, return_address) || ctx->redirect_count == t->capacity ||
+        !fits_on_top(ctx, index, return_address))
+        return 1;
+    activation_push(ctx, index, return_address);
+    call_before(ctx, &t->activations[ctx->redirect_count - 1].call);
+    t->step = STEP_WRAPPED;
+    return 0;
+}
+
+static bool ends_here(const Activation *a, u64 sp, GuestAddr pc)
+{
+    return a->sp + 8 == sp && a->call.return_address == pc;
+}
+
+static bool any_ends_here(const ThreadCtx *ctx, u64 sp, GuestAddr pc)
+{
+    for (u64 i = ctx->redirect_count; i-- > 0;) {
+        if (ends_here(&ctx->redirect->activations[i], sp, pc))
+            return true;
+    }
+    return false;
+}
+
+u32 redirect_fast_return(u32 index)
+{
+    ThreadCtx *ctx = &thread_ctx;
+    RedirectThread *t = ctx->redirect;
+    GuestAddr pc = redirect_hooks[index].pc;
+    u64 sp = ctx->gpr[RSP];
+
+    t->step = STEP_NONE;
+    ctx->pc = pc;
+    while (ctx->redirect_count) {
+        Activation *top = &t->activations[ctx->redirect_count - 1];
+        if (!ends_here(top, sp, pc))
+            break;
+        if (!(top->call.function->flags & TOOL_FUNCTION_FAST) || redirect_hooks[top->hook].resolver)
+            return 1;
+        ctx->redirect_count--;
+        call_after(ctx, &top->call);
+    }
+    if (any_ends_here(ctx, sp, pc))
+        return 1;
+    t->step = STEP_RETURNED;
+    return 0;
+}

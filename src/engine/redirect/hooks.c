@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of hooked pcs. Everything here needs the engine lock.
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/map.h"
+#include "engine/cache/cache.h"
+#include "engine/redirect/redirect_internal.h"
+
+Hook *redirect_hooks;
+u64 redirect_generation;
+
+static u32 hook_count;
+static Map hook_of_pc;
+static GuestAddr lowest = ~0ull, highest;
+
+// A bit for every value of a pc's low 16 bits: almost all questions end here.
+static u64 filter[1024];
+
+void hooks_init(void)
+{
+    redirect_hooks = mmap(NULL, sizeof(Hook) * (u64)HOOKS_MAX, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT(redirect_hooks != MAP_FAILED);
+}
+
+static bool is_live(const Hook *hook)
+{
+    return hook->function || hook->return_site;
+}
+
+static Hook *find(GuestAddr pc)
+{
+    u64 index;
+    if (!(filter[(u16)pc >> 6] >> (pc & 63) & 1) || !map_get(&hook_of_pc, pc, &index))
+        return NULL;
+    Hook *hook = &redirect_hooks[index];
+    return is_live(hook) ? hook : NULL;
+}
+
+// The record of `pc`, live or not; NULL when there is no memory for one.
+static Hook *record_of(GuestAddr pc)
+{
+    u64 index;
+    if (map_get(&hook_of_pc, pc, &index))
+        return &redirect_hooks[index];
+    if (hook_count == HOOKS_MAX || !map_put(&hook_of_pc, pc, hook_count))
+        return NULL;
+    Hook *hook = &redirect_hooks[hook_count++];
+    hook->pc = pc;
+    filter[(u16)pc >> 6] |= 1ull << (pc & 63);
+    lowest = min_u64(lowest, pc);
+    highest = max_u64(highest, pc);
+    return hook;
+}
+
+void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver)
+{
+    Hook *hook = record_of(pc);
+    if (!hook || (hook->function && hook->function <= function))
+        return;
+    hook->resolver = resolver;
+    hook->size_bytes = size_bytes;
+    hook->function = function;
+    redirect_stats.hooks++;
+    cache_invalidate_insn(pc);
+}
+
+void hooks_add_return_site(GuestAddr pc)
+{
+    Hook *hook = record_of(pc);
+    if (!hook || hook->return_site)
+        return;
+    hook->return_site = true;
+    redirect_stats.return_sites++;
+    cache_invalidate_insn(pc);
+}
+
+void hooks_forget(GuestAddr start, GuestAddr end)
+{
+    if (start > highest || end <= lowest)
+        return;
+    bool any = false;
+    for (u32 i = 0; i < hook_count; i++) {
+        Hook *hook = &redirect_hooks[i];
+        if (hook->pc < start || hook->pc >= end || !is_live(hook))
+            continue;
+        hook->function = NULL;
+        hook->resolver = hook->return_site = false;
+        any = true;
+    }
+    if (any)
+        __atomic_fetch_add(&redirect_generation, 1, __ATOMIC_RELEASE);
+}
+
+bool redirect_is_hooked(GuestAddr pc)
+{
+    return find(pc) != NULL;
+}
+
+bool redirect_is_own_entry(GuestAddr pc, GuestAddr target)
+{
+    const Hook *hook = find(target);
+    return hook && hook->function && pc - target < hook->size_bytes;
+}
+
+bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
+{
+    const Hook *hook = find(pc);
+    if (!hook)
+        return false;
+    const ToolFunction *function = hook->function;
+    *ret_site = (RedirectSite){
+        .hook = (u32)(hook - redirect_hooks),
+        .entry = function != NULL,
+        .returns = hook->return_site,
+        .fast = function && !hook->resolver && (function->flags & TOOL_FUNCTION_FAST),
+        .replaces = function && !hook->resolver && function->replace,
+    };
+    return true;
+}

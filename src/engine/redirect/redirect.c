@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+//
+// What happens at a hook outside the cache, and the watch over what the client
+// maps.
+//
+// Activations leave the list when they return. One that never does (longjmp, an
+// exception) is recognised by its return address, which the stack does not hold
+// any more; a live one on another stack (a handler's alternate stack, a
+// coroutine) is not mistaken for it.
+#include "engine/redirect/redirect.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/pages.h"
+#include "base/raw_syscall.h"
+#include "engine/aspace/aspace.h"
+#include "engine/cache/cache.h"
+#include "engine/redirect/redirect_internal.h"
+#include "engine/signal/signal.h"
+
+#define FIRST_CAPACITY 256u
+
+RedirectStats redirect_stats;
+
+static bool is_active(void)
+{
+    return tool->function_count != 0;
+}
+
+// ---------------------------------------------------------------- threads
+
+bool redirect_thread_start(ThreadCtx *ctx)
+{
+    if (!is_active())
+        return true;
+    RedirectThread *t = pages_map(sizeof *t);
+    if (!t)
+        return false;
+    t->activations = pages_map(FIRST_CAPACITY * sizeof(Activation));
+    if (!t->activations) {
+        pages_unmap(t, sizeof *t);
+        return false;
+    }
+    t->capacity = FIRST_CAPACITY;
+    ctx->redirect = t;
+    ctx->redirect_count = 0;
+    ctx->redirect_armed = 0;
+    return true;
+}
+
+void redirect_thread_end(ThreadCtx *ctx)
+{
+    RedirectThread *t = ctx->redirect;
+    if (!t)
+        return;
+    ctx->redirect = NULL;
+    pages_unmap(t->activations, t->capacity * sizeof(Activation));
+    pages_unmap(t, sizeof *t);
+}
+
+// ---------------------------------------------------------------- mappings
+
+static int open_same_file(const Mapping *m)
+{
+    struct stat st;
+    i64 fd = raw_syscall4(SYS_openat, (u64)AT_FDCWD, (u64)m->name, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (raw_syscall2(SYS_fstat, (u64)fd, (u64)&st) == 0 && st.st_dev == m->dev &&
+        st.st_ino == m->inode)
+        return (int)fd;
+    raw_syscall1(SYS_close, (u64)fd);
+    return -1;
+}
+
+static u64 now_ns(void)
+{
+    struct timespec t;
+    raw_syscall2(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)&t);
+    return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
+}
+
+static void on_code_mapped(const Mapping *mapping, int fd)
+{
+    if (!mapping->name)
+        return;
+    u64 start = now_ns();
+    int opened = fd < 0 ? open_same_file(mapping) : -1;
+    if (fd >= 0 || opened >= 0)
+        names_match_file(fd >= 0 ? fd : opened, mapping);
+    if (opened >= 0)
+        raw_syscall1(SYS_close, (u64)opened);
+    redirect_stats.ns += now_ns() - start;
+}
+
+void redirect_init(void)
+{
+    if (!is_active())
+        return;
+    hooks_init();
+    names_init();
+    aspace_code_mapped_hook = on_code_mapped;
+    aspace_unmapped_hook = hooks_forget;
+}
+
+// ---------------------------------------------------------------- activations
+
+static bool return_address_is_gone(const Activation *a)
+{
+    u64 word;
+    return !guest_read(a->sp, &word, sizeof word) || word != a->call.return_address;
+}
+
+static void drop_gone(ThreadCtx *ctx)
+{
+    Activation *list = ctx->redirect->activations;
+    u64 kept = 0;
+    for (u64 i = 0; i < ctx->redirect_count; i++) {
+        if (!return_address_is_gone(&list[i]))
+            list[kept++] = list[i];
+    }
+    ctx->redirect_count = kept;
+}
+
+// Room for one more. Without memory for it the call goes unseen.
+static bool make_room(ThreadCtx *ctx)
+{
+    RedirectThread *t = ctx->redirect;
+    if (ctx->redirect_count < t->capacity)
+        return true;
+    drop_gone(ctx);
+    if (ctx->redirect_count < t->capacity / 2)
+        return true;
+    u64 bytes = t->capacity * sizeof(Activation);
+    Activation *larger = pages_resize(t->activations, bytes, 2 * bytes);
+    if (!larger)
+        return false;
+    t->activations = larger;
+    t->capacity *= 2;
+    return true;
+}
+
+static Activation *top_activation(ThreadCtx *ctx)
+{
+    return ctx->redirect_count ? &ctx->redirect->activations[ctx->redirect_count - 1] : NULL;
+}
+
+// Takes from the top what this call shows to be over: the same stack slot is
+// used again, or a lower one has lost its return address. A tail call shares
+// slot and return address with its caller, which stays.
+static void drop_abandoned(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
+{
+    u64 sp = ctx->gpr[RSP];
+    for (Activation *top; (top = top_activation(ctx)) && top->sp <= sp; ctx->redirect_count--) {
+        if (top->sp == sp && top->call.return_address == return_address && top->hook != hook)
+            return;
+        if (top->sp < sp && !return_address_is_gone(top))
+            return;
+    }
+}
+
+static void know_return_site(RedirectThread *t, GuestAddr pc)
+{
+    lock_acquire(&engine_lock);
+    hooks_add_return_site(pc);
+    if (t->generation != redirect_generation)
+        memset(t->known, 0, sizeof t->known);
+    t->generation = redirect_generation;
+    *known_slot(t, pc) = pc;
+    lock_release(&engine_lock);
+}
+
+static void begin_wrapped(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
+{
+    Activation *top = top_activation(ctx);
+    bool resumed = top && top->sp == ctx->gpr[RSP] && top->hook == hook && !top->started;
+    if (resumed) {
+        top->started = true;
+        return;
+    }
+    drop_abandoned(ctx, hook, return_address);
+    if (!make_room(ctx))
+        return;
+    know_return_site(ctx->redirect, return_address);
+    activation_push(ctx, hook, return_address);
+    u64 index = ctx->redirect_count - 1;
+    ToolCall call = top_activation(ctx)->call;
+    if (redirect_hooks[hook].resolver)
+        return;
+    call_before(ctx, &call);
+    ctx->redirect->activations[index].call = call;
+}
+
+static void finish_resolver(ThreadCtx *ctx, const Activation *a)
+{
+    lock_acquire(&engine_lock);
+    GuestAddr end;
+    if (aspace_executable(ctx->gpr[RAX], &end))
+        hooks_add_entry(ctx->gpr[RAX], 0, a->call.function, false);
+    lock_release(&engine_lock);
+}
+
+// Innermost first.
+void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
+{
+    for (u64 i = ctx->redirect_count; i-- > 0;) {
+        Activation *list = ctx->redirect->activations;
+        Activation a = list[i];
+        if (a.sp + 8 != ctx->gpr[RSP] || a.call.return_address != pc)
+            continue;
+        memmove(&list[i], &list[i + 1], (ctx->redirect_count - i - 1) * sizeof a);
+        ctx->redirect_count--;
+        if (redirect_hooks[a.hook].resolver)
+            finish_resolver(ctx, &a);
+        else
+            call_after(ctx, &a.call);
+    }
+}
+
+// ---------------------------------------------------------------- hooks
+
+static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
+{
+    ctx->pc = return_address;
+    ctx->gpr[RSP] += 8;
+}
+
+// True when the original is to run now.
+static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
+{
+    const Hook *hook = &redirect_hooks[index];
+    GuestAddr return_address;
+
+    if (done == STEP_ORIGINAL || done == STEP_WRAPPED || !hook->function)
+        return true;
+    if (!guest_read(ctx->gpr[RSP], &return_address, sizeof return_address)) {
+        signal_raise_synchronous(ctx, SIGSEGV, SEGV_MAPERR, ctx->gpr[RSP]);
+        return false;
+    }
+    if (done == STEP_REPLACED) {
+        return_from_replaced(ctx, return_address);
+        return false;
+    }
+    if (hook->resolver || !hook->function->replace) {
+        begin_wrapped(ctx, index, return_address);
+        return true;
+    }
+    ToolCall call;
+    call_begin(ctx, &call, hook, return_address);
+    u64 result = hook->function->replace(ctx, &call);
+    if (call.run_original)
+        return true;
+    ctx->gpr[RAX] = result;
+    return_from_replaced(ctx, return_address);
+    return false;
+}
+
+void redirect_run(ThreadCtx *ctx)
+{
+    u32 index = ctx->exit_link & ~REDIRECT_BEGUN;
+    Step done = ctx->exit_link & REDIRECT_BEGUN ? ctx->redirect->step : STEP_NONE;
+    const Hook *hook = &redirect_hooks[index];
+
+    redirect_stats.slow_exits++;
+    ctx->pc = hook->pc;
+    if (hook->return_site && done != STEP_RETURNED)
+        redirect_returned(ctx, hook->pc);
+    if (run_entry(ctx, index, done))
+        ctx->redirect_armed = 1;
+}
+
+u32 redirect_version(const ThreadCtx *ctx)
+{
+    bool jumped = ctx->exit_reason == EXIT_LINK && cache_exit(ctx->exit_link)->original;
+    return jumped || ctx->redirect_armed ? VERSION_ORIGINAL : 0;
+}
+
+// The original has not begun. The thread comes back to the hook when the
+// client's handler returns, and the call has been counted already.
+void redirect_interrupted(ThreadCtx *ctx)
+{
+    if (!redirect_version(ctx))
+        return;
+    ctx->redirect_armed = 0;
+    Activation *top = top_activation(ctx);
+    if (top && top->call.entry == ctx->pc && top->sp == ctx->gpr[RSP])
+        top->started = false;
+}

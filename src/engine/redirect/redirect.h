@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+//
+// Interception of the client's functions by name: the engine side of
+// ToolFunction (toolapi/toolapi.h).
+//
+// When the client maps code from an ELF file, the symbols of that file are
+// compared with the tool's table and the addresses that match become hooks. The
+// translator asks for the hook of every pc at which a block starts or goes on,
+// and gives a hooked block a prologue that calls the functions at the end of
+// this header. Handlers that are fast are called from the cache; the others, and
+// everything unusual, leave it by EXIT_REDIRECT.
+//
+// Glossary
+//   hook        a guest pc with a prologue: the entry of an intercepted function,
+//               or a return site
+//   return site where a wrapped function has been seen to return to. The client's
+//               stack is never changed; instead the block at that pc looks for an
+//               activation that ends there, which costs five instructions
+//               while the thread has none
+//   activation  a call of a wrapped function that has not returned, told apart by
+//               its stack pointer and return address
+//   original    the code of a hooked pc without the prologue, a block of its own
+//               (VERSION_ORIGINAL), entered from C and by the function's own jumps
+//               back to its first instruction, which are no calls
+//
+// What must stay true
+//   F1  Hooks change under the engine lock only, and a hook's record lives for
+//       ever: emitted code and threads name it by its index.
+//   F2  No block but the original one holds a hooked pc behind its first
+//       instruction, so every arrival passes the prologue.
+//   F3  Behind a prologue there is no boundary before the first instruction:
+//       a signal can not make it run twice for one call.
+#ifndef MUNINN_ENGINE_REDIRECT_REDIRECT_H
+#define MUNINN_ENGINE_REDIRECT_REDIRECT_H
+
+#include "base/types.h"
+
+struct ThreadCtx;
+
+// Prepares for the tool's table of functions. Before the loader maps anything.
+void redirect_init(void);
+
+// False: no memory. Nothing happens when the tool intercepts nothing.
+bool redirect_thread_start(struct ThreadCtx *ctx);
+void redirect_thread_end(struct ThreadCtx *ctx);
+
+// --- for the dispatcher
+
+// After EXIT_REDIRECT: runs what the hook asks for; ctx says where to go on.
+void redirect_run(struct ThreadCtx *ctx);
+
+// The thread has returned to `pc`: ends the activations that do so with its stack
+// pointer. For returns to where there is no code.
+void redirect_returned(struct ThreadCtx *ctx, GuestAddr pc);
+
+// The version of the block to enter at ctx->pc.
+u32 redirect_version(const struct ThreadCtx *ctx);
+
+// A signal is going to be delivered before the thread enters the cache again.
+void redirect_interrupted(struct ThreadCtx *ctx);
+
+// --- for the translator; engine lock held
+
+typedef struct RedirectSite {
+    u32 hook;
+    bool entry;    // of an intercepted function
+    bool returns;  // a return site
+    bool fast;     // the handler may be called from the cache
+    bool replaces; // the original does not run
+} RedirectSite;
+
+// Whether `pc` is hooked, and how.
+bool redirect_find(GuestAddr pc, RedirectSite *ret_site);
+bool redirect_is_hooked(GuestAddr pc);
+
+// Whether a jump at `pc` to `target` stays inside the intercepted function that
+// begins at `target`.
+bool redirect_is_own_entry(GuestAddr pc, GuestAddr target);
+
+// --- called by emitted code, on the engine's stack, with the registers that a C
+// function may change in ctx->gpr; general registers only. Not 0: leave the
+// cache by EXIT_REDIRECT with exit_link = hook | REDIRECT_BEGUN.
+u32 redirect_fast_entry(u32 hook); // ctx->call_address: the return address
+u32 redirect_fast_return(u32 hook);
+#define REDIRECT_BEGUN 0x80000000u
+
+typedef struct RedirectStats {
+    u64 modules, symbols, hooks, return_sites, slow_exits, ns;
+} RedirectStats;
+extern RedirectStats redirect_stats;
+
+#endif

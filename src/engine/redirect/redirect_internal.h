@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of redirect/ share.
+#ifndef MUNINN_ENGINE_REDIRECT_REDIRECT_INTERNAL_H
+#define MUNINN_ENGINE_REDIRECT_REDIRECT_INTERNAL_H
+
+#include "engine/aspace/aspace.h"
+#include "engine/redirect/redirect.h"
+#include "engine/toolapi/toolapi.h"
+
+// One for each pc that was ever hooked; a pc that is hooked again gets its old one (F1).
+typedef struct Hook {
+    GuestAddr pc;
+    const ToolFunction *function; // NULL: not an entry
+    u64 size_bytes;   // of the function, as its symbol says; 0 if not known
+    bool resolver;    // the entry of an IFUNC resolver; what it returns is the function
+    bool return_site;
+} Hook;
+
+#define HOOKS_MAX (1u << 20)
+extern Hook *redirect_hooks; // a reservation: never moves
+
+// Counts removals of hooks: what a thread knows of return sites is void after one.
+extern u64 redirect_generation;
+
+typedef struct Activation {
+    ToolCall call;
+    GuestAddr sp; // where the return address is
+    u32 hook;
+    bool started; // the original's first instruction has run
+} Activation;
+
+// What the fast part of a prologue has done before the thread left the cache.
+typedef enum Step { STEP_NONE, STEP_REPLACED, STEP_ORIGINAL, STEP_WRAPPED, STEP_RETURNED } Step;
+
+#define KNOWN_SITES 256
+
+typedef struct RedirectThread {
+    Step step;
+    ToolCall call;           // of the function being replaced
+    Activation *activations; // ctx->redirect_count of them
+    u64 capacity;
+    u64 generation;               // of known[]
+    GuestAddr known[KNOWN_SITES]; // return sites that are hooked
+} RedirectThread;
+
+static inline GuestAddr *known_slot(RedirectThread *t, GuestAddr pc)
+{
+    return &t->known[(pc ^ pc >> 8) % KNOWN_SITES];
+}
+
+// ---------------------------------------------------------------- hooks.c
+
+void hooks_init(void);
+// Makes `pc` the entry of `function`. Where two rows of the table match one
+// address the upper one counts.
+void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver);
+void hooks_add_return_site(GuestAddr pc);
+void hooks_forget(GuestAddr start, GuestAddr end);
+
+// ---------------------------------------------------------------- calls_hot.c
+
+void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr return_address);
+// Appends an activation, for which there is room.
+void activation_push(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
+// Call the handlers. Those that are not fast may call the client, which moves the
+// list of activations: they get a call that is not in it.
+void call_before(ThreadCtx *ctx, ToolCall *call);
+void call_after(ThreadCtx *ctx, ToolCall *call);
+
+// ---------------------------------------------------------------- names.c
+
+void names_init(void);
+// Compares the symbols of an ELF file with the tool's table and hooks what
+// matches inside [mapping->start, mapping->end).
+void names_match_file(int fd, const Mapping *mapping);
+
+#endif

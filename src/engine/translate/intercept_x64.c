@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//
+// The prologues of hooked blocks; see redirect/redirect.h.
+//
+// An intercepted function is entered, and returned from, at an ABI boundary:
+// the flags are dead there. All other registers are kept, the ones that the ABI
+// calls dead too, because compilers look into callees (-fipa-ra).
+#include "engine/redirect/redirect.h"
+#include "engine/translate/builder.h"
+
+static const u8 caller_saved[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11, RSP};
+
+static void emit_load_caller_saved(Builder *b)
+{
+    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
+        emit_load_fs(&b->e, caller_saved[i], CTX_GPR(caller_saved[i]));
+}
+
+//     mov fs:[exit_link], hook ; mov fs:[pc], pc ; jmp leave
+static void emit_leave_to_c(Builder *b, u32 exit_link)
+{
+    emit_store_fs_imm32(&b->e, CTX(exit_link), exit_link);
+    emit_store_fs_imm64(&b->e, CTX(pc), b->block->pc);
+    emit_jmp(&b->e, gateway_leave(EXIT_REDIRECT));
+}
+
+static void patch_rel32(CodePtr site, CodePtr target)
+{
+    i32 distance = (i32)(target - (site + 4));
+    memcpy(site, &distance, 4);
+}
+
+//     registers → ctx ; rsp := the engine's ; fn(hook)
+//     test eax, eax ; jne slow
+//     cmp qword fs:[pending_signal], 0 ; je go
+//   slow: ctx → registers ; leave
+//   go: ctx → registers
+// The test for signals comes behind the call: one that arrives during the call
+// is only recorded. From the first store on the code belongs to no instruction,
+// so a thread caught in it is stepped on, as far as the C code, which it finishes.
+static void emit_fast_call(Builder *b, u32 (*fn)(u32 hook), u32 hook)
+{
+    Emitter *e = &b->e;
+    builder_mark_nowhere(b);
+    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
+        emit_store_fs(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    emit_mov_imm(e, RDI, hook);
+    emit_mov_imm(e, RAX, (u64)(uintptr_t)fn);
+    put_bytes(e, (u8[]){0xff, 0xd0}, 2);       // call rax
+    put_bytes(e, (u8[]){0x85, 0xc0}, 2);       // test eax, eax
+    put_bytes(e, (u8[]){0x75, 0}, 2);          // jne slow
+    CodePtr slow = e->pc;
+    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+    put_u32(e, (u32)CTX(pending_signal)); // and stop_request
+    put_u8(e, 0);
+    put_bytes(e, (u8[]){0x0f, 0x84, 0, 0, 0, 0}, 6);
+    CodePtr go = e->pc - 4;
+    slow[-1] = (u8)(e->pc - slow);
+    emit_load_caller_saved(b);
+    emit_leave_to_c(b, hook | REDIRECT_BEGUN);
+    patch_rel32(go, e->pc);
+    emit_load_caller_saved(b);
+    builder_mark(b, false); // F3: not a boundary
+}
+
+//     mov fs:[spill rcx], rcx ; mov rcx, fs:[redirect_count] ; jrcxz none
+//     mov rcx, fs:[spill rcx] ; jmp call
+//   none: mov rcx, fs:[spill rcx] ; jmp on
+//   call: …
+//   on:
+// Without activations the flags stay as they are: other functions return here too.
+static void intercept_return(Builder *b, u32 hook)
+{
+    Emitter *e = &b->e;
+    builder_spill(b, RCX);
+    emit_load_fs(e, RCX, CTX(redirect_count));
+    put_bytes(e, (u8[]){OP_JRCXZ, 0}, 2);
+    CodePtr none = e->pc;
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    put_bytes(e, (u8[]){OP_JMP_REL8, 0}, 2);
+    CodePtr call = e->pc;
+    none[-1] = (u8)(e->pc - none);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    put_bytes(e, (u8[]){OP_JMP_REL32, 0, 0, 0, 0}, 5);
+    CodePtr on = e->pc - 4;
+    call[-1] = (u8)(e->pc - call);
+    b->spilled = 0;
+    emit_fast_call(b, redirect_fast_return, hook);
+    patch_rel32(on, e->pc);
+}
+
+//     mov fs:[spill rax], rax ; mov rax, [rsp] ; mov fs:[call_address], rax
+//     mov rax, fs:[spill rax] ; call
+// and for a replaced function, whose result is in rax now, its return:
+//     spills ; pop rcx ; lookup
+static void intercept_entry(Builder *b, const RedirectSite *site)
+{
+    builder_spill(b, RAX);
+    emit_op_base(&b->e, 0x8b, RAX, RSP, 0);
+    emit_store_fs(&b->e, CTX(call_address), RAX);
+    builder_unspill(b, RAX);
+    emit_fast_call(b, redirect_fast_entry, site->hook);
+    if (!site->replaces)
+        return;
+    builder_spill(b, RAX);
+    builder_spill(b, RCX);
+    put_u8(&b->e, 0x59);
+    emit_lookup(b);
+}
+
+// Signals reach an endless loop of one instruction at no other place.
+static bool jumps_to_itself(const Builder *b)
+{
+    const Insn *first = &b->insns[0];
+    return (first->lowering == LOWER_JMP || first->lowering == LOWER_JCC) &&
+           first->target == first->pc;
+}
+
+bool intercept(Builder *b)
+{
+    RedirectSite site;
+    if (b->block->version & VERSION_ORIGINAL) {
+        if (!jumps_to_itself(b))
+            builder_mark(b, false); // F3
+        emit_store_fs_imm32(&b->e, CTX(redirect_armed), 0);
+        return true;
+    }
+    if (!redirect_find(b->block->pc, &site))
+        return true;
+    if (site.entry && (site.returns || !site.fast)) {
+        emit_leave_to_c(b, site.hook);
+        b->fallthrough = false;
+    } else if (site.entry) {
+        intercept_entry(b, &site);
+    } else {
+        intercept_return(b, site.hook);
+    }
+    return b->fallthrough;
+}

@@ -71,7 +71,8 @@ static i64 open_log_file(u64 truncate)
     if (error)
         return error;
     // Appending: a child that keeps its parent's log must not overwrite it.
-    return raw_syscall3(SYS_open, (u64)path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncate, 0666);
+    u64 flags = (u64)(O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncate);
+    return raw_syscall3(SYS_open, (u64)path, flags, 0666);
 }
 
 // Whether the client's descriptor still is what it was when we were told to use it.

@@ -43,7 +43,8 @@ static void report_code(GuestAddr pc, unsigned count)
         ZydisDecodedInstruction z;
         ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
         char text[128];
-        if (!got || decode_insn(pc, bytes, got, &insn) != DECODE_OK || !decode_operands(&insn, &z, operands)) {
+        if (!got || decode_insn(pc, bytes, got, &insn) != DECODE_OK ||
+            !decode_operands(&insn, &z, operands)) {
             log_line("    %lx  (no instruction)", pc);
             return;
         }
@@ -69,7 +70,7 @@ static void report_mapping(const char *what, u64 address)
 static void report_client(void)
 {
     const ThreadCtx *ctx = &thread_ctx;
-    log_line("client thread %d, pc %lx, exit reason %u, in cache %lu, stepping %u, pending signal %u",
+    log_line("client thread %d, pc %lx, exit reason %u, in cache %lu, stepping %u, pending %u",
              ctx->tid, ctx->pc, ctx->exit_reason, ctx->in_cache, ctx->stepping,
              ctx->pending_signal);
     report_registers(ctx);

@@ -99,9 +99,10 @@ static void run_syscall(ThreadCtx *ctx)
 // of a system call comes after the instruction behind it.
 static void finish_client_step(ThreadCtx *ctx, ExitReason reason, GuestAddr pc)
 {
-    bool over = ctx->client_step == STEP_DONE && reason != EXIT_SYSCALL && reason != EXIT_STALE &&
+    bool over = ctx->client_step == CLIENT_STEP_DONE && reason != EXIT_SYSCALL &&
+                reason != EXIT_STALE &&
                 reason != EXIT_RESUME && !(reason == EXIT_EMULATE && ctx->pc == pc);
-    ctx->client_step = STEP_NONE;
+    ctx->client_step = CLIENT_STEP_NONE;
     if (over)
         signal_raise_trace(ctx);
 }
@@ -129,7 +130,7 @@ void run_until_return(ThreadCtx *ctx, u64 sp)
             continue;
         }
         ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
-        ctx->client_step = ctx->flags & FLAG_TF ? STEP_ARMED : STEP_NONE;
+        ctx->client_step = ctx->flags & FLAG_TF ? CLIENT_STEP_ARMED : CLIENT_STEP_NONE;
         if (UNLIKELY(stress_signals) && !ctx->client_step)
             stress_maybe_step(ctx);
         gateway.enter(code);

@@ -58,10 +58,10 @@ typedef enum ExitReason {
 // far it has come. A jump that a block goes along has no code of its own, and so
 // no trap: it counts as one with the instruction it leads to.
 typedef enum ClientStep {
-    STEP_NONE,
-    STEP_ARMED,   // on its way into the cache
+    CLIENT_STEP_NONE,
+    CLIENT_STEP_ARMED,   // on its way into the cache
     STEP_RUNNING, // in the cache: the next boundary is behind the instruction
-    STEP_DONE,    // the instruction has left the cache; C does the rest of it
+    CLIENT_STEP_DONE,    // the instruction has left the cache; C does the rest of it
 } ClientStep;
 
 // A signal that the kernel gave us and the client has not seen yet. There is
@@ -221,7 +221,7 @@ typedef enum GatewayPlace {
     GATEWAY_NOT,            // not in a gateway
     GATEWAY_ENTERING,       // about to enter the cache: set host rip to gateway_abort_pc()
     GATEWAY_RESUMING,       // same, returning from a light exit: also gateway_abort_pc()
-    GATEWAY_SYSCALL_BEFORE, // at or before the `syscall` instruction: set rip to gateway_restart_pc()
+    GATEWAY_SYSCALL_BEFORE, // at or before the `syscall`: set rip to gateway_restart_pc()
     GATEWAY_LEAVING,        // anything else in the gateways: C will see pending_signal soon
     GATEWAY_TOOL_CALL,      // the same; sets TF and `stepping` itself if a signal is pending
     GATEWAY_TOOL_RETURN,    // on the way back into a block: single-step on

@@ -345,14 +345,14 @@ static void on_client_step(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     CodePlace place;
 
     if (gateway == GATEWAY_LEAVING) {
-        ctx->client_step = STEP_DONE;
+        ctx->client_step = CLIENT_STEP_DONE;
         ctx->stepping = 0;
         set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
         return;
     }
     if (!cache_contains(rip))
         return; // a gateway, or a tool's function: on with TF
-    if (ctx->client_step == STEP_ARMED) {
+    if (ctx->client_step == CLIENT_STEP_ARMED) {
         ctx->client_step = STEP_RUNNING;
         return;
     }
@@ -387,7 +387,7 @@ static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
 static void on_trace_trap(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
-    if (ctx->client_step == STEP_ARMED || ctx->client_step == STEP_RUNNING) {
+    if (ctx->client_step == CLIENT_STEP_ARMED || ctx->client_step == STEP_RUNNING) {
         on_client_step(ctx, info, uc);
         return;
     }

@@ -124,7 +124,8 @@ void trace_syscall(const ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
     char name[NAME_MAX];
     tool_log("syscalls: %d %s(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx)", ctx->tid,
-             syscall_name(nr, name, sizeof(name)), args[0], args[1], args[2], args[3], args[4], args[5]);
+             syscall_name(nr, name, sizeof(name)), args[0], args[1], args[2], args[3],
+             args[4], args[5]);
 }
 
 void trace_syscall_result(const ThreadCtx *ctx, u64 nr, i64 result)

@@ -180,7 +180,8 @@ static void lower_popf(Builder *b, const Insn *insn)
 // checks that the base is canonical
 static void lower_base(Builder *b, const Insn *insn)
 {
-    bool fs = insn->mnemonic == ZYDIS_MNEMONIC_RDFSBASE || insn->mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
+    bool fs = insn->mnemonic == ZYDIS_MNEMONIC_RDFSBASE ||
+              insn->mnemonic == ZYDIS_MNEMONIC_WRFSBASE;
     bool read = insn->lowering == LOWER_READ_BASE;
     u8 rex = 0;
     for (unsigned i = 0; i + 1 < insn->modrm_at; i++) {

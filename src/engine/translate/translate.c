@@ -95,7 +95,8 @@ static bool worth_following(const Builder *b, GuestAddr target, u32 version)
 {
     i64 distance = (i64)(target - b->block->pc);
     return distance == (distance << 34 >> 34) // marks hold 31 bits
-           && b->run_count < BLOCK_RUNS_MAX - 1 && !already_in_block(b, target) && !cache_find(target, version);
+           && b->run_count < BLOCK_RUNS_MAX - 1 && !already_in_block(b, target) &&
+           !cache_find(target, version);
 }
 
 static FetchResult decode_at(GuestAddr pc, size_t room, Insn *ret_insn)

@@ -28,6 +28,15 @@ static void *reserve_table(size_t bytes)
     return at;
 }
 
+static void map_table(u64 at, CodePtr miss)
+{
+    CodePtr *table = mmap((void *)at, LOOKUP_ENTRIES * sizeof(CodePtr), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    ASSERT(table == (void *)at);
+    for (unsigned i = 0; i < LOOKUP_ENTRIES; i++)
+        table[i] = miss;
+}
+
 void cache_init(u64 size_bytes, bool link)
 {
     unit_size = PAGE_DOWN(min_u64(size_bytes, CACHE_END - BLOCKS_START) / CACHE_UNITS);
@@ -40,12 +49,8 @@ void cache_init(u64 size_bytes, bool link)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
     ASSERT(code == (void *)BLOCKS_START);
     madvise(code, unit_size * CACHE_UNITS, MADV_HUGEPAGE); // fewer page faults and iTLB misses
-    void *table = mmap((void *)LOOKUP_TABLE, LOOKUP_ENTRIES * sizeof(CodePtr),
-                       PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    ASSERT(table == (void *)LOOKUP_TABLE);
-    for (unsigned i = 0; i < LOOKUP_ENTRIES; i++)
-        ((CodePtr *)LOOKUP_TABLE)[i] = gateway_lookup_miss();
+    map_table(LOOKUP_TABLE, gateway_lookup_miss());
+    map_table(RETURN_TABLE, gateway_return_miss());
 
     for (unsigned i = 0; i < CACHE_UNITS; i++) {
         Unit *u = &units[i];

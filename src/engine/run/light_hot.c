@@ -15,6 +15,7 @@ static bool next_pc(ThreadCtx *ctx, GuestAddr *ret_pc, u32 *ret_version)
         *ret_version = cache_exit(ctx->exit_link)->original ? VERSION_ORIGINAL : 0;
         return true;
     case EXIT_INDIRECT:
+    case EXIT_RETURN:
         *ret_pc = ctx->pc;
         *ret_version = 0;
         return true;
@@ -60,9 +61,8 @@ CodePtr run_light(void)
         if (ctx->exit_reason == EXIT_LINK) {
             cache_link(ctx->exit_link, block);
             code = block->body;
-        } else if (block->entry) {
+        } else if (cache_publish_entry(block, ctx->exit_reason == EXIT_RETURN)) {
             ctx->stat_indirect_misses++;
-            cache_publish_entry(block);
             code = block->body;
         }
     }

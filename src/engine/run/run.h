@@ -45,6 +45,7 @@ enum Gpr {
 typedef enum ExitReason {
     EXIT_LINK,       // a direct exit whose target is not linked: exit_link names it
     EXIT_INDIRECT,   // an indirect branch that the lookup table did not know: pc
+    EXIT_RETURN,     // a return that the return table did not know: pc
     EXIT_SYSCALL,    // pc is behind the `syscall` instruction
     EXIT_RESUME,     // somebody asked for it (signal, stop, code change): go on at pc
     EXIT_STALE,      // the block at pc found that its guest bytes have changed
@@ -199,6 +200,8 @@ void gateway_init(void);
 // guest target; rax and rcx of the client are in ctx->spill).
 CodePtr gateway_leave(ExitReason reason);
 CodePtr gateway_lookup_miss(void);
+// The same for returns: the guest target is at [rsp - 8], only rcx is spilled.
+CodePtr gateway_return_miss(void);
 
 // Where emitted code calls call_fn(ctx, call_arg, call_address) and goes on at
 // call_return with everything preserved.

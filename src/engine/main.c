@@ -28,6 +28,8 @@ static Options options;
 
 static bool on_thread_start(ThreadCtx *ctx)
 {
+    if ((tool->needs & TOOL_NEEDS_CALLSTACK) && !callstack_init(&ctx->callstack, 0, ~0ull))
+        return false;
     if (!redirect_thread_start(ctx))
         return false;
     if (tool->thread_start)
@@ -40,15 +42,36 @@ static void on_thread_end(ThreadCtx *ctx)
     stats_thread_end(ctx);
     if (tool->thread_end)
         tool->thread_end(ctx);
+    if (ctx->callstack.bottom)
+        callstack_free(&ctx->callstack);
     redirect_thread_end(ctx);
 }
 
 static void on_fork_child(ThreadCtx *ctx)
 {
+    callstack_fork_done(true);
     aspace_after_fork();
     descriptors_fork_child();
     if (tool->fork_child)
         tool->fork_child(ctx);
+}
+
+static void on_fork_prepare(ThreadCtx *ctx)
+{
+    (void)ctx;
+    callstack_fork_prepare();
+}
+
+static void on_fork_parent(ThreadCtx *ctx)
+{
+    (void)ctx;
+    callstack_fork_done(false);
+}
+
+// A word of a client stack, to recognise one that the client has moved.
+static bool peek(GuestAddr address, u64 *ret_word)
+{
+    return guest_read(address, ret_word, sizeof(*ret_word));
 }
 
 static void finish(void)
@@ -79,6 +102,8 @@ static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 static const ThreadHooks main_hooks = {
     .start = on_thread_start,
     .end = on_thread_end,
+    .fork_prepare = on_fork_prepare,
+    .fork_parent = on_fork_parent,
     .fork_child = on_fork_child,
     .process_end = on_process_end,
 };
@@ -120,6 +145,7 @@ int main(int argc, char **argv, char **envp)
     exec_own_path_hook = loader_exe_path;
     process_dying_hook = on_process_dying;
     thread_add_hooks(&main_hooks);
+    callstack_set_peek(peek);
 
     ThreadCtx *ctx = &thread_ctx;
     if (!thread_init_main(ctx)) {

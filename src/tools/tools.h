@@ -9,5 +9,6 @@
 extern const Tool tool_none;
 extern const Tool tool_count_tool;
 extern const Tool tool_selftest;
+extern const Tool tool_stacktest;
 
 #endif

@@ -226,6 +226,8 @@ void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
 static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
 {
     ctx->pc = return_address;
+    if (ctx->callstack.bottom)
+        callstack_ret_miss(&ctx->callstack, ctx->gpr[RSP]);
     ctx->gpr[RSP] += 8;
 }
 

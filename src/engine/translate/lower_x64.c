@@ -2,6 +2,7 @@
 //
 // What becomes of the instructions that are not simply copied. One function per
 // Lowering; each shows the code it emits. None changes the flags.
+#include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
 typedef void LowerFn(Builder *b, const Insn *insn);
@@ -58,6 +59,8 @@ static void emit_push_return(Builder *b, GuestAddr return_address)
 static void lower_call(Builder *b, const Insn *insn)
 {
     emit_push_return(b, insn->pc + insn->len);
+    if (insn->target != insn->pc + insn->len) // not `call next; pop`
+        emit_callstack_push(b, insn->pc + insn->len);
     builder_exit(b, OP_JMP_REL32, insn->target);
     b->fallthrough = false;
 }
@@ -126,6 +129,7 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
     emit_branch_operand(b, insn);
     builder_mark(b, false);
     emit_push_return(b, insn->pc + insn->len);
+    emit_callstack_push(b, insn->pc + insn->len);
     emit_lookup(b);
 }
 
@@ -135,6 +139,10 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
 //     spills ; pop rcx ; lea rsp, [rsp + n] ; lookup
 static void lower_ret(Builder *b, const Insn *insn)
 {
+    if (tool->needs & TOOL_NEEDS_CALLSTACK) {
+        emit_callstack_return(b, insn->pop_bytes);
+        return;
+    }
     if (insn->pop_bytes)
         builder_spill(b, RAX);
     builder_spill(b, RCX);

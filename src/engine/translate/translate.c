@@ -326,8 +326,13 @@ static void emit_body(Builder *b)
         if (tool->insn)
             tool->insn(b, b->insn);
         bool followed = b->insn->lowering == LOWER_JMP && i + 1 < b->insn_count;
+        bool loads_rsp = callstack_watches(b);
+        if (loads_rsp)
+            emit_callstack_before_load(b);
         if (!followed)
             lower_insn(b);
+        if (loads_rsp)
+            emit_callstack_after_load(b);
         ASSERT(b->spilled == 0 || !b->fallthrough);
         b->spilled = 0;
     }

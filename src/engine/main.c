@@ -74,6 +74,27 @@ static bool peek(GuestAddr address, u64 *ret_word)
     return guest_read(address, ret_word, sizeof(*ret_word));
 }
 
+static void on_mapped(const Mapping *mapping)
+{
+    tool->mapped(mapping->start, mapping->end, mapping->prot);
+}
+
+static void on_unmapped(GuestAddr start, GuestAddr end)
+{
+    redirect_unmapped(start, end);
+    if (tool->needs & TOOL_NEEDS_CALLSTACK)
+        callstack_forget_range(start, end);
+    if (tool->unmapped)
+        tool->unmapped(start, end);
+}
+
+static void watch_memory(void)
+{
+    aspace_unmapped_hook = on_unmapped;
+    if (tool->mapped)
+        aspace_mapped_hook = on_mapped;
+}
+
 static void finish(void)
 {
     static u32 finished;
@@ -138,6 +159,7 @@ int main(int argc, char **argv, char **envp)
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     redirect_init();
+    watch_memory();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
     signal_init();

@@ -104,7 +104,12 @@ void redirect_init(void)
     hooks_init();
     names_init();
     aspace_code_mapped_hook = on_code_mapped;
-    aspace_unmapped_hook = hooks_forget;
+}
+
+void redirect_unmapped(GuestAddr start, GuestAddr end)
+{
+    if (is_active())
+        hooks_forget(start, end);
 }
 
 // ---------------------------------------------------------------- activations

@@ -110,6 +110,9 @@ typedef struct Tool {
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
     void (*syscall_after)(ToolThread *thread, const ToolSyscall *call);
+    // Memory of the client appears, or gets another protection; and is not what it
+    // was. The engine lock is held; changes that the client makes before `start`
+    // (the loader's) come too.
     void (*mapped)(GuestAddr start, GuestAddr end, u32 prot);
     void (*unmapped)(GuestAddr start, GuestAddr end);
     void (*signal)(ToolThread *thread, int sig); // about to be delivered to a handler

@@ -67,7 +67,8 @@ class Notices(unittest.TestCase):
                     "ended in exit 143, native in SIGTERM")
 
     def test_signals_without_a_name(self):
-        for number in (32, 33, 40):
+        # Not 32 and 33: libc blocks them at times, so a child may inherit them blocked.
+        for number in (40, 41):
             self.expect(run_suite('"$@"; exit $?', f"signal {number}", RAISE % number), 1,
                         f"ended in exit {128 + number}, native in signal {number}")
 

@@ -90,7 +90,8 @@ static bool is_frame_register(ZydisRegister reg)
 }
 
 // The register or memory base that an instruction moves to its first operand.
-static ZydisRegister source_of(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands)
+static ZydisRegister source_of(const ZydisDecodedInstruction *z,
+                               const ZydisDecodedOperand *operands)
 {
     const ZydisDecodedOperand *source = &operands[1];
     if (z->mnemonic == ZYDIS_MNEMONIC_LEA)

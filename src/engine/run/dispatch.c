@@ -62,7 +62,7 @@ static CodePtr enter_point(ThreadCtx *ctx)
         if (indirect && (block->entry || translate_add_entry(block)))
             cache_publish_entry(block);
         if (ctx->exit_reason == EXIT_LINK)
-            cache_link(ctx->exit_link, block);
+            run_link_exit(ctx, block);
         code = block->body;
         cache_enter(ctx);
     }

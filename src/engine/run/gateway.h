@@ -33,4 +33,9 @@ extern Gateways gateway;
 // still the client's. Returns where to go on in the cache, or NULL for a full exit.
 CodePtr run_light(void);
 
+// Links the exit by which the thread has left the cache, if it is still there.
+// Engine lock held.
+struct Block;
+void run_link_exit(const ThreadCtx *ctx, struct Block *to);
+
 #endif

@@ -103,7 +103,7 @@ typedef struct ThreadCtx {
     u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
 
     u64 redirect_count;   // activations of wrapped functions (redirect/redirect.h)
-    u32 redirect_armed;   // enter the original of the hook at pc; that block clears it
+    u32 redirect_armed;   // enter the original of what is at pc; that block clears it
     struct RedirectThread *redirect; // NULL when the tool intercepts nothing
 
     // --- owned by the dispatcher

@@ -11,7 +11,7 @@
 //   S2  Any other signal has our host handler exactly while the client has a
 //       handler for it; otherwise the host's action is the client's SIG_DFL or
 //       SIG_IGN, and the kernel acts.
-//   S3  Our handler takes no lock, except the engine lock when it interrupted
+//   S3  Our handler waits for no lock. It tries the engine lock when it interrupted
 //       the cache, where the thread holds none.
 //   S4  A signal that finds `pending` taken goes back to the kernel's queue.
 #ifndef MUNINN_ENGINE_SIGNAL_SIGNAL_H

@@ -41,19 +41,34 @@ static void on_thread_end(ThreadCtx *ctx)
     if (tool->thread_end)
         tool->thread_end(ctx);
     redirect_thread_end(ctx);
+    follow_thread_end();
 }
+
+static void on_fork_prepare(ThreadCtx *ctx)
+{
+    (void)ctx;
+    descriptors_fork_prepare();
+}
+
+static void on_fork_parent(ThreadCtx *ctx)
+{
+    (void)ctx;
+    descriptors_fork_parent();
+}
+
+static u32 finished; // atomic: the process has been reported on
 
 static void on_fork_child(ThreadCtx *ctx)
 {
     aspace_after_fork();
     descriptors_fork_child();
+    finished = 0;
     if (tool->fork_child)
         tool->fork_child(ctx);
 }
 
 static void finish(void)
 {
-    static u32 finished;
     if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
         return;
     if (tool->finish)
@@ -79,6 +94,8 @@ static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 static const ThreadHooks main_hooks = {
     .start = on_thread_start,
     .end = on_thread_end,
+    .fork_prepare = on_fork_prepare,
+    .fork_parent = on_fork_parent,
     .fork_child = on_fork_child,
     .process_end = on_process_end,
 };

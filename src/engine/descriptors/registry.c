@@ -184,6 +184,16 @@ void registry_table_is_split(void)
     table_is_split = true;
 }
 
+void descriptors_fork_prepare(void)
+{
+    lock_acquire(&registry_lock);
+}
+
+void descriptors_fork_parent(void)
+{
+    lock_release(&registry_lock);
+}
+
 void registry_after_fork(void)
 {
     lock_reset_after_fork(&registry_lock);

@@ -42,8 +42,7 @@ static bool make_area(size_t word_bytes)
     u64 size = PAGE_UP(sizeof(FollowArea) + word_bytes);
     if (area && area->size >= size)
         return true;
-    if (area)
-        munmap(area, area->size);
+    follow_thread_end();
     area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED) {
         area = NULL;
@@ -51,6 +50,13 @@ static bool make_area(size_t word_bytes)
     }
     area->size = size;
     return true;
+}
+
+void follow_thread_end(void)
+{
+    if (area)
+        munmap(area, area->size);
+    area = NULL;
 }
 
 static size_t count_words(char **words)

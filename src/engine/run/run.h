@@ -176,6 +176,7 @@ struct Options;
 
 // --trace-children: remembers the engine's own executable and hooks execve.
 void follow_init(const struct Options *options);
+void follow_thread_end(void); // gives back what the calling thread needed for that
 
 // Installs the crash report for panics and for faults of engine code.
 void crash_init(void);

@@ -3,7 +3,6 @@
 // What syscall_ranges() says of particular calls, as a script of lines: one line for
 // each range, "IN write(buf) 5", in the order of the arguments. The name is the one
 // Memcheck prints, the number the length.
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -2,7 +2,6 @@
 //
 // Compares sizes.def with the headers of the machine, where these have the struct and
 // glibc's version of it does not hide the kernel's.
-#define _GNU_SOURCE
 #include <linux/aio_abi.h>
 #include <linux/fiemap.h>
 #include <linux/futex.h>

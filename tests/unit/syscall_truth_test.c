@@ -9,7 +9,6 @@
 //   T3 every byte that was claimed changed with one pattern at least, except where the
 //      test says that the kernel leaves holes.
 // A call that this kernel or its sandbox refuses proves nothing and is noted.
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>

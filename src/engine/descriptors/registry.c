@@ -125,6 +125,7 @@ bool registry_adopt(int fd, DescriptorMoved *moved)
 {
     lock_acquire(&registry_lock);
     HiddenSlot *slot = slot_of(-1);
+    calls_learn();
     if (slot) {
         slot->moved = moved;
         slot_set(slot, fd);

@@ -42,6 +42,7 @@ i64 sys_pkey_mprotect(u64 addr, u64 len, u64 prot, u64 pkey);
 i64 sys_mremap(u64 old_addr, u64 old_len, u64 new_len, u64 flags, u64 new_addr);
 i64 sys_brk(u64 addr);
 i64 sys_madvise(u64 addr, u64 len, u64 advice);
+i64 sys_mlockall(u64 flags);
 i64 sys_shmat(u64 shmid, u64 addr, u64 flags);
 i64 sys_shmdt(u64 addr);
 i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);

@@ -27,6 +27,8 @@
 
 // The protection that the host gets for the client's: nothing of the client's is executable.
 u64 host_prot(u64 prot);
+// mprotect, or pkey_mprotect when there is a key: `pkey` is -1 without.
+i64 host_protect(GuestAddr start, u64 len, u64 prot, i32 pkey);
 
 // ---------------------------------------------------------------- range.c
 

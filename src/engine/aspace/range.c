@@ -33,6 +33,14 @@ u64 host_prot(u64 prot)
     return (prot & ~(u64)PROT_EXEC) | PROT_READ;
 }
 
+// A sandbox that the client has put itself into may know only the older call.
+i64 host_protect(GuestAddr start, u64 len, u64 prot, i32 pkey)
+{
+    if (pkey < 0)
+        return raw_syscall3(SYS_mprotect, start, len, prot);
+    return raw_syscall4(SYS_pkey_mprotect, start, len, prot, (u64)pkey);
+}
+
 // ---------------------------------------------------------------- ownership
 
 static bool overlaps(u64 start, u64 end, u64 other_start, u64 other_end)

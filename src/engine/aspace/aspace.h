@@ -92,7 +92,7 @@ bool aspace_unguard_range(GuestAddr start, u64 len);
 // needed; a fault inside is caught by signal/ through guest_access_fixup().
 bool guest_read(GuestAddr addr, void *dst, size_t len);
 // Guards in the way are lifted, for which guest_write() takes the engine lock: a caller
-// that holds it calls aspace_unguard_range() first.
+// must not hold it.
 bool guest_write(GuestAddr addr, const void *src, size_t len);
 // Length without the NUL, or -1: not readable or longer than max-1.
 i64 guest_read_string(GuestAddr addr, char *dst, size_t max);

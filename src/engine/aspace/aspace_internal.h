@@ -77,7 +77,5 @@ void guard_lift(GuestAddr start, GuestAddr end);
 void guard_note_writable(GuestAddr start, GuestAddr end);
 // A real mprotect() has just made [start, end) writable: retire the blocks of its guarded pages.
 void guard_release(GuestAddr start, GuestAddr end);
-// Whether any page is guarded. Takes no lock.
-bool guard_any(void);
 
 #endif

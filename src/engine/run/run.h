@@ -22,8 +22,8 @@
 //   R3  The kernel's signal mask is the client's mask without the five
 //       synchronous signals, except while `pending_signal` is set: then every
 //       asynchronous signal is blocked until it has been delivered.
-//   R4  A thread that holds the engine lock touches client memory only through
-//       guest_read()/guest_write(), and never blocks on a client event.
+//   R4  A thread that holds the engine lock reads client memory only through
+//       guest_read(), writes none, and never blocks on a client event.
 #ifndef MUNINN_ENGINE_RUN_RUN_H
 #define MUNINN_ENGINE_RUN_RUN_H
 

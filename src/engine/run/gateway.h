@@ -24,7 +24,6 @@ typedef struct Gateways {
     CodePtr tool_call, tool_return, tool_return_end;
 
     u64 xsave_mask; // components the engine saves
-    u64 xsave_size; // bytes of a standard-format area
 } Gateways;
 
 extern Gateways gateway;

@@ -60,7 +60,7 @@ typedef enum ExitReason {
 typedef enum ClientStep {
     CLIENT_STEP_NONE,
     CLIENT_STEP_ARMED,   // on its way into the cache
-    STEP_RUNNING, // in the cache: the next boundary is behind the instruction
+    CLIENT_STEP_RUNNING, // in the cache: the next boundary is behind the instruction
     CLIENT_STEP_DONE,    // the instruction has left the cache; C does the rest of it
 } ClientStep;
 
@@ -205,8 +205,7 @@ CodePtr gateway_lookup_miss(void);
 // call_return with everything preserved.
 CodePtr gateway_tool_call(void);
 
-// Size of a standard-format XSAVE area on this machine, and its components.
-u64 gateway_xsave_size(void);
+// The components of the client's vector state that the gateways save and load.
 u64 gateway_xsave_mask(void);
 
 // The lowest-level system call on behalf of the client, for calls that may

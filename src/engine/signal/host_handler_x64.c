@@ -362,7 +362,7 @@ static void on_client_step(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     if (!cache_contains(rip))
         return; // a gateway, or a tool's function: on with TF
     if (ctx->client_step == CLIENT_STEP_ARMED) {
-        ctx->client_step = STEP_RUNNING;
+        ctx->client_step = CLIENT_STEP_RUNNING;
         return;
     }
     if (!place_behind_popf(uc, &place) && !(cache_place(rip, &place) && place.boundary)) {
@@ -396,7 +396,7 @@ static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
 static void on_trace_trap(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
-    if (ctx->client_step == CLIENT_STEP_ARMED || ctx->client_step == STEP_RUNNING) {
+    if (ctx->client_step == CLIENT_STEP_ARMED || ctx->client_step == CLIENT_STEP_RUNNING) {
         on_client_step(ctx, info, uc);
         return;
     }

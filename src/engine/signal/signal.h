@@ -92,6 +92,8 @@ i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
 
 // --- extended state
+void xstate_init(void); // asks the processor; may be called again
+#define XSTATE_PKRU (1ull << 9)
 u64 xstate_size(void); // bytes of ThreadCtx.xsave
 u64 xstate_mask(void); // XCR0: what XSAVE and XRSTOR handle
 void xstate_reset(u8 *area); // the state of a new process

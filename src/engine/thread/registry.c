@@ -168,11 +168,6 @@ void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data)
     lock_release(&registry_lock);
 }
 
-u32 thread_count(void)
-{
-    return __atomic_load_n(&live_count, __ATOMIC_RELAXED);
-}
-
 // The main thread runs on the kernel's stack; its record only needs the head.
 bool thread_init_main(ThreadCtx *ctx)
 {

@@ -80,6 +80,15 @@ static bool resolve(const ExecRequest *r, char path[PATH_MAX])
     return n < PATH_MAX;
 }
 
+// What we cannot run the kernel may: a program that cannot be read, a 32-bit one, what
+// binfmt_misc knows.
+static void note_unfollowed(const Program *program, int error)
+{
+    bool perhaps_runs = program->is_unreadable || (error == -ENOEXEC && !program->is_text);
+    if (program->found && perhaps_runs && run_options->verbosity >= 0)
+        log_note("%s; it is not followed", program->problem);
+}
+
 static i64 follow(ThreadCtx *ctx, ExecRequest *r)
 {
     (void)ctx;
@@ -90,8 +99,13 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     if (!make_area(words_max * sizeof(char *) + hidden))
         return -ENOMEM;
     FollowArea *a = area;
-    if (!resolve(r, a->path) || program_probe(a->path, &a->program) != 0)
+    if (!resolve(r, a->path))
         return 0; // the kernel says why
+    int error = program_probe(a->path, &a->program);
+    if (error) {
+        note_unfollowed(&a->program, error);
+        return 0;
+    }
     if (options_child_is_skipped(run_options, a->path))
         return 0;
     if (a->program.lost && run_options->verbosity >= 0)

@@ -7,25 +7,18 @@
 #include "base/futex_lock.h"
 
 #include <linux/futex.h>
-#include <sys/syscall.h>
 
 #include "base/assert.h"
+#include "base/raw_syscall.h"
 
 enum { FREE = 0, HELD = 1, CONTENDED = 2 };
 
 #define SPINS_BEFORE_SLEEP 100
 
+// EINTR and EAGAIN need no care: the loop in lock_acquire looks again.
 static void futex(u32 *word, u32 operation, u32 value)
 {
-    register u64 timeout __asm__("r10") = 0;
-    i64 result;
-
-    // EINTR and EAGAIN need no care: the loop in lock_acquire looks again.
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(SYS_futex), "D"(word), "S"((u64)(operation | FUTEX_PRIVATE_FLAG)),
-                       "d"((u64)value), "r"(timeout)
-                     : "rcx", "r11", "memory");
+    raw_syscall4(SYS_futex, (u64)word, operation | FUTEX_PRIVATE_FLAG, value, 0);
 }
 
 bool lock_try(Lock *lock)

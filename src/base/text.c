@@ -172,3 +172,18 @@ size_t text_format(char *buffer, size_t size_bytes, const char *format, ...)
     va_end(arguments);
     return length;
 }
+
+u64 text_parse_hex(const char **text)
+{
+    u64 value = 0;
+
+    for (;; (*text)++) {
+        char c = **text;
+        if (c >= '0' && c <= '9')
+            value = value * 16 + (u64)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            value = value * 16 + (u64)(c - 'a') + 10;
+        else
+            return value;
+    }
+}

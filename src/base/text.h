@@ -21,4 +21,7 @@ size_t text_format(char *buffer, size_t size_bytes, const char *format, ...)
 size_t text_format_list(char *buffer, size_t size_bytes, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 
+// Reads lower-case hexadecimal digits, as /proc writes them, and steps over them.
+u64 text_parse_hex(const char **text);
+
 #endif

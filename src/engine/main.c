@@ -45,20 +45,13 @@ static void on_thread_end(ThreadCtx *ctx)
     if (ctx->callstack.bottom)
         callstack_free(&ctx->callstack);
     redirect_thread_end(ctx);
-}
-
-static void on_fork_child(ThreadCtx *ctx)
-{
-    callstack_fork_done(true);
-    aspace_after_fork();
-    descriptors_fork_child();
-    if (tool->fork_child)
-        tool->fork_child(ctx);
+    follow_thread_end();
 }
 
 static void on_fork_prepare(ThreadCtx *ctx)
 {
     (void)ctx;
+    descriptors_fork_prepare();
     callstack_fork_prepare();
 }
 
@@ -66,6 +59,19 @@ static void on_fork_parent(ThreadCtx *ctx)
 {
     (void)ctx;
     callstack_fork_done(false);
+    descriptors_fork_parent();
+}
+
+static u32 finished; // atomic: the process has been reported on
+
+static void on_fork_child(ThreadCtx *ctx)
+{
+    callstack_fork_done(true);
+    aspace_after_fork();
+    descriptors_fork_child();
+    finished = 0;
+    if (tool->fork_child)
+        tool->fork_child(ctx);
 }
 
 // A word of a client stack, to recognise one that the client has moved.
@@ -97,7 +103,6 @@ static void watch_memory(void)
 
 static void finish(void)
 {
-    static u32 finished;
     if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
         return;
     if (tool->finish)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/descriptors/descriptors.h"
+#include "engine/syscall/syscall.h"
 #include "unit.h"
 
 static int last_moved = -2;
@@ -78,7 +79,10 @@ static bool refuses_hidden_only(void)
 {
     u64 fd = (u64)descriptor_hide(1, NULL);
     return refuses(SYS_read, fd, 0, 0) && refuses(SYS_close, fd, 0, 0) &&
-           refuses(SYS_epoll_ctl, 0, 0, fd) && refuses(SYS_read, fd | 1ull << 32, 0, 0) &&
+           refuses(SYS_epoll_ctl, 0, 0, fd) && refuses(SYS_signalfd4, fd, 0, 0) &&
+           refuses(NR_cachestat, fd, 0, 0) && refuses(SYS_open_by_handle_at, fd, 0, 0) &&
+           refuses(NR_fchmodat2, fd, (u64) "relative", 0) &&
+           !refuses(SYS_dup2, 1, fd, 0) && refuses(SYS_read, fd | 1ull << 32, 0, 0) &&
            !refuses(SYS_read, 1, fd, fd) && !refuses(SYS_getpid, fd, fd, fd) &&
            !refuses(5000, fd, fd, fd) && !refuses(SYS_read, (u64)-1, 0, 0);
 }

@@ -42,6 +42,7 @@ i64 sys_pkey_mprotect(u64 addr, u64 len, u64 prot, u64 pkey);
 i64 sys_mremap(u64 old_addr, u64 old_len, u64 new_len, u64 flags, u64 new_addr);
 i64 sys_brk(u64 addr);
 i64 sys_madvise(u64 addr, u64 len, u64 advice);
+i64 sys_mlockall(u64 flags);
 i64 sys_shmat(u64 shmid, u64 addr, u64 flags);
 i64 sys_shmdt(u64 addr);
 i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);
@@ -93,7 +94,7 @@ bool aspace_unguard_range(GuestAddr start, u64 len);
 // needed; a fault inside is caught by signal/ through guest_access_fixup().
 bool guest_read(GuestAddr addr, void *dst, size_t len);
 // Guards in the way are lifted, for which guest_write() takes the engine lock: a caller
-// that holds it calls aspace_unguard_range() first.
+// must not hold it.
 bool guest_write(GuestAddr addr, const void *src, size_t len);
 // Length without the NUL, or -1: not readable or longer than max-1.
 i64 guest_read_string(GuestAddr addr, char *dst, size_t max);

@@ -27,6 +27,8 @@
 
 // The protection that the host gets for the client's: nothing of the client's is executable.
 u64 host_prot(u64 prot);
+// mprotect, or pkey_mprotect when there is a key: `pkey` is -1 without.
+i64 host_protect(GuestAddr start, u64 len, u64 prot, i32 pkey);
 
 // ---------------------------------------------------------------- range.c
 
@@ -75,7 +77,5 @@ void guard_lift(GuestAddr start, GuestAddr end);
 void guard_note_writable(GuestAddr start, GuestAddr end);
 // A real mprotect() has just made [start, end) writable: retire the blocks of its guarded pages.
 void guard_release(GuestAddr start, GuestAddr end);
-// Whether any page is guarded. Takes no lock.
-bool guard_any(void);
 
 #endif

@@ -13,8 +13,6 @@
 //
 // The table is open-addressed by page number; a page keeps its entry after it
 // was unguarded, for the count of its faults.
-#include <stdatomic.h>
-
 #include "base/assert.h"
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
@@ -36,7 +34,7 @@ typedef struct GuardedPage {
 static GuardedPage *guard_table;
 static u64 guard_slots;         // a power of two
 static u64 guard_used;          // including the dead
-static _Atomic u64 guard_count; // pages guarded now; read without the lock by guard_any()
+static u64 guard_count;         // pages guarded now
 
 static u64 guard_hash(GuestAddr page)
 {
@@ -120,9 +118,7 @@ static void guard_each(GuestAddr start, GuestAddr end, void (*visit)(GuardedPage
 
 static bool host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
 {
-    u64 pkey = n->pkey ? n->pkey : (u64)-1;
-
-    return raw_syscall4(SYS_pkey_mprotect, page, PAGE_SIZE, prot, pkey) == 0;
+    return host_protect(page, PAGE_SIZE, prot, n->pkey ? (i32)n->pkey : -1) == 0;
 }
 
 static void guard_page(const MapNode *n, GuestAddr page)
@@ -140,7 +136,7 @@ static void guard_page(const MapNode *n, GuestAddr page)
     }
     g->guarded = true;
     g->late_faults = 0;
-    atomic_fetch_add_explicit(&guard_count, 1, memory_order_relaxed);
+    guard_count++;
 }
 
 // The page of `alias` that shows the file at `offset`, or 0.
@@ -192,7 +188,7 @@ void aspace_guard_code(GuestAddr start, GuestAddr end)
 static void unmark_page(GuardedPage *g)
 {
     if (g->guarded)
-        atomic_fetch_sub_explicit(&guard_count, 1, memory_order_relaxed);
+        guard_count--;
     g->guarded = false;
 }
 
@@ -275,11 +271,6 @@ bool aspace_unguard_all(void)
         return false;
     guard_each(0, ~0ull, lift_page);
     return true;
-}
-
-bool guard_any(void)
-{
-    return atomic_load_explicit(&guard_count, memory_order_relaxed) != 0;
 }
 
 bool aspace_unguard_range(GuestAddr start, u64 len)

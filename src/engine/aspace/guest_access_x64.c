@@ -4,8 +4,6 @@
 // The copying instructions lie between known labels; a fault there resumes at
 // the label that reports failure. The routines keep no frame, so changing rip
 // is all the handler has to do. Only general registers are used.
-#include <time.h>
-
 #include "engine/aspace/aspace_internal.h"
 #include "engine/run/run.h"
 
@@ -71,36 +69,29 @@ bool guest_read(GuestAddr addr, void *dst, size_t len)
     return range_is_client(addr, len) && guest_copy_bytes(dst, (const void *)addr, len) == 0;
 }
 
-// How often, and how long each time, a write waits for the engine lock before it gives up.
-#define LIFT_TRIES   100
-#define LIFT_WAIT_NS 100000
+// How often another thread may translate from the page again before the write is through.
+#define WRITE_TRIES 16
 
-// Makes guarded pages in the way of a write writable. The caller may hold the
-// engine lock itself, and the lock does not know its owner: so not for ever.
 static bool lift_guards(GuestAddr addr, size_t len)
 {
-    const struct timespec wait = {0, LIFT_WAIT_NS};
-
-    if (!guard_any())
-        return false;
-    for (u32 i = 0; i < LIFT_TRIES; i++) {
-        if (lock_try(&engine_lock)) {
-            bool lifted = aspace_unguard_range(addr, len);
-            lock_release(&engine_lock);
-            return lifted;
-        }
-        raw_syscall1(SYS_nanosleep, (u64)&wait);
-    }
-    return false;
+    lock_acquire(&engine_lock);
+    bool lifted = aspace_unguard_range(addr, len);
+    lock_release(&engine_lock);
+    return lifted;
 }
 
 bool guest_write(GuestAddr addr, const void *src, size_t len)
 {
     if (!range_is_client(addr, len))
         return false;
-    if (guest_copy_bytes((void *)addr, src, len) == 0)
-        return true;
-    return lift_guards(addr, len) && guest_copy_bytes((void *)addr, src, len) == 0;
+    // After a failure once more in any case: another thread may have lifted the guards.
+    bool again = true;
+    for (u32 i = 0; i < WRITE_TRIES && again; i++) {
+        if (guest_copy_bytes((void *)addr, src, len) == 0)
+            return true;
+        again = lift_guards(addr, len) || i == 0;
+    }
+    return false;
 }
 
 i64 guest_read_string(GuestAddr addr, char *dst, size_t max)

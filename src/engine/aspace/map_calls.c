@@ -358,8 +358,7 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     // Nothing changes, and a real call would open the guarded pages for a moment.
     if (old == p.prot && pkey < 0)
         return 0;
-    i64 result =
-        raw_syscall4(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey);
+    i64 result = host_protect(start, end - start, host_prot(prot), pkey);
     if (result < 0)
         return result;
 
@@ -398,7 +397,7 @@ static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
 
     if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | PROT_SEM | grows)) ||
         grows == (PROT_GROWSDOWN | PROT_GROWSUP)) // changes nothing: the kernel knows the result
-        return raw_syscall4(SYS_pkey_mprotect, addr, len, prot, (u64)(i64)pkey);
+        return host_protect(addr, len, prot, pkey);
     GuestAddr end = addr + size;
     if (end <= addr)
         return -ENOMEM;

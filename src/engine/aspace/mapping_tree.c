@@ -207,11 +207,6 @@ MapNode *tree_next_growing(GuestAddr addr)
     return first_growing(tree_root, addr);
 }
 
-size_t tree_count(void)
-{
-    return tree_size;
-}
-
 MapNode *tree_aliases(u64 dev, u64 inode)
 {
     return *alias_bucket(dev, inode);
@@ -347,17 +342,6 @@ static GuestAddr fit_highest(const GapSearch *s, u64 low, u64 high)
     return at >= low ? at : 0;
 }
 
-static GuestAddr fit_lowest(const GapSearch *s, u64 low, u64 high)
-{
-    low = max_u64(low, s->low);
-    high = min_u64(high, s->high);
-    if (high <= low)
-        return 0;
-
-    GuestAddr at = (low + s->align - 1) & ~(s->align - 1);
-    return at >= low && at < high && high - at >= s->len ? at : 0;
-}
-
 // Whether a subtree that lies in the hole-to-hole span [low, high) can hold a fit.
 static bool worth_looking(const MapNode *n, const GapSearch *s, u64 low, u64 high)
 {
@@ -380,29 +364,11 @@ static GuestAddr search_highest(const MapNode *n, const GapSearch *s, u64 low, u
     return at ? at : search_highest(n->left, s, low, claim_start(n));
 }
 
-static GuestAddr search_lowest(const MapNode *n, const GapSearch *s, u64 low, u64 high)
-{
-    if (!worth_looking(n, s, low, high))
-        return 0;
-    if (!n)
-        return fit_lowest(s, low, high);
-
-    GuestAddr at = search_lowest(n->left, s, low, claim_start(n));
-    return at ? at : search_lowest(n->right, s, n->m.end, high);
-}
-
 GuestAddr tree_gap_highest(GuestAddr low, GuestAddr high, u64 len, u64 align)
 {
     GapSearch s = {low, high, len, align};
 
     return search_highest(tree_root, &s, 0, ~0ull);
-}
-
-GuestAddr tree_gap_lowest(GuestAddr low, GuestAddr high, u64 len, u64 align)
-{
-    GapSearch s = {low, high, len, align};
-
-    return search_lowest(tree_root, &s, 0, ~0ull);
 }
 
 // ---------------------------------------------------------------- validity

@@ -40,7 +40,6 @@ MapNode *tree_find(GuestAddr addr);
 MapNode *tree_next(const MapNode *node);
 // The first member at or above `addr` that grows downwards, or NULL.
 MapNode *tree_next_growing(GuestAddr addr);
-size_t tree_count(void);
 
 // Forgets [start, end); members on the edges are split.
 void tree_remove(GuestAddr start, GuestAddr end);
@@ -54,9 +53,8 @@ void tree_update(GuestAddr start, GuestAddr end, void (*change)(MapNode *, void 
 // The part of `node` in [start, end), as a value with its offset adjusted.
 MapNode tree_piece(const MapNode *node, GuestAddr start, GuestAddr end);
 
-// Room for `len` bytes inside [low, high): the highest or the lowest place, or 0.
+// Room for `len` bytes inside [low, high): the highest place, or 0.
 GuestAddr tree_gap_highest(GuestAddr low, GuestAddr high, u64 len, u64 align);
-GuestAddr tree_gap_lowest(GuestAddr low, GuestAddr high, u64 len, u64 align);
 
 // First of the chain (alias_next) of MAP_SHARED members that may map the same
 // file; the chain is hashed, so the caller compares dev and inode.

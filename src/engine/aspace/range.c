@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 
+#include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
 
@@ -30,6 +31,14 @@ u64 host_prot(u64 prot)
     if (!(prot & PROT_EXEC))
         return prot;
     return (prot & ~(u64)PROT_EXEC) | PROT_READ;
+}
+
+// A sandbox that the client has put itself into may know only the older call.
+i64 host_protect(GuestAddr start, u64 len, u64 prot, i32 pkey)
+{
+    if (pkey < 0)
+        return raw_syscall3(SYS_mprotect, start, len, prot);
+    return raw_syscall4(SYS_pkey_mprotect, start, len, prot, (u64)pkey);
 }
 
 // ---------------------------------------------------------------- ownership
@@ -223,30 +232,15 @@ static void add_foreign(GuestAddr start, GuestAddr end)
     }
 }
 
-static u64 parse_hex(const char **text)
-{
-    u64 value = 0;
-
-    for (;; (*text)++) {
-        char c = **text;
-        if (c >= '0' && c <= '9')
-            value = value * 16 + (u64)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            value = value * 16 + (u64)(c - 'a') + 10;
-        else
-            return value;
-    }
-}
-
 static void note_maps_line(const char *line)
 {
-    GuestAddr start = parse_hex(&line);
+    GuestAddr start = text_parse_hex(&line);
     if (*line++ != '-')
         return;
 
     if (start == VSYSCALL_PAGE)
         range_has_vsyscall = true;
-    GuestAddr end = min_u64(parse_hex(&line), CLIENT_END);
+    GuestAddr end = min_u64(text_parse_hex(&line), CLIENT_END);
     // The cache has its own rule and stays out of the records.
     if (start < CACHE_START)
         add_foreign(start, min_u64(end, CACHE_START));

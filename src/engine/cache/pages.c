@@ -4,8 +4,6 @@
 //
 // A block refers to each page it has bytes from by one PageRef, threaded into
 // the list of a hash bucket. Refs come from one reservation and are reused.
-#include <sys/mman.h>
-
 #include "base/assert.h"
 #include "engine/cache/unit.h"
 
@@ -24,9 +22,7 @@ static u32 free_refs;
 
 void pages_init(void)
 {
-    refs = mmap(NULL, sizeof(PageRef) * (u64)PAGE_REFS_MAX, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ASSERT(refs != MAP_FAILED);
+    refs = cache_reserve_table(sizeof(PageRef) * (u64)PAGE_REFS_MAX);
 }
 
 static u32 bucket_of(u64 page)

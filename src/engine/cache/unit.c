@@ -6,9 +6,11 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
+#include "engine/log/log.h"
 #include "engine/thread/thread.h"
 
 Unit units[CACHE_UNITS];
@@ -20,11 +22,21 @@ CacheStats cache_stats;
 static unsigned current_unit;
 static u64 unit_size;
 
-static void *reserve_table(size_t bytes)
+enum { EXIT_CANNOT_RUN = 126 };
+
+// Mostly address space, of which a user may have been given too little.
+static _Noreturn void refuse_to_start(void)
+{
+    log_note("no room for the code cache; is there a limit on memory (ulimit -v, ulimit -d)?");
+    _exit(EXIT_CANNOT_RUN);
+}
+
+void *cache_reserve_table(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ASSERT(at != MAP_FAILED);
+    if (at == MAP_FAILED)
+        refuse_to_start();
     return at;
 }
 
@@ -32,7 +44,8 @@ static void map_table(u64 at, CodePtr miss)
 {
     CodePtr *table = mmap((void *)at, LOOKUP_ENTRIES * sizeof(CodePtr), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    ASSERT(table == (void *)at);
+    if (table != (void *)at)
+        refuse_to_start();
     for (unsigned i = 0; i < LOOKUP_ENTRIES; i++)
         table[i] = miss;
 }
@@ -42,12 +55,13 @@ void cache_init(u64 size_bytes, bool link)
     unit_size = PAGE_DOWN(min_u64(size_bytes, CACHE_END - BLOCKS_START) / CACHE_UNITS);
     unit_size = max_u64(unit_size, 64 * KiB);
     cache_links = link;
-    exits = reserve_table(sizeof(Exit) * (u64)UNIT_EXITS_MAX * CACHE_UNITS);
+    exits = cache_reserve_table(sizeof(Exit) * (u64)UNIT_EXITS_MAX * CACHE_UNITS);
 
     void *code = mmap((void *)BLOCKS_START, unit_size * CACHE_UNITS,
                       PROT_READ | PROT_WRITE | PROT_EXEC,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
-    ASSERT(code == (void *)BLOCKS_START);
+    if (code != (void *)BLOCKS_START)
+        refuse_to_start();
     madvise(code, unit_size * CACHE_UNITS, MADV_HUGEPAGE); // fewer page faults and iTLB misses
     map_table(LOOKUP_TABLE, gateway_lookup_miss());
     map_table(RETURN_TABLE, gateway_return_miss());
@@ -56,8 +70,8 @@ void cache_init(u64 size_bytes, bool link)
         Unit *u = &units[i];
         u->start = u->next = (CodePtr)BLOCKS_START + i * unit_size;
         u->end = u->cold = u->start + unit_size;
-        u->blocks = reserve_table(sizeof(Block) * (u64)UNIT_BLOCKS_MAX);
-        u->marks = reserve_table(sizeof(CodeMark) * (u64)UNIT_MARKS_MAX);
+        u->blocks = cache_reserve_table(sizeof(Block) * (u64)UNIT_BLOCKS_MAX);
+        u->marks = cache_reserve_table(sizeof(CodeMark) * (u64)UNIT_MARKS_MAX);
         u->exit_count = 1; // index 0 of the first unit means "none"
     }
     pages_init();

@@ -59,6 +59,9 @@ static inline Block *block_of_number(u32 number)
     return &units[(number - 1) / UNIT_BLOCKS_MAX].blocks[(number - 1) % UNIT_BLOCKS_MAX];
 }
 
+// Memory that costs nothing until it is used. Does not return without it.
+void *cache_reserve_table(size_t bytes);
+
 void index_init(void);
 
 void block_retire(Block *block);

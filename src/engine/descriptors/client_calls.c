@@ -15,26 +15,60 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors_internal.h"
-
-typedef enum CallMakes {
-    NOTHING,
-    ONE, // a descriptor, its result
-    TWO, // descriptors that it stores somewhere
-} CallMakes;
+#include "engine/syscall/syscall.h"
 
 typedef struct CallRow {
     u8 fds;    // bit i: argument i is a descriptor
     u8 dirfds; // bit i: argument i is a directory, for the path in argument i + 1
-    u8 makes;  // CallMakes
+    bool makes; // new descriptors, one as its result or some that it stores
 } CallRow;
 
-#define FD(i) (1 << (i))
-static const CallRow rows[512] = {
-#define CALL(name, fds, dirfds, makes) [SYS_##name] = { fds, dirfds, makes },
-#include "engine/descriptors/client_calls.def"
-#undef CALL
+static CallRow rows[NR_LIMIT];
+
+// What the table of system calls does not say.
+static const struct Exception {
+    u16 nr;
+    u8 spared; // bit i: argument i may be a hidden number
+    bool makes;
+} exceptions[] = {
+    { NR_mmap, 1 << 4, false }, // counts without MAP_ANONYMOUS only
+    { NR_dup2, 1 << 1, false }, // the number to be had
+    { NR_dup3, 1 << 1, false },
+    { NR_fcntl, 0, true },
+    { NR_pipe, 0, true },
+    { NR_pipe2, 0, true },
+    { NR_socketpair, 0, true },
 };
-#undef FD
+
+static CallRow row_of(const SyscallRow *call)
+{
+    CallRow row = { .makes = call->flags & SYS_NEW_FD };
+
+    for (unsigned i = 0; i < SYSCALL_ARGS; i++) {
+        bool has_path = i + 1 < SYSCALL_ARGS && call->args[i + 1].kind == ARG_PATH;
+        if (call->args[i].kind == ARG_DIRFD && has_path)
+            row.dirfds |= (u8)(1 << i);
+        else if (call->args[i].kind == ARG_DIRFD || call->args[i].kind == ARG_FD)
+            row.fds |= (u8)(1 << i);
+    }
+    return row;
+}
+
+void calls_learn(void)
+{
+    static bool is_learned;
+
+    if (is_learned)
+        return;
+    is_learned = true;
+    for (u64 nr = 0; nr < ARRAY_LEN(rows); nr++)
+        if (syscall_row(nr))
+            rows[nr] = row_of(syscall_row(nr));
+    for (size_t i = 0; i < ARRAY_LEN(exceptions); i++) {
+        rows[exceptions[i].nr].fds &= (u8)~exceptions[i].spared;
+        rows[exceptions[i].nr].makes = exceptions[i].makes;
+    }
+}
 
 // ------------------------------------------------------------------- refusal
 
@@ -146,7 +180,7 @@ static bool make_room(i32 from)
 
 bool descriptors_settle(u64 nr, const u64 args[6], i64 *result)
 {
-    if (nr >= ARRAY_LEN(rows) || rows[nr].makes == NOTHING)
+    if (nr >= ARRAY_LEN(rows) || !rows[nr].makes)
         return false;
     if (LIKELY(*result < descriptors_lowest && *result != -EMFILE))
         return false;

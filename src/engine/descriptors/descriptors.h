@@ -36,8 +36,10 @@ u32 descriptors_count(void); // of hidden ones
 // (log_init): -1 when there is no standard error to write to. False when it cannot
 // be opened: one line on descriptor 2 says why.
 bool descriptors_open_log(const Options *options, DescriptorMoved *use);
-// In a forked child, before its first line: a --log-file with %p in it is another
-// file there.
+// Around a fork, so that the child's table is that of one moment; and in the child,
+// before its first line: a --log-file with %p in it is another file there.
+void descriptors_fork_prepare(void);
+void descriptors_fork_parent(void);
 void descriptors_fork_child(void);
 // For the engine that follows an execve: the log's descriptor, left open across
 // it, to be named by --log-fd; descriptors_open_log() adopts it there. -1 without

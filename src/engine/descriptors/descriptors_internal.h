@@ -12,6 +12,10 @@
 #define HIDDEN_ROOM 192 // numbers above it that are first asked for
 #define HIDDEN_MAX 16   // descriptors at a time
 
+// Finds out which arguments of which calls are descriptors. The first call does
+// it, before anything is hidden; the registry's lock is held.
+void calls_learn(void);
+
 // Registers `fd`, which is ours and at the right place already.
 bool registry_adopt(int fd, DescriptorMoved *moved);
 

@@ -125,6 +125,7 @@ bool registry_adopt(int fd, DescriptorMoved *moved)
 {
     lock_acquire(&registry_lock);
     HiddenSlot *slot = slot_of(-1);
+    calls_learn();
     if (slot) {
         slot->moved = moved;
         slot_set(slot, fd);
@@ -182,6 +183,16 @@ bool registry_vacate(int fd, int from)
 void registry_table_is_split(void)
 {
     table_is_split = true;
+}
+
+void descriptors_fork_prepare(void)
+{
+    lock_acquire(&registry_lock);
+}
+
+void descriptors_fork_parent(void)
+{
+    lock_release(&registry_lock);
 }
 
 void registry_after_fork(void)

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "engine/aspace/aspace.h"
 #include "engine/loader/loader_internal.h"
 
@@ -21,21 +22,6 @@ typedef struct VdsoPart {
     bool is_code;
 } VdsoPart;
 
-static u64 parse_hex(const char **text)
-{
-    u64 value = 0;
-
-    for (;; (*text)++) {
-        char c = **text;
-        if (c >= '0' && c <= '9')
-            value = value * 16 + (u64)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            value = value * 16 + (u64)(c - 'a') + 10;
-        else
-            return value;
-    }
-}
-
 static bool parse_part(const char *line, VdsoPart *ret_part)
 {
     const char *name = strstr(line, "[v");
@@ -43,9 +29,9 @@ static bool parse_part(const char *line, VdsoPart *ret_part)
         return false;
 
     VdsoPart part = {.is_code = name[2] == 'd'};
-    part.start = parse_hex(&line);
+    part.start = text_parse_hex(&line);
     line++;
-    part.end = parse_hex(&line);
+    part.end = text_parse_hex(&line);
     for (size_t i = 0; i < sizeof part.name - 1 && name[i] && name[i] != '\n'; i++)
         part.name[i] = name[i];
     *ret_part = part;

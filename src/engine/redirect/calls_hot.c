@@ -3,7 +3,13 @@
 // The part of an interception that runs while the thread is inside the cache:
 // fast handlers and the list of activations. Takes no lock and calls no libc;
 // whatever it does not know is left to redirect.c.
+#include "engine/cache/cache.h"
 #include "engine/redirect/redirect_internal.h"
+
+u32 redirect_version(const ThreadCtx *ctx)
+{
+    return ctx->redirect_armed ? VERSION_ORIGINAL : 0;
+}
 
 static const u8 argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
 

@@ -18,7 +18,6 @@
 #include "base/pages.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
-#include "engine/cache/cache.h"
 #include "engine/redirect/redirect_internal.h"
 #include "engine/signal/signal.h"
 
@@ -280,17 +279,11 @@ void redirect_run(ThreadCtx *ctx)
         ctx->redirect_armed = 1;
 }
 
-u32 redirect_version(const ThreadCtx *ctx)
-{
-    bool jumped = ctx->exit_reason == EXIT_LINK && cache_exit(ctx->exit_link)->original;
-    return jumped || ctx->redirect_armed ? VERSION_ORIGINAL : 0;
-}
-
 // The original has not begun. The thread comes back to the hook when the
 // client's handler returns, and the call has been counted already.
 void redirect_interrupted(ThreadCtx *ctx)
 {
-    if (!redirect_version(ctx))
+    if (!ctx->redirect_armed)
         return;
     ctx->redirect_armed = 0;
     Activation *top = top_activation(ctx);

@@ -65,7 +65,7 @@ static CodePtr enter_point(ThreadCtx *ctx)
         if (entry && !cache_publish_entry(block, returning) && translate_add_entry(block, entry))
             cache_publish_entry(block, returning);
         if (ctx->exit_reason == EXIT_LINK)
-            cache_link(ctx->exit_link, block);
+            run_link_exit(ctx, block);
         code = block->body;
         cache_enter(ctx);
     }

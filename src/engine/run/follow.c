@@ -42,8 +42,7 @@ static bool make_area(size_t word_bytes)
     u64 size = PAGE_UP(sizeof(FollowArea) + word_bytes);
     if (area && area->size >= size)
         return true;
-    if (area)
-        munmap(area, area->size);
+    follow_thread_end();
     area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED) {
         area = NULL;
@@ -51,6 +50,13 @@ static bool make_area(size_t word_bytes)
     }
     area->size = size;
     return true;
+}
+
+void follow_thread_end(void)
+{
+    if (area)
+        munmap(area, area->size);
+    area = NULL;
 }
 
 static size_t count_words(char **words)
@@ -74,6 +80,15 @@ static bool resolve(const ExecRequest *r, char path[PATH_MAX])
     return n < PATH_MAX;
 }
 
+// What we cannot run the kernel may: a program that cannot be read, a 32-bit one, what
+// binfmt_misc knows.
+static void note_unfollowed(const Program *program, int error)
+{
+    bool perhaps_runs = program->is_unreadable || (error == -ENOEXEC && !program->is_text);
+    if (program->found && perhaps_runs && run_options->verbosity >= 0)
+        log_note("%s; it is not followed", program->problem);
+}
+
 static i64 follow(ThreadCtx *ctx, ExecRequest *r)
 {
     (void)ctx;
@@ -84,8 +99,13 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     if (!make_area(words_max * sizeof(char *) + hidden))
         return -ENOMEM;
     FollowArea *a = area;
-    if (!resolve(r, a->path) || program_probe(a->path, &a->program) != 0)
+    if (!resolve(r, a->path))
         return 0; // the kernel says why
+    int error = program_probe(a->path, &a->program);
+    if (error) {
+        note_unfollowed(&a->program, error);
+        return 0;
+    }
     if (options_child_is_skipped(run_options, a->path))
         return 0;
     if (a->program.lost && run_options->verbosity >= 0)

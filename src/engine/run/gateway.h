@@ -25,7 +25,6 @@ typedef struct Gateways {
     CodePtr tool_call, tool_return, tool_return_end;
 
     u64 xsave_mask; // components the engine saves
-    u64 xsave_size; // bytes of a standard-format area
 } Gateways;
 
 extern Gateways gateway;
@@ -33,5 +32,10 @@ extern Gateways gateway;
 // Called by the leaving gateway on the engine's stack with vector registers
 // still the client's. Returns where to go on in the cache, or NULL for a full exit.
 CodePtr run_light(void);
+
+// Links the exit by which the thread has left the cache, if it is still there.
+// Engine lock held.
+struct Block;
+void run_link_exit(const ThreadCtx *ctx, struct Block *to);
 
 #endif

@@ -6,12 +6,12 @@
 // comes from offsetof(), and so that they lie within rel32 of all blocks. A
 // signal handler decides by the interrupted pc what a thread was doing; the
 // places it needs are kept in `gateway`.
-#include <cpuid.h>
 #include <sys/mman.h>
 
 #include "engine/cache/cache.h"
 #include "engine/run/gateway.h"
 #include "engine/emit/emit.h"
+#include "engine/signal/signal.h"
 
 Gateways gateway;
 
@@ -242,21 +242,12 @@ static void emit_tool_call(Emitter *e)
     gateway.tool_return_end = e->pc;
 }
 
-static void measure_xsave(void)
-{
-    u32 a, b, c, d;
-    u32 lo, hi;
-    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-    __cpuid_count(0xd, 0, a, b, c, d);
-    // PKRU is left alone: it would restrict the engine's own accesses.
-    gateway.xsave_mask = ((u64)hi << 32 | lo) & ~(1ull << 9);
-    gateway.xsave_size = b;
-}
-
 void gateway_init(void)
 {
     ctx_displacement = (i32)((char *)&thread_ctx - (char *)__builtin_thread_pointer());
-    measure_xsave();
+    xstate_init();
+    // PKRU is left alone: it would restrict the engine's own accesses.
+    gateway.xsave_mask = xstate_mask() & ~XSTATE_PKRU;
 
     void *at = mmap((void *)GATEWAY_START, GATEWAY_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -331,11 +322,6 @@ CodePtr gateway_return_miss(void)
 CodePtr gateway_tool_call(void)
 {
     return gateway.tool_call;
-}
-
-u64 gateway_xsave_size(void)
-{
-    return gateway.xsave_size;
 }
 
 u64 gateway_xsave_mask(void)

@@ -4,24 +4,38 @@
 // exists already. This runs while the client's vector state is still in the
 // registers, so it is compiled for general registers only and calls no libc.
 #include "engine/cache/cache.h"
+#include "engine/redirect/redirect.h"
 #include "engine/run/gateway.h"
 
-// The guest pc and version to go on at, or false when C must do more.
-static bool next_pc(ThreadCtx *ctx, GuestAddr *ret_pc, u32 *ret_version)
+// Finds out where to go on while the thread still counts as inside the cache: the
+// record of the exit lives no longer than that (C3, C4). False when C must do more.
+static bool note_target(ThreadCtx *ctx)
 {
+    const Exit *x;
     switch (ctx->exit_reason) {
     case EXIT_LINK:
-        *ret_pc = cache_exit(ctx->exit_link)->target;
-        *ret_version = cache_exit(ctx->exit_link)->original ? VERSION_ORIGINAL : 0;
+        x = cache_exit(ctx->exit_link);
+        ctx->pc = x->target;
+        if (x->original)
+            ctx->redirect_armed = 1;
         return true;
     case EXIT_INDIRECT:
     case EXIT_RETURN:
-        *ret_pc = ctx->pc;
-        *ret_version = 0;
         return true;
     default:
         return false;
     }
+}
+
+// While the thread waited for the lock, its exit may have been retired and the
+// record used for another: then it is left alone.
+void run_link_exit(const ThreadCtx *ctx, Block *to)
+{
+    const Exit *x = cache_exit(ctx->exit_link);
+    const Block *from = x->from;
+    bool is_live = from && !from->retired && ctx->exit_link - from->first_exit < from->exit_count;
+    if (is_live && x->target == to->pc && x->original == !!(to->version & VERSION_ORIGINAL))
+        cache_link(ctx->exit_link, to);
 }
 
 bool stress_signals;
@@ -40,26 +54,22 @@ void stress_maybe_step(ThreadCtx *ctx)
 CodePtr run_light(void)
 {
     ThreadCtx *ctx = &thread_ctx;
-    GuestAddr pc;
-    u32 version;
+    bool has_target = note_target(ctx);
     __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
     ctx->flags &= ~(u64)FLAG_TF;
     if (ctx->client_step)
         ctx->flags |= FLAG_TF;
-    if (!next_pc(ctx, &pc, &version))
-        return NULL;
-    ctx->pc = pc;
-    if (ctx->client_step)
+    if (!has_target || ctx->client_step)
         return NULL;
     ctx->stat_dispatches++;
-    ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = pc;
+    ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
 
     CodePtr code = NULL;
     lock_acquire(&engine_lock);
-    Block *block = cache_find(pc, version);
+    Block *block = cache_find(ctx->pc, redirect_version(ctx));
     if (block) {
         if (ctx->exit_reason == EXIT_LINK) {
-            cache_link(ctx->exit_link, block);
+            run_link_exit(ctx, block);
             code = block->body;
         } else if (cache_publish_entry(block, ctx->exit_reason == EXIT_RETURN)) {
             ctx->stat_indirect_misses++;

@@ -22,8 +22,8 @@
 //   R3  The kernel's signal mask is the client's mask without the five
 //       synchronous signals, except while `pending_signal` is set: then every
 //       asynchronous signal is blocked until it has been delivered.
-//   R4  A thread that holds the engine lock touches client memory only through
-//       guest_read()/guest_write(), and never blocks on a client event.
+//   R4  A thread that holds the engine lock reads client memory only through
+//       guest_read(), writes none, and never blocks on a client event.
 #ifndef MUNINN_ENGINE_RUN_RUN_H
 #define MUNINN_ENGINE_RUN_RUN_H
 
@@ -62,7 +62,7 @@ typedef enum ExitReason {
 typedef enum ClientStep {
     CLIENT_STEP_NONE,
     CLIENT_STEP_ARMED,   // on its way into the cache
-    STEP_RUNNING, // in the cache: the next boundary is behind the instruction
+    CLIENT_STEP_RUNNING, // in the cache: the next boundary is behind the instruction
     CLIENT_STEP_DONE,    // the instruction has left the cache; C does the rest of it
 } ClientStep;
 
@@ -105,7 +105,7 @@ typedef struct ThreadCtx {
     u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
 
     u64 redirect_count;   // activations of wrapped functions (redirect/redirect.h)
-    u32 redirect_armed;   // enter the original of the hook at pc; that block clears it
+    u32 redirect_armed;   // enter the original of what is at pc; that block clears it
     struct RedirectThread *redirect; // NULL when the tool intercepts nothing
 
     // --- owned by the dispatcher
@@ -177,6 +177,7 @@ struct Options;
 
 // --trace-children: remembers the engine's own executable and hooks execve.
 void follow_init(const struct Options *options);
+void follow_thread_end(void); // gives back what the calling thread needed for that
 
 // Installs the crash report for panics and for faults of engine code.
 void crash_init(void);
@@ -207,8 +208,7 @@ CodePtr gateway_return_miss(void);
 // call_return with everything preserved.
 CodePtr gateway_tool_call(void);
 
-// Size of a standard-format XSAVE area on this machine, and its components.
-u64 gateway_xsave_size(void);
+// The components of the client's vector state that the gateways save and load.
 u64 gateway_xsave_mask(void);
 
 // The lowest-level system call on behalf of the client, for calls that may

@@ -40,7 +40,7 @@ static u64 ticks_to_ns(u64 ticks)
     return (u64)((double)ticks * rate);
 }
 
-static Sums ended; // of threads that are no more
+static Sums ended; // atomic; of threads that are no more
 
 static void add(ThreadCtx *ctx, void *arg)
 {
@@ -51,9 +51,18 @@ static void add(ThreadCtx *ctx, void *arg)
     s->signals += ctx->stat_signals;
 }
 
+static void hand_over(u64 *from, u64 *to)
+{
+    __atomic_fetch_add(to, *from, __ATOMIC_RELAXED);
+    *from = 0; // the thread stays in the registry for a while
+}
+
 void stats_thread_end(ThreadCtx *ctx)
 {
-    add(ctx, &ended);
+    hand_over(&ctx->stat_dispatches, &ended.dispatches);
+    hand_over(&ctx->stat_indirect_misses, &ended.indirect_misses);
+    hand_over(&ctx->stat_syscalls, &ended.syscalls);
+    hand_over(&ctx->stat_signals, &ended.signals);
 }
 
 void stats_print(void)

@@ -245,30 +245,6 @@ static bool looks_writable(ThreadCtx *ctx, GuestAddr addr)
     return ++ctx->retry_count <= RETRIES_OF_WRITABLE_PAGE;
 }
 
-// A store to a page that we guard because code was translated from it. The
-// store shall complete, but nothing behind it in the same block may run: the
-// block may be made from the bytes that have just changed.
-static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
-{
-    GuestAddr addr = (GuestAddr)info->si_addr;
-    bool busy;
-
-    if (info->si_signo != SIGSEGV || info->si_code != SEGV_ACCERR ||
-        !(greg(uc, REG_ERR) & PAGE_FAULT_WRITE))
-        return false;
-    lock_acquire(&engine_lock);
-    bool unguarded = aspace_unguard_code(addr, &busy);
-    bool retry = unguarded || looks_writable(ctx, addr);
-    lock_release(&engine_lock);
-    if (unguarded)
-        ctx->retry_count = 0;
-    if (!retry)
-        return false;
-    ctx->stop_request = 1;
-    step(ctx, uc);
-    return true;
-}
-
 // The guest instruction that faulted. int1 is a trap: rip is behind it, and
 // perhaps behind the last instruction of a block.
 static bool place_of_fault(const ucontext_t *uc, CodePlace *ret_place)
@@ -280,6 +256,39 @@ static bool place_of_fault(const ucontext_t *uc, CodePlace *ret_place)
     if (greg(uc, REG_TRAPNO) != TRAP_DEBUG || !cache_place(rip - 1, ret_place))
         return false;
     ret_place->pc++;
+    return true;
+}
+
+// A store to a page that we guard because code was translated from it. The
+// store shall complete, but nothing behind it in the same block may run: the
+// block may be made from the bytes that have just changed.
+//
+// Whoever holds the engine lock may be waiting for this thread to leave the cache
+// (C3). So it does not wait for the lock here: it leaves, and stores again.
+static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
+{
+    GuestAddr addr = (GuestAddr)info->si_addr;
+    CodePlace place;
+    bool busy;
+
+    if (info->si_signo != SIGSEGV || info->si_code != SEGV_ACCERR ||
+        !(greg(uc, REG_ERR) & PAGE_FAULT_WRITE))
+        return false;
+    if (!lock_try(&engine_lock)) {
+        if (!place_of_fault(uc, &place))
+            return false;
+        take_out(ctx, uc, &place);
+        return true;
+    }
+    bool unguarded = aspace_unguard_code(addr, &busy);
+    bool retry = unguarded || looks_writable(ctx, addr);
+    lock_release(&engine_lock);
+    if (unguarded)
+        ctx->retry_count = 0;
+    if (!retry)
+        return false;
+    ctx->stop_request = 1;
+    step(ctx, uc);
     return true;
 }
 
@@ -353,7 +362,7 @@ static void on_client_step(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     if (!cache_contains(rip))
         return; // a gateway, or a tool's function: on with TF
     if (ctx->client_step == CLIENT_STEP_ARMED) {
-        ctx->client_step = STEP_RUNNING;
+        ctx->client_step = CLIENT_STEP_RUNNING;
         return;
     }
     if (!place_behind_popf(uc, &place) && !(cache_place(rip, &place) && place.boundary)) {
@@ -387,7 +396,7 @@ static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
 static void on_trace_trap(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
-    if (ctx->client_step == CLIENT_STEP_ARMED || ctx->client_step == STEP_RUNNING) {
+    if (ctx->client_step == CLIENT_STEP_ARMED || ctx->client_step == CLIENT_STEP_RUNNING) {
         on_client_step(ctx, info, uc);
         return;
     }

@@ -11,7 +11,7 @@
 //   S2  Any other signal has our host handler exactly while the client has a
 //       handler for it; otherwise the host's action is the client's SIG_DFL or
 //       SIG_IGN, and the kernel acts.
-//   S3  Our handler takes no lock, except the engine lock when it interrupted
+//   S3  Our handler waits for no lock. It tries the engine lock when it interrupted
 //       the cache, where the thread holds none.
 //   S4  A signal that finds `pending` taken goes back to the kernel's queue.
 #ifndef MUNINN_ENGINE_SIGNAL_SIGNAL_H
@@ -92,6 +92,8 @@ i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
 
 // --- extended state
+void xstate_init(void); // asks the processor; may be called again
+#define XSTATE_PKRU (1ull << 9)
 u64 xstate_size(void); // bytes of ThreadCtx.xsave
 u64 xstate_mask(void); // XCR0: what XSAVE and XRSTOR handle
 void xstate_reset(u8 *area); // the state of a new process

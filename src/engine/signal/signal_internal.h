@@ -96,7 +96,6 @@ bool frame_push(ThreadCtx *ctx, const KernelAction *action, const PendingSignal 
 bool frame_pop(ThreadCtx *ctx);
 
 // --- xstate_x64.c
-void xstate_init(void);
 u64 xstate_frame_size(void);      // without the trailing magic
 u64 xstate_frame_features(void);
 // Fills `area` from the kernel's own signal frame.

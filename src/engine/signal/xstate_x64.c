@@ -18,7 +18,6 @@
 
 #define FEATURE_X87 (1ull << 0)
 #define FEATURE_SSE (1ull << 1)
-#define FEATURE_PKRU (1ull << 9)
 #define FEATURE_TILE_DATA (1ull << 18)
 
 #define MAGIC1 0x46505853u
@@ -153,10 +152,10 @@ void xstate_reset(u8 *area)
     memset(area, 0, cpu.size);
     legacy_of(area)->x87_control = X87_CONTROL_INIT;
     legacy_of(area)->mxcsr = MXCSR_INIT; // XRSTOR loads it even when SSE is absent
-    if (cpu.features & FEATURE_PKRU) {
+    if (cpu.features & XSTATE_PKRU) {
         u32 pkru = PKRU_INIT;
         memcpy(area + cpu.component[9].offset, &pkru, sizeof(pkru));
-        header_of(area)->present |= FEATURE_PKRU;
+        header_of(area)->present |= XSTATE_PKRU;
     }
 }
 

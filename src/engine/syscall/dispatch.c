@@ -19,7 +19,6 @@
 
 typedef i64 SyscallHandler(ThreadCtx *ctx, const u64 args[6]);
 
-
 // ------------------------------------------------- calls of other folders, unpacked
 
 static i64 do_mmap(ThreadCtx *ctx, const u64 a[6])
@@ -62,6 +61,12 @@ static i64 do_brk(ThreadCtx *ctx, const u64 a[6])
 {
     (void)ctx;
     return sys_brk(a[0]);
+}
+
+static i64 do_mlockall(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_mlockall(a[0]);
 }
 
 static i64 do_shmat(ThreadCtx *ctx, const u64 a[6])

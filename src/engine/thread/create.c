@@ -123,6 +123,7 @@ static void *thread_main(void *arg)
     }
     make_native(start->args);
     write_tids(start->args, ctx->tid);
+    registry_insert(ctx->record); // before it can be in the cache: C3 counts the registered
     publish(start, ctx->tid);
     if (__builtin_setjmp(ctx->record->leave) == 0) {
         signal_restore_host_mask(ctx);
@@ -177,6 +178,8 @@ static i64 spawn_and_await(ThreadCtx *ctx, ThreadStart *start, void *(*entry)(vo
     i32 result = await(start);
     if (result < 0)
         record_leave(start->record);
+    else
+        record_tid_is_taken(result);
     return result;
 }
 
@@ -188,9 +191,6 @@ i64 clone_thread(ThreadCtx *ctx, const CloneArgs *args)
         return GATEWAY_RESTART;
     lock_acquire(&thread_lock);
     i64 result = spawn_and_await(ctx, &start, thread_main);
-    // The child cannot leave the registry before it is in: leaving takes thread_lock.
-    if (result > 0)
-        registry_insert(start.record);
     lock_release(&thread_lock);
     signal_restore_host_mask(ctx);
     return result;

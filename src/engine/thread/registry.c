@@ -50,12 +50,21 @@ static ThreadRecord *record_map(void)
     return (ThreadRecord *)base;
 }
 
-// Tids are used again, so this may say "still there" too often, never too seldom.
+// The caller may be a process that borrows this memory, hence the thread's own pid.
 static bool is_gone(const ThreadRecord *record)
 {
-    u64 pid = (u64)raw_syscall0(SYS_getpid);
+    return record->tid == 0 ||
+           raw_syscall3(SYS_tgkill, (u64)record->pid, (u64)record->tid, 0) == -ESRCH;
+}
 
-    return record->tid == 0 || raw_syscall3(SYS_tgkill, pid, (u64)record->tid, 0) == -ESRCH;
+// The kernel has given `tid` to a new thread: whoever had it before is gone, though
+// is_gone() would deny that for as long as the new one lives.
+void record_tid_is_taken(i32 tid)
+{
+    for (ThreadRecord *record = leaving; record; record = record->next) {
+        if (record->tid == tid)
+            record->tid = 0;
+    }
 }
 
 static ThreadRecord *record_recycle(void)
@@ -92,6 +101,7 @@ void record_discard(ThreadRecord *record)
 void record_leave(ThreadRecord *record)
 {
     record->ctx = NULL;
+    record->pid = (i32)raw_syscall0(SYS_getpid);
     record->next = leaving;
     leaving = record;
 }
@@ -156,11 +166,6 @@ void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data)
     for (ThreadRecord *record = live; record; record = record->next)
         fn(record->ctx, data);
     lock_release(&registry_lock);
-}
-
-u32 thread_count(void)
-{
-    return __atomic_load_n(&live_count, __ATOMIC_RELAXED);
 }
 
 // The main thread runs on the kernel's stack; its record only needs the head.

@@ -48,7 +48,6 @@ void thread_add_hooks(const ThreadHooks *hooks); // the object must live for eve
 
 // Calls fn for every live thread, under the registry's lock.
 void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data);
-u32 thread_count(void);
 
 // Held while threads are made and while the process forks.
 extern Lock thread_lock;

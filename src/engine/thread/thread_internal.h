@@ -14,6 +14,7 @@ typedef struct ThreadRecord {
     struct ThreadRecord *next; // of the live, or of the leaving
     ThreadCtx *ctx;
     i32 tid;
+    i32 pid; // set when it is leaving
     bool is_process; // runs in this memory, but is not a thread of this process
     bool clear_handlers; // such a process asked for CLONE_CLEAR_SIGHAND
     u8 *xsave;
@@ -36,11 +37,12 @@ typedef struct CloneArgs {
 } CloneArgs;
 
 // --- registry.c
-// New or recycled; NULL: no memory. thread_lock held for all four.
+// New or recycled; NULL: no memory. thread_lock held for all five.
 ThreadRecord *record_new(void);
 void record_discard(ThreadRecord *record); // no thread ever ran on it
 void record_leave(ThreadRecord *record);   // its own thread is about to end
 void record_wait_for_leaving(void);        // T2
+void record_tid_is_taken(i32 tid);         // by a new thread
 void registry_insert(ThreadRecord *record);
 // True: it was the last live thread of this process.
 bool registry_remove(ThreadRecord *record);

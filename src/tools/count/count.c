@@ -64,6 +64,8 @@ static void thread_end(ToolThread *thread)
 {
     tool_log("count: thread %d instructions %lu", thread->tid, thread->tool_slot[SLOT_INSNS]);
     add_thread(thread, ended);
+    for (unsigned i = 0; i < SLOT_COUNT; i++)
+        thread->tool_slot[i] = 0; // finish() may still meet the thread
 }
 
 static void fork_child(ToolThread *thread)

@@ -22,6 +22,7 @@
 // Code up to this size goes low; a larger one would crowd out the others.
 #define LOW_CODE_MAX   (64 * MiB)
 #define LOW_IMAGE_MAX  (256 * MiB)
+#define LOW_2GIB       (2048 * MiB)
 
 typedef struct MapRequest {
     u64 addr, len, prot, flags, fd, offset;
@@ -154,6 +155,12 @@ static GuestAddr choose_address(const MapRequest *r, u64 page_size)
     return addr ? addr + room : 0;
 }
 
+// The kernel takes a hint with MAP_32BIT too, if the mapping ends below 2 GiB.
+static bool hint_may_be_used(const MapRequest *r, GuestAddr hint)
+{
+    return !(r->flags & MAP_32BIT) || (hint < LOW_2GIB && r->len <= LOW_2GIB - hint);
+}
+
 static i64 map_anywhere(MapRequest *r)
 {
     u64 page_size = page_size_of(r);
@@ -162,7 +169,7 @@ static i64 map_anywhere(MapRequest *r)
 
     r->len = (r->len + page_size - 1) & ~(page_size - 1);
     GuestAddr hint = r->addr & ~(page_size - 1);
-    bool try_hint = hint && !(r->flags & MAP_32BIT) && place_hint_is_free(hint, r->len);
+    bool try_hint = hint && hint_may_be_used(r, hint) && place_hint_is_free(hint, r->len);
     for (;;) {
         GuestAddr addr = try_hint ? hint : choose_address(r, page_size);
         if (!addr)

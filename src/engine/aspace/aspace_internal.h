@@ -27,6 +27,8 @@
 
 // The protection that the host gets for the client's: nothing of the client's is executable.
 u64 host_prot(u64 prot);
+// A key below 0 keeps the key, and asks for nothing that a sandbox with mprotect would refuse.
+i64 host_protect(GuestAddr addr, u64 len, u64 prot, i32 pkey);
 
 // ---------------------------------------------------------------- range.c
 

@@ -120,9 +120,9 @@ static void guard_each(GuestAddr start, GuestAddr end, void (*visit)(GuardedPage
 
 static bool host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
 {
-    u64 pkey = n->pkey ? n->pkey : (u64)-1;
+    i32 pkey = n->pkey ? (i32)n->pkey : -1;
 
-    return raw_syscall4(SYS_pkey_mprotect, page, PAGE_SIZE, prot, pkey) == 0;
+    return host_protect(page, PAGE_SIZE, prot, pkey) == 0;
 }
 
 static void guard_page(const MapNode *n, GuestAddr page)

@@ -23,6 +23,7 @@
 #define LOW_CODE_MAX   (64 * MiB)
 #define LOW_IMAGE_MAX  (256 * MiB)
 #define LOW_2GIB       (2048 * MiB)
+#define FAR_HINT_ALIGN (1ull << 40)
 
 typedef struct MapRequest {
     u64 addr, len, prot, flags, fd, offset;
@@ -155,10 +156,22 @@ static GuestAddr choose_address(const MapRequest *r, u64 page_size)
     return addr ? addr + room : 0;
 }
 
+// Beyond CLIENT_END only round addresses are taken: a program that plans its address space (Java's
+// ZGC) insists on them, one that rolls dice (V8) is as happy with another.
+static bool hint_is_free(GuestAddr hint, u64 len)
+{
+    if (hint < CLIENT_END)
+        return place_hint_is_free(hint, len);
+    return hint % FAR_HINT_ALIGN == 0 && hint < USER_END && len <= USER_END - hint &&
+           !range_hits_engine(hint, hint + len);
+}
+
 // The kernel takes a hint with MAP_32BIT too, if the mapping ends below 2 GiB.
 static bool hint_may_be_used(const MapRequest *r, GuestAddr hint)
 {
-    return !(r->flags & MAP_32BIT) || (hint < LOW_2GIB && r->len <= LOW_2GIB - hint);
+    if ((r->flags & MAP_32BIT) && (hint >= LOW_2GIB || r->len > LOW_2GIB - hint))
+        return false;
+    return hint && hint_is_free(hint, r->len);
 }
 
 static i64 map_anywhere(MapRequest *r)
@@ -169,7 +182,7 @@ static i64 map_anywhere(MapRequest *r)
 
     r->len = (r->len + page_size - 1) & ~(page_size - 1);
     GuestAddr hint = r->addr & ~(page_size - 1);
-    bool try_hint = hint && hint_may_be_used(r, hint) && place_hint_is_free(hint, r->len);
+    bool try_hint = hint_may_be_used(r, hint);
     for (;;) {
         GuestAddr addr = try_hint ? hint : choose_address(r, page_size);
         if (!addr)
@@ -365,8 +378,7 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     // Nothing changes, and a real call would open the guarded pages for a moment.
     if (old == p.prot && pkey < 0)
         return 0;
-    i64 result =
-        raw_syscall4(SYS_pkey_mprotect, start, end - start, host_prot(prot), (u64)(i64)pkey);
+    i64 result = host_protect(start, end - start, host_prot(prot), pkey);
     if (result < 0)
         return result;
 
@@ -401,7 +413,7 @@ static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
 
     if (size == 0 || addr % PAGE_SIZE || (prot & ~(u64)(RECORDED_PROT | PROT_SEM | grows)) ||
         grows == (PROT_GROWSDOWN | PROT_GROWSUP)) // changes nothing: the kernel knows the result
-        return raw_syscall4(SYS_pkey_mprotect, addr, len, prot, (u64)(i64)pkey);
+        return host_protect(addr, len, prot, pkey);
     GuestAddr end = addr + size;
     if (end <= addr)
         return -ENOMEM;

@@ -32,6 +32,13 @@ u64 host_prot(u64 prot)
     return (prot & ~(u64)PROT_EXEC) | PROT_READ;
 }
 
+i64 host_protect(GuestAddr addr, u64 len, u64 prot, i32 pkey)
+{
+    if (pkey < 0)
+        return raw_syscall3(SYS_mprotect, addr, len, prot);
+    return raw_syscall4(SYS_pkey_mprotect, addr, len, prot, (u64)pkey);
+}
+
 // ---------------------------------------------------------------- ownership
 
 static bool overlaps(u64 start, u64 end, u64 other_start, u64 other_end)

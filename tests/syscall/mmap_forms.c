@@ -41,6 +41,17 @@ static void placement(void)
     say(" fresh %d\n", *p);
     char *low = mmap(NULL, 1 << 20, RW, ANONYMOUS | MAP_32BIT, -1, 0);
     say("32-bit %d\n", (uintptr_t)low + (1 << 20) <= 1UL << 32);
+    hint = (char *)0x50000000;
+    p = mmap(hint, PAGE, RW, ANONYMOUS | MAP_32BIT, -1, 0);
+    say("32-bit hint honoured %d\n", p == hint);
+    hint = (char *)0x50000000000;
+    p = mmap(hint, PAGE, RW, ANONYMOUS | MAP_32BIT, -1, 0);
+    say("32-bit hint too high %d\n", p != hint && (uintptr_t)p < 1UL << 32);
+    hint = (char *)0x100000000000;
+    p = mmap(hint, PAGE, RW, ANONYMOUS, -1, 0);
+    say("16 TiB hint honoured %d\n", p == hint);
+    q = mmap(hint, PAGE, RW, ANONYMOUS, -1, 0);
+    say("taken, moved %d\n", q != hint && q != MAP_FAILED);
     p = mmap((char *)0x60000000123, PAGE, RW, ANONYMOUS, -1, 0);
     say("odd hint aligned %d\n", ((uintptr_t)p & 4095) == 0);
     char *big = mmap(NULL, 1UL << 40, PROT_NONE, ANONYMOUS | MAP_NORESERVE, -1, 0);

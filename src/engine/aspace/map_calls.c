@@ -22,6 +22,8 @@
 // Code up to this size goes low; a larger one would crowd out the others.
 #define LOW_CODE_MAX   (64 * MiB)
 #define LOW_IMAGE_MAX  (256 * MiB)
+#define LOW_2GIB       (2048 * MiB)
+#define FAR_HINT_ALIGN (1ull << 40)
 
 typedef struct MapRequest {
     u64 addr, len, prot, flags, fd, offset;
@@ -154,6 +156,24 @@ static GuestAddr choose_address(const MapRequest *r, u64 page_size)
     return addr ? addr + room : 0;
 }
 
+// Beyond CLIENT_END only round addresses are taken: a program that plans its address space (Java's
+// ZGC) insists on them, one that rolls dice (V8) is as happy with another.
+static bool hint_is_free(GuestAddr hint, u64 len)
+{
+    if (hint < CLIENT_END)
+        return place_hint_is_free(hint, len);
+    return hint % FAR_HINT_ALIGN == 0 && hint < USER_END && len <= USER_END - hint &&
+           !range_hits_engine(hint, hint + len);
+}
+
+// The kernel takes a hint with MAP_32BIT too, if the mapping ends below 2 GiB.
+static bool hint_may_be_used(const MapRequest *r, GuestAddr hint)
+{
+    if ((r->flags & MAP_32BIT) && (hint >= LOW_2GIB || r->len > LOW_2GIB - hint))
+        return false;
+    return hint && hint_is_free(hint, r->len);
+}
+
 static i64 map_anywhere(MapRequest *r)
 {
     u64 page_size = page_size_of(r);
@@ -162,7 +182,7 @@ static i64 map_anywhere(MapRequest *r)
 
     r->len = (r->len + page_size - 1) & ~(page_size - 1);
     GuestAddr hint = r->addr & ~(page_size - 1);
-    bool try_hint = hint && !(r->flags & MAP_32BIT) && place_hint_is_free(hint, r->len);
+    bool try_hint = hint_may_be_used(r, hint);
     for (;;) {
         GuestAddr addr = try_hint ? hint : choose_address(r, page_size);
         if (!addr)

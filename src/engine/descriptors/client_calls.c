@@ -172,7 +172,7 @@ static bool make_room(i32 from)
     raw_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (u64)&limit);
     u64 outside = min_u64(max_u64(limit.rlim_cur, HIDDEN_START), INT32_MAX);
     i32 fd = registry_lowest_from(from);
-    if (fd == INT32_MAX || (u64)fd >= limit.rlim_cur || !registry_vacate(fd, (int)outside))
+    if (fd == INT32_MAX || (u64)fd >= limit.rlim_cur || !registry_expel(fd, (int)outside))
         return false;
     raw_syscall1(SYS_close, (u64)fd);
     return true;

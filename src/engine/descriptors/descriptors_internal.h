@@ -24,6 +24,10 @@ bool registry_adopt(int fd, DescriptorMoved *moved);
 // The old number stays open, for the caller to replace or close. False when the
 // table is not shared (F3).
 bool registry_vacate(int fd, int from);
+
+// The same where every number below `from` is wanted: a descriptor that stays below only changes
+// places, and a call that needs two numbers would never get them.
+bool registry_expel(int fd, int from);
 bool registry_may_change(void);
 
 // The lowest hidden number that is not below `from`; INT32_MAX when there is none.

@@ -94,29 +94,43 @@ static i64 dup_between(int fd, u64 from, u64 end)
 }
 
 // The highest free number below `end` that the hard limit allows: for a user who may
-// not raise it.
+// not raise it. Whether one is free from some number on is asked by halving.
 static i64 dup_below(int fd, u64 end)
 {
     struct rlimit limit;
+    i64 home = -EMFILE;
 
     if (raw_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (u64)&limit) != 0)
         return -EMFILE;
-    for (end = min_u64(limit.rlim_max, end); end > 3; end--) {
-        i64 home = dup_between(fd, end - 1, end);
-        if (home != -EMFILE)
-            return home;
+    end = min_u64(limit.rlim_max, end);
+    for (u64 low = 3, high = end, probe = end - 1; low < high; probe = low + (high - low) / 2) {
+        i64 higher = dup_between(fd, probe, end);
+        if (higher < 0) {
+            high = probe;
+            continue;
+        }
+        if (home >= 0)
+            raw_syscall1(SYS_close, (u64)home);
+        home = higher;
+        low = (u64)higher + 1;
     }
-    return -EMFILE;
+    return home;
+}
+
+static i64 dup_above(int fd, u64 from)
+{
+    i64 home = -EMFILE;
+
+    for (u64 end = from + HIDDEN_ROOM; end <= 16 * from && home == -EMFILE; end *= 2)
+        home = dup_between(fd, from, end);
+    return home;
 }
 
 static i64 find_home(int fd, u64 from)
 {
-    for (u64 end = from + HIDDEN_ROOM; end <= 16 * from; end *= 2) {
-        i64 home = dup_between(fd, from, end);
-        if (home != -EMFILE)
-            return home;
-    }
-    return dup_below(fd, from);
+    i64 home = dup_above(fd, from);
+
+    return home == -EMFILE ? dup_below(fd, from) : home;
 }
 
 // ------------------------------------------------------------- hide and move
@@ -163,21 +177,31 @@ bool registry_may_change(void)
     return !table_is_split && thread_ctx.vfork_depth == 0;
 }
 
-bool registry_vacate(int fd, int from)
+static bool move(int fd, int from, i64 (*find)(int fd, u64 from))
 {
-    bool vacated = false;
+    bool moved = false;
 
     lock_acquire(&registry_lock);
     HiddenSlot *slot = registry_may_change() ? slot_of(fd) : NULL;
     if (slot) {
-        i64 home = find_home(fd, (u64)from);
+        i64 home = find(fd, (u64)from);
         slot_set(slot, home >= 0 ? (int)home : -1);
         if (slot->moved)
             slot->moved(home >= 0 ? (int)home : -1);
-        vacated = true;
+        moved = true;
     }
     lock_release(&registry_lock);
-    return vacated;
+    return moved;
+}
+
+bool registry_vacate(int fd, int from)
+{
+    return move(fd, from, find_home);
+}
+
+bool registry_expel(int fd, int from)
+{
+    return move(fd, from, dup_above);
 }
 
 void registry_table_is_split(void)

@@ -80,12 +80,14 @@ static bool resolve(const ExecRequest *r, char path[PATH_MAX])
     return n < PATH_MAX;
 }
 
-// What we cannot run the kernel may: a program that cannot be read, a 32-bit one, what
-// binfmt_misc knows.
+// What we cannot run the kernel may: a program that cannot be read; perhaps also a
+// 32-bit one, or what binfmt_misc knows, but mostly it refuses those as well, and
+// then a line here would be noise.
 static void note_unfollowed(const Program *program, int error)
 {
     bool perhaps_runs = program->is_unreadable || (error == -ENOEXEC && !program->is_text);
-    if (program->found && perhaps_runs && run_options->verbosity >= 0)
+    int least_verbosity = program->is_unreadable ? 0 : 1;
+    if (program->found && perhaps_runs && run_options->verbosity >= least_verbosity)
         log_note("%s; it is not followed", program->problem);
 }
 

@@ -421,6 +421,20 @@ static void grow_callstack(ThreadCtx *ctx, ucontext_t *uc)
     set_greg(uc, REG_RAX, (u64)ctx->callstack.top);
 }
 
+// A client that had rdtsc refused (PR_SET_TSC) has taken it from the engine too: there it reads 0.
+static bool skip_refused_rdtsc(const siginfo_t *info, ucontext_t *uc)
+{
+    const u8 *code = (const u8 *)greg(uc, REG_RIP);
+
+    if (info->si_signo != SIGSEGV || info->si_code != SI_KERNEL || code[0] != 0x0f ||
+        code[1] != 0x31)
+        return false;
+    set_greg(uc, REG_RAX, 0);
+    set_greg(uc, REG_RDX, 0);
+    set_greg(uc, REG_RIP, (u64)code + 2);
+    return true;
+}
+
 static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     u64 rip = greg(uc, REG_RIP);
@@ -438,7 +452,7 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         grow_callstack(ctx, uc);
     else if (cache_contains(rip))
         on_client_fault(ctx, info, uc);
-    else
+    else if (!skip_refused_rdtsc(info, uc))
         crash(info->si_signo, info, uc);
 }
 

@@ -85,6 +85,7 @@ cflags := -std=gnu17 $(warnings) -g $(mode_flags_$(MODE)) -fPIE -ftls-model=loca
 
 # Called from the code cache without saving vector state: no vector register may be touched and no
 # call to libc may be invented by the compiler.
+hot_src   := %_hot.c src/engine/callstack/%.c $(patsubst %,src/base/%.c,pages futex_lock assert text)
 hot_flags := -mgeneral-regs-only -fno-builtin -fno-stack-protector \
              $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 
@@ -117,7 +118,7 @@ endef
 $(eval $(call stamp_rule,$(OBJ)/flags.stamp,$$(CC) $$(cflags) $$(hot_flags) $$(link_flags)))
 $(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(launch_obj) $$(library_obj) $$(engine_main)))
 
-extra_flags = $(if $(filter %_hot.c,$<),$(hot_flags))
+extra_flags = $(if $(filter $(hot_src),$<),$(hot_flags))
 
 $(OBJ)/%.o: %.c $(OBJ)/flags.stamp
 	@mkdir -p $(@D)

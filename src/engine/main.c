@@ -28,6 +28,8 @@ static Options options;
 
 static bool on_thread_start(ThreadCtx *ctx)
 {
+    if ((tool->needs & TOOL_NEEDS_CALLSTACK) && !callstack_init(&ctx->callstack, 0, ~0ull))
+        return false;
     if (!redirect_thread_start(ctx))
         return false;
     if (tool->thread_start)
@@ -40,6 +42,8 @@ static void on_thread_end(ThreadCtx *ctx)
     stats_thread_end(ctx);
     if (tool->thread_end)
         tool->thread_end(ctx);
+    if (ctx->callstack.bottom)
+        callstack_free(&ctx->callstack);
     redirect_thread_end(ctx);
     follow_thread_end();
 }
@@ -48,11 +52,13 @@ static void on_fork_prepare(ThreadCtx *ctx)
 {
     (void)ctx;
     descriptors_fork_prepare();
+    callstack_fork_prepare();
 }
 
 static void on_fork_parent(ThreadCtx *ctx)
 {
     (void)ctx;
+    callstack_fork_done(false);
     descriptors_fork_parent();
 }
 
@@ -60,11 +66,39 @@ static u32 finished; // atomic: the process has been reported on
 
 static void on_fork_child(ThreadCtx *ctx)
 {
+    callstack_fork_done(true);
     aspace_after_fork();
     descriptors_fork_child();
     finished = 0;
     if (tool->fork_child)
         tool->fork_child(ctx);
+}
+
+// A word of a client stack, to recognise one that the client has moved.
+static bool peek(GuestAddr address, u64 *ret_word)
+{
+    return guest_read(address, ret_word, sizeof(*ret_word));
+}
+
+static void on_mapped(const Mapping *mapping)
+{
+    tool->mapped(mapping->start, mapping->end, mapping->prot);
+}
+
+static void on_unmapped(GuestAddr start, GuestAddr end)
+{
+    redirect_unmapped(start, end);
+    if (tool->needs & TOOL_NEEDS_CALLSTACK)
+        callstack_forget_range(start, end);
+    if (tool->unmapped)
+        tool->unmapped(start, end);
+}
+
+static void watch_memory(void)
+{
+    aspace_unmapped_hook = on_unmapped;
+    if (tool->mapped)
+        aspace_mapped_hook = on_mapped;
 }
 
 static void finish(void)
@@ -130,6 +164,7 @@ int main(int argc, char **argv, char **envp)
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     redirect_init();
+    watch_memory();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
     signal_init();
@@ -137,6 +172,7 @@ int main(int argc, char **argv, char **envp)
     exec_own_path_hook = loader_exe_path;
     process_dying_hook = on_process_dying;
     thread_add_hooks(&main_hooks);
+    callstack_set_peek(peek);
 
     ThreadCtx *ctx = &thread_ctx;
     if (!thread_init_main(ctx)) {

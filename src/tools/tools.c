@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-static const Tool *const all_tools[] = {&tool_none, &tool_count_tool, &tool_selftest};
+static const Tool *const all_tools[] = {&tool_none, &tool_count_tool, &tool_selftest,
+                                        &tool_stacktest, &tool_eventtest};
 
 const Tool *tool = &tool_none;
 

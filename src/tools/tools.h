@@ -9,5 +9,7 @@
 extern const Tool tool_none;
 extern const Tool tool_count_tool;
 extern const Tool tool_selftest;
+extern const Tool tool_stacktest;
+extern const Tool tool_eventtest;
 
 #endif

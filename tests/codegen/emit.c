@@ -122,8 +122,8 @@ static void list_emitted(const Case *c)
     if (is_so(c, "busy"))
         make_busy(c);
     if (is_so(c, "next"))
-        ASSERT(translate_block(c->pc + c->size - 1, 0, false, &result, &fault));
-    Block *block = translate_block(c->pc, 0, is_so(c, "indirect"), &result, &fault);
+        ASSERT(translate_block(c->pc + c->size - 1, 0, ENTRY_NONE, &result, &fault));
+    Block *block = translate_block(c->pc, 0, is_so(c, "indirect") ? ENTRY_LOOKUP : ENTRY_NONE, &result, &fault);
     if (block) {
         printf("  ---- %u instructions, %u exits\n", block->insn_count, block->exit_count);
         listing_block(block, put_line);

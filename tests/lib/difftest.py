@@ -168,8 +168,15 @@ class Builder:
 def describe_status(status):
     if os.WIFEXITED(status):
         return f"exit {os.WEXITSTATUS(status)}"
-    name = signal.Signals(os.WTERMSIG(status)).name
-    return name + (" core" if os.WCOREDUMP(status) else "")
+    return signal_name(os.WTERMSIG(status)) + (" core" if os.WCOREDUMP(status) else "")
+
+
+def signal_name(number):
+    """Python names no signals that libc keeps for itself, and of the real-time ones only the ends."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def wait_for(process, timeout_s):

@@ -62,6 +62,8 @@ const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the
 // not what it was.
 extern void (*aspace_code_mapped_hook)(const Mapping *mapping, int fd);
 extern void (*aspace_unmapped_hook)(GuestAddr start, GuestAddr end);
+// For whoever watches all of its memory: mapped, or given another protection.
+extern void (*aspace_mapped_hook)(const Mapping *mapping);
 
 // Whether the client may execute at `pc`, and how far from there. Engine lock held.
 bool aspace_executable(GuestAddr pc, GuestAddr *ret_end);

@@ -373,6 +373,10 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     tree_update(start, end, set_protection, &p);
     if (gains_write)
         guard_note_writable(start, end);
+    if (aspace_mapped_hook) {
+        MapNode piece = tree_piece(tree_find(start), start, end);
+        aspace_mapped_hook(&piece.m);
+    }
     if (aspace_code_mapped_hook && (p.prot & PROT_EXEC) && !(old & PROT_EXEC)) {
         MapNode piece = tree_piece(tree_find(start), start, end);
         if (piece.m.inode)

@@ -273,6 +273,7 @@ static void join_around(GuestAddr start, GuestAddr end)
 }
 
 void (*aspace_unmapped_hook)(GuestAddr start, GuestAddr end);
+void (*aspace_mapped_hook)(const Mapping *mapping);
 
 void tree_remove(GuestAddr start, GuestAddr end)
 {
@@ -292,6 +293,8 @@ void tree_remove(GuestAddr start, GuestAddr end)
 
 void tree_add(const MapNode *like)
 {
+    if (aspace_mapped_hook && !like->foreign)
+        aspace_mapped_hook(&like->m);
     MapNode *after = tree_at_or_after(like->m.start);
     ASSERT(!after || after->m.start >= like->m.end);
 

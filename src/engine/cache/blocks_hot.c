@@ -7,6 +7,7 @@
 #include "engine/cache/unit.h"
 
 static CodePtr *const lookup_table = (CodePtr *)LOOKUP_TABLE;
+static CodePtr *const return_table = (CodePtr *)RETURN_TABLE;
 
 Block *cache_find(GuestAddr pc, u32 version)
 {
@@ -60,10 +61,21 @@ static void unlink_exit(u32 index)
     x->to = NULL;
 }
 
-void cache_publish_entry(Block *b)
+bool cache_publish_entry(Block *b, bool returning)
 {
-    if (cache_links && b->entry && !b->retired)
-        __atomic_store_n(&lookup_table[(u16)b->pc], b->entry, __ATOMIC_RELEASE);
+    CodePtr entry = returning ? b->return_entry : b->entry;
+    CodePtr *table = returning ? return_table : lookup_table;
+    if (!entry)
+        return false;
+    if (cache_links && !b->retired)
+        __atomic_store_n(&table[(u16)b->pc], entry, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void withdraw(CodePtr *table, const Block *b, CodePtr entry, CodePtr miss)
+{
+    if (entry && table[(u16)b->pc] == entry)
+        __atomic_store_n(&table[(u16)b->pc], miss, __ATOMIC_RELEASE);
 }
 
 void block_unlink(Block *b)
@@ -72,6 +84,6 @@ void block_unlink(Block *b)
         unlink_exit(b->incoming);
     for (u32 i = 0; i < b->exit_count; i++)
         unlink_exit(b->first_exit + i);
-    if (b->entry && lookup_table[(u16)b->pc] == b->entry)
-        __atomic_store_n(&lookup_table[(u16)b->pc], gateway_lookup_miss(), __ATOMIC_RELEASE);
+    withdraw(lookup_table, b, b->entry, gateway_lookup_miss());
+    withdraw(return_table, b, b->return_entry, gateway_return_miss());
 }

@@ -25,7 +25,8 @@
 #define CACHE_UNITS 8
 #define LOOKUP_TABLE 0x60010000ull // 64 Ki code pointers, indexed by the low 16 bits of a guest pc
 #define LOOKUP_ENTRIES 65536
-#define BLOCKS_START 0x60100000ull
+#define RETURN_TABLE 0x60090000ull // the same for returns, whose target is found below rsp
+#define BLOCKS_START 0x60200000ull
 
 // Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
 #define VERSION_ORIGINAL (1u << 31)
@@ -48,6 +49,7 @@ typedef struct Block {
     CodePtr code;          // first byte, entry prefix included
     CodePtr body;          // where direct exits enter
     CodePtr entry;         // where the lookup table enters: checks the pc; NULL: none yet
+    CodePtr return_entry;  // where the return table enters; NULL: none yet
     u32 code_size;
     u32 first_exit;        // index of the first of exit_count exits
     u32 incoming;          // exits linked to this block, as a list; 0 ends it
@@ -117,7 +119,9 @@ CodePtr cache_reserve_cold(const Block *like, size_t bytes);
 
 Exit *cache_exit(u32 index);
 void cache_link(u32 exit_index, Block *to);
-void cache_publish_entry(Block *block); // puts block->entry into the lookup table
+// Puts block->entry into the lookup table, or return_entry into the return table.
+// False: the block has none.
+bool cache_publish_entry(Block *block, bool returning);
 
 // In C3's sense: the calling thread enters `block` now.
 void cache_enter(ThreadCtx *ctx);

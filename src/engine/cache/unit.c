@@ -40,6 +40,16 @@ void *cache_reserve_table(size_t bytes)
     return at;
 }
 
+static void map_table(u64 at, CodePtr miss)
+{
+    CodePtr *table = mmap((void *)at, LOOKUP_ENTRIES * sizeof(CodePtr), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (table != (void *)at)
+        refuse_to_start();
+    for (unsigned i = 0; i < LOOKUP_ENTRIES; i++)
+        table[i] = miss;
+}
+
 void cache_init(u64 size_bytes, bool link)
 {
     unit_size = PAGE_DOWN(min_u64(size_bytes, CACHE_END - BLOCKS_START) / CACHE_UNITS);
@@ -53,13 +63,8 @@ void cache_init(u64 size_bytes, bool link)
     if (code != (void *)BLOCKS_START)
         refuse_to_start();
     madvise(code, unit_size * CACHE_UNITS, MADV_HUGEPAGE); // fewer page faults and iTLB misses
-    void *table = mmap((void *)LOOKUP_TABLE, LOOKUP_ENTRIES * sizeof(CodePtr),
-                       PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (table != (void *)LOOKUP_TABLE)
-        refuse_to_start();
-    for (unsigned i = 0; i < LOOKUP_ENTRIES; i++)
-        ((CodePtr *)LOOKUP_TABLE)[i] = gateway_lookup_miss();
+    map_table(LOOKUP_TABLE, gateway_lookup_miss());
+    map_table(RETURN_TABLE, gateway_return_miss());
 
     for (unsigned i = 0; i < CACHE_UNITS; i++) {
         Unit *u = &units[i];

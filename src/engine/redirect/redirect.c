@@ -103,7 +103,12 @@ void redirect_init(void)
     hooks_init();
     names_init();
     aspace_code_mapped_hook = on_code_mapped;
-    aspace_unmapped_hook = hooks_forget;
+}
+
+void redirect_unmapped(GuestAddr start, GuestAddr end)
+{
+    if (is_active())
+        hooks_forget(start, end);
 }
 
 // ---------------------------------------------------------------- activations
@@ -225,6 +230,8 @@ void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
 static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
 {
     ctx->pc = return_address;
+    if (ctx->callstack.bottom)
+        callstack_ret_miss(&ctx->callstack, ctx->gpr[RSP]);
     ctx->gpr[RSP] += 8;
 }
 

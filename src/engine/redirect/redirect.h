@@ -40,6 +40,9 @@ struct ThreadCtx;
 // Prepares for the tool's table of functions. Before the loader maps anything.
 void redirect_init(void);
 
+// [start, end) is not what it was: functions found there are gone. Engine lock held.
+void redirect_unmapped(GuestAddr start, GuestAddr end);
+
 // False: no memory. Nothing happens when the tool intercepts nothing.
 bool redirect_thread_start(struct ThreadCtx *ctx);
 void redirect_thread_end(struct ThreadCtx *ctx);

@@ -50,17 +50,20 @@ static CodePtr enter_point(ThreadCtx *ctx)
 {
     FetchResult result = FETCH_OK;
     GuestAddr fault = ctx->pc;
-    bool indirect = ctx->exit_reason == EXIT_INDIRECT;
+    bool returning = ctx->exit_reason == EXIT_RETURN;
+    EntryKind entry = returning                           ? ENTRY_RETURN
+                      : ctx->exit_reason == EXIT_INDIRECT ? ENTRY_LOOKUP
+                                                          : ENTRY_NONE;
     CodePtr code = NULL;
     u32 version = redirect_version(ctx);
 
     lock_acquire(&engine_lock);
     Block *block = cache_find(ctx->pc, version);
     if (!block)
-        block = translate_block(ctx->pc, version, indirect, &result, &fault);
+        block = translate_block(ctx->pc, version, entry, &result, &fault);
     if (block) {
-        if (indirect && (block->entry || translate_add_entry(block)))
-            cache_publish_entry(block);
+        if (entry && !cache_publish_entry(block, returning) && translate_add_entry(block, entry))
+            cache_publish_entry(block, returning);
         if (ctx->exit_reason == EXIT_LINK)
             run_link_exit(ctx, block);
         code = block->body;

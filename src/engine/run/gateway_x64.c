@@ -171,6 +171,12 @@ static void emit_leave(Emitter *e)
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     emit_load_fs(e, RAX, CTX_SPILL(RAX));
     emit_jmp(e, gateway.leave[EXIT_INDIRECT]);
+
+    gateway.return_miss = e->pc;
+    emit_op_base(e, 0x8b, RCX, RSP, -8);
+    emit_store_fs(e, CTX(pc), RCX);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_jmp(e, gateway.leave[EXIT_RETURN]);
 }
 
 // i64 gateway_syscall(nr, a0 … a5)
@@ -306,6 +312,11 @@ CodePtr gateway_leave(ExitReason reason)
 CodePtr gateway_lookup_miss(void)
 {
     return gateway.lookup_miss;
+}
+
+CodePtr gateway_return_miss(void)
+{
+    return gateway.return_miss;
 }
 
 CodePtr gateway_tool_call(void)

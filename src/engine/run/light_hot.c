@@ -20,6 +20,7 @@ static bool note_target(ThreadCtx *ctx)
             ctx->redirect_armed = 1;
         return true;
     case EXIT_INDIRECT:
+    case EXIT_RETURN:
         return true;
     default:
         return false;
@@ -70,9 +71,8 @@ CodePtr run_light(void)
         if (ctx->exit_reason == EXIT_LINK) {
             run_link_exit(ctx, block);
             code = block->body;
-        } else if (block->entry) {
+        } else if (cache_publish_entry(block, ctx->exit_reason == EXIT_RETURN)) {
             ctx->stat_indirect_misses++;
-            cache_publish_entry(block);
             code = block->body;
         }
     }

@@ -31,6 +31,7 @@
 
 #include "base/futex_lock.h"
 #include "base/types.h"
+#include "engine/callstack/callstack.h"
 
 // In the order of the hardware's register numbers.
 enum Gpr {
@@ -45,6 +46,7 @@ enum Gpr {
 typedef enum ExitReason {
     EXIT_LINK,       // a direct exit whose target is not linked: exit_link names it
     EXIT_INDIRECT,   // an indirect branch that the lookup table did not know: pc
+    EXIT_RETURN,     // a return that the return table did not know: pc
     EXIT_SYSCALL,    // pc is behind the `syscall` instruction
     EXIT_RESUME,     // somebody asked for it (signal, stop, code change): go on at pc
     EXIT_STALE,      // the block at pc found that its guest bytes have changed
@@ -73,7 +75,6 @@ typedef struct PendingSignal {
     u64 trapno, err, cr2; // as the kernel told us; the client's frame repeats them
 } PendingSignal;
 
-struct CallStack;
 struct RedirectThread;
 struct SignalActions;
 struct ThreadRecord;
@@ -97,7 +98,8 @@ typedef struct ThreadCtx {
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
-    u64 callstack_top;    // struct CallStack's top entry (see callstack/callstack.h)
+    CallStack callstack;  // kept for tools that ask for it (TOOL_NEEDS_CALLSTACK)
+    u64 old_sp;           // rsp before an instruction that loads it
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
     struct ThreadCtx *self; // linear address of this structure
     u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
@@ -133,7 +135,6 @@ typedef struct ThreadCtx {
     u32 vfork_depth;  // >0: running on a suspended parent's context
     struct ThreadRecord *record;
 
-    struct CallStack *callstack;
     void *tool_thread; // the tool's own per-thread state
 
     // --- for the crash report: the last guest pcs dispatched
@@ -200,6 +201,8 @@ void gateway_init(void);
 // guest target; rax and rcx of the client are in ctx->spill).
 CodePtr gateway_leave(ExitReason reason);
 CodePtr gateway_lookup_miss(void);
+// The same for returns: the guest target is at [rsp - 8], only rcx is spilled.
+CodePtr gateway_return_miss(void);
 
 // Where emitted code calls call_fn(ctx, call_arg, call_address) and goes on at
 // call_return with everything preserved.

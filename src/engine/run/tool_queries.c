@@ -11,11 +11,16 @@
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 
-u32 tool_context(ToolThread *thread)
+u32 tool_context(ToolThread *thread, GuestAddr pc)
 {
-    if (!thread->callstack)
+    if (!thread->callstack.bottom)
         return 0;
-    return callstack_context(thread->callstack, thread->pc, thread->gpr[RSP]);
+    return callstack_context(&thread->callstack, pc, thread->gpr[RSP]);
+}
+
+size_t tool_context_frames(u32 context, GuestAddr *ret_frames, size_t max)
+{
+    return context_frames(context, ret_frames, max);
 }
 
 bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, unsigned count,

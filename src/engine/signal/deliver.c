@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/raw_syscall.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 
 #define MASK_IGNORED_BY_DEFAULT                                                                    \
@@ -104,6 +105,15 @@ bool signal_is_deliverable(const ThreadCtx *ctx)
 
 // The kernel's force_sigsegv(): when SIGSEGV's own frame cannot be written
 // there is no handler to tell.
+// The call stack sees a handler as called by what it interrupted.
+static void note_call_of_handler(ThreadCtx *ctx, GuestAddr pc, GuestAddr sp)
+{
+    GuestAddr slot = ctx->gpr[RSP];
+    GuestAddr alt_lo = altstack_contains(&ctx->altstack, slot) ? (u64)ctx->altstack.ss_sp : 0;
+
+    callstack_enter_signal(&ctx->callstack, pc, sp, slot, alt_lo);
+}
+
 static void fail_frame(ThreadCtx *ctx, int sig)
 {
     siginfo_t info;
@@ -126,10 +136,15 @@ static void run_handler(ThreadCtx *ctx, const KernelAction *action, PendingSigna
     signal->resume_mask = ctx->client_mask;
     if (!(action->flags & SA_NODEFER))
         mask |= SIG_BIT(sig);
+    GuestAddr pc = ctx->pc, sp = ctx->gpr[RSP];
     if (!frame_push(ctx, action, signal)) {
         fail_frame(ctx, sig);
         return;
     }
+    if (ctx->callstack.bottom)
+        note_call_of_handler(ctx, pc, sp);
+    if (tool->signal)
+        tool->signal(ctx, sig);
     ctx->wait_mask_armed = 0;
     ctx->client_mask = mask & ~MASK_UNBLOCKABLE;
     ctx->stat_signals++;

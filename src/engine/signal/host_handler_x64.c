@@ -413,6 +413,14 @@ static void on_trace_trap(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
 }
 
+// The push of a call has met the end of the call stack's entries: it runs again
+// on the entry that is top then.
+static void grow_callstack(ThreadCtx *ctx, ucontext_t *uc)
+{
+    callstack_overflow(&ctx->callstack);
+    set_greg(uc, REG_RAX, (u64)ctx->callstack.top);
+}
+
 static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     u64 rip = greg(uc, REG_RIP);
@@ -425,6 +433,9 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         on_trace_trap(ctx, info, uc);
     else if (gateway != GATEWAY_NOT && gateway != GATEWAY_ENTERING && gateway != GATEWAY_RESUMING)
         on_sent(ctx, info, uc); // queued by the client to itself with a fault's si_code
+    else if (cache_contains(rip) && ctx->callstack.bottom &&
+             callstack_is_guard(&ctx->callstack, info->si_addr))
+        grow_callstack(ctx, uc);
     else if (cache_contains(rip))
         on_client_fault(ctx, info, uc);
     else

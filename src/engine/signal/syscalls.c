@@ -181,7 +181,11 @@ i64 sys_rt_sigtimedwait(ThreadCtx *ctx, const u64 args[6])
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6])
 {
     (void)args;
-    if (!frame_pop(ctx)) {
+    GuestAddr handler_sp = ctx->gpr[RSP];
+    if (frame_pop(ctx)) {
+        if (ctx->callstack.bottom)
+            callstack_load_sp(&ctx->callstack, handler_sp, ctx->gpr[RSP], false);
+    } else {
         siginfo_t info;
         memset(&info, 0, sizeof(info));
         info.si_signo = SIGSEGV;

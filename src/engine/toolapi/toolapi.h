@@ -110,6 +110,9 @@ typedef struct Tool {
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
     void (*syscall_after)(ToolThread *thread, const ToolSyscall *call);
+    // Memory of the client appears, or gets another protection; and is not what it
+    // was. The engine lock is held; changes that the client makes before `start`
+    // (the loader's) come too.
     void (*mapped)(GuestAddr start, GuestAddr end, u32 prot);
     void (*unmapped)(GuestAddr start, GuestAddr end);
     void (*signal)(ToolThread *thread, int sig); // about to be delivered to a handler
@@ -145,11 +148,16 @@ void tool_call_access(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn
 
 // ------------------------------------------------------------------ queries
 
-// The id of the thread's current calling context (callstack/callstack.h); at a
-// safe point or in a ToolCallFn. 0 unless TOOL_NEEDS_CALLSTACK.
-u32 tool_context(ToolThread *thread);
+// The id of the thread's calling context (callstack/callstack.h), with `pc` as the
+// innermost frame: at a safe point, in a function hook, or in a ToolCallFn, where
+// it is the pc of the instruction. 0 unless TOOL_NEEDS_CALLSTACK.
+u32 tool_context(ToolThread *thread, GuestAddr pc);
 
-// Formats a line to the log (see run/log.h).
+// The pcs of a context, innermost first; the others are return addresses. Returns
+// how many there are, which may exceed max.
+size_t tool_context_frames(u32 context, GuestAddr *ret_frames, size_t max);
+
+// Formats a line to the log (see log/log.h).
 void tool_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // For tools that keep counters per thread: calls fn for every live thread.

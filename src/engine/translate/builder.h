@@ -70,6 +70,21 @@ bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstructio
 // Sets the hardware's gs from a base in ThreadCtx; operand_x64.c.
 void emit_set_gs(Builder *b, i32 base_slot);
 
+// The code of tool_call(); instrument_x64.c.
+void emit_tool_call(Builder *b, void (*fn)(ThreadCtx *, u64, GuestAddr), u64 arg);
+
+// The shadow call stack, for tools that ask for it; callstack_x64.c.
+// After a call's return address has been pushed. Uses rax.
+void emit_callstack_push(Builder *b, GuestAddr return_address);
+// A whole return with its search, rax, rcx and rdx spilled on the way.
+void emit_callstack_return(Builder *b, u16 pop_bytes);
+// Around an instruction that loads rsp from something that is no frame.
+bool callstack_watches(const Builder *b);
+void emit_callstack_before_load(Builder *b);
+void emit_callstack_after_load(Builder *b);
+void callstack_on_return_miss(ThreadCtx *ctx, u64 arg, GuestAddr slot);
+void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address);
+
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
 void emit_lookup(Builder *b);
 #endif

@@ -33,7 +33,7 @@ void tool_count(ToolBlock *b, unsigned slot, u32 amount)
 
 //     call_fn, call_arg, call_return := … ; jmp gateway
 //   return:
-static void emit_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
+void emit_tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
 {
     emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)fn);
     emit_store_fs_imm64(&b->e, CTX(call_arg), arg);
@@ -46,7 +46,7 @@ static void emit_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
 
 void tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
 {
-    emit_call(b, fn, arg);
+    emit_tool_call(b, fn, arg);
 }
 
 unsigned tool_accesses(const ToolInsn *insn, ToolAccess *ret_accesses, unsigned max)
@@ -90,5 +90,5 @@ void tool_call_access(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u6
         emit_mov_imm(&b->e, RAX, 0);
     emit_store_fs(&b->e, CTX(call_address), RAX);
     builder_unspill(b, RAX);
-    emit_call(b, fn, arg);
+    emit_tool_call(b, fn, arg);
 }

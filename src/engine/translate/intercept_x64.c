@@ -6,6 +6,7 @@
 // the flags are dead there. All other registers are kept, the ones that the ABI
 // calls dead too, because compilers look into callees (-fipa-ra).
 #include "engine/redirect/redirect.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
 static const u8 caller_saved[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11, RSP};
@@ -103,6 +104,10 @@ static void intercept_entry(Builder *b, const RedirectSite *site)
     emit_fast_call(b, redirect_fast_entry, site->hook);
     if (!site->replaces)
         return;
+    if (tool->needs & TOOL_NEEDS_CALLSTACK) {
+        emit_callstack_return(b, 0);
+        return;
+    }
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(&b->e, 0x59);

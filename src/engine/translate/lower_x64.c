@@ -2,6 +2,7 @@
 //
 // What becomes of the instructions that are not simply copied. One function per
 // Lowering; each shows the code it emits. None changes the flags.
+#include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
 typedef void LowerFn(Builder *b, const Insn *insn);
@@ -58,6 +59,8 @@ static void emit_push_return(Builder *b, GuestAddr return_address)
 static void lower_call(Builder *b, const Insn *insn)
 {
     emit_push_return(b, insn->pc + insn->len);
+    if (insn->target != insn->pc + insn->len) // not `call next; pop`
+        emit_callstack_push(b, insn->pc + insn->len);
     builder_exit(b, OP_JMP_REL32, insn->target);
     b->fallthrough = false;
 }
@@ -126,18 +129,33 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
     emit_branch_operand(b, insn);
     builder_mark(b, false);
     emit_push_return(b, insn->pc + insn->len);
+    emit_callstack_push(b, insn->pc + insn->len);
     emit_lookup(b);
 }
 
-//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; lookup
+//     spill rcx ; pop rcx ; movzx ecx, cx ; jmp [rcx*8 + RETURN_TABLE]
+// The entry of the return table finds the whole target at [rsp - 8]. A return
+// that drops arguments has it elsewhere, and looks up the general way:
+//     spills ; pop rcx ; lea rsp, [rsp + n] ; lookup
 static void lower_ret(Builder *b, const Insn *insn)
 {
-    builder_spill(b, RAX);
+    if (tool->needs & TOOL_NEEDS_CALLSTACK) {
+        emit_callstack_return(b, insn->pop_bytes);
+        return;
+    }
+    if (insn->pop_bytes)
+        builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(&b->e, 0x59);
-    if (insn->pop_bytes)
+    if (insn->pop_bytes) {
         emit_lea(&b->e, RSP, RSP, insn->pop_bytes);
-    emit_lookup(b);
+        emit_lookup(b);
+        return;
+    }
+    put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);
+    put_bytes(&b->e, (u8[]){0xff, 0x24, 0xcd}, 3);
+    put_u32(&b->e, (u32)RETURN_TABLE);
+    b->fallthrough = false;
 }
 
 static void leave_at(Builder *b, GuestAddr pc, ExitReason reason)

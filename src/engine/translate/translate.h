@@ -22,6 +22,13 @@ typedef enum FetchResult {
     FETCH_TOO_LONG,  // more than 15 bytes: a general protection fault
 } FetchResult;
 
+// How indirect branches come into a block.
+typedef enum EntryKind {
+    ENTRY_NONE,   // they do not yet
+    ENTRY_LOOKUP, // through the lookup table
+    ENTRY_RETURN, // through the return table
+} EntryKind;
+
 typedef struct TranslateStats {
     u64 blocks, instructions, ticks; // ticks of the time-stamp counter
 } TranslateStats;
@@ -30,14 +37,14 @@ extern TranslateStats translate_stats;
 // `max_insns` bounds a block (--stress=tiny-blocks lowers it).
 void translate_init(unsigned max_insns);
 
-// Makes the block for (pc, version) and puts it into the cache. `entry` asks for
-// an entry prefix, because an indirect branch leads here. Engine lock held. On
+// Makes the block for (pc, version) and puts it into the cache, with the prefix
+// for the kind of indirect branch that leads here. Engine lock held. On
 // failure *ret_fault is the address that could not be fetched or decoded.
-Block *translate_block(GuestAddr pc, u32 version, bool entry, FetchResult *ret_result,
+Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
                        GuestAddr *ret_fault);
 
-// Gives a block that was translated without one an entry prefix. Engine lock
+// Gives a block that was translated without it such a prefix. Engine lock
 // held. False when the block's unit has no room: look the block up in C then.
-bool translate_add_entry(Block *block);
+bool translate_add_entry(Block *block, EntryKind kind);
 
 #endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+//
+// What emitted code of callstack_x64.c calls; the client's vector state is still
+// in the registers.
+#include "engine/translate/builder.h"
+
+void callstack_on_return_miss(ThreadCtx *ctx, u64 arg, GuestAddr slot)
+{
+    (void)arg;
+    callstack_ret_miss(&ctx->callstack, slot);
+}
+
+void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address)
+{
+    (void)address;
+    callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP], continues);
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+//
+// The code that keeps the shadow call stack (callstack/callstack.h): what calls,
+// returns and loads of rsp do beside their work. None of it touches a flag.
+#include "engine/callstack/callstack.h"
+
+#include "engine/toolapi/toolapi.h"
+#include "engine/translate/builder.h"
+
+#define ENTRY(field) ((i32)offsetof(CallEntry, field))
+enum { ENTRY_SIZE = sizeof(CallEntry) };
+
+static bool wanted(void)
+{
+    return tool->needs & TOOL_NEEDS_CALLSTACK;
+}
+
+// mov dword [rax + disp], imm
+static void emit_store_imm32(Emitter *e, i32 disp, u32 imm)
+{
+    put_bytes(e, (u8[]){0xc7, 0x80}, 2);
+    put_u32(e, (u32)disp);
+    put_u32(e, imm);
+}
+
+//     mov rax, fs:[top] ; ret, sp, context of the entry above := return_address, rsp, 0
+//     lea rax, [rax + SIZE] ; mov fs:[top], rax
+// The first store meets the guard when the entries are full; the handler makes
+// room, reloads rax from top and lets it run again.
+void emit_callstack_push(Builder *b, GuestAddr return_address)
+{
+    if (!wanted())
+        return;
+    bool spilled = b->spilled >> RAX & 1;
+    if (!spilled)
+        builder_spill(b, RAX);
+    builder_mark_nowhere(b); // the call itself is over
+    emit_load_fs(&b->e, RAX, CTX(callstack.top));
+    emit_store_imm32(&b->e, ENTRY_SIZE + ENTRY(ret), (u32)return_address);
+    emit_store_imm32(&b->e, ENTRY_SIZE + ENTRY(ret) + 4, (u32)(return_address >> 32));
+    emit_op_base(&b->e, 0x89, RSP, RAX, ENTRY_SIZE + ENTRY(sp));
+    emit_store_imm32(&b->e, ENTRY_SIZE + ENTRY(context), 0);
+    emit_lea(&b->e, RAX, RAX, ENTRY_SIZE);
+    emit_store_fs(&b->e, CTX(callstack.top), RAX);
+    if (!spilled)
+        emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+}
+
+//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; mov rax, fs:[top] ; mov rdx, [rax + ret]
+//     not rdx ; lea rcx, [rdx + rcx + 1] ; jrcxz mine
+//     lea rcx, [rsp - 8 - n] ; mov fs:[call_address], rcx ; call callstack_on_return_miss ; jmp on
+//   mine: lea rax, [rax - SIZE] ; mov fs:[top], rax
+//   on: mov rcx, [rsp - 8 - n] ; mov rdx, fs:[spill rdx] ; lookup
+void emit_callstack_return(Builder *b, u16 pop_bytes)
+{
+    Emitter *e = &b->e;
+    i32 slot = -8 - (i32)pop_bytes;
+    builder_spill(b, RDX);
+    builder_spill(b, RAX);
+    builder_spill(b, RCX);
+    put_u8(e, 0x59);
+    builder_mark_nowhere(b);
+    if (pop_bytes)
+        emit_lea(e, RSP, RSP, pop_bytes);
+    emit_load_fs(e, RAX, CTX(callstack.top));
+    emit_op_base(e, 0x8b, RDX, RAX, ENTRY(ret));
+    put_bytes(e, (u8[]){0x48, 0xf7, 0xd2}, 3);             // not rdx
+    put_bytes(e, (u8[]){0x48, 0x8d, 0x4c, 0x0a, 0x01}, 5); // lea rcx, [rdx + rcx + 1]
+    put_bytes(e, (u8[]){OP_JRCXZ, 0}, 2);
+    CodePtr miss = e->pc;
+    emit_lea(e, RCX, RSP, slot);
+    emit_store_fs(e, CTX(call_address), RCX);
+    emit_tool_call(b, callstack_on_return_miss, 0);
+    put_bytes(e, (u8[]){OP_JMP_REL8, 0}, 2);
+    CodePtr mine = e->pc;
+    miss[-1] = (u8)(e->pc - miss);
+    emit_lea(e, RAX, RAX, -ENTRY_SIZE);
+    emit_store_fs(e, CTX(callstack.top), RAX);
+    mine[-1] = (u8)(e->pc - mine);
+    emit_op_base(e, 0x8b, RCX, RSP, slot);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    emit_lookup(b);
+}
+
+// --------------------------------------------------------------- loads of rsp
+
+static bool is_frame_register(ZydisRegister reg)
+{
+    return reg == ZYDIS_REGISTER_RSP || reg == ZYDIS_REGISTER_RBP;
+}
+
+// The register or memory base that an instruction moves to its first operand.
+static ZydisRegister source_of(const ZydisDecodedInstruction *z,
+                               const ZydisDecodedOperand *operands)
+{
+    const ZydisDecodedOperand *source = &operands[1];
+    if (z->mnemonic == ZYDIS_MNEMONIC_LEA)
+        return source->mem.base;
+    return source->type == ZYDIS_OPERAND_TYPE_REGISTER ? source->reg.value : ZYDIS_REGISTER_NONE;
+}
+
+// Whether `reg` was computed from rsp earlier in this block: alloca.
+static bool comes_from_rsp(const Builder *b, const Insn *until, ZydisRegister reg)
+{
+    for (const Insn *insn = b->insns; insn < until; insn++) {
+        ZydisDecodedInstruction z;
+        ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+        bool copies = insn->mnemonic == ZYDIS_MNEMONIC_MOV || insn->mnemonic == ZYDIS_MNEMONIC_LEA;
+        if (copies && decode_operands(insn, &z, operands) &&
+            operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER && operands[0].reg.value == reg &&
+            source_of(&z, operands) == ZYDIS_REGISTER_RSP)
+            return true;
+    }
+    return false;
+}
+
+// mov, lea, xchg, pop or cmov to rsp of what is no frame of this function.
+static bool loads_rsp(const Builder *b, const Insn *insn)
+{
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_ADD: case ZYDIS_MNEMONIC_SUB: case ZYDIS_MNEMONIC_AND:
+    case ZYDIS_MNEMONIC_INC: case ZYDIS_MNEMONIC_DEC: return false;
+    default: break;
+    }
+    if (insn->lowering != LOWER_COPY || !(insn_gprs_used(insn) >> RSP & 1))
+        return false;
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (!decode_operands(insn, &z, operands))
+        return false;
+    bool writes = false;
+    for (unsigned i = 0; i < z.operand_count_visible; i++)
+        writes |= operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                  operands[i].reg.value == ZYDIS_REGISTER_RSP &&
+                  (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+    if (!writes)
+        return false;
+    if (z.mnemonic != ZYDIS_MNEMONIC_MOV && z.mnemonic != ZYDIS_MNEMONIC_LEA)
+        return true;
+    ZydisRegister source = source_of(&z, operands);
+    return !is_frame_register(source) && !comes_from_rsp(b, insn, source);
+}
+
+bool callstack_watches(const Builder *b)
+{
+    return wanted() && loads_rsp(b, b->insn);
+}
+
+void emit_callstack_before_load(Builder *b)
+{
+    emit_store_fs(&b->e, CTX(old_sp), RSP);
+}
+
+// Code that runs a function on another stack calls it in the same block.
+static bool goes_on_to_a_call(const Builder *b)
+{
+    for (const Insn *insn = b->insn + 1; insn < b->insns + b->insn_count; insn++) {
+        if (insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT)
+            return true;
+        if (loads_rsp(b, insn))
+            return false;
+    }
+    return false;
+}
+
+void emit_callstack_after_load(Builder *b)
+{
+    builder_mark_nowhere(b);
+    emit_tool_call(b, callstack_on_load_rsp, goes_on_to_a_call(b));
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+//
+// A tool for the tests of the call stack, shown in no help: the client calls
+// `stacktest_check(frames, count)` with the return addresses that its own
+// unwinder found, from the caller of the calling function on, and gets 1 when
+// the context tree says the same. `stacktest_depth()` answers how many frames.
+#include "tools/tools.h"
+
+#include "engine/aspace/aspace.h"
+#include "engine/callstack/callstack.h"
+
+enum { FRAMES_MAX = 4096 };
+
+static u64 checks, wrong;
+
+static void log_difference(const GuestAddr *frames, size_t count, const u64 *expected, u64 n)
+{
+    for (size_t i = 0; i < max_u64(count, n + 2) && i < 24; i++)
+        tool_log("stacktest: frame %lu: context %lx, client %lx", (unsigned long)i,
+                 i < count ? (unsigned long)frames[i] : 0ul,
+                 i >= 2 && i - 2 < n ? (unsigned long)expected[i - 2] : 0ul);
+}
+
+// A frame that a signal interrupted follows that of the handler directly; the
+// client's unwinder has the kernel's trampoline between them.
+static bool agree(const GuestAddr *frames, size_t count, const u64 *expected, u64 n)
+{
+    u64 k = 0;
+    for (size_t i = 0; i < count; i++, k++) {
+        if (frames[i] & CONTEXT_EXACT_PC)
+            k++;
+        if (k >= n || (frames[i] & ~CONTEXT_EXACT_PC) != expected[k])
+            return false;
+    }
+    return k == n;
+}
+
+// Frame 0 is stacktest_check itself, frame 1 its return address.
+static u64 check(ToolThread *thread, ToolCall *call)
+{
+    static __thread GuestAddr frames[FRAMES_MAX];
+    static __thread u64 expected[FRAMES_MAX];
+    u64 n = min_u64(call->args[1], FRAMES_MAX - 2);
+    if (!guest_read(call->args[0], expected, n * sizeof(u64)))
+        return 0;
+    size_t count = tool_context_frames(tool_context(thread, call->entry), frames, FRAMES_MAX);
+    bool same = agree(frames + 2, count - 2, expected, n);
+    __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED);
+    if (!same && __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED) < 4)
+        log_difference(frames, count, expected, n);
+    return same;
+}
+
+static u64 depth(ToolThread *thread, ToolCall *call)
+{
+    return tool_context_frames(tool_context(thread, call->entry), NULL, 0);
+}
+
+static const ToolFunction functions[] = {
+    {.name = "stacktest_check", .replace = check},
+    {.name = "stacktest_depth", .replace = depth},
+};
+
+static void finish(void)
+{
+    tool_log("stacktest: %lu checks, %lu wrong, %u contexts", checks, wrong, context_count());
+}
+
+const Tool tool_stacktest = {
+    .name = "stacktest",
+    .summary = "compare the call stack with the client's own unwinder",
+    .needs = TOOL_NEEDS_CALLSTACK,
+    .finish = finish,
+    .functions = functions,
+    .function_count = ARRAY_LEN(functions),
+};

@@ -44,6 +44,7 @@ typedef struct Program {
     bool found;         // the file asked for exists: exit status 126, not 127
     bool is_text;       // -ENOEXEC, but execvp and shells would give it to /bin/sh
     bool is_unreadable; // -EACCES, but the kernel could run it: execute-only
+    bool is_foreign;    // an ELF file of another kind, which the kernel may know how to run
     char problem[PATH_MAX + 256]; // a sentence that starts with the name of a file
 } Program;
 

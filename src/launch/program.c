@@ -104,6 +104,7 @@ static int probe_elf(Program *program, const char *path, int fd)
 {
     ElfFault fault = elf_check(fd, &program->elf);
 
+    program->is_foreign = fault == ELF_FAULT_CLASS_32 || fault == ELF_FAULT_MACHINE;
     if (fault != ELF_FAULT_NONE)
         return refuse(program, elf_fault_errno(fault), "%s %s", path, elf_fault_text(fault));
     if (program->elf.has_interp) {
@@ -260,6 +261,7 @@ int program_probe(const char *path, Program *program)
     program->found = false;
     program->is_text = false;
     program->is_unreadable = false;
+    program->is_foreign = false;
     program->problem[0] = '\0';
     program->exe[0] = '\0';
     program->elf.has_interp = false;

@@ -80,14 +80,10 @@ static bool resolve(const ExecRequest *r, char path[PATH_MAX])
     return n < PATH_MAX;
 }
 
-// What we cannot run the kernel may: a program that cannot be read; perhaps also a
-// 32-bit one, or what binfmt_misc knows, but mostly it refuses those as well, and
-// then a line here would be noise.
-static void note_unfollowed(const Program *program, int error)
+// What we cannot run the kernel may: a program that cannot be read, a 32-bit one.
+static void note_unfollowed(const Program *program)
 {
-    bool perhaps_runs = program->is_unreadable || (error == -ENOEXEC && !program->is_text);
-    int least_verbosity = program->is_unreadable ? 0 : 1;
-    if (program->found && perhaps_runs && run_options->verbosity >= least_verbosity)
+    if ((program->is_unreadable || program->is_foreign) && run_options->verbosity >= 0)
         log_note("%s; it is not followed", program->problem);
 }
 
@@ -103,9 +99,8 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     FollowArea *a = area;
     if (!resolve(r, a->path))
         return 0; // the kernel says why
-    int error = program_probe(a->path, &a->program);
-    if (error) {
-        note_unfollowed(&a->program, error);
+    if (program_probe(a->path, &a->program) != 0) {
+        note_unfollowed(&a->program);
         return 0;
     }
     if (options_child_is_skipped(run_options, a->path))

@@ -101,7 +101,6 @@ bool cache_place(u64 host_pc, CodePlace *ret_place);
 // The client's code in [start, end) is gone or has changed: no thread enters a
 // block made from it again.
 void cache_invalidate(GuestAddr start, GuestAddr end);
-void cache_invalidate_all(void);
 // Retires only the blocks that hold the instruction at `pc`.
 void cache_invalidate_insn(GuestAddr pc);
 

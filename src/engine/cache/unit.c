@@ -95,16 +95,6 @@ static void retire_unit(Unit *u)
     u->retired_at = ++cache_epoch;
 }
 
-void cache_invalidate_all(void)
-{
-    for (unsigned i = 0; i < CACHE_UNITS; i++) {
-        for (u32 k = 0; k < units[i].block_count; k++) {
-            if (!units[i].blocks[k].retired)
-                block_retire(&units[i].blocks[k]);
-        }
-    }
-}
-
 typedef struct Laggards {
     u64 epoch;
     bool any;

@@ -57,14 +57,12 @@ static void report_code(GuestAddr pc, unsigned count)
 
 static void report_mapping(const char *what, u64 address)
 {
-    char path[64];
     if (address - GATEWAY_START < GATEWAY_SIZE)
         log_line("  %s %lx: in the gateways", what, address);
     else if (cache_contains(address))
         log_line("  %s %lx: in the code cache", what, address);
     else
         log_line("  %s %lx", what, address);
-    (void)path;
 }
 
 static void report_client(void)

@@ -33,6 +33,13 @@ static bool may_keep_flags(const Insn *insn)
     }
 }
 
+// 88 to 8b, c6, c7: no moffs, no segment, control or debug register.
+static bool is_plain_move(const Insn *insn)
+{
+    u8 opcode = insn->modrm_at ? insn->bytes[insn->modrm_at - 1] : 0;
+    return (opcode >= 0x88 && opcode <= 0x8b) || opcode == 0xc6 || opcode == 0xc7;
+}
+
 // Plain integer instructions on registers; all others are taken to fault.
 static bool cannot_fault(const Insn *insn)
 {
@@ -46,7 +53,7 @@ static bool cannot_fault(const Insn *insn)
     case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR: case ZYDIS_MNEMONIC_IMUL:
     case ZYDIS_MNEMONIC_MOVZX: case ZYDIS_MNEMONIC_MOVSX: case ZYDIS_MNEMONIC_MOVSXD:
         return !memory;
-    case ZYDIS_MNEMONIC_MOV: return !memory && insn->modrm_at; // not the moffs forms
+    case ZYDIS_MNEMONIC_MOV: return !memory && is_plain_move(insn);
     default: return false;
     }
 }

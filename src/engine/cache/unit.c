@@ -70,8 +70,9 @@ static void retire_unit(Unit *u)
         return;
     for (u32 i = 0; i < u->block_count; i++) {
         if (!u->blocks[i].retired)
-            block_retire(&u->blocks[i]);
+            block_drop(&u->blocks[i]);
     }
+    pages_sweep();
     u->filled = false;
     u->retired_at = ++cache_epoch;
 }
@@ -81,9 +82,10 @@ void cache_invalidate_all(void)
     for (unsigned i = 0; i < CACHE_UNITS; i++) {
         for (u32 k = 0; k < units[i].block_count; k++) {
             if (!units[i].blocks[k].retired)
-                block_retire(&units[i].blocks[k]);
+                block_drop(&units[i].blocks[k]);
         }
     }
+    pages_sweep();
 }
 
 typedef struct Laggards {

@@ -150,6 +150,11 @@ TEST(free_hints_are_honoured)
     CHECK(is_high(in_cache));
     u64 engine = map(0x7f0000000000ull, 4096, PROT_READ, ANON);
     CHECK(is_high(engine));
+    u64 round_and_far = map(CLIENT_END, 4096, PROT_READ, ANON);
+    CHECK(round_and_far == CLIENT_END);
+    unmap(round_and_far, 4096);
+    u64 odd_and_far = map(CLIENT_END + 4096, 4096, PROT_READ, ANON);
+    CHECK(is_high(odd_and_far));
 }
 
 TEST(neighbouring_maps_touch_and_large_ones_are_aligned)

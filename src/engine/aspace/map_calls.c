@@ -24,6 +24,7 @@
 #define LOW_IMAGE_MAX  (256 * MiB)
 #define LOW_2GIB       (2048 * MiB)
 #define FAR_HINT_ALIGN (1ull << 40)
+#define FAR_HINT_END   (2 * CLIENT_END) // where the tools' shadow begins
 
 typedef struct MapRequest {
     u64 addr, len, prot, flags, fd, offset;
@@ -162,7 +163,7 @@ static bool hint_is_free(GuestAddr hint, u64 len)
 {
     if (hint < CLIENT_END)
         return place_hint_is_free(hint, len);
-    return hint % FAR_HINT_ALIGN == 0 && hint < USER_END && len <= USER_END - hint &&
+    return hint % FAR_HINT_ALIGN == 0 && hint < FAR_HINT_END && len <= FAR_HINT_END - hint &&
            !range_hits_engine(hint, hint + len);
 }
 

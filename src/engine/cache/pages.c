@@ -15,6 +15,7 @@ typedef struct PageRef {
 
 #define PAGE_BUCKETS (1u << 16)
 #define PAGE_REFS_MAX (1u << 22)
+#define MARK_REACH 256 // bytes: more than an instruction and what may follow it without a mark
 static u32 buckets[PAGE_BUCKETS];
 static PageRef *refs; // index 0 is not used
 static u32 refs_used = 1;
@@ -67,40 +68,53 @@ static void sweep_bucket(u32 bucket)
     }
 }
 
-void block_retire(Block *b)
+void pages_sweep(void)
+{
+    for (u32 i = 0; i < PAGE_BUCKETS; i++)
+        sweep_bucket(i);
+}
+
+void block_drop(Block *b)
 {
     ASSERT(!b->retired);
     b->retired = true;
     block_hash_remove(b);
     block_unlink(b);
     cache_stats.retired_blocks++;
+}
 
-    // The marks name every instruction, hence every page but the one into which
-    // the last instruction of a run may reach.
+// The marks name the instructions, hence every page but the one into which the last of a run may
+// reach. The list of `kept` is left alone: who walks it sweeps it once at the end. Sweeping it for
+// each of its blocks would take the square of their number, and JITs have thousands in a page.
+static void sweep_pages_of(const Block *b, u32 kept)
+{
     u64 swept = 1;
+
     for (u32 i = 0; i < b->mark_count; i++) {
-        u64 page = PAGE_DOWN(b->pc + (u64)(i64)b->marks[i].guest_delta);
-        if (page == swept)
-            continue;
-        sweep_bucket(bucket_of(page));
-        sweep_bucket(bucket_of(page + PAGE_SIZE));
-        swept = page;
+        GuestAddr pc = b->pc + (u64)(i64)b->marks[i].guest_delta;
+        for (u64 page = PAGE_DOWN(pc); page < pc + MARK_REACH; page += PAGE_SIZE) {
+            if (page != swept && bucket_of(page) != kept)
+                sweep_bucket(bucket_of(page));
+            swept = page;
+        }
     }
 }
 
 static void invalidate_bucket(u32 bucket, GuestAddr start, GuestAddr end)
 {
-    for (u32 ref = buckets[bucket]; ref;) {
+    bool any = false;
+
+    for (u32 ref = buckets[bucket]; ref; ref = refs[ref].next) {
         Block *b = refs[ref].block;
-        bool hit = refs[ref].page + PAGE_SIZE > start && refs[ref].page < end && !b->retired;
-        if (hit) {
-            cache_stats.invalidations++;
-            block_retire(b); // sweeps this very list: start again
-            ref = buckets[bucket];
-        } else {
-            ref = refs[ref].next;
-        }
+        if (refs[ref].page + PAGE_SIZE <= start || refs[ref].page >= end || b->retired)
+            continue;
+        cache_stats.invalidations++;
+        block_drop(b);
+        sweep_pages_of(b, bucket);
+        any = true;
     }
+    if (any)
+        sweep_bucket(bucket);
 }
 
 void cache_invalidate(GuestAddr start, GuestAddr end)
@@ -127,13 +141,13 @@ static bool holds_insn(const Block *b, GuestAddr pc)
 void cache_invalidate_insn(GuestAddr pc)
 {
     u32 bucket = bucket_of(PAGE_DOWN(pc));
-    for (u32 ref = buckets[bucket]; ref;) {
+
+    for (u32 ref = buckets[bucket]; ref; ref = refs[ref].next) {
         Block *b = refs[ref].block;
-        if (refs[ref].page == PAGE_DOWN(pc) && !b->retired && holds_insn(b, pc)) {
-            block_retire(b); // sweeps this very list: start again
-            ref = buckets[bucket];
-        } else {
-            ref = refs[ref].next;
-        }
+        if (refs[ref].page != PAGE_DOWN(pc) || b->retired || !holds_insn(b, pc))
+            continue;
+        block_drop(b);
+        sweep_pages_of(b, bucket);
     }
+    sweep_bucket(bucket);
 }

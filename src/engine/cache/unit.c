@@ -89,8 +89,9 @@ static void retire_unit(Unit *u)
         return;
     for (u32 i = 0; i < u->block_count; i++) {
         if (!u->blocks[i].retired)
-            block_retire(&u->blocks[i]);
+            block_drop(&u->blocks[i]);
     }
+    pages_sweep();
     u->filled = false;
     u->retired_at = ++cache_epoch;
 }

@@ -64,7 +64,10 @@ void *cache_reserve_table(size_t bytes);
 
 void index_init(void);
 
-void block_retire(Block *block);
+// Out of the index and its links. The lists of its pages still name it: before its memory is used
+// again they must be swept.
+void block_drop(Block *block);
+void pages_sweep(void);
 void block_unlink(Block *block);
 void block_hash_insert(Block *block);
 void block_hash_remove(Block *block);

@@ -6,6 +6,7 @@
 
 #include <asm/prctl.h>
 #include <errno.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 
 #include "engine/aspace/aspace.h"
@@ -125,6 +126,14 @@ static bool unguard_all(void)
 }
 
 static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6]);
+
+// The kernel would turn away the engine's own calls, and compare its range with our pc.
+static i64 do_prctl(ThreadCtx *ctx, const u64 a[6])
+{
+    if (a[0] == PR_SET_SYSCALL_USER_DISPATCH)
+        return -EINVAL; // as kernels before 5.11
+    return pass_through(ctx, NR_prctl, a);
+}
 
 static i64 do_ptrace(ThreadCtx *ctx, const u64 a[6])
 {

@@ -167,6 +167,7 @@ int main(int argc, char **argv, char **envp)
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
+    signal_reports_death = tool->finish || options.stats;
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;
@@ -175,10 +176,8 @@ int main(int argc, char **argv, char **envp)
     callstack_set_peek(peek);
 
     ThreadCtx *ctx = &thread_ctx;
-    if (!thread_init_main(ctx)) {
-        log_note("no memory for the first thread");
-        return EXIT_CANNOT_RUN;
-    }
+    if (!thread_init_main(ctx))
+        log_refuse("no memory for the first thread");
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))
         return EXIT_CANNOT_RUN;
     procview_init(ctx->gpr[RSP]);

@@ -22,13 +22,10 @@ CacheStats cache_stats;
 static unsigned current_unit;
 static u64 unit_size;
 
-enum { EXIT_CANNOT_RUN = 126 };
-
 // Mostly address space, of which a user may have been given too little.
 static _Noreturn void refuse_to_start(void)
 {
-    log_note("no room for the code cache; is there a limit on memory (ulimit -v, ulimit -d)?");
-    _exit(EXIT_CANNOT_RUN);
+    log_refuse("no room for the code cache; is there a limit on memory (ulimit -v, ulimit -d)?");
 }
 
 void *cache_reserve_table(size_t bytes)

@@ -59,3 +59,14 @@ void log_note(const char *format, ...)
     write_line("muninn: ", format, arguments);
     va_end(arguments);
 }
+
+_Noreturn void log_refuse(const char *format, ...)
+{
+    enum { CANNOT_RUN = 126 };
+    va_list arguments;
+    va_start(arguments, format);
+    write_line("muninn: ", format, arguments);
+    va_end(arguments);
+    raw_syscall1(SYS_exit_group, CANNOT_RUN);
+    __builtin_unreachable();
+}

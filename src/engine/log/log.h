@@ -21,4 +21,7 @@ void log_line_list(const char *format, va_list arguments);
 // "muninn: …": what the user should know.
 void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+// The same, and the end: the program was found and cannot be run (exit status 126).
+_Noreturn void log_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

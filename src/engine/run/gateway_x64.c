@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "engine/cache/cache.h"
+#include "engine/log/log.h"
 #include "engine/run/gateway.h"
 #include "engine/emit/emit.h"
 #include "engine/signal/signal.h"
@@ -251,7 +252,8 @@ void gateway_init(void)
 
     void *at = mmap((void *)GATEWAY_START, GATEWAY_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    ASSERT(at == (void *)GATEWAY_START);
+    if (at != (void *)GATEWAY_START)
+        log_refuse("the addresses of the code cache are taken; muninn cannot run under muninn");
     Emitter e = {at, (CodePtr)at + GATEWAY_SIZE};
     emit_enter(&e);
     emit_leave(&e);

@@ -20,12 +20,23 @@ SignalActions process_actions = { .refs = 1 };
 // Flags by which the kernel decides before our handler runs.
 #define MIRRORED_FLAGS (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
 
+bool signal_reports_death;
+
+// A signal that kills by default: where the end must be reported, we catch it
+// and die by it ourselves.
+bool death_is_reported(int sig, const KernelAction *client)
+{
+    const u64 spared = MASK_IGNORED_BY_DEFAULT | MASK_STOPPING | MASK_UNBLOCKABLE;
+
+    return signal_reports_death && client->handler == HANDLER_DFL && !(SIG_BIT(sig) & spared);
+}
+
 KernelAction action_for_host(int sig, const KernelAction *client)
 {
     u64 mirrored = client->flags & MIRRORED_FLAGS;
 
     if (!action_is_handler(client)) {
-        if (!signal_is_synchronous(sig))
+        if (!signal_is_synchronous(sig) && !death_is_reported(sig, client))
             return (KernelAction){ .handler = client->handler, .flags = mirrored };
         // Sent by kill() and ignored, it must not disturb a system call.
         mirrored = SA_RESTART;
@@ -55,7 +66,8 @@ void actions_init(void)
         bool handled = action_is_handler(&process_actions.action[sig]);
         if (handled)
             process_actions.action[sig] = (KernelAction){ .handler = HANDLER_DFL };
-        if (handled || signal_is_synchronous(sig))
+        if (handled || signal_is_synchronous(sig) ||
+            death_is_reported(sig, &process_actions.action[sig]))
             install(&process_actions, sig);
     }
 }

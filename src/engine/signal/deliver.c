@@ -10,8 +10,6 @@
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 
-#define MASK_IGNORED_BY_DEFAULT                                                                    \
-    (SIG_BIT(SIGCHLD) | SIG_BIT(SIGURG) | SIG_BIT(SIGWINCH) | SIG_BIT(SIGCONT))
 
 void signal_block_host(void)
 {
@@ -156,7 +154,8 @@ static void act_by_default(const PendingSignal *signal, const KernelAction *acti
     int sig = signal->info.si_signo;
     bool ignored = action->handler == HANDLER_IGN || (SIG_BIT(sig) & MASK_IGNORED_BY_DEFAULT);
 
-    if (signal->synchronous || (signal_is_synchronous(sig) && !ignored))
+    if (signal->synchronous || (signal_is_synchronous(sig) && !ignored) ||
+        death_is_reported(sig, action))
         host_die_by(&signal->info);
     // Another thread took the handler away after the kernel had chosen us; the
     // host's action is the default by now, and the kernel shall carry it out.

@@ -10,7 +10,8 @@
 //       always have our host handler and are never blocked on the host (R3).
 //   S2  Any other signal has our host handler exactly while the client has a
 //       handler for it; otherwise the host's action is the client's SIG_DFL or
-//       SIG_IGN, and the kernel acts.
+//       SIG_IGN, and the kernel acts. (With signal_reports_death also while the
+//       client's SIG_DFL would kill it.)
 //   S3  Our handler waits for no lock. It tries the engine lock when it interrupted
 //       the cache, where the thread holds none.
 //   S4  A signal that finds `pending` taken goes back to the kernel's queue.
@@ -102,6 +103,8 @@ void xstate_reset(u8 *area); // the state of a new process
 // A fault of engine code itself. Must not return; NULL panics.
 extern void (*signal_crash_hook)(int sig, siginfo_t *info, void *ucontext);
 // The client is about to die by `info`, an uncaught signal.
+// With `signal_reports_death`, set before signal_init(), also by one that is sent.
+extern bool signal_reports_death;
 extern void (*process_dying_hook)(ThreadCtx *ctx, const siginfo_t *info);
 
 #endif

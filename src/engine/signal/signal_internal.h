@@ -15,6 +15,9 @@
     (SIG_BIT(SIGSEGV) | SIG_BIT(SIGBUS) | SIG_BIT(SIGILL) | SIG_BIT(SIGFPE) | SIG_BIT(SIGTRAP))
 #define MASK_UNBLOCKABLE (SIG_BIT(SIGKILL) | SIG_BIT(SIGSTOP))
 #define MASK_ALL (~0ull)
+#define MASK_IGNORED_BY_DEFAULT                                                                    \
+    (SIG_BIT(SIGCHLD) | SIG_BIT(SIGURG) | SIG_BIT(SIGWINCH) | SIG_BIT(SIGCONT))
+#define MASK_STOPPING (SIG_BIT(SIGTSTP) | SIG_BIT(SIGTTIN) | SIG_BIT(SIGTTOU))
 
 #define KERNEL_SA_RESTORER 0x04000000ull
 #define KERNEL_SA_EXPOSE_TAGBITS 0x800ull
@@ -71,6 +74,7 @@ extern SignalActions process_actions; // the main thread's
 // The client's action for a signal about to be delivered; SA_RESETHAND applied.
 KernelAction actions_take(SignalActions *actions, int sig);
 i64 actions_change(SignalActions *actions, int sig, const KernelAction *act, KernelAction *ret_old);
+bool death_is_reported(int sig, const KernelAction *client);
 KernelAction action_for_host(int sig, const KernelAction *client);
 
 // --- host_handler_x64.c

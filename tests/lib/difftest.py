@@ -329,7 +329,16 @@ def parse_options():
     return parser.parse_args()
 
 
+def start_with_default_signals():
+    """Tests of signals mean default actions; nohup and some CI systems start us with ignored ones."""
+    for sig in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(sig) == signal.SIG_IGN:
+            signal.signal(sig, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
 def main(suite_dir):
+    start_with_default_signals()
     options = parse_options()
     tests = [test for test in load_tests(suite_dir) if re.search(options.k, test.name)]
     if options.list:

@@ -37,6 +37,8 @@ import sys
 import tempfile
 import threading
 
+import default_signals
+
 LIB_DIR = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(LIB_DIR))
 WARNINGS = "-Wall -Wextra -Wshadow -Wundef -Wvla -Werror"
@@ -329,16 +331,8 @@ def parse_options():
     return parser.parse_args()
 
 
-def start_with_default_signals():
-    """Tests of signals mean default actions; nohup and some CI systems start us with ignored ones."""
-    for sig in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
-        if signal.getsignal(sig) == signal.SIG_IGN:
-            signal.signal(sig, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-
-
 def main(suite_dir):
-    start_with_default_signals()
+    default_signals.restore()
     options = parse_options()
     tests = [test for test in load_tests(suite_dir) if re.search(options.k, test.name)]
     if options.list:

@@ -101,7 +101,7 @@ def interpreters(cache, text):
         "node",
         ["/usr/bin/node", guest("jit.js")],
         status=6,
-        stress=("signals",), # a cache of 512k makes it translate for minutes
+        stress=("tiny-cache", "signals"),
         timeout_s=60,
     )
     yield Row("node one-liner", ["node", "-p", "[1, 2, 3].map((n) => n ** 2).join()"], timeout_s=30)

@@ -30,7 +30,8 @@ static const struct CtxField {
     FIELD(client_fs, NULL),    FIELD(client_gs, NULL),    FIELD(xsave, NULL),
     FIELD(spill, gpr_name),    FIELD(engine_rsp, NULL),   FIELD(enter_target, NULL),
     FIELD(exit_reason, NULL),  FIELD(exit_link, NULL),    FIELD(pending_signal, NULL),
-    FIELD(stop_request, NULL), FIELD(callstack, NULL), FIELD(tool_slot, NULL),
+    FIELD(stop_request, NULL), FIELD(callstack, NULL),
+    FIELD(engine_gs, NULL), FIELD(tool_slot, NULL),
     FIELD(self, NULL),         FIELD(call_fn, NULL),      FIELD(call_arg, NULL),
     FIELD(call_address, NULL), FIELD(call_return, NULL),  FIELD(stepping, NULL),
 #undef FIELD

@@ -3,7 +3,7 @@
 # The whole build, in one non-recursive file. There is no configure step and sources are found by
 # wildcard: adding a file to a folder is all it takes to build it.
 #
-#   make                 build/muninn and build/muninn-engine
+#   make                 build/muninn, build/muninn-engine and build/muninn-monitor
 #   make check           set up, build, run every test suite    (SUITES="insn unit" picks some)
 #   make demo            set up, build, run the bundled program natively and under muninn
 #   make bench           measure ratios to native
@@ -43,7 +43,10 @@ engine_src := $(wildcard src/engine/*.c src/engine/*/*.c src/engine/*/*/*.c \
                          src/engine/*.S src/engine/*/*.S src/engine/*/*/*.S)
 tools_src  := $(wildcard src/tools/*.c src/tools/*/*.c)
 wire_src   := $(wildcard src/wire/*.c)
+monitor_src := $(wildcard src/monitor/*.c src/monitor/*/*.c)
 unit_src   := $(wildcard tests/unit/*_test.c)
+# Tests of what runs in the monitor's process.
+monitor_unit_src := $(wildcard tests/unit/monitor/*_test.c)
 
 # The engine parses its options and judges executables with the launcher's own code.
 shared_src := $(filter-out %/main.c %/help.c,$(launch_src)) $(base_src)
@@ -53,12 +56,17 @@ launch_obj  := $(call to_obj,$(launch_src) $(base_src))
 library_obj := $(call to_obj,$(filter-out src/engine/main.c,$(engine_src)) \
                              $(tools_src) $(wire_src) $(shared_src))
 engine_main := $(call to_obj,$(wildcard src/engine/main.c))
-unit_obj    := $(call to_obj,$(unit_src))
-unit_bin    := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(unit_src))
+monitor_obj := $(call to_obj,$(filter-out src/monitor/main.c,$(monitor_src)) \
+                             $(wire_src) $(shared_src))
+monitor_main := $(call to_obj,$(wildcard src/monitor/main.c))
+unit_obj    := $(call to_obj,$(unit_src) $(monitor_unit_src))
+unit_bin    := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(unit_src) $(monitor_unit_src))
 
 launcher := $(OUT)/muninn
 engine   := $(if $(engine_main),$(OUT)/muninn-engine)
+monitor  := $(if $(monitor_main),$(OUT)/muninn-monitor)
 library  := $(OUT)/libengine.a
+monitor_library := $(OUT)/libmonitor.a
 
 # ---- flags ----------------------------------------------------------------------------------
 
@@ -96,12 +104,13 @@ link_flags  := $(mode_link_$(MODE)) $(LDFLAGS)
 # The engine binds all symbols at start: the lazy resolver must not run inside a signal handler.
 engine_link := -pie -Wl,-z,now
 engine_libs := -lZydis -lpthread
+monitor_libs := -ldw -lelf -liberty -lpthread
 
 # ---- rules ----------------------------------------------------------------------------------
 
 .PHONY: all unit check demo bench install clean update-codegen man bootstrap FORCE
 
-all: $(launcher) $(engine)
+all: $(launcher) $(engine) $(monitor)
 	@:
 
 unit: $(unit_bin)
@@ -116,7 +125,8 @@ $(1): FORCE
 	    printf '%s\n' '$$(subst ','\'',$(2))' > $$@
 endef
 $(eval $(call stamp_rule,$(OBJ)/flags.stamp,$$(CC) $$(cflags) $$(hot_flags) $$(link_flags)))
-$(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(launch_obj) $$(library_obj) $$(engine_main)))
+all_obj := $(launch_obj) $(library_obj) $(engine_main) $(monitor_obj) $(monitor_main)
+$(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(all_obj)))
 
 extra_flags = $(if $(filter $(hot_src),$<),$(hot_flags))
 
@@ -144,12 +154,26 @@ $(OUT)/muninn-engine: $(engine_main) $(library)
 	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $(engine_main) \
 	    -Wl,--whole-archive $(library) -Wl,--no-whole-archive $(engine_libs)
 
+$(monitor_library): $(monitor_obj) $(OBJ)/sources.stamp
+	@rm -f $@
+	$(call say,AR)
+	$(Q)ar rcs $@ $(monitor_obj)
+
+$(OUT)/muninn-monitor: $(monitor_main) $(monitor_library)
+	$(call say,LINK)
+	$(Q)$(CC) -pie $(link_flags) -o $@ $(monitor_main) $(monitor_library) $(monitor_libs)
+
+$(OUT)/tests/unit/monitor/%: $(OBJ)/tests/unit/monitor/%.o $(monitor_library)
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) -pie $(link_flags) -o $@ $< $(monitor_library) $(monitor_libs)
+
 $(OUT)/tests/unit/%: $(OBJ)/tests/unit/%.o $(library)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $< $(library) $(engine_libs)
 
--include $(patsubst %.o,%.d,$(launch_obj) $(library_obj) $(engine_main) $(unit_obj))
+-include $(patsubst %.o,%.d,$(all_obj) $(unit_obj))
 
 # ---- what users run -------------------------------------------------------------------------
 
@@ -182,6 +206,7 @@ install: all
 	    $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(launcher) $(DESTDIR)$(PREFIX)/bin/muninn
 	$(if $(engine),install -m 755 $(engine) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-engine)
+	$(if $(monitor),install -m 755 $(monitor) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-monitor)
 	install -m 644 docs/man/muninn.1 $(DESTDIR)$(PREFIX)/share/man/man1/muninn.1
 
 clean:

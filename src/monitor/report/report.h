@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+//
+// What people and programs read. One model, below; writers for text, terminal,
+// XML, JSON and SARIF, of which several may be active at once.
+#ifndef MUNINN_MONITOR_REPORT_REPORT_H
+#define MUNINN_MONITOR_REPORT_REPORT_H
+
+#include "base/types.h"
+#include "launch/options.h"
+#include "monitor/suppress/suppress.h"
+#include "monitor/symbols/symbols.h"
+
+// ------------------------------------------------------------------- the model
+
+// The words of a kind (wire/kinds.def).
+typedef struct KindWords {
+    const char *tool, *xml, *suppression, *id;
+} KindWords;
+
+typedef struct ReportStack {
+    const Frame *frames; // after --num-callers and --show-below-main
+    size_t count;
+} ReportStack;
+
+// A further thing to say of a finding: "Address 0x… is 0 bytes after a block …",
+// "Uninitialised value was created by a heap allocation", "by thread #2".
+typedef struct FindingPart {
+    const char *text;  // NULL: only a stack
+    ReportStack stack; // count 0: only a text
+    // Where a variable was declared (<xauxwhat>); NULL otherwise.
+    const char *directory, *file;
+    u32 line;
+} FindingPart;
+
+typedef struct Finding {
+    u32 kind;                // KIND_ of wire/kinds.def
+    u64 unique;              // the same in the error list and counts
+    u32 tid;                 // 1 is the main thread
+    const char *thread_name; // NULL: none
+    const char *what;        // the headline, in the classic words
+    bool has_leak;           // leaked_* hold (xwhat with leakedbytes, leakedblocks)
+    u64 leaked_bytes, leaked_blocks;
+    u64 record, record_count; // "loss record N of M"
+    i32 fd;                  // of Fd… kinds; -1 otherwise
+    const char *path;        // of that descriptor, or NULL
+    const char *param;       // of SyscallParam: "write(buf)"; else NULL
+    ReportStack stack;       // where
+    const FindingPart *parts;
+    size_t part_count;
+    const char *suppression; // text of a generated entry, when asked for; else NULL
+    u64 count;               // times it happened, as far as known
+} Finding;
+
+typedef struct RunInfo {
+    i32 pid, ppid;
+    const char *tool;        // "memcheck"
+    const char *tool_title;  // "Memcheck, a memory error detector"
+    const char *program;     // path of the client executable
+    int argc;                // the client's command
+    const char *const *argv;
+    int option_count;        // muninn's own arguments
+    const char *const *options;
+    const char *muninn_exe;
+    i64 start_ms;            // CLOCK_MONOTONIC
+    bool is_fork_child;      // a client that began by fork
+} RunInfo;
+
+typedef struct SuppressionUse {
+    const char *name, *file;
+    u32 line;
+    u64 count, leaked_bytes, leaked_blocks;
+} SuppressionUse;
+
+typedef struct RunSummary {
+    u64 error_count, context_count;             // shown
+    u64 suppressed_count, suppressed_contexts;
+    const Finding *const *findings;             // every shown one, with final counts
+    size_t finding_count;
+    const SuppressionUse *suppressions;         // used ones, and unused where count is 0
+    size_t suppression_count;
+    bool killed;           // the client died without saying so
+    i32 signal;            // by which signal, if known; 0
+    i32 exit_code;         // if it ended by exit; else -1
+    bool error_limit_hit;
+    bool has_errors;       // the tool makes findings: print ERROR SUMMARY
+} RunSummary;
+
+// ----------------------------------------------------------------- the writers
+
+typedef struct Report Report;
+
+// Opens every output that the options name and writes its beginning. A file that
+// cannot be opened is said in one line on standard error and its output goes to
+// descriptor `log_fd`; never NULL.
+Report *report_open(const Options *options, const RunInfo *run, int log_fd);
+
+void report_finding(Report *report, const Finding *finding);
+// A line of the tool or the engine that is no finding ("HEAP SUMMARY:"). With the prefix.
+void report_line(Report *report, const char *text);
+// What the client prints by request, with its stack if there is one.
+void report_client_text(Report *report, u32 tid, const char *text, const ReportStack *stack);
+void report_thread(Report *report, u32 tid, const char *name, const ReportStack *created_at);
+// A piece of XML, JSON that a tool's summary adds (protocol 6: heap_summary …).
+void report_extra(Report *report, const char *name, const char *xml, const char *json);
+// The end: counts, lists, summaries. Frees the report.
+void report_close(Report *report, const RunSummary *summary);
+
+// Writes a finding as one writer would, for `muninn ctl` and tests.
+const KindWords *report_kind(u32 kind);
+
+#endif

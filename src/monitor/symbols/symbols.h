@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// From addresses to names: functions, inlined frames, source lines and objects,
+// for everything the client has mapped, read with elfutils when it is first
+// asked for.
+//
+// Glossary
+//   module  one ELF file (or vdso, or JIT area) as it was mapped at one time
+//   place   (module, offset): what an address meant at a moment. It outlives the mapping
+//   frame   one level of a stack as a person reads it; an address has several when
+//           functions were inlined there
+//
+// What must stay true
+//   Y1  Mapping and unmapping open no file: a run without findings reads no debug info.
+//   Y2  Debug info is hostile input. What cannot be read costs names, never the run.
+//   Y3  Strings in a Frame live as long as the Symbols they came from.
+#ifndef MUNINN_MONITOR_SYMBOLS_SYMBOLS_H
+#define MUNINN_MONITOR_SYMBOLS_SYMBOLS_H
+
+#include "base/types.h"
+
+typedef struct Symbols Symbols;
+
+typedef struct SymbolsConfig {
+    i32 pid;                        // of the client: perf-PID.map, /proc/PID/map_files, its memory
+    const char *extra_debuginfo_path; // --extra-debuginfo-path, or NULL
+    bool debuginfod;                // --enable-debuginfod=yes
+    bool allow_mismatched;          // --allow-mismatched-debuginfo
+    bool keep_debuginfo;            // --keep-debuginfo: names of code that is unmapped by now
+    bool read_inline_info;          // --read-inline-info
+    bool demangle;                  // --demangle
+} SymbolsConfig;
+
+Symbols *symbols_new(const SymbolsConfig *config);
+void symbols_free(Symbols *symbols);
+
+// One file mapping of the client, as the kernel's maps show it.
+typedef struct SymbolsMapping {
+    u64 start, size;
+    u64 file_offset;
+    u64 device, inode;        // 0 when not known
+    bool executable;
+    const char *path;         // absolute; "[vdso]"; "" for anonymous code (a JIT)
+    const u8 *build_id;       // of the mapped image, or NULL when it is not known
+    size_t build_id_size;
+} SymbolsMapping;
+
+void symbols_map(Symbols *symbols, const SymbolsMapping *mapping);
+void symbols_unmap(Symbols *symbols, u64 start, u64 size);
+
+// What an address means now. module 0: nothing that is known.
+typedef struct CodePlace {
+    u32 module;
+    u64 offset; // in the module; the address itself when module is 0
+} CodePlace;
+CodePlace symbols_place(Symbols *symbols, u64 address);
+
+typedef struct Frame {
+    u64 pc;                // as it is shown
+    const char *function;  // demangled, hashes and clone suffixes trimmed; NULL: not known
+    const char *mangled;   // as the symbol table has it; NULL for an inlined function without one
+    u64 function_offset;   // of the pc in its function
+    const char *object;    // absolute path of the object; NULL: none
+    u64 object_offset;     // of the pc in the object, as objdump counts
+    const char *directory; // of the source file, NULL: not known
+    const char *file;      // its last component, NULL: not known
+    u32 line;              // 0: not known
+    bool inlined;          // inlined into the next frame, which has the same pc
+} Frame;
+
+// The frames of one address, innermost first: at least one, at most max. A return
+// address is looked up one byte back, in the call; its pc is shown one byte back too.
+size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_address,
+                      Frame *ret_frames, size_t max);
+
+// The name for a person of a mangled one: C++, Rust, D. Trimmed as in Frame. Lives
+// as long as symbols.
+const char *symbols_demangle(Symbols *symbols, const char *mangled);
+
+#endif

@@ -122,6 +122,8 @@ u64 *wire_begin(WireProducer *producer, WireRecordType type, size_t words)
         lock_common(ring);
         producer->read_seen = __atomic_load_n(&ring->read, __ATOMIC_ACQUIRE);
     }
+    // Two stores, since this thread may lose its core between the stamp and the second one.
+    __atomic_store_n(&ring->begun, ring->begun + 1, __ATOMIC_RELEASE);
     u64 stamp = wire_stamp();
     __atomic_store_n(&ring->begun, stamp, __ATOMIC_RELEASE);
     u64 write = ring->write;

@@ -87,7 +87,8 @@ typedef enum WireRingState { RING_FREE, RING_OWNED, RING_ENDED } WireRingState;
 typedef struct WireRing {
     // The producer's line.
     _Alignas(64) u64 write; // what is before it is published
-    u64 begun;              // stamp of the record begun last
+    u64 begun;              // stamp of the record begun last; while that is being read,
+                            // one more than the stamp before it
     // The consumer's line.
     _Alignas(64) u64 read;
     u32 producer_waits; // futex: a producer sleeps until `read` moves
@@ -143,10 +144,11 @@ int wire_create(void);
 WireShared *wire_map(int fd);
 void wire_unmap(WireShared *shared);
 
+// Not before what precedes it has been read (W4): rdtsc alone may be executed early.
 static inline u64 wire_stamp(void)
 {
     u32 low, high;
-    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    __asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high) : : "memory");
     return (u64)high << 32 | low;
 }
 

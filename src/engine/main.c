@@ -12,6 +12,7 @@
 #include "engine/log/log.h"
 #include "engine/procview/procview.h"
 #include "engine/redirect/redirect.h"
+#include "engine/request/request.h"
 #include "engine/run/run.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
@@ -28,7 +29,7 @@ static Options options;
 
 static bool on_thread_start(ThreadCtx *ctx)
 {
-    if ((tool->needs & TOOL_NEEDS_CALLSTACK) && !callstack_init(&ctx->callstack, 0, ~0ull))
+    if (callstack_wanted && !callstack_init(&ctx->callstack, 0, ~0ull))
         return false;
     if (!redirect_thread_start(ctx))
         return false;
@@ -53,11 +54,13 @@ static void on_fork_prepare(ThreadCtx *ctx)
     (void)ctx;
     descriptors_fork_prepare();
     callstack_fork_prepare();
+    request_fork_prepare();
 }
 
 static void on_fork_parent(ThreadCtx *ctx)
 {
     (void)ctx;
+    request_fork_done(false);
     callstack_fork_done(false);
     descriptors_fork_parent();
 }
@@ -66,6 +69,7 @@ static u32 finished; // atomic: the process has been reported on
 
 static void on_fork_child(ThreadCtx *ctx)
 {
+    request_fork_done(true);
     callstack_fork_done(true);
     aspace_after_fork();
     descriptors_fork_child();
@@ -88,7 +92,7 @@ static void on_mapped(const Mapping *mapping)
 static void on_unmapped(GuestAddr start, GuestAddr end)
 {
     redirect_unmapped(start, end);
-    if (tool->needs & TOOL_NEEDS_CALLSTACK)
+    if (callstack_wanted)
         callstack_forget_range(start, end);
     if (tool->unmapped)
         tool->unmapped(start, end);
@@ -101,10 +105,11 @@ static void watch_memory(void)
         aspace_mapped_hook = on_mapped;
 }
 
-static void finish(void)
+static void finish(ThreadCtx *ctx)
 {
     if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
         return;
+    request_text_flush(ctx);
     if (tool->finish)
         tool->finish();
     if (options.stats)
@@ -113,16 +118,14 @@ static void finish(void)
 
 static void on_process_end(ThreadCtx *ctx, int status)
 {
-    (void)ctx;
     (void)status;
-    finish();
+    finish(ctx);
 }
 
 static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 {
-    (void)ctx;
     (void)info;
-    finish();
+    finish(ctx);
 }
 
 static const ThreadHooks main_hooks = {
@@ -163,6 +166,8 @@ int main(int argc, char **argv, char **envp)
     cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
+    callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK;
+    request_init(options.verbosity > 0);
     redirect_init();
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);

@@ -12,6 +12,7 @@
 #include "engine/log/log.h"
 #include "engine/procview/procview.h"
 #include "engine/redirect/redirect.h"
+#include "engine/relay/relay.h"
 #include "engine/request/request.h"
 #include "engine/run/run.h"
 #include "engine/signal/signal.h"
@@ -33,6 +34,7 @@ static bool on_thread_start(ThreadCtx *ctx)
         return false;
     if (!redirect_thread_start(ctx))
         return false;
+    relay_thread_start(ctx);
     if (tool->thread_start)
         tool->thread_start(ctx);
     return true;
@@ -46,6 +48,7 @@ static void on_thread_end(ThreadCtx *ctx)
     if (ctx->callstack.bottom)
         callstack_free(&ctx->callstack);
     redirect_thread_end(ctx);
+    relay_thread_end(ctx);
     follow_thread_end();
 }
 
@@ -73,6 +76,7 @@ static void on_fork_child(ThreadCtx *ctx)
     callstack_fork_done(true);
     aspace_after_fork();
     descriptors_fork_child();
+    relay_fork_child();
     finished = 0;
     if (tool->fork_child)
         tool->fork_child(ctx);
@@ -86,12 +90,15 @@ static bool peek(GuestAddr address, u64 *ret_word)
 
 static void on_mapped(const Mapping *mapping)
 {
-    tool->mapped(mapping->start, mapping->end, mapping->prot);
+    relay_code_mapped(mapping);
+    if (tool->mapped)
+        tool->mapped(mapping->start, mapping->end, mapping->prot);
 }
 
 static void on_unmapped(GuestAddr start, GuestAddr end)
 {
     redirect_unmapped(start, end);
+    relay_unmapped(start, end);
     if (callstack_wanted)
         callstack_forget_range(start, end);
     if (tool->unmapped)
@@ -101,7 +108,7 @@ static void on_unmapped(GuestAddr start, GuestAddr end)
 static void watch_memory(void)
 {
     aspace_unmapped_hook = on_unmapped;
-    if (tool->mapped)
+    if (tool->mapped || relay_is_on())
         aspace_mapped_hook = on_mapped;
 }
 
@@ -116,16 +123,22 @@ static void finish(ThreadCtx *ctx)
         stats_print();
 }
 
-static void on_process_end(ThreadCtx *ctx, int status)
+static int on_process_end(ThreadCtx *ctx, int status)
 {
-    (void)status;
     finish(ctx);
+    return relay_end(ctx, status, 0);
 }
 
 static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 {
-    (void)info;
+    relay_fatal_signal(ctx, info, tool_context(ctx, ctx->pc));
     finish(ctx);
+    relay_end(ctx, 0, info->si_signo);
+}
+
+static void on_exec(ThreadCtx *ctx)
+{
+    relay_exec(ctx, "");
 }
 
 static const ThreadHooks main_hooks = {
@@ -134,6 +147,8 @@ static const ThreadHooks main_hooks = {
     .fork_prepare = on_fork_prepare,
     .fork_parent = on_fork_parent,
     .fork_child = on_fork_child,
+    .exec = on_exec,
+    .exec_failed = relay_exec_failed,
     .process_end = on_process_end,
 };
 
@@ -155,9 +170,11 @@ static int parse(int argc, char **argv)
 int main(int argc, char **argv, char **envp)
 {
     int program = parse(argc, argv);
-    environment_restore(envp);
     if (!descriptors_open_log(&options, log_init))
         return 1;
+    if (tool->needs & TOOL_NEEDS_MONITOR)
+        relay_start(&options, argc - program, argv + program);
+    environment_restore(envp);
     follow_init(&options);
 
     stats_init();
@@ -172,7 +189,7 @@ int main(int argc, char **argv, char **envp)
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
-    signal_reports_death = tool->finish || options.stats;
+    signal_reports_death = tool->finish || options.stats || relay_is_on();
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;

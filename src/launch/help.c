@@ -49,7 +49,7 @@ static void print_wrapped(const char *text, int at)
 static void format_usage(const OptionRow *row, char *out, size_t size)
 {
     char letter[8] = "";
-    bool optional = row->kind == KIND_OPTIONAL_STRING;
+    bool optional = row->kind == OPTION_OPTIONAL_STRING;
 
     if (row->letter != 0)
         snprintf(letter, sizeof(letter), "-%c, ", row->letter);
@@ -57,34 +57,60 @@ static void format_usage(const OptionRow *row, char *out, size_t size)
              row->arg[0] == '\0' ? "" : (optional ? "[=" : "="), row->arg, optional ? "]" : "");
 }
 
-// The default, for a person; "" if that goes without saying.
+// A size as a person writes it.
+static void format_size(u64 size, char *out, size_t out_size)
+{
+    if (size != 0 && size % MiB == 0)
+        snprintf(out, out_size, "%llum", (unsigned long long)(size / MiB));
+    else
+        snprintf(out, out_size, "%llu", (unsigned long long)size);
+}
+
+static void format_percent(u32 ppm, char *out, size_t out_size)
+{
+    snprintf(out, out_size, "%u.%u", ppm / 10000, ppm / 1000 % 10);
+}
+
+// The default, for a person; "" if there is none worth showing.
 static void format_default(const OptionRow *row, char *out, size_t size)
 {
-    Options defaults;
-    options_init(&defaults);
-    const u8 *field = (const u8 *)&defaults + row->field;
+    const void *field = (const u8 *)&option_defaults + row->field;
+    char value[128] = "";
 
-    out[0] = '\0';
     switch (row->kind) {
-    case KIND_BOOL:
-        snprintf(out, size, " [%s]", *(const bool *)field ? "yes" : "no");
+    case OPTION_INT:
+    case OPTION_FD:
+    case OPTION_HEX:
+        if (*(const i32 *)field >= 0)
+            snprintf(value, sizeof(value), "%d", *(const i32 *)field);
         break;
-    case KIND_FD:
-        snprintf(out, size, " [%d]", *(const i32 *)field);
+    case OPTION_SIZE:
+        format_size(*(const u64 *)field, value, sizeof(value));
         break;
-    case KIND_SIZE:
-        snprintf(out, size, " [%llum]", (unsigned long long)(*(const u64 *)field / MiB));
+    case OPTION_PERCENT:
+        format_percent(*(const u32 *)field, value, sizeof(value));
         break;
-    case KIND_CHOICE_TOOL:
-        snprintf(out, size, " [%s]", *(const char *const *)field);
+    case OPTION_TOOL:
+    case OPTION_PATH_TEMPLATE:
+        if (*(const char *const *)field != NULL)
+            snprintf(value, sizeof(value), "%s", *(const char *const *)field);
+        break;
+    case OPTION_BOOL:
+    case OPTION_CHOICE:
+    case OPTION_SET:
+        option_kinds[row->kind].format(row, field, value, sizeof(value));
         break;
     }
+    if (value[0] != '\0')
+        snprintf(out, size, " [%s]", value);
+    else
+        out[0] = '\0';
 }
 
 static void print_option(const OptionRow *row)
 {
-    char left[80], fallback[40], text[640];
-    const OptionValue *values = option_values(row->kind);
+    char left[128], fallback[160], text[640];
+    const OptionValue *values = row->values;
 
     format_usage(row, left, sizeof(left));
     format_default(row, fallback, sizeof(fallback));
@@ -167,7 +193,7 @@ static void roff_group(const char *title, OptionGroup group)
 {
     printf(".SS %s\n", title);
     for (u32 i = 0; i < option_row_count; i++) {
-        char term[80], fallback[40];
+        char term[128], fallback[160];
         const OptionRow *row = &option_rows[i];
 
         if (row->group != group)
@@ -175,8 +201,8 @@ static void roff_group(const char *title, OptionGroup group)
         format_usage(row, term, sizeof(term));
         format_default(row, fallback, sizeof(fallback));
         roff_entry(term, row->help, fallback);
-        if (option_values(row->kind) != NULL)
-            roff_values(option_values(row->kind));
+        if (row->values != NULL)
+            roff_values(row->values);
     }
 }
 

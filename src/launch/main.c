@@ -68,27 +68,32 @@ static void *allocate(size_t size)
 static int parse_options(int argc, char **argv)
 {
     const char *text = getenv("MUNINN_OPTS");
+    char *copy = strdup(text != NULL ? text : "");
 
-    options_init(&options);
-    if (text != NULL) {
-        char *copy = strdup(text);
-        if (copy == NULL)
-            die_out_of_memory();
-        if (options_parse_text(copy, &options) < 0) {
-            say("MUNINN_OPTS: %s", options.error);
+    if (copy == NULL)
+        die_out_of_memory();
+    u32 words_max = (u32)strlen(copy) + 1;
+    char **all = allocate((words_max + (size_t)argc + 1) * sizeof(*all));
+    int count = (int)options_split_text(copy, all + 1, words_max);
+    for (int i = 1; i <= count; i++) {
+        if (all[i][0] != '-' || all[i][1] == '\0') {
+            say("MUNINN_OPTS: '%s' is not an option", all[i]);
             exit(EXIT_USAGE);
         }
     }
-    int index = options_parse(argc, argv, &options);
+    memcpy(all + 1 + count, argv + 1, ((size_t)argc - 1) * sizeof(*all));
+    options_init(&options);
+    int index = options_parse(argc + count, all, &options);
     if (index >= 0 && options.muninn_exe != NULL) {
         say("unknown option --muninn-exe; muninn --help lists them");
         exit(EXIT_USAGE);
     }
-    if (index < 0) {
-        say("%s", options.error);
+    if (index < 0 || options_settle(&options) < 0) {
+        bool is_text = index < 0 && options.error_index <= count;
+        say("%s%s", is_text ? "MUNINN_OPTS: " : "", options.error);
         exit(EXIT_USAGE);
     }
-    return index;
+    return index - count;
 }
 
 static void answer_help_and_version(void)
@@ -288,20 +293,12 @@ static const char *find_engine(const char *launcher)
     exit(EXIT_USAGE);
 }
 
-static size_t length_or_0(const char *text)
-{
-    return text != NULL ? strlen(text) : 0;
-}
-
 // muninn-engine OPTIONS -- WORDS ARGUMENTS
 static char **engine_argv(const char **words, u32 word_count, char **arguments, int argument_count)
 {
     size_t max = OPTIONS_ARGV_MAX + word_count + (size_t)argument_count + 3;
     char **argv = allocate(max * sizeof(*argv));
-    size_t text_size = 8 * KiB + length_or_0(options.trace_children_skip) +
-                       length_or_0(options.log_file) + length_or_0(options.muninn_exe) +
-                       length_or_0(options.exe) + length_or_0(options.script) +
-                       length_or_0(options.execfn);
+    size_t text_size = options_text_size(&options);
 
     argv[0] = (char *)"muninn-engine";
     int count = options_to_argv(&options, allocate(text_size), text_size, argv + 1,

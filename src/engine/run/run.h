@@ -32,6 +32,7 @@
 #include "base/futex_lock.h"
 #include "base/types.h"
 #include "engine/callstack/callstack.h"
+#include "wire/wire.h"
 
 // In the order of the hardware's register numbers.
 enum Gpr {
@@ -137,7 +138,11 @@ typedef struct ThreadCtx {
     struct ThreadRecord *record;
 
     void *tool_thread; // the tool's own per-thread state
-    u32 errors_disabled; // the client has asked so many times more for silence than for reports
+
+    // --- owned by relay/
+    WireProducer wire;   // this thread's end of the wire; zero before its first record
+    u32 number;          // of the thread, from 1: what a report calls it
+    u32 errors_disabled; // >0: the client has asked for no reports
 
     // --- for the crash report: the last guest pcs dispatched
     GuestAddr recent_pc[16];

@@ -127,6 +127,8 @@ static i64 exec_native(ThreadCtx *ctx, const ExecCall *call)
 {
     i64 r;
 
+    if (ctx->vfork_depth == 0)
+        hooks_exec(ctx);
     signal_prepare_exec(ctx);
     if (call->dirfd == AT_FDCWD && call->flags == 0)
         r = gateway_syscall(SYS_execve, call->path, call->argv, call->envp, 0, 0, 0);
@@ -134,6 +136,8 @@ static i64 exec_native(ThreadCtx *ctx, const ExecCall *call)
         r = gateway_syscall(SYS_execveat, (u64)(i64)call->dirfd, call->path, call->argv,
                             call->envp, call->flags, 0);
     signal_exec_failed(ctx);
+    if (ctx->vfork_depth == 0)
+        hooks_exec_failed(ctx, (int)-r);
     return r;
 }
 

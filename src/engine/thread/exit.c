@@ -21,12 +21,10 @@ void exit_reset_after_fork(void)
 
 // Only the first thread to get here tells the tools; the others wait for the
 // kernel to end them.
-static void announce_process_end(ThreadCtx *ctx, int status)
+static int announce_process_end(ThreadCtx *ctx, int status)
 {
-    if (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) == 0) {
-        hooks_process_end(ctx, status);
-        return;
-    }
+    if (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) == 0)
+        return hooks_process_end(ctx, status);
     for (;;)
         raw_syscall0(SYS_pause);
 }
@@ -48,7 +46,7 @@ void process_exit(ThreadCtx *ctx, int status)
         end_borrower(ctx);
     } else {
         signal_block_host();
-        announce_process_end(ctx, status);
+        status = announce_process_end(ctx, status);
     }
     exit_native(SYS_exit_group, status);
 }
@@ -72,7 +70,7 @@ static _Noreturn void end_thread(ThreadCtx *ctx, int status)
     lock_acquire(&thread_lock);
     if (registry_remove(record)) {
         lock_release(&thread_lock);
-        announce_process_end(ctx, status);
+        status = announce_process_end(ctx, status);
         exit_native(SYS_exit, status);
     }
     if (leader) {

@@ -39,8 +39,12 @@ typedef struct ThreadHooks {
     // parent when it goes on, its ctx as before the call.
     void (*vfork_child)(ThreadCtx *ctx);
     void (*vfork_parent)(ThreadCtx *ctx);
-    // The process ends by exit_group() or by the exit() of its last thread.
-    void (*process_end)(ThreadCtx *ctx, int status);
+    // The process is about to execute another program; and could not.
+    void (*exec)(ThreadCtx *ctx);
+    void (*exec_failed)(ThreadCtx *ctx, int error);
+    // The process ends by exit_group() or by the exit() of its last thread. Returns the
+    // status that it ends with.
+    int (*process_end)(ThreadCtx *ctx, int status);
 } ThreadHooks;
 
 #define THREAD_HOOKS_MAX 16

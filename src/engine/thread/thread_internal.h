@@ -58,7 +58,9 @@ void hooks_fork_parent(ThreadCtx *ctx);
 void hooks_fork_child(ThreadCtx *ctx);
 void hooks_vfork_child(ThreadCtx *ctx);
 void hooks_vfork_parent(ThreadCtx *ctx);
-void hooks_process_end(ThreadCtx *ctx, int status);
+int hooks_process_end(ThreadCtx *ctx, int status);
+void hooks_exec(ThreadCtx *ctx);
+void hooks_exec_failed(ThreadCtx *ctx, int error);
 
 // --- create.c
 i64 clone_thread(ThreadCtx *ctx, const CloneArgs *args);

@@ -21,6 +21,7 @@ typedef Insn ToolInsn;
 typedef enum ToolNeeds {
     TOOL_NEEDS_FLAGS = 1,     // liveness of flags is computed, so tool_count() is cheap
     TOOL_NEEDS_CALLSTACK = 2, // the shadow call stack is kept, tool_context() works
+    TOOL_NEEDS_MONITOR = 4,   // it makes findings (relay/relay.h)
 } ToolNeeds;
 
 typedef struct ToolSyscall {

@@ -13,6 +13,7 @@
 #include "engine/procview/procview.h"
 #include "engine/redirect/redirect.h"
 #include "engine/relay/relay.h"
+#include "engine/request/request.h"
 #include "engine/run/run.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
@@ -29,7 +30,7 @@ static Options options;
 
 static bool on_thread_start(ThreadCtx *ctx)
 {
-    if ((tool->needs & TOOL_NEEDS_CALLSTACK) && !callstack_init(&ctx->callstack, 0, ~0ull))
+    if (callstack_wanted && !callstack_init(&ctx->callstack, 0, ~0ull))
         return false;
     if (!redirect_thread_start(ctx))
         return false;
@@ -56,11 +57,13 @@ static void on_fork_prepare(ThreadCtx *ctx)
     (void)ctx;
     descriptors_fork_prepare();
     callstack_fork_prepare();
+    request_fork_prepare();
 }
 
 static void on_fork_parent(ThreadCtx *ctx)
 {
     (void)ctx;
+    request_fork_done(false);
     callstack_fork_done(false);
     descriptors_fork_parent();
 }
@@ -69,6 +72,7 @@ static u32 finished; // atomic: the process has been reported on
 
 static void on_fork_child(ThreadCtx *ctx)
 {
+    request_fork_done(true);
     callstack_fork_done(true);
     aspace_after_fork();
     descriptors_fork_child();
@@ -95,7 +99,7 @@ static void on_unmapped(GuestAddr start, GuestAddr end)
 {
     redirect_unmapped(start, end);
     relay_unmapped(start, end);
-    if (tool->needs & TOOL_NEEDS_CALLSTACK)
+    if (callstack_wanted)
         callstack_forget_range(start, end);
     if (tool->unmapped)
         tool->unmapped(start, end);
@@ -108,10 +112,11 @@ static void watch_memory(void)
         aspace_mapped_hook = on_mapped;
 }
 
-static void finish(void)
+static void finish(ThreadCtx *ctx)
 {
     if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
         return;
+    request_text_flush(ctx);
     if (tool->finish)
         tool->finish();
     if (options.stats)
@@ -120,14 +125,14 @@ static void finish(void)
 
 static int on_process_end(ThreadCtx *ctx, int status)
 {
-    finish();
+    finish(ctx);
     return relay_end(ctx, status, 0);
 }
 
 static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 {
     relay_fatal_signal(ctx, info, tool_context(ctx, ctx->pc));
-    finish();
+    finish(ctx);
     relay_end(ctx, 0, info->si_signo);
 }
 
@@ -178,6 +183,8 @@ int main(int argc, char **argv, char **envp)
     cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
+    callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK;
+    request_init(options.verbosity > 0);
     redirect_init();
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);

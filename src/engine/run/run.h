@@ -53,6 +53,7 @@ typedef enum ExitReason {
     EXIT_STALE,      // the block at pc found that its guest bytes have changed
     EXIT_EMULATE,    // an instruction at pc that C must emulate (iretq, int 0x80, mov fs, …)
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
+    EXIT_REQUEST,    // a client request at pc; exit_link is its RequestKind
     EXIT_REASON_COUNT
 } ExitReason;
 
@@ -99,7 +100,7 @@ typedef struct ThreadCtx {
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
-    CallStack callstack;  // kept for tools that ask for it (TOOL_NEEDS_CALLSTACK)
+    CallStack callstack;  // kept if callstack_wanted
     u64 old_sp;           // rsp before an instruction that loads it
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
     struct ThreadCtx *self; // linear address of this structure
@@ -155,6 +156,10 @@ typedef struct ThreadCtx {
 } ThreadCtx;
 
 extern __thread ThreadCtx thread_ctx;
+
+// The shadow call stack is kept: for a tool with TOOL_NEEDS_CALLSTACK, or for what the
+// engine itself reports. Set before the first block is translated.
+extern bool callstack_wanted;
 
 // One lock for the shape of the client's address space and for translation.
 // Held for microseconds; execution in the cache never takes it.

@@ -139,6 +139,7 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     GuestAddr pc = b->next_pc;
     GuestAddr end = 0; // of the executable range around pc
     GuestAddr run_start = pc;
+    GuestAddr decided_by = 0; // the end of the bytes of this run that matter
     FetchResult result = FETCH_OK;
     while (b->insn_count < block_insns_max) {
         if (b->insn_count > 0 && redirect_is_hooked(pc))
@@ -149,19 +150,20 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
             break;
         }
         Insn *insn = &b->insns[b->insn_count];
-        size_t room = min_u64(end - pc, INSN_MAX);
+        size_t room = min_u64(end - pc, DECODE_BYTES_MAX);
         result = decode_at(pc, room, insn);
         if (result != FETCH_OK) {
             *ret_fault = result == FETCH_NO_ACCESS ? end : pc;
             break;
         }
         b->insn_count++;
+        decided_by = max_u64(decided_by, pc + insn->decided_by);
         pc += insn->len;
         if (insn->lowering == LOWER_JMP && b->insn_count < block_insns_max &&
             worth_following(b, insn->target, version)) {
-            end_run(b, run_start, pc);
+            end_run(b, run_start, decided_by);
             run_start = pc = insn->target;
-            end = 0;
+            end = decided_by = 0;
         } else if (insn_ends_block(insn) ||
                    (insn->lowering == LOWER_JCC && cache_find(pc, version)) ||
                    (aspace_code_is_busy(insn->pc) && writes_memory(insn))) {
@@ -171,7 +173,7 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     if (b->insn_count == 0)
         return result;
     // Whatever stopped us is met again if the client ever gets there.
-    end_run(b, run_start, pc);
+    end_run(b, run_start, decided_by);
     b->next_pc = pc;
     return FETCH_OK;
 }

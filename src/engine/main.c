@@ -185,6 +185,10 @@ int main(int argc, char **argv, char **envp)
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK;
     request_init(options.verbosity > 0);
+    if (relay_is_on()) {
+        request_text_hook = relay_client_text;
+        request_error_count = relay_error_count;
+    }
     redirect_init();
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// The definedness of what an instruction makes, bit by bit, from that of what it
+// reads: an interpreter on V bits. Blocks in which nothing is undefined never come
+// here; in the others, an instruction that touches something undefined calls
+// definedness_run() before it executes.
+//
+// Glossary
+//   V bit    1: the bit of the value is undefined
+//   member   a register, the flags, or a group of registers that is tracked as one:
+//            what sets are made of
+//   step     an instruction taken apart when its block is translated
+//   event    a place where undefinedness matters and must be reported
+//
+// What must stay true
+//   D1  Never call a bit defined that an undefined input bit can change. (Calling one
+//       undefined that none can change is allowed where the table says so.)
+//   D2  thread->set has the bit of every member with a V bit of 1; it may have more.
+//   D3  definedness_run() is called from the cache: general registers only, no libc.
+#ifndef MUNINN_TOOLS_MEMCHECK_DEFINEDNESS_H
+#define MUNINN_TOOLS_MEMCHECK_DEFINEDNESS_H
+
+#include "base/types.h"
+#include "engine/decode/decode.h"
+
+// Members, as bits of a set.
+typedef u64 MemberSet;
+#define MEMBER_GPR(r) (1ull << (r))      // rax … r15, the hardware's order
+#define MEMBER_FLAGS (1ull << 16)        // CF PF AF ZF SF OF DF
+#define MEMBER_X87 (1ull << 17)          // the whole x87 and MMX state
+#define MEMBER_MXCSR (1ull << 18)
+#define MEMBER_MASK(k) (1ull << (20 + (k))) // k0 … k7
+#define MEMBER_VECTOR(n) (1ull << (32 + (n))) // zmm0 … zmm31
+#define MEMBERS_VECTOR (~0ull << 32)
+
+// The V bits of a thread's registers.
+typedef struct Definedness {
+    MemberSet set; // D2
+    u64 gpr[16];
+    u64 flags;     // at the positions of eflags
+    u64 mask[8];
+    u64 mxcsr;
+    u64 x87_environment;        // control, status and tag words: any bit
+    _Alignas(64) u8 x87[8][16]; // by physical register; MMX registers are their low 8 bytes
+    _Alignas(64) u8 vector[32][64];
+} Definedness;
+
+// ------------------------------------------------------------- at translation
+
+// An instruction taken apart. Fixed size, no pointers into it.
+typedef struct DefinednessStep DefinednessStep;
+enum { DEFINEDNESS_STEP_BYTES = 96 };
+
+// Fills the step. False: the instruction is not known; it is treated by the coarse rule
+// (any undefined input makes all outputs undefined), with what Zydis says it reads and writes.
+bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step);
+
+MemberSet definedness_reads(const DefinednessStep *step);   // values; not for addresses
+MemberSet definedness_address(const DefinednessStep *step); // registers in its addresses
+MemberSet definedness_writes(const DefinednessStep *step);  // wholly or partly
+// Vectors whose values definedness_run() needs in DefinednessValues.
+u32 definedness_needs_vectors(const DefinednessStep *step);
+
+// ------------------------------------------------------------------- at run time
+
+typedef enum DefinednessEvent {
+    EVENT_CONDITION = 1, // a conditional jump depends on undefined flags or rcx
+    EVENT_ADDRESS = 2,   // an address is undefined
+    EVENT_TARGET = 4,    // the target of an indirect jump is undefined
+} DefinednessEvent;
+
+// What the instruction is going to see.
+typedef struct DefinednessValues {
+    const u64 *gpr;                // before it
+    u64 eflags;
+    const u8 (*vector)[64];        // by register number; those asked for are filled
+    GuestAddr address;             // of its memory operand, segment base included
+    const u8 *memory;              // the bytes there, readable, or NULL
+    u8 *memory_v;                  // their V bits: read, and written if it stores
+} DefinednessValues;
+
+// Computes and stores the V bits of all outputs; memory_v is written where the instruction
+// stores. Returns the events (DefinednessEvent bits); what was reported counts as
+// defined afterwards.
+u32 definedness_run(const DefinednessStep *step, Definedness *d, const DefinednessValues *values);
+
+#endif

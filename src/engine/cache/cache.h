@@ -61,6 +61,13 @@ typedef struct Block {
     CodeMark *marks;       // by ascending host_offset
 } Block;
 
+// A version other than 0 holds for one state of a thread: nothing is linked out of it,
+// and it is in no lookup table.
+static inline bool block_is_dirty(const Block *block)
+{
+    return (block->version & ~VERSION_ORIGINAL) != 0;
+}
+
 // A direct way out of a block. Index 0 is never used.
 typedef struct Exit {
     CodePtr site;          // the rel32 to patch

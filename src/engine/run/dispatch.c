@@ -57,18 +57,22 @@ static CodePtr enter_point(ThreadCtx *ctx)
                       : ctx->exit_reason == EXIT_INDIRECT ? ENTRY_LOOKUP
                                                           : ENTRY_NONE;
     CodePtr code = NULL;
-    u32 version = redirect_version(ctx);
+    u32 version = run_version(ctx);
+    if (version & ~VERSION_ORIGINAL)
+        entry = ENTRY_NONE; // only clean blocks are in the tables
 
     lock_acquire(&engine_lock);
     Block *block = cache_find(ctx->pc, version);
     if (!block)
         block = translate_block(ctx->pc, version, entry, &result, &fault);
     if (block) {
-        if (entry && !cache_publish_entry(block, returning) && translate_add_entry(block, entry))
+        bool publish = entry && !block_is_dirty(block);
+        if (publish && !cache_publish_entry(block, returning) && translate_add_entry(block, entry))
             cache_publish_entry(block, returning);
         if (ctx->exit_reason == EXIT_LINK)
             run_link_exit(ctx, block);
         code = block->body;
+        ctx->guard_failed = 0;
         cache_enter(ctx);
     }
     lock_release(&engine_lock);
@@ -120,6 +124,7 @@ void run_until_return(ThreadCtx *ctx, u64 sp)
         ctx->stop_request = 0;
         if (signal_is_deliverable(ctx)) {
             redirect_interrupted(ctx);
+            ctx->guard_failed = 0;
             signal_deliver_pending(ctx);
             ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
         }

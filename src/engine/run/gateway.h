@@ -36,6 +36,9 @@ CodePtr run_light(void);
 // Links the exit by which the thread has left the cache, if it is still there.
 // Engine lock held.
 struct Block;
+// The version of the block to enter at ctx->pc.
+u32 run_version(ThreadCtx *ctx);
+
 void run_link_exit(const ThreadCtx *ctx, struct Block *to);
 
 #endif

@@ -6,12 +6,14 @@
 #include "engine/cache/cache.h"
 #include "engine/redirect/redirect.h"
 #include "engine/run/gateway.h"
+#include "engine/toolapi/toolapi.h"
 
 // Finds out where to go on while the thread still counts as inside the cache: the
 // record of the exit lives no longer than that (C3, C4). False when C must do more.
 static bool note_target(ThreadCtx *ctx)
 {
     const Exit *x;
+    CodePlace place;
     switch (ctx->exit_reason) {
     case EXIT_LINK:
         x = cache_exit(ctx->exit_link);
@@ -21,6 +23,12 @@ static bool note_target(ThreadCtx *ctx)
         return true;
     case EXIT_INDIRECT:
     case EXIT_RETURN:
+        return true;
+    case EXIT_GUARD:
+        if (!cache_place(ctx->exit_link, &place))
+            return false;
+        ctx->pc = place.pc;
+        ctx->guard_failed = 1;
         return true;
     default:
         return false;
@@ -33,9 +41,17 @@ void run_link_exit(const ThreadCtx *ctx, Block *to)
 {
     const Exit *x = cache_exit(ctx->exit_link);
     const Block *from = x->from;
+    if (from && block_is_dirty(from))
+        return; // the version it leads to is another one each time
     bool is_live = from && !from->retired && ctx->exit_link - from->first_exit < from->exit_count;
     if (is_live && x->target == to->pc && x->original == !!(to->version & VERSION_ORIGINAL))
         cache_link(ctx->exit_link, to);
+}
+
+u32 run_version(ThreadCtx *ctx)
+{
+    u32 version = redirect_version(ctx);
+    return tool->version ? version | tool->version(ctx) : version;
 }
 
 bool stress_signals;
@@ -66,18 +82,22 @@ CodePtr run_light(void)
 
     CodePtr code = NULL;
     lock_acquire(&engine_lock);
-    Block *block = cache_find(ctx->pc, redirect_version(ctx));
+    Block *block = cache_find(ctx->pc, run_version(ctx));
     if (block) {
         if (ctx->exit_reason == EXIT_LINK) {
             run_link_exit(ctx, block);
+            code = block->body;
+        } else if (ctx->exit_reason == EXIT_GUARD || block_is_dirty(block)) {
             code = block->body;
         } else if (cache_publish_entry(block, ctx->exit_reason == EXIT_RETURN)) {
             ctx->stat_indirect_misses++;
             code = block->body;
         }
     }
-    if (code)
+    if (code) {
+        ctx->guard_failed = 0;
         cache_enter(ctx);
+    }
     lock_release(&engine_lock);
     if (UNLIKELY(stress_signals) && code)
         stress_maybe_step(ctx);

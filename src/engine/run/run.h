@@ -54,6 +54,7 @@ typedef enum ExitReason {
     EXIT_EMULATE,    // an instruction at pc that C must emulate (iretq, int 0x80, mov fs, …)
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
     EXIT_REQUEST,    // a client request at pc; exit_link is its RequestKind
+    EXIT_GUARD,      // a shadow guard failed; exit_link is the address of its branch
     EXIT_REASON_COUNT
 } ExitReason;
 
@@ -98,6 +99,7 @@ typedef struct ThreadCtx {
     u64 enter_target;     // where gateway_enter jumps
     u32 exit_reason;      // ExitReason
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
+    u32 guard_failed;     // the next block is entered after EXIT_GUARD at its first instruction
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
     CallStack callstack;  // kept if callstack_wanted

@@ -108,6 +108,15 @@ typedef struct Tool {
     // Before each instruction: code inserted here runs before it.
     void (*insn)(ToolBlock *block, const ToolInsn *insn);
 
+    // The version that fits the state of the thread, which is about to enter a block;
+    // general registers only. 0: the clean one. Versions other than 0 are given
+    // out by the tool, below 2^30; thread->guard_failed tells that the block's first
+    // instruction is one whose shadow guard has failed. NULL: there is only one.
+    u32 (*version)(ToolThread *thread);
+    // A fault in a block. True: it was the tool's own doing, and the instruction
+    // is to be tried again. May change the address that the client will be told.
+    bool (*fault)(ToolThread *thread, u64 *address);
+
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
     void (*syscall_after)(ToolThread *thread, const ToolSyscall *call);
@@ -150,6 +159,26 @@ typedef struct ToolAccess {
 // implicit operands (stack, string instructions). Returns how many, at most max.
 unsigned tool_accesses(const ToolInsn *insn, ToolAccess *ret_accesses, unsigned max);
 void tool_call_access(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);
+
+// ------------------------------------------------------------- shadow memory
+// %gs is based on the shadow of address 0 (thread->engine_gs), so that the shadow of
+// an operand is the same operand through gs.
+
+// True when the access can be checked by the two below: it has one address, and a size
+// of 1, 2, 4, 8, 16, 32 or 64 bytes.
+bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
+// Leaves the block by EXIT_GUARD, before its instruction, unless the shadow of what it
+// accesses is zero.
+void tool_shadow_guard(ToolBlock *block, const ToolAccess *access);
+// Calls fn(thread, arg, address) out of line unless that shadow is zero, and goes on.
+void tool_shadow_guard_call(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);
+// Sets the shadow of [rsp + disp, rsp + disp + size) to `value`; size is a multiple of 8.
+void tool_shadow_fill_stack(ToolBlock *block, i32 disp, u32 size, u8 value);
+// The shadow of an operand becomes zero.
+void tool_shadow_clear(ToolBlock *block, const ToolAccess *access);
+
+// Stores a vector register of the client's into memory at fs:[disp]; 64 bytes.
+void tool_store_vector(ToolBlock *block, unsigned vector, i32 disp);
 
 // ------------------------------------------------------------------ queries
 

@@ -7,15 +7,21 @@
 #include "engine/cache/cache.h"
 #include "engine/decode/decode.h"
 #include "engine/emit/emit.h"
+#include "engine/toolapi/toolapi.h"
 
 #define BLOCK_INSNS_MAX 64
 #define BLOCK_CODE_ROOM (24 * KiB)
+#define BLOCK_CODE_ROOM_GUARDED (48 * KiB) // for tools that guard accesses
 #define INSN_ROOM 1024 // no lowering, tool code included, emits more
 #define BLOCK_RUNS_MAX 16
 #define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
 #define EXIT_STUB_BYTES 17
 #define EXIT_STUBS_ROOM (BLOCK_EXITS_MAX * EXIT_STUB_BYTES)
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
+#define INSN_GUARDS_MAX 24 // three accesses of 64 bytes
+#define BLOCK_GUARDS_MAX (BLOCK_INSNS_MAX * 3)
+#define GUARD_STUB_ROOM 112
+#define GUARD_STUBS_ROOM (BLOCK_GUARDS_MAX * GUARD_STUB_ROOM)
 
 typedef struct Builder {
     Emitter e;
@@ -31,6 +37,17 @@ typedef struct Builder {
     u16 spilled;           // registers that are in ctx->spill at e.pc
     bool fallthrough;      // the last instruction lowered falls through to next_pc
     u8 flags_live[BLOCK_INSNS_MAX]; // arithmetic flags live before each instruction, as FlagBits
+    struct {
+        CodePtr branch;     // its rel32
+        u16 spilled;        // to be loaded again in the stub
+        bool returns;       // calls `fn` and goes on at `back`; else leaves by EXIT_GUARD
+        const Insn *insn;
+        u8 operand;         // whose address fn gets
+        ToolCallFn *fn;
+        u64 arg;
+        CodePtr back;
+    } guards[BLOCK_GUARDS_MAX];
+    unsigned guard_count;
 } Builder;
 
 // The code from here on belongs to b->insn, with b->spilled spilled.
@@ -84,6 +101,9 @@ void emit_callstack_before_load(Builder *b);
 void emit_callstack_after_load(Builder *b);
 void callstack_on_return_miss(ThreadCtx *ctx, u64 arg, GuestAddr slot);
 void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address);
+
+// The stubs of the block's shadow guards; shadow_x64.c.
+void emit_guard_stubs(Builder *b);
 
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
 void emit_lookup(Builder *b);

@@ -69,10 +69,14 @@ static void lower_call(Builder *b, const Insn *insn)
 // The table's entry checks the whole target, see emit_entry().
 void emit_lookup(Builder *b)
 {
+    b->fallthrough = false;
+    if (block_is_dirty(b->block)) {
+        emit_jmp(&b->e, gateway_lookup_miss());
+        return;
+    }
     put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc1}, 3);
     put_bytes(&b->e, (u8[]){0xff, 0x24, 0xc5}, 3);
     put_u32(&b->e, (u32)LOOKUP_TABLE);
-    b->fallthrough = false;
 }
 
 // mov rcx, operand of the indirect branch
@@ -152,10 +156,14 @@ static void lower_ret(Builder *b, const Insn *insn)
         emit_lookup(b);
         return;
     }
+    b->fallthrough = false;
+    if (block_is_dirty(b->block)) {
+        emit_jmp(&b->e, gateway_return_miss());
+        return;
+    }
     put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);
     put_bytes(&b->e, (u8[]){0xff, 0x24, 0xcd}, 3);
     put_u32(&b->e, (u32)RETURN_TABLE);
-    b->fallthrough = false;
 }
 
 static void leave_at(Builder *b, GuestAddr pc, ExitReason reason)

@@ -287,10 +287,9 @@ static void emit_exit_stubs(Builder *b)
 
 static void link_known_targets(Block *block)
 {
-    for (u32 i = 0; i < block->exit_count; i++) {
+    for (u32 i = 0; i < block->exit_count && !block_is_dirty(block); i++) {
         Exit *x = cache_exit(block->first_exit + i);
-        u32 version = block->version & ~VERSION_ORIGINAL;
-        Block *to = cache_find(x->target, x->original ? version | VERSION_ORIGINAL : version);
+        Block *to = cache_find(x->target, x->original ? VERSION_ORIGINAL : 0);
         if (to)
             cache_link(block->first_exit + i, to);
     }
@@ -316,7 +315,7 @@ static void emit_body(Builder *b)
         tool->block(b, b->insns, b->insn_count);
     for (unsigned i = 0; i < b->insn_count; i++) {
         b->insn = &b->insns[i];
-        if (emit_room(&b->e) < INSN_ROOM) {
+        if (emit_room(&b->e) < INSN_ROOM || b->guard_count + INSN_GUARDS_MAX > BLOCK_GUARDS_MAX) {
             b->next_pc = b->insn->pc;
             b->insn_count = i;
             break;
@@ -352,12 +351,15 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     Builder *b = &builder;
     u64 start = __builtin_ia32_rdtsc();
 
-    b->block = cache_reserve(BLOCK_CODE_ROOM, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
+    size_t code_room = tool->version ? BLOCK_CODE_ROOM_GUARDED : BLOCK_CODE_ROOM;
+    size_t stubs_room = EXIT_STUBS_ROOM + (tool->version ? GUARD_STUBS_ROOM : 0);
+    b->block = cache_reserve(code_room, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
     b->block->pc = pc;
     b->block->version = version;
-    b->e = (Emitter){b->block->code, b->block->code + BLOCK_CODE_ROOM - EXIT_STUBS_ROOM};
+    b->e = (Emitter){b->block->code, b->block->code + code_room - stubs_room};
     b->insn_count = 0;
     b->run_count = 0;
+    b->guard_count = 0;
     b->insn = NULL;
     b->spilled = 0;
     b->next_pc = pc;
@@ -371,6 +373,7 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     }
     emit_body(b);
     emit_exit_stubs(b);
+    emit_guard_stubs(b);
     b->block->insn_count = (u16)b->insn_count;
     b->block->code_size = (u32)(b->e.pc - b->block->code);
     cache_commit(b->block);

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+//
+// Checks and marks of shadow memory: the operand of the guest instruction, through
+// gs. See toolapi/toolapi.h for what each does.
+//
+// Where the client's flags are dead a check is a compare and a branch that is not
+// taken; where they are live it goes through rcx and jrcxz.
+#include "engine/translate/builder.h"
+
+// A memory operand in terms of what can be encoded.
+typedef struct ShadowOperand {
+    unsigned base, index; // GPR_COUNT: none
+    unsigned scale;
+    i32 disp;
+    bool address32;
+    bool on_rcx;          // the address was computed into rcx, which is spilled
+} ShadowOperand;
+
+static unsigned gpr_of(ZydisRegister reg)
+{
+    if (reg == ZYDIS_REGISTER_NONE || reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP)
+        return GPR_COUNT;
+    ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    return ZydisRegisterGetClass(full) == ZYDIS_REGCLASS_GPR64
+               ? (unsigned)(full - ZYDIS_REGISTER_RAX)
+               : GPR_COUNT;
+}
+
+static bool flags_live(const Builder *b)
+{
+    return b->flags_live[b->insn - b->insns] != 0;
+}
+
+// --------------------------------------------------------------- encoding
+
+// [gs] [67] [66] REX opcode modrm sib disp32
+static void put_op(Emitter *e, u8 prefix, bool wide, const u8 *opcode, unsigned opcode_len,
+                   unsigned reg, const ShadowOperand *op, i32 extra)
+{
+    u8 rex = (u8)((wide ? 0x48 : 0x40) | (reg >> 3) << 2);
+    put_u8(e, 0x65);
+    if (op->address32)
+        put_u8(e, 0x67);
+    if (prefix)
+        put_u8(e, prefix);
+    rex |= op->index != GPR_COUNT ? (u8)((op->index >> 3) << 1) : 0;
+    rex |= op->base != GPR_COUNT ? (u8)(op->base >> 3) : 0;
+    if (rex != 0x40)
+        put_u8(e, rex);
+    put_bytes(e, opcode, opcode_len);
+    i32 disp = op->disp + extra;
+    bool plain = op->base != GPR_COUNT && op->index == GPR_COUNT && (op->base & 7) != RSP;
+    bool small = disp == (i8)disp && op->base != GPR_COUNT;
+    u8 mod = op->base == GPR_COUNT ? 0 : small ? 0x40 : 0x80;
+    if (plain) {
+        put_u8(e, (u8)(mod | (reg & 7) << 3 | (op->base & 7)));
+    } else {
+        unsigned scale = op->index == GPR_COUNT ? 0 : (unsigned)__builtin_ctz(op->scale);
+        put_u8(e, (u8)(mod | (reg & 7) << 3 | 4));
+        put_u8(e, (u8)(scale << 6 | (op->index == GPR_COUNT ? 4 : op->index & 7) << 3 |
+                       (op->base == GPR_COUNT ? 5 : op->base & 7)));
+    }
+    if (small)
+        put_u8(e, (u8)disp);
+    else
+        put_u32(e, (u32)disp);
+}
+
+// cmp size gs:[op + extra], 0
+static void put_compare(Emitter *e, const ShadowOperand *op, unsigned size, i32 extra)
+{
+    const u8 opcode = size == 1 ? 0x80 : 0x83;
+    put_op(e, size == 2 ? 0x66 : 0, size == 8, &opcode, 1, 7, op, extra);
+    put_u8(e, 0);
+}
+
+// mov rcx, gs:[op + extra], zero extended
+static void put_load_rcx(Emitter *e, const ShadowOperand *op, unsigned size, i32 extra)
+{
+    static const u8 movzx8[] = {0x0f, 0xb6}, movzx16[] = {0x0f, 0xb7}, mov[] = {0x8b};
+    if (size <= 2)
+        put_op(e, 0, false, size == 1 ? movzx8 : movzx16, 2, RCX, op, extra);
+    else
+        put_op(e, 0, size == 8, mov, 1, RCX, op, extra);
+}
+
+// mov size gs:[op + extra], value, a byte that is repeated
+static void put_store(Emitter *e, const ShadowOperand *op, unsigned size, i32 extra, u8 value)
+{
+    const u8 opcode = size == 1 ? 0xc6 : 0xc7;
+    u32 imm = value * 0x01010101u; // 0 or -1: the sign extension repeats it too
+    put_op(e, size == 2 ? 0x66 : 0, size == 8, &opcode, 1, 0, op, extra);
+    put_bytes(e, &imm, size == 1 ? 1 : size == 2 ? 2 : 4);
+}
+
+// --------------------------------------------------------------- operands
+
+static bool decode_access(const Builder *b, const ToolAccess *access, ZydisDecodedInstruction *z,
+                          ZydisDecodedOperand *operands)
+{
+    return decode_operands(b->insn, z, operands) && access->operand < z->operand_count &&
+           operands[access->operand].type == ZYDIS_OPERAND_TYPE_MEMORY;
+}
+
+static bool is_push(const ZydisDecodedOperand *op, const ToolAccess *access)
+{
+    return op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && access->writes &&
+           op->mem.base == ZYDIS_REGISTER_RSP;
+}
+
+bool tool_shadow_can_check(const ToolBlock *b, const ToolAccess *access)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    u32 size = access->size_bytes;
+    if (size == 0 || size > 64 || (size & (size - 1)) || !decode_access(b, access, &z, operands))
+        return false;
+    const ZydisDecodedOperand *op = &operands[access->operand];
+    bool repeated = z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
+                                    ZYDIS_ATTRIB_HAS_REPNE);
+    return op->mem.type == ZYDIS_MEMOP_TYPE_MEM && !repeated &&
+           !(z.attributes & ZYDIS_ATTRIB_HAS_EVEX && z.avx.mask.reg != ZYDIS_REGISTER_K0 &&
+             z.avx.mask.reg != ZYDIS_REGISTER_NONE);
+}
+
+// Spills rcx and computes the address there if the operand cannot be encoded with gs.
+static void open_operand(Builder *b, const ToolAccess *access, ShadowOperand *ret_op)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    ASSERT(decode_access(b, access, &z, operands));
+    const ZydisDecodedOperand *op = &operands[access->operand];
+    ShadowOperand shadow = {
+        .base = gpr_of(op->mem.base),
+        .index = gpr_of(op->mem.index),
+        .scale = op->mem.scale,
+        .address32 = z.address_width == 32,
+    };
+    i64 disp = op->mem.disp.value;
+    bool explicit = op->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
+    if (explicit && (z.attributes & ZYDIS_ATTRIB_HAS_SIB) && z.raw.modrm.mod == 0 &&
+        z.raw.sib.base == 5) {
+        shadow.base = GPR_COUNT; // whatever REX.B says
+        disp = z.raw.disp.value;
+    }
+    if (op->mem.base == ZYDIS_REGISTER_RIP || op->mem.base == ZYDIS_REGISTER_EIP)
+        disp += (i64)(b->insn->pc + b->insn->len);
+    if (is_push(op, access))
+        disp -= (i64)access->size_bytes;
+    bool segment = op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS;
+    if (!segment && disp >= INT32_MIN && disp + 64 <= INT32_MAX) {
+        shadow.disp = (i32)disp;
+        *ret_op = shadow;
+        return;
+    }
+    builder_spill(b, RCX);
+    emit_operand_address(b, RCX, &z, op);
+    *ret_op = (ShadowOperand){.base = RCX, .index = GPR_COUNT, .on_rcx = true};
+}
+
+static void close_operand(Builder *b)
+{
+    if (b->spilled >> RCX & 1)
+        builder_unspill(b, RCX);
+}
+
+// ----------------------------------------------------------------- guards
+
+typedef struct GuardAction {
+    ToolCallFn *fn; // NULL: leave by EXIT_GUARD
+    u64 arg;
+    u8 operand;
+} GuardAction;
+
+// jne or jmp to a stub that is emitted later.
+static unsigned add_guard(Builder *b, unsigned opcode, const GuardAction *action)
+{
+    ASSERT(b->guard_count < BLOCK_GUARDS_MAX);
+    if (opcode > 0xff)
+        put_u8(&b->e, (u8)(opcode >> 8));
+    put_u8(&b->e, (u8)opcode);
+    unsigned index = b->guard_count++;
+    b->guards[index].branch = b->e.pc;
+    b->guards[index].spilled = b->spilled;
+    b->guards[index].returns = action->fn != NULL;
+    b->guards[index].insn = b->insn;
+    b->guards[index].operand = action->operand;
+    b->guards[index].fn = action->fn;
+    b->guards[index].arg = action->arg;
+    put_u32(&b->e, 0);
+    return index;
+}
+
+// Flags dead:   cmp gs:[op], 0 ; jne stub                      for each 8 bytes
+// Flags live:   spill rcx ; mov rcx, gs:[op] ; jrcxz next ; jmp stub ; next: …
+static void guard(Builder *b, const ToolAccess *access, const GuardAction *action)
+{
+    ShadowOperand op;
+    unsigned first = b->guard_count;
+    u32 step = access->size_bytes < 8 ? access->size_bytes : 8;
+    bool live = flags_live(b);
+    open_operand(b, access, &op);
+    for (u32 at = 0; at < access->size_bytes; at += step) {
+        if (!live) {
+            put_compare(&b->e, &op, step, (i32)at);
+            add_guard(b, 0x0f85, action);
+            continue;
+        }
+        // rcx may be the operand's own register: its value is there until overwritten.
+        if (at > 0) {
+            if (op.on_rcx)
+                emit_load_fs(&b->e, RCX, CTX(call_address));
+            else
+                emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
+        } else if (op.on_rcx) {
+            emit_store_fs(&b->e, CTX(call_address), RCX);
+        } else {
+            builder_spill(b, RCX);
+        }
+        put_load_rcx(&b->e, &op, step, (i32)at);
+        put_bytes(&b->e, (u8[]){OP_JRCXZ, 5}, 2);
+        add_guard(b, OP_JMP_REL32, action);
+    }
+    close_operand(b);
+    for (unsigned i = first; i < b->guard_count; i++)
+        b->guards[i].back = b->e.pc;
+}
+
+void tool_shadow_guard(ToolBlock *b, const ToolAccess *access)
+{
+    guard(b, access, &(GuardAction){0});
+}
+
+void tool_shadow_guard_call(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u64 arg)
+{
+    guard(b, access, &(GuardAction){fn, arg, access->operand});
+}
+
+// The stub of a guard that calls:
+//     [restore rcx] ; spill rax ; lea rax, operand ; mov fs:[call_address], rax
+//     restore rax ; call ; jmp back
+static void emit_call_stub(Builder *b, unsigned index)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    b->insn = b->guards[index].insn;
+    ASSERT(decode_operands(b->insn, &z, operands));
+    const ZydisDecodedOperand *op = &operands[b->guards[index].operand];
+    bool pushes = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+                  op->mem.base == ZYDIS_REGISTER_RSP &&
+                  (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+    emit_operand_address(b, RAX, &z, op);
+    if (pushes)
+        emit_lea(&b->e, RAX, RAX, -(i32)(op->size / 8));
+    emit_store_fs(&b->e, CTX(call_address), RAX);
+    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+    emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)b->guards[index].fn);
+    emit_store_fs_imm64(&b->e, CTX(call_arg), b->guards[index].arg);
+    emit_store_fs_imm64(&b->e, CTX(call_return), (u64)(uintptr_t)b->guards[index].back);
+    emit_jmp(&b->e, gateway_tool_call());
+}
+
+void emit_guard_stubs(Builder *b)
+{
+    Emitter block_emitter = b->e;
+    u16 mark_count = b->block->mark_count;
+    for (unsigned i = 0; i < b->guard_count; i++) {
+        size_t room = b->guards[i].returns ? GUARD_STUB_ROOM : 32;
+        // Stubs are written where they will stay; what they do not need is given back.
+        CodePtr at = cache_reserve_cold(b->block, room);
+        ASSERT(at);
+        b->e = (Emitter){at, at + room};
+        if (b->guards[i].spilled >> RCX & 1)
+            emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
+        if (b->guards[i].returns) {
+            emit_call_stub(b, i);
+        } else {
+            emit_store_fs_imm32(&b->e, CTX(exit_link), (u32)(uintptr_t)b->guards[i].branch);
+            emit_jmp(&b->e, gateway_leave(EXIT_GUARD));
+        }
+        i32 distance = (i32)(at - (b->guards[i].branch + 4));
+        memcpy(b->guards[i].branch, &distance, 4);
+    }
+    b->e = block_emitter;
+    b->spilled = 0;
+    b->block->mark_count = mark_count; // stubs belong to no instruction
+}
+
+// ------------------------------------------------------------------ marks
+
+void tool_shadow_fill_stack(ToolBlock *b, i32 disp, u32 size, u8 value)
+{
+    const ShadowOperand op = {.base = RSP, .index = GPR_COUNT};
+    for (u32 at = 0; at < size; at += 8)
+        put_store(&b->e, &op, 8, disp + (i32)at, value);
+}
+
+void tool_shadow_clear(ToolBlock *b, const ToolAccess *access)
+{
+    ShadowOperand op;
+    u32 step = access->size_bytes < 8 ? access->size_bytes : 8;
+    open_operand(b, access, &op);
+    for (u32 at = 0; at < access->size_bytes; at += step)
+        put_store(&b->e, &op, step, (i32)at, 0);
+    close_operand(b);
+}
+
+// ---------------------------------------------------------------- vectors
+
+// vmovups fs:[disp], ymm, or movups where there is no AVX
+void tool_store_vector(ToolBlock *b, unsigned vector, i32 disp)
+{
+    // xsave tells what the machine has: bit 2 is the upper halves of ymm.
+    bool avx = gateway_xsave_mask() >> 2 & 1;
+    put_u8(&b->e, 0x64);
+    if (avx) {
+        put_bytes(&b->e, (u8[]){0xc5, (u8)(vector & 8 ? 0x7c : 0xfc), 0x11}, 3);
+    } else {
+        if (vector & 8)
+            put_u8(&b->e, 0x44);
+        put_bytes(&b->e, (u8[]){0x0f, 0x11}, 2);
+    }
+    put_u8(&b->e, (u8)(0x04 | (vector & 7) << 3));
+    put_u8(&b->e, 0x25);
+    put_u32(&b->e, (u32)disp);
+}

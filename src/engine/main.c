@@ -8,6 +8,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
+#include "engine/fdtrack/fdtrack.h"
 #include "engine/loader/loader.h"
 #include "engine/log/log.h"
 #include "engine/procview/procview.h"
@@ -58,11 +59,13 @@ static void on_fork_prepare(ThreadCtx *ctx)
     descriptors_fork_prepare();
     callstack_fork_prepare();
     request_fork_prepare();
+    fdtrack_fork_prepare();
 }
 
 static void on_fork_parent(ThreadCtx *ctx)
 {
     (void)ctx;
+    fdtrack_fork_done();
     request_fork_done(false);
     callstack_fork_done(false);
     descriptors_fork_parent();
@@ -72,6 +75,7 @@ static u32 finished; // atomic: the process has been reported on
 
 static void on_fork_child(ThreadCtx *ctx)
 {
+    fdtrack_fork_done();
     request_fork_done(true);
     callstack_fork_done(true);
     aspace_after_fork();
@@ -117,6 +121,7 @@ static void finish(ThreadCtx *ctx)
     if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
         return;
     request_text_flush(ctx);
+    fdtrack_finish(ctx);
     if (tool->finish)
         tool->finish();
     if (options.stats)
@@ -183,7 +188,8 @@ int main(int argc, char **argv, char **envp)
     cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
-    callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK;
+    callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK || options.track_fds != TRACK_FDS_NO;
+    fdtrack_init(options.track_fds);
     request_init(options.verbosity > 0);
     if (relay_is_on()) {
         request_text_hook = relay_client_text;
@@ -193,7 +199,8 @@ int main(int argc, char **argv, char **envp)
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
-    signal_reports_death = tool->finish || options.stats || relay_is_on();
+    signal_reports_death = tool->finish || options.stats || relay_is_on() ||
+                           fdtrack_mode != TRACK_FDS_NO;
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;

@@ -11,6 +11,7 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
+#include "engine/fdtrack/fdtrack.h"
 #include "engine/procview/procview.h"
 #include "engine/log/log.h"
 #include "engine/signal/signal.h"
@@ -236,7 +237,11 @@ void syscall_run(ThreadCtx *ctx)
         trace_syscall(ctx, call.nr, call.args);
     if (tool->syscall_before)
         tool->syscall_before(ctx, &call);
+    if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO))
+        fdtrack_before(ctx, call.nr, call.args);
     call.result = perform(ctx, call.nr, call.args);
+    if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO))
+        fdtrack_after(ctx, call.nr, call.args, call.result);
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
         trace_syscall_result(ctx, call.nr, call.result);
     if (call.result == GATEWAY_RESTART) {

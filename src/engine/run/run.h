@@ -21,7 +21,8 @@
 //       TF in flags is the client's own, never ours.
 //   R3  The kernel's signal mask is the client's mask without the five
 //       synchronous signals, except while `pending_signal` is set: then every
-//       asynchronous signal is blocked until it has been delivered.
+//       asynchronous signal is blocked until it has been delivered; and except
+//       in system calls that may sleep, which nothing can fault in.
 //   R4  A thread that holds the engine lock reads client memory only through
 //       guest_read(), writes none, and never blocks on a client event.
 #ifndef MUNINN_ENGINE_RUN_RUN_H
@@ -121,6 +122,9 @@ typedef struct ThreadCtx {
     u64 client_mask;         // the mask as the client sees it
     u64 deferred_signals;    // synchronous signals sent by kill() while the client blocks them
     siginfo_t deferred_info[6];
+    u32 must_place;          // signals for the whole process wait for a thread to be found (S5)
+    u32 lent_nr;             // the call for which the kernel holds blocked ones, while `lent_set`
+    u64 lent_set;            // those that this call may take from the kernel's queue
     stack_t altstack;        // the client's sigaltstack
     struct SignalActions *actions; // shared as CLONE_SIGHAND says
     u64 wait_mask;           // the mask of a sigsuspend, ppoll, … while wait_mask_armed

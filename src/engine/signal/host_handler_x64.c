@@ -206,9 +206,12 @@ static void on_sent(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         info->si_call_addr = (void *)ctx->pc;
     if (signal_is_synchronous(sig) && (ctx->pending_signal || (mask & SIG_BIT(sig)))) {
         deferred_put(ctx, info);
-        // A sigtimedwait about to begin must look again.
-        if (gateway_place(greg(uc, REG_RIP)) == GATEWAY_SYSCALL_BEFORE)
-            set_greg(uc, REG_RIP, gateway_restart_pc());
+        if (ctx->must_place) {
+            ctx->stop_request = 1;
+            advance(ctx, uc);
+        } else if (gateway_place(greg(uc, REG_RIP)) == GATEWAY_SYSCALL_BEFORE) {
+            set_greg(uc, REG_RIP, gateway_restart_pc()); // it must lend this one as well
+        }
         return;
     }
     if (ctx->pending_signal) {
@@ -470,6 +473,8 @@ void on_host_signal(int sig, siginfo_t *info, void *ucontext)
     ThreadCtx *ctx = &thread_ctx;
 
     stop_alignment_checks();
+    if (info->si_code == HANDED_OVER)
+        info->si_code = SI_USER;
     if (signal_is_synchronous(sig) && info->si_code > 0)
         on_fault(ctx, info, ucontext);
     else

@@ -35,6 +35,7 @@ static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
     lock_release(&engine_lock);
     bool kernels = fault >= CLIENT_SPACE_END; // the kernel calls its own addresses present
     if (fault >> 47 && fault >> 47 != 0x1ffff) {
+        branch_fault_rewind(ctx);
         raise_protection_fault(ctx);
         return;
     }

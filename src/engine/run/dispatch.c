@@ -51,12 +51,14 @@ static CodePtr enter_point(ThreadCtx *ctx)
 {
     FetchResult result = FETCH_OK;
     GuestAddr fault = ctx->pc;
+    bool stepped = ctx->flags & FLAG_TF;
     bool returning = ctx->exit_reason == EXIT_RETURN;
-    EntryKind entry = returning                           ? ENTRY_RETURN
+    EntryKind entry = stepped                             ? ENTRY_NONE
+                      : returning                         ? ENTRY_RETURN
                       : ctx->exit_reason == EXIT_INDIRECT ? ENTRY_LOOKUP
                                                           : ENTRY_NONE;
     CodePtr code = NULL;
-    u32 version = redirect_version(ctx);
+    u32 version = redirect_version(ctx) | (stepped ? VERSION_STEPPED : 0);
 
     lock_acquire(&engine_lock);
     Block *block = cache_find(ctx->pc, version);
@@ -65,7 +67,7 @@ static CodePtr enter_point(ThreadCtx *ctx)
     if (block) {
         if (entry && !cache_publish_entry(block, returning) && translate_add_entry(block, entry))
             cache_publish_entry(block, returning);
-        if (ctx->exit_reason == EXIT_LINK)
+        if (ctx->exit_reason == EXIT_LINK && !stepped)
             run_link_exit(ctx, block);
         code = block->body;
         cache_enter(ctx);

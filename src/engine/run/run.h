@@ -58,8 +58,7 @@ typedef enum ExitReason {
 
 // The client's own trap flag: SIGTRAP after its next instruction. Hardware steps
 // the thread through the gateway and the cache; the handler tells from this how
-// far it has come. A jump that a block goes along has no code of its own, and so
-// no trap: it counts as one with the instruction it leads to.
+// far it has come. It runs blocks of one instruction (VERSION_STEPPED).
 typedef enum ClientStep {
     CLIENT_STEP_NONE,
     CLIENT_STEP_ARMED,   // on its way into the cache
@@ -130,6 +129,7 @@ typedef struct ThreadCtx {
     struct SignalActions *actions; // shared as CLONE_SIGHAND says
     u64 wait_mask;           // the mask of a sigsuspend, ppoll, … while wait_mask_armed
     u32 wait_mask_armed;     // inside such a call, or its handler is about to run
+    u64 step_rip;            // host pc of the last trap of a client that steps itself
     u32 step_over_pushf;     // the instruction being stepped pushes our TF
     GuestAddr retry_addr;    // last store retried because its page looked writable
     u32 retry_count;

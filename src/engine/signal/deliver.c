@@ -34,7 +34,7 @@ void signal_prepare_exec(ThreadCtx *ctx)
 {
     const KernelAction ignore = { .handler = HANDLER_IGN };
 
-    host_set_mask(ctx->client_mask);
+    lend_signals(ctx, SYS_execve, 0);
     for (int sig = 1; sig <= SIGNAL_COUNT; sig++) {
         if (signal_is_synchronous(sig) && ctx->actions->action[sig].handler == HANDLER_IGN)
             host_set_action(sig, &ignore);
@@ -47,7 +47,7 @@ void signal_exec_failed(ThreadCtx *ctx)
         if (signal_is_synchronous(sig))
             signal_actions_reinstall(ctx->actions, sig);
     }
-    signal_restore_host_mask(ctx);
+    take_signals_back(ctx);
 }
 
 bool signal_is_traced;
@@ -98,7 +98,7 @@ static u64 mask_now(const ThreadCtx *ctx)
 
 bool signal_is_deliverable(const ThreadCtx *ctx)
 {
-    return ctx->pending_signal || (ctx->deferred_signals & ~mask_now(ctx)) != 0;
+    return ctx->pending_signal || ctx->must_place || (deferred_set(ctx) & ~mask_now(ctx)) != 0;
 }
 
 // The kernel's force_sigsegv(): when SIGSEGV's own frame cannot be written
@@ -205,6 +205,8 @@ void signal_deliver_pending(ThreadCtx *ctx)
 {
     PendingSignal signal;
 
+    if (UNLIKELY(ctx->must_place))
+        deferred_place(ctx);
     while (take_next(ctx, &signal)) {
         // `pending` has been copied, but stays taken while its frame is built:
         // what arrives now must not find it free before the masks are right.
@@ -213,7 +215,7 @@ void signal_deliver_pending(ThreadCtx *ctx)
         if (ctx->pending.info.si_signo != 0)
             continue; // the frame failed: SIGSEGV takes its place
         __atomic_store_n(&ctx->pending_signal, 0, __ATOMIC_SEQ_CST);
-        if ((ctx->deferred_signals & ~mask_now(ctx)) == 0)
+        if ((deferred_set(ctx) & ~mask_now(ctx)) == 0)
             host_set_mask(mask_for_host(ctx->client_mask));
     }
     ctx->wait_mask_armed = 0;

@@ -191,13 +191,21 @@ static SyscallHandler *const handlers[NR_LIMIT] = {
 #undef EMULATED
 };
 
+static i64 call_kernel(ThreadCtx *ctx, u64 nr, const u64 a[6])
+{
+    const SyscallRow *row = syscall_row(nr);
+
+    if (row && (row->flags & SYS_BLOCKS))
+        return signal_sleeping_call(ctx, nr, a);
+    return gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
 static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6])
 {
-    i64 result = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    i64 result = call_kernel(ctx, nr, a);
     // The kernel may have met pages that only we have made read-only.
     if (result == -EFAULT && unguard_all())
-        result = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
-    (void)ctx;
+        result = call_kernel(ctx, nr, a);
     return result;
 }
 

@@ -79,6 +79,7 @@ static _Noreturn void end_thread(ThreadCtx *ctx, int status)
     }
     record_leave(record);
     lock_release(&thread_lock);
+    thread_tell_end(record);
     thread_leave(ctx);
 }
 

@@ -16,6 +16,7 @@ typedef struct ThreadRecord {
     i32 tid;
     i32 pid; // set when it is leaving
     bool is_process; // runs in this memory, but is not a thread of this process
+    u32 *ended;      // a word of the parent's, who sleeps until this thread has ended; or NULL
     bool clear_handlers; // such a process asked for CLONE_CLEAR_SIGHAND
     u8 *xsave;
     u8 *stack; // lowest byte
@@ -66,6 +67,8 @@ void hooks_exec_failed(ThreadCtx *ctx, int error);
 i64 clone_thread(ThreadCtx *ctx, const CloneArgs *args);
 // A process of its own in the same memory, running beside its parent.
 i64 clone_sharing_process(ThreadCtx *ctx, const CloneArgs *args);
+// The calling thread ends: wakes a parent that has waited for it (CLONE_VFORK).
+void thread_tell_end(ThreadRecord *record);
 // Back to the start function of the calling thread.
 _Noreturn void thread_leave(ThreadCtx *ctx);
 

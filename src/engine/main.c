@@ -13,6 +13,7 @@
 #include "engine/procview/procview.h"
 #include "engine/redirect/redirect.h"
 #include "engine/run/run.h"
+#include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
@@ -178,6 +179,8 @@ int main(int argc, char **argv, char **envp)
     ThreadCtx *ctx = &thread_ctx;
     if (!thread_init_main(ctx))
         log_refuse("no memory for the first thread");
+    if (options.seccomp_fd >= 0 && !seccomp_adopt(ctx, options.seccomp_fd))
+        log_refuse("the program's seccomp filters could not be taken over");
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))
         return EXIT_CANNOT_RUN;
     procview_init(ctx->gpr[RSP]);

@@ -70,6 +70,7 @@ void options_init(Options *options)
     *options = (Options){
         .tool = option_tools[0].name,
         .log_fd = 2,
+        .seccomp_fd = -1,
         .cache_size_bytes = OPTIONS_CACHE_SIZE_DEFAULT,
     };
 }

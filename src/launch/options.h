@@ -58,6 +58,8 @@ typedef struct Options {
     const char *execfn;     // the path execve would have been given: AT_EXECFN, and the
                             // last component is the name of the process
 
+    i32 seccomp_fd;         // what seccomp_across_exec() made, or -1
+
     char error[512]; // why the last call failed: one line without "muninn: "
 } Options;
 

@@ -76,6 +76,7 @@ typedef struct PendingSignal {
 } PendingSignal;
 
 struct RedirectThread;
+struct SeccompFilter;
 struct SignalActions;
 struct ThreadRecord;
 
@@ -134,6 +135,10 @@ typedef struct ThreadCtx {
     i32 tid;
     u32 vfork_depth;  // >0: running on a suspended parent's context
     struct ThreadRecord *record;
+
+    // --- owned by seccomp/
+    struct SeccompFilter *seccomp; // the newest filter; atomic, others may set it (TSYNC)
+    u32 seccomp_strict;            // only read, write, exit and sigreturn
 
     void *tool_thread; // the tool's own per-thread state
 

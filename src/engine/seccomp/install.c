@@ -32,6 +32,11 @@ i64 install_in_kernel(const struct sock_filter *insns, u32 count, u32 flags, boo
 
 static SeccompFilter *all_filters; // thread_lock
 
+static u64 filter_bytes(const SeccompFilter *f)
+{
+    return offsetof(SeccompFilter, insns) + f->count * sizeof(f->insns[0]);
+}
+
 static bool is_equal(const SeccompFilter *a, const SeccompFilter *b)
 {
     return a->flags == b->flags && a->by_prctl == b->by_prctl && a->count == b->count &&
@@ -40,7 +45,7 @@ static bool is_equal(const SeccompFilter *a, const SeccompFilter *b)
 
 SeccompFilter *filter_make(SeccompFilter *older, const SeccompFilter *model)
 {
-    u64 size = sizeof(*model) + model->count * sizeof(model->insns[0]);
+    u64 size = filter_bytes(model);
 
     for (SeccompFilter *f = all_filters; f; f = f->next)
         if (f->older == older && !f->has_listener && !model->has_listener && is_equal(f, model))
@@ -252,7 +257,7 @@ static bool write_all(int fd, const void *data, u64 size)
 // Oldest first; the pointers mean nothing to the reader.
 static bool write_chain(int fd, const SeccompFilter *f)
 {
-    u64 size = sizeof(*f) + f->count * sizeof(f->insns[0]);
+    u64 size = filter_bytes(f);
 
     return (!f->older || write_chain(fd, f->older)) && write_all(fd, f, size);
 }
@@ -303,7 +308,7 @@ bool seccomp_adopt(ThreadCtx *ctx, int fd)
         return false;
     raw_syscall3(SYS_lseek, (u64)fd, 0, SEEK_SET);
     bool ok = true;
-    while (ok && read_all(fd, r.model, sizeof(*r.model)))
+    while (ok && read_all(fd, r.model, offsetof(SeccompFilter, insns)))
         ok = adopt_one(ctx, fd, r.model);
     pages_unmap(r.model, r.size);
     raw_syscall1(SYS_close, (u64)fd);

@@ -8,6 +8,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
+#include "engine/limits/limits.h"
 #include "engine/loader/loader.h"
 #include "engine/log/log.h"
 #include "engine/procview/procview.h"
@@ -152,6 +153,7 @@ static int parse(int argc, char **argv)
 
 int main(int argc, char **argv, char **envp)
 {
+    u64 room = limits_init();
     int program = parse(argc, argv);
     environment_restore(envp);
     if (!descriptors_open_log(&options, log_init))
@@ -161,7 +163,8 @@ int main(int argc, char **argv, char **envp)
     stats_init();
     gateway_init();
     aspace_init();
-    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
+    u64 cache_size = limits_cache_size(options.cache_size_bytes, room);
+    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : cache_size,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     redirect_init();

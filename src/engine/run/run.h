@@ -66,6 +66,12 @@ typedef enum ClientStep {
     CLIENT_STEP_DONE,    // the instruction has left the cache; C does the rest of it
 } ClientStep;
 
+// The client's view of a resource limit that the engine keeps for it (limits/limits.h).
+typedef struct Limit {
+    u64 soft, hard;
+} Limit;
+enum LimitKind { LIMIT_AS, LIMIT_DATA, LIMIT_KINDS };
+
 // A signal that the kernel gave us and the client has not seen yet. There is
 // at most one per thread (R3); the kernel queues the others.
 typedef struct PendingSignal {
@@ -139,6 +145,10 @@ typedef struct ThreadCtx {
     // --- owned by seccomp/
     struct SeccompFilter *seccomp; // the newest filter; atomic, others may set it (TSYNC)
     u32 seccomp_strict;            // only read, write, exit and sigreturn
+
+    // --- owned by limits/: in a child of vfork that has set one
+    Limit own_limits[LIMIT_KINDS];
+    u32 has_own_limits;
 
     void *tool_thread; // the tool's own per-thread state
 

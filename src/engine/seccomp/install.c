@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/own_file.h"
 #include "base/pages.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
@@ -243,23 +244,12 @@ i64 seccomp_install_for_exec(const ThreadCtx *ctx)
 
 // ---------------------------------------------------------------- across execve
 
-static bool write_all(int fd, const void *data, u64 size)
-{
-    for (u64 done = 0; done < size;) {
-        i64 n = raw_syscall3(SYS_write, (u64)fd, (u64)data + done, size - done);
-        if (n <= 0)
-            return false;
-        done += (u64)n;
-    }
-    return true;
-}
-
 // Oldest first; the pointers mean nothing to the reader.
 static bool write_chain(int fd, const SeccompFilter *f)
 {
     u64 size = filter_bytes(f);
 
-    return (!f->older || write_chain(fd, f->older)) && write_all(fd, f, size);
+    return (!f->older || write_chain(fd, f->older)) && own_file_write(fd, f, size);
 }
 
 int seccomp_across_exec(const ThreadCtx *ctx)

@@ -12,6 +12,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/procview/procview.h"
+#include "engine/limits/limits.h"
 #include "engine/log/log.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
@@ -149,6 +150,15 @@ static i64 do_seccomp(ThreadCtx *ctx, const u64 a[6])
     if (seccomp_set_mode(ctx, NR_seccomp, a, &result))
         return result;
     return pass_through(ctx, NR_seccomp, a);
+}
+
+static i64 do_limit(ThreadCtx *ctx, const u64 a[6])
+{
+    i64 result;
+
+    if (limits_call(ctx, ctx->gpr[RAX], a, &result))
+        return result;
+    return pass_through(ctx, ctx->gpr[RAX], a);
 }
 
 static i64 do_ptrace(ThreadCtx *ctx, const u64 a[6])

@@ -12,6 +12,7 @@
 #include "base/raw_syscall.h"
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
+#include "engine/limits/limits.h"
 #include "engine/signal/signal.h"
 #include "engine/procview/procview.h"
 #include "engine/thread/thread_internal.h"
@@ -126,11 +127,30 @@ i64 exec_native_call(const ExecCall *call)
                            call->envp, call->flags, 0);
 }
 
+// What most often is wrong with a call is found before anything is done for it that cannot
+// be undone.
+static i64 probe(const ExecCall *call)
+{
+    u64 flags = AT_EACCESS | (call->flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
+    i64 result = raw_syscall4(SYS_faccessat2, (u64)(i64)call->dirfd, call->path, 1 /* X_OK */,
+                              flags);
+
+    return result == -ENOSYS || result == -EINVAL ? 0 : result;
+}
+
 static i64 exec_native(ThreadCtx *ctx, const ExecCall *call)
 {
+    bool limited = limits_matter_to_exec(ctx);
+    i64 r = limited ? probe(call) : 0;
+
+    if (r < 0)
+        return r;
+    limits_prepare_exec(ctx);
     signal_prepare_exec(ctx);
-    i64 r = exec_native_call(call);
+    r = exec_native_call(call);
     signal_exec_failed(ctx);
+    if (limited)
+        limits_exec_failed();
     return r;
 }
 
@@ -141,9 +161,15 @@ static i64 exec_away(ThreadCtx *ctx, const ExecCall *call, const CopyArea *area)
 
     if (!ctx->seccomp)
         return exec_native(ctx, call);
+    i64 r = probe(call);
+    if (r < 0)
+        return r;
     if (!area && !area_open(ctx, &own))
         return -ENOMEM;
-    i64 r = exec_filtered(ctx, call, area ? area->end : own.end);
+    limits_prepare_exec(ctx);
+    r = exec_filtered(ctx, call, area ? area->end : own.end);
+    if (limits_matter_to_exec(ctx))
+        limits_exec_failed();
     if (!area)
         exec_area_close(ctx->record);
     return r;

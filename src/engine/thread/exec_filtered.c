@@ -100,25 +100,11 @@ static i64 exec_here(ThreadCtx *ctx, const ExecCall *call)
     return result;
 }
 
-// What most often is wrong is found before anything is made.
-static i64 probe(const ExecCall *call)
-{
-    u64 flags = AT_EACCESS | (call->flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
-    i64 result = raw_syscall4(SYS_faccessat2, (u64)(i64)call->dirfd, call->path, 1 /* X_OK */,
-                              flags);
-
-    return result == -ENOSYS || result == -EINVAL ? 0 : result;
-}
-
 i64 exec_filtered(ThreadCtx *ctx, const ExecCall *call, u8 *stack)
 {
-    i64 result = probe(call);
-
-    if (result < 0)
-        return result;
     if (!silence_signals(ctx))
         return GATEWAY_RESTART;
-    result = signal_is_traced ? NO_RESULT : exec_by_borrower(ctx, call, stack);
+    i64 result = signal_is_traced ? NO_RESULT : exec_by_borrower(ctx, call, stack);
     if (result == NO_RESULT)
         result = exec_here(ctx, call);
     signal_exec_failed(ctx);

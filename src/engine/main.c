@@ -9,6 +9,7 @@
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/fdtrack/fdtrack.h"
+#include "engine/limits/limits.h"
 #include "engine/loader/loader.h"
 #include "engine/log/log.h"
 #include "engine/procview/procview.h"
@@ -16,6 +17,7 @@
 #include "engine/relay/relay.h"
 #include "engine/request/request.h"
 #include "engine/run/run.h"
+#include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
@@ -174,6 +176,7 @@ static int parse(int argc, char **argv)
 
 int main(int argc, char **argv, char **envp)
 {
+    u64 room = limits_init();
     int program = parse(argc, argv);
     if (!descriptors_open_log(&options, log_init))
         return 1;
@@ -185,7 +188,8 @@ int main(int argc, char **argv, char **envp)
     stats_init();
     gateway_init();
     aspace_init();
-    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
+    u64 cache_size = limits_cache_size(options.cache_size_bytes, room);
+    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : cache_size,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK || options.track_fds != TRACK_FDS_NO;
@@ -211,6 +215,8 @@ int main(int argc, char **argv, char **envp)
     ThreadCtx *ctx = &thread_ctx;
     if (!thread_init_main(ctx))
         log_refuse("no memory for the first thread");
+    if (options.seccomp_fd >= 0 && !seccomp_adopt(ctx, options.seccomp_fd))
+        log_refuse("the program's seccomp filters could not be taken over");
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))
         return EXIT_CANNOT_RUN;
     procview_init(ctx->gpr[RSP]);

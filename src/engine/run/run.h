@@ -68,6 +68,12 @@ typedef enum ClientStep {
     CLIENT_STEP_DONE,    // the instruction has left the cache; C does the rest of it
 } ClientStep;
 
+// The client's view of a resource limit that the engine keeps for it (limits/limits.h).
+typedef struct Limit {
+    u64 soft, hard;
+} Limit;
+enum LimitKind { LIMIT_AS, LIMIT_DATA, LIMIT_KINDS };
+
 // A signal that the kernel gave us and the client has not seen yet. There is
 // at most one per thread (R3); the kernel queues the others.
 typedef struct PendingSignal {
@@ -78,6 +84,7 @@ typedef struct PendingSignal {
 } PendingSignal;
 
 struct RedirectThread;
+struct SeccompFilter;
 struct SignalActions;
 struct ThreadRecord;
 
@@ -141,6 +148,14 @@ typedef struct ThreadCtx {
     i32 tid;
     u32 vfork_depth;  // >0: running on a suspended parent's context
     struct ThreadRecord *record;
+
+    // --- owned by seccomp/
+    struct SeccompFilter *seccomp; // the newest filter; atomic, others may set it (TSYNC)
+    u32 seccomp_strict;            // only read, write, exit and sigreturn
+
+    // --- owned by limits/: in a child of vfork that has set one
+    Limit own_limits[LIMIT_KINDS];
+    u32 has_own_limits;
 
     void *tool_thread; // the tool's own per-thread state
 

@@ -148,6 +148,36 @@ static void on_exec(ThreadCtx *ctx)
     relay_exec(ctx, "");
 }
 
+// Tracked descriptors are findings, the one way a tool that makes none has to make some.
+static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
+{
+    static const u32 kinds[] = {
+        [FD_TRACK_BAD_CLOSE] = KIND_FD_BAD_CLOSE,
+        [FD_TRACK_BAD_USE] = KIND_FD_BAD_USE,
+        [FD_TRACK_NOT_CLOSED] = KIND_FD_NOT_CLOSED,
+    };
+    if (event->kind == FD_TRACK_SUMMARY) {
+        relay_line(ctx, event->text);
+        return;
+    }
+    RelayPart parts[2] = {
+        {.kind = PART_FD_CLOSED, .context = event->contexts[1]},
+        {.kind = PART_FD_OPENED, .context = event->contexts[2]},
+    };
+    bool is_open = event->kind == FD_TRACK_NOT_CLOSED;
+    RelayPart inherited = {.kind = PART_FD_INHERITED};
+    relay_finding(ctx, &(RelayFinding){
+        .kind = kinds[event->kind],
+        .value_count = 1,
+        .values = {(u64)(i64)event->fd},
+        .text = event->text,
+        .context = event->contexts[0],
+        .part_count = is_open ? event->inherited : event->contexts[1] ? 2 : 0,
+        .parts = is_open ? &inherited : parts,
+        .key = (u64)(u32)event->fd,
+    });
+}
+
 static const ThreadHooks main_hooks = {
     .start = on_thread_start,
     .end = on_thread_end,
@@ -158,6 +188,13 @@ static const ThreadHooks main_hooks = {
     .exec_failed = relay_exec_failed,
     .process_end = on_process_end,
 };
+
+// True when the user asks for what only the monitor writes.
+static bool wants_report(void)
+{
+    return options.track_fds != TRACK_FDS_NO || options.xml || options.json_file ||
+           options.sarif_file;
+}
 
 static int parse(int argc, char **argv)
 {
@@ -180,7 +217,7 @@ int main(int argc, char **argv, char **envp)
     int program = parse(argc, argv);
     if (!descriptors_open_log(&options, log_init))
         return 1;
-    if (tool->needs & TOOL_NEEDS_MONITOR)
+    if (tool->needs & TOOL_NEEDS_MONITOR || wants_report())
         relay_start(&options, argc - program, argv + program);
     environment_restore(envp);
     follow_init(&options);
@@ -196,6 +233,7 @@ int main(int argc, char **argv, char **envp)
     fdtrack_init(options.track_fds);
     request_init(options.verbosity > 0);
     if (relay_is_on()) {
+        fdtrack_report = report_descriptor;
         request_text_hook = relay_client_text;
         request_error_count = relay_error_count;
     }

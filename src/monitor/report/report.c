@@ -147,6 +147,20 @@ void report_note(Report *report, const char *text)
             report->writers[i]->ops->note(report->writers[i], text);
 }
 
+// The text comes first among the writers.
+void report_prompt(Report *report, const char *text)
+{
+    char line[256];
+    int size = snprintf(line, sizeof(line), "==%d== \n==%d== %s", report->run.pid, report->run.pid,
+                        text);
+    sink_write(&report->writers[0]->sink, line, (size_t)size);
+}
+
+void report_suppression(Report *report, const char *entry)
+{
+    sink_write(&report->writers[0]->sink, entry, strlen(entry));
+}
+
 void report_client_text(Report *report, u32 tid, const char *text, const ReportStack *stack)
 {
     for (size_t i = 0; i < report->writer_count; i++)

@@ -284,7 +284,7 @@ static const WriterOps sarif_ops = {
 
 static void put_rules(Buffer *out)
 {
-    for (u32 kind = 0; kind < KIND_COUNT_OF_FINDINGS; kind++) {
+    for (u32 kind = 0; kind < KIND_COUNT; kind++) {
         const KindWords *words = report_kind(kind);
         buffer_printf(out,
                       "%s            {\"id\": \"%s\", \"name\": \"%s\", "

@@ -38,11 +38,11 @@ extern Node *external_roots[TREE_COUNT];
 
 Node *node_new(void); // zeroed; NULL: no memory
 void node_delete(Node *node);
-void tree_insert(Tree tree, Node *node);
-void tree_remove(Tree tree, Node *node);
-Node *tree_at(Tree tree, GuestAddr start);         // exact
-Node *tree_floor(Tree tree, GuestAddr address);    // the last that starts at or before
-Node *tree_ceiling(Tree tree, GuestAddr address);  // the first that starts at or after
+void external_tree_insert(Tree tree, Node *node);
+void external_tree_remove(Tree tree, Node *node);
+Node *external_tree_at(Tree tree, GuestAddr start);         // exact
+Node *external_tree_floor(Tree tree, GuestAddr address);    // the last that starts at or before
+Node *external_tree_ceiling(Tree tree, GuestAddr address);  // the first that starts at or after
 
 void node_describe(Tree tree, const Node *node, HeapBlock *ret_block);
 

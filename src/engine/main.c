@@ -156,8 +156,13 @@ static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
         [FD_TRACK_BAD_USE] = KIND_FD_BAD_USE,
         [FD_TRACK_NOT_CLOSED] = KIND_FD_NOT_CLOSED,
     };
-    if (event->kind == FD_TRACK_SUMMARY) {
+    if (event->kind == FD_TRACK_SUMMARY || event->inherited) {
+        // What the parent has left open is no error of this program's.
         relay_line(ctx, event->text);
+        if (event->inherited) {
+            relay_line(ctx, "   <inherited from parent>");
+            relay_line(ctx, "");
+        }
         return;
     }
     RelayPart parts[2] = {
@@ -165,15 +170,14 @@ static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
         {.kind = PART_FD_OPENED, .context = event->contexts[2]},
     };
     bool is_open = event->kind == FD_TRACK_NOT_CLOSED;
-    RelayPart inherited = {.kind = PART_FD_INHERITED};
     relay_finding(ctx, &(RelayFinding){
         .kind = kinds[event->kind],
         .value_count = 1,
         .values = {(u64)(i64)event->fd},
         .text = event->text,
         .context = event->contexts[0],
-        .part_count = is_open ? event->inherited : event->contexts[1] ? 2 : 0,
-        .parts = is_open ? &inherited : parts,
+        .part_count = !is_open && event->contexts[1] ? 2 : 0,
+        .parts = parts,
         .key = (u64)(u32)event->fd,
     });
 }

@@ -57,6 +57,12 @@ typedef enum FindingKind {
     KIND_COUNT,
 } FindingKind;
 
+typedef enum PartKind {
+#define PART(NAME, id, values) PART_##NAME,
+#include "wire/parts.def"
+    PART_COUNT
+} PartKind;
+
 typedef struct WireText {
     const char *data; // ends in a zero byte, which size does not count
     size_t size;

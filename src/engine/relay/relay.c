@@ -23,7 +23,7 @@
 
 // What the monitor finds at which number.
 enum { MONITOR_LOG = 2, MONITOR_WIRE = 3, MONITOR_LIFE = 4, MONITOR_ATTACH = 5 };
-enum { MONITOR_INPUT = 6, MONITOR_FDS = 7 };
+enum { MONITOR_INPUT = 6, MONITOR_XML = 7, MONITOR_FDS = 8 };
 enum { EXIT_REFUSED = 1 };
 enum { ABOVE_MONITOR_FDS = 10 };
 
@@ -83,7 +83,8 @@ static bool take_ends(const Ends *ends)
         return false;
     // A child of ours must not write into our rings.
     madvise(shared, sizeof(*shared), MADV_DONTFORK);
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    // Not through libc: the vdso has become the client's.
+    raw_syscall2(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)&now);
     shared->header = (WireHeader){
         .magic = WIRE_MAGIC,
         .version = WIRE_VERSION,
@@ -131,13 +132,14 @@ static bool monitor_path(char path[PATH_MAX])
 
 // In the process that becomes the monitor: nothing of the client's stays open in it, or
 // its pipes would not end with it.
-static void arrange_descriptors(const Ends *ends, int input)
+static void arrange_descriptors(const Ends *ends, const Options *options)
 {
     int nothing = open("/dev/null", O_RDWR);
     int log = log_fd() >= 0 ? log_fd() : nothing;
     int sources[MONITOR_FDS] = {
         nothing, nothing, log, ends->wire, ends->life[1], ends->attach[1],
-        input >= 0 ? input : nothing,
+        options->gen_suppressions == GEN_SUPPRESSIONS_YES ? options->input_fd : nothing,
+        options->xml_fd >= 0 ? options->xml_fd : nothing,
     };
     for (int i = 0; i < MONITOR_FDS; i++)
         sources[i] = fcntl(sources[i], F_DUPFD, ABOVE_MONITOR_FDS);
@@ -146,25 +148,26 @@ static void arrange_descriptors(const Ends *ends, int input)
     close_range(MONITOR_FDS, ~0u, 0);
 }
 
-static _Noreturn void become_monitor(const char *path, const Ends *ends, int input, char **argv)
+static _Noreturn void become_monitor(const char *path, const Ends *ends,
+                                     const Options *options, char **argv)
 {
     raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
     if (raw_syscall0(SYS_fork) != 0)
         _exit(0); // the monitor's parent is init
     prctl(PR_SET_NAME, "muninn-monitor");
-    arrange_descriptors(ends, input);
+    arrange_descriptors(ends, options);
     execv(path, argv);
     _exit(127);
 }
 
-static bool spawn_monitor(const Ends *ends, int input, char **argv)
+static bool spawn_monitor(const Ends *ends, const Options *options, char **argv)
 {
     char path[PATH_MAX];
     if (!monitor_path(path) || access(path, X_OK) != 0)
         return false;
     i64 pid = raw_syscall0(SYS_fork);
     if (pid == 0)
-        become_monitor(path, ends, input, argv);
+        become_monitor(path, ends, options, argv);
     if (pid < 0)
         return false;
     while (raw_syscall4(SYS_wait4, (u64)pid, 0, __WALL, 0) == -EINTR)
@@ -199,9 +202,8 @@ void relay_start(const Options *options, int argc, char **argv)
         log_note("cannot make the connection to the monitor: nothing will be reported");
         return;
     }
-    int input = options->gen_suppressions == GEN_SUPPRESSIONS_YES ? options->input_fd : -1;
     char **words = monitor_argv(options, argc, argv);
-    bool ok = words && take_ends(&ends) && spawn_monitor(&ends, input, words);
+    bool ok = words && take_ends(&ends) && spawn_monitor(&ends, options, words);
     free(words);
     close_ends(&ends);
     if (!ok) {

@@ -35,9 +35,9 @@ typedef enum LeakKinds {
     LEAK_ALL = (1 << 4) - 1,
 } LeakKinds;
 
-// Function names that an entry cannot do without, as bits of a NameFilter. Most
-// entries are ruled out by them, without a look at their locations.
-#define ENTRY_NEEDS_MAX 4
+// Texts that an entry cannot do without, as bits of a StackFilter. Most entries are
+// ruled out by them, without a look at their locations.
+#define ENTRY_NEEDS_MAX 6
 
 typedef struct Entry {
     Suppression shown; // first: a Suppression handed out is its Entry
@@ -66,6 +66,10 @@ struct SuppressSet {
     Vec index;     // IndexSlot
     size_t indexed_count; // entries that the index covers; all of them, or it is stale
 };
+
+// The location that "fun:pattern", or its like, means. The pattern is changed in
+// place and must live as long as the location.
+Location location_of(LocationKind kind, char *pattern);
 
 // Value0 is Cond, and so on: the one name that a kind goes by here.
 const char *kind_canonical(const char *kind);

@@ -12,7 +12,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "monitor/suppress/glob.h"
 #include "monitor/suppress/match.h"
 
 #define LINES_MAX 24          // locations that the incumbent promises to read
@@ -127,33 +126,51 @@ static NameForm printable(NameForm text, Arena *arena)
     return (NameForm){ copy, size };
 }
 
-static bool would_match(NameForm pattern, LocationKind kind, const QueryFrame *frame)
+// Whether the pattern, once it is read back, matches the frame.
+static bool would_match(NameForm pattern, const QueryFrame *frame, Arena *arena)
 {
-    Location location = { .pattern = pattern.text, .size = (u32)pattern.size, .kind = kind };
+    char *copy = arena_alloc(arena, pattern.size + 1, 1);
 
-    location.is_literal = glob_is_literal(pattern.text, pattern.size);
-    return pattern.size && location_matches(&location, frame);
+    if (!copy || !pattern.size)
+        return false;
+    memcpy(copy, pattern.text, pattern.size);
+    Location location = location_of(LOCATION_FUNCTION, copy);
+    return location_matches(&location, frame);
 }
 
-// The best name that there is for the function; size 0 if there is none.
+// What a person would call a demangled name.
+static NameForm short_name(NameForm name, Arena *arena)
+{
+    name = name_without_hash(name_without_clone(name_without_version(name)));
+    name = name_without_parameters(name);
+    char *buffer = arena_alloc(arena, name.size * 2 + 1, 1);
+    if (!buffer)
+        return (NameForm){ "*", 1 };
+    return (NameForm){ buffer, name_replace_templates(name, "<*>", buffer) };
+}
+
+// The best name that there is for the function; size 0 if there is none. Names are
+// hostile: one that does not survive being written gives way to the next.
 static NameForm function_pattern(Generator *generator, size_t index)
 {
     const Frame *frame = &generator->query->frames[index];
-    const char *text = frame->function ? frame->function : frame->mangled;
+    NameForm function = { frame->function, frame->function ? strlen(frame->function) : 0 };
+    NameForm mangled = { frame->mangled, frame->mangled ? strlen(frame->mangled) : 0 };
 
-    if (!text || !text[0])
+    if (!function.size && !mangled.size)
         return (NameForm){ NULL, 0 };
-    NameForm name = name_without_version((NameForm){ text, strlen(text) });
-    name = name_without_parameters(name_without_hash(name_without_clone(name)));
-    char *buffer = arena_alloc(&generator->arena, name.size * 2, 1);
-    if (buffer) {
-        NameForm wild = { buffer, name_replace_templates(name, "<*>", buffer) };
+    NameForm choices[] = {
+        short_name(function.size ? function : mangled, &generator->arena),
+        function,
+        mangled,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
+        NameForm pattern = printable(choices[i], &generator->arena);
 
-        wild = printable(wild, &generator->arena);
-        if (would_match(wild, LOCATION_FUNCTION, &generator->frames[index]))
-            return wild;
+        if (would_match(pattern, &generator->frames[index], &generator->arena))
+            return pattern;
     }
-    return printable((NameForm){ text, strlen(text) }, &generator->arena);
+    return (NameForm){ "*", 1 };
 }
 
 // Without its folder, and without the version after ".so".

@@ -207,17 +207,31 @@ QueryFrame *describe_frames(const Frame *frames, size_t count, Arena *arena)
     return described;
 }
 
-static void fill_filter(const QueryFrame *frames, size_t count, NameFilter *ret_filter)
+static void add_pieces(StackFilter *filter, NameForm text)
+{
+    for (size_t i = 0; i + FILTER_PIECE_SIZE <= text.size; i++)
+        filter_add(filter, filter_piece_bit(text.text + i));
+}
+
+// Everything that a pattern may be compared with must go in.
+static void fill_filter(const QueryFrame *frames, size_t count, StackFilter *filter)
 {
     for (size_t i = 0; i < count; i++) {
         const NameForms *names = &frames[i].names;
 
-        for (size_t n = 0; n < names->count; n++)
-            filter_add(ret_filter, filter_bit(names->forms[n].text, names->forms[n].size));
+        for (size_t n = 0; n < names->count; n++) {
+            filter_add(filter, filter_name_bit(names->forms[n].text, names->forms[n].size));
+            add_pieces(filter, names->forms[n]);
+        }
+        if (i == 0 || frames[i].object.text != frames[i - 1].object.text) {
+            add_pieces(filter, frames[i].object);
+            add_pieces(filter, frames[i].object_alias);
+        }
+        add_pieces(filter, frames[i].source);
     }
 }
 
-static bool is_ruled_out(const Entry *entry, const NameFilter *filter)
+static bool is_ruled_out(const Entry *entry, const StackFilter *filter)
 {
     for (size_t i = 0; i < entry->need_count; i++) {
         if (!filter_has(filter, entry->needs[i]))
@@ -247,7 +261,7 @@ Suppression *suppress_match(SuppressSet *set, const SuppressQuery *query)
 {
     const char *kind = kind_canonical(query->kind);
     u64 key = index_key(query->tool, kind);
-    NameFilter filter = { 0 };
+    StackFilter filter = { 0 };
 
     if (!index_build(set))
         return NULL;

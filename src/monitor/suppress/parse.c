@@ -177,6 +177,18 @@ static void read_source(Location *location, const char *text)
     location->size = (u32)(colon - text);
 }
 
+Location location_of(LocationKind kind, char *pattern)
+{
+    Location location = { .pattern = pattern, .size = (u32)strlen(pattern), .kind = kind };
+
+    if (kind == LOCATION_FUNCTION)
+        read_function(&location, pattern);
+    else if (kind == LOCATION_SOURCE)
+        read_source(&location, pattern);
+    location.is_literal = glob_is_literal(pattern, location.size);
+    return location;
+}
+
 // Whether the line is a location; then it is added, unless there is no memory.
 static bool read_location(Parser *parser)
 {
@@ -193,19 +205,46 @@ static bool read_location(Parser *parser)
     for (size_t i = 0; i < ARRAY_LEN(location_words); i++) {
         if (!line_starts(parser, location_words[i].start))
             continue;
-        char *text = parser->text + strlen(location_words[i].start);
-
-        location.kind = location_words[i].kind;
-        location.pattern = text;
-        location.size = (u32)strlen(text);
-        if (location.kind == LOCATION_FUNCTION)
-            read_function(&location, text);
-        else if (location.kind == LOCATION_SOURCE)
-            read_source(&location, text);
-        location.is_literal = glob_is_literal(text, location.size);
+        location = location_of(location_words[i].kind,
+                               parser->text + strlen(location_words[i].start));
         return vec_push(&parser->locations, &location) || !fail_memory(parser);
     }
     return false;
+}
+
+static void add_need(Entry *entry, u16 bit)
+{
+    if (entry->need_count < ENTRY_NEEDS_MAX)
+        entry->needs[entry->need_count++] = bit;
+}
+
+// What must be on a stack for the location to match (filter.h): the whole name, or both
+// ends of the longest piece between wildcards.
+static void add_needs(Entry *entry, const Location *location)
+{
+    const char *pattern = location->pattern, *longest = NULL;
+    size_t size = location->unversioned_size ? location->unversioned_size : location->size;
+    size_t longest_size = 0;
+
+    if (location->kind == LOCATION_ANY_FRAMES)
+        return;
+    if (location->kind == LOCATION_FUNCTION && location->is_literal && size == location->size) {
+        add_need(entry, filter_name_bit(pattern, size));
+        return;
+    }
+    for (size_t start = 0, i = 0; i <= size; i++) {
+        if (i < size && pattern[i] != '*' && pattern[i] != '?')
+            continue;
+        if (i - start > longest_size) {
+            longest = pattern + start;
+            longest_size = i - start;
+        }
+        start = i + 1;
+    }
+    if (longest_size >= FILTER_PIECE_SIZE)
+        add_need(entry, filter_piece_bit(longest + longest_size - FILTER_PIECE_SIZE));
+    if (longest_size > FILTER_PIECE_SIZE)
+        add_need(entry, filter_piece_bit(longest));
 }
 
 // Keeps the locations with their entry.
@@ -226,10 +265,8 @@ static bool keep_locations(Parser *parser, Entry *entry)
     entry->locations = kept;
     entry->location_count = (u32)count;
 
-    for (size_t i = 0; i < count && entry->need_count < ENTRY_NEEDS_MAX; i++) {
-        if (kept[i].kind == LOCATION_FUNCTION && kept[i].is_literal && !kept[i].unversioned_size)
-            entry->needs[entry->need_count++] = filter_bit(kept[i].pattern, kept[i].size);
-    }
+    for (size_t i = 0; i < count; i++)
+        add_needs(entry, &kept[i]);
     return true;
 }
 

@@ -10,8 +10,7 @@ enum { TEXT_BYTES = 256 };
 u64 findingtest_make(ToolThread *thread, ToolCall *call)
 {
     char text[TEXT_BYTES];
-    // The caller's frame, as if the finding had been made at the call.
-    u32 context = tool_context(thread, call->return_address - 1);
+    u32 context = tool_context(thread, call->entry);
     bool has_text = call->args[4] && guest_read_string(call->args[4], text, sizeof(text)) >= 0;
     RelayPart part = {
         .kind = (u32)call->args[5] - 1,

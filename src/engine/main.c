@@ -242,6 +242,8 @@ int main(int argc, char **argv, char **envp)
         request_error_count = relay_error_count;
     }
     redirect_init();
+    if (tool->prepare)
+        tool->prepare();
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;

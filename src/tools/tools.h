@@ -12,5 +12,6 @@ extern const Tool tool_selftest;
 extern const Tool tool_stacktest;
 extern const Tool tool_eventtest;
 extern const Tool tool_findingtest;
+extern const Tool tool_memcheck;
 
 #endif

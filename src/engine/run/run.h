@@ -160,6 +160,7 @@ typedef struct ThreadCtx {
     u32 has_own_limits;
 
     void *tool_thread; // the tool's own per-thread state
+    _Alignas(64) u8 tool_vectors[32][64]; // values of vector registers, where blocks store them
 
     // --- owned by relay/
     WireProducer wire;   // this thread's end of the wire; zero before its first record

@@ -18,6 +18,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 
 #define HOST_ALTSTACK_BYTES (64 * KiB)
@@ -300,6 +301,12 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     u64 rip = greg(uc, REG_RIP);
     CodePlace place;
 
+    if (tool->fault && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS)) {
+        u64 address = (u64)info->si_addr;
+        if (tool->fault(ctx, &address))
+            return;
+        info->si_addr = (void *)address;
+    }
     if (retry_store(ctx, info, uc))
         return;
     if (!place_of_fault(uc, &place))

@@ -22,6 +22,9 @@ typedef enum ToolNeeds {
     TOOL_NEEDS_FLAGS = 1,     // liveness of flags is computed, so tool_count() is cheap
     TOOL_NEEDS_CALLSTACK = 2, // the shadow call stack is kept, tool_context() works
     TOOL_NEEDS_MONITOR = 4,   // it makes findings (relay/relay.h)
+    // Flags count as dead where only a signal handler could see them, and at calls and
+    // returns, where the ABI has none: what the tool inserts before loads is cheap.
+    TOOL_LOOSE_FLAGS = 8,
 } ToolNeeds;
 
 typedef struct ToolSyscall {
@@ -92,6 +95,7 @@ typedef struct Tool {
     u32 needs; // ToolNeeds bits
 
     // --- life
+    void (*prepare)(void); // before anything of the client's is mapped
     void (*start)(void);  // before the client's first instruction
     void (*finish)(void); // the process ends; other threads may still be running
     void (*thread_start)(ToolThread *thread);
@@ -103,6 +107,7 @@ typedef struct Tool {
     u32 function_count;
 
     // --- translation: called with the engine lock held
+    u32 dirty_insns_max; // of a block in a version other than 0; 0: as in others
     // Before the first instruction of a block is lowered; all its instructions are known.
     void (*block)(ToolBlock *block, const ToolInsn *insns, unsigned count);
     // Before each instruction: code inserted here runs before it.
@@ -139,6 +144,13 @@ extern const Tool *tool;
 bool tool_select(const char *name);
 
 // ----------------------------------------------------------- inserting code
+
+// The version of the block, without the bits of the engine's own; and whether `insn` is the
+// first of it.
+u32 tool_version(const ToolBlock *block);
+bool tool_is_first(const ToolBlock *block, const ToolInsn *insn);
+// mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
+void tool_store_gpr(ToolBlock *block, unsigned reg);
 
 // thread->tool_slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);
@@ -177,8 +189,8 @@ void tool_shadow_fill_stack(ToolBlock *block, i32 disp, u32 size, u8 value);
 // The shadow of an operand becomes zero.
 void tool_shadow_clear(ToolBlock *block, const ToolAccess *access);
 
-// Stores a vector register of the client's into memory at fs:[disp]; 64 bytes.
-void tool_store_vector(ToolBlock *block, unsigned vector, i32 disp);
+// Stores a vector register of the client's, up to 256 bits of it, into thread->tool_vectors.
+void tool_store_vector(ToolBlock *block, unsigned vector);
 
 // ------------------------------------------------------------------ queries
 

@@ -11,6 +11,21 @@ static bool flags_are_live(const Builder *b)
     return b->flags_live[b->insn - b->insns] != 0;
 }
 
+u32 tool_version(const ToolBlock *b)
+{
+    return b->block->version & ~(VERSION_ORIGINAL | VERSION_STEPPED);
+}
+
+bool tool_is_first(const ToolBlock *b, const ToolInsn *insn)
+{
+    return insn == b->insns;
+}
+
+void tool_store_gpr(ToolBlock *b, unsigned reg)
+{
+    emit_store_fs(&b->e, CTX_GPR(reg), reg);
+}
+
 //     add qword fs:[slot], amount
 // or, where flags are live:
 //     mov fs:[spill rax], rax ; mov rax, fs:[slot] ; lea rax, [rax + amount]

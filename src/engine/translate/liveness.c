@@ -58,14 +58,22 @@ static bool cannot_fault(const Insn *insn)
     }
 }
 
+// At calls and returns the ABI has no flags.
+static bool ends_function(const Insn *insn)
+{
+    return insn->lowering == LOWER_RET || insn->lowering == LOWER_CALL ||
+           insn->lowering == LOWER_CALL_INDIRECT;
+}
+
 void find_live_flags(Builder *b)
 {
     const u8 all = fold(FLAGS_ARITHMETIC);
+    const bool loose = tool->needs & TOOL_LOOSE_FLAGS;
     u8 live = all;
     for (unsigned i = b->insn_count; i-- > 0;) {
         const Insn *insn = &b->insns[i];
         if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JMP)
-            live = all;
+            live = loose && ends_function(insn) ? 0 : all;
         const ZydisAccessedFlags *f = insn->flags;
         if (f) {
             // "Undefined" often means unchanged: no kill either.
@@ -73,7 +81,7 @@ void find_live_flags(Builder *b)
                 live &= (u8)~fold(f->modified | f->set_0 | f->set_1);
             live |= fold(f->tested);
         }
-        if (!cannot_fault(insn))
+        if (!loose && !cannot_fault(insn))
             live = all;
         b->flags_live[i] = live;
     }

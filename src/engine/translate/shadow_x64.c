@@ -309,8 +309,9 @@ void tool_shadow_clear(ToolBlock *b, const ToolAccess *access)
 // ---------------------------------------------------------------- vectors
 
 // vmovups fs:[disp], ymm, or movups where there is no AVX
-void tool_store_vector(ToolBlock *b, unsigned vector, i32 disp)
+void tool_store_vector(ToolBlock *b, unsigned vector)
 {
+    i32 disp = CTX(tool_vectors) + 64 * (i32)vector;
     // xsave tells what the machine has: bit 2 is the upper halves of ymm.
     bool avx = gateway_xsave_mask() >> 2 & 1;
     put_u8(&b->e, 0x64);

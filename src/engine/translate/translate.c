@@ -149,6 +149,8 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     GuestAddr decided_by = 0; // the end of the bytes of this run that matter
     FetchResult result = FETCH_OK;
     unsigned insns_max = version & VERSION_STEPPED ? 1 : block_insns_max;
+    if (version && tool->dirty_insns_max && tool->dirty_insns_max < insns_max)
+        insns_max = tool->dirty_insns_max;
     while (b->insn_count < insns_max) {
         if (b->insn_count > 0 && redirect_is_hooked(pc))
             break; // F2

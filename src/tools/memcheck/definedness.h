@@ -61,6 +61,27 @@ MemberSet definedness_writes(const DefinednessStep *step);  // wholly or partly
 // Vectors whose values definedness_run() needs in DefinednessValues.
 u32 definedness_needs_vectors(const DefinednessStep *step);
 
+// Its explicit memory operand; size 0: none. Hidden ones (of push, pop, call, non-repeated
+// string instructions) definedness_run() finds by itself: gpr has the addresses.
+typedef struct DefinednessAccess {
+    u32 size;
+    bool reads, writes;
+} DefinednessAccess;
+DefinednessAccess definedness_access(const DefinednessStep *step);
+
+// What a string instruction is, for access_string().
+typedef enum StringKind {
+    STRING_NONE, STRING_MOVE, STRING_STORE, STRING_LOAD, STRING_COMPARE, STRING_SCAN
+} StringKind;
+typedef struct DefinednessString {
+    StringKind kind;
+    u32 element;      // bytes
+    bool reads_si, uses_di;
+    bool while_equal; // repe, not repne
+    bool address32;
+} DefinednessString;
+DefinednessString definedness_string(const DefinednessStep *step);
+
 // ------------------------------------------------------------------- at run time
 
 typedef enum DefinednessEvent {
@@ -75,7 +96,7 @@ typedef struct DefinednessValues {
     u64 eflags;
     const u8 (*vector)[64];        // by register number; those asked for are filled
     GuestAddr address;             // of its memory operand, segment base included
-    const u8 *memory;              // the bytes there, readable, or NULL
+    const u8 *memory;              // the bytes there, or NULL; through guest_read() only
     u8 *memory_v;                  // their V bits: read, and written if it stores
 } DefinednessValues;
 

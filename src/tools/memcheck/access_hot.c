@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//
+// The slow paths of accesses, called from blocks: stores to what is not defined or not
+// to be touched, steps of dirty blocks, string instructions, frames that are left.
+#include "engine/aspace/aspace.h"
+#include "tools/memcheck/memcheck.h"
+
+// The flags as the gateway has pushed them.
+static u64 client_flags(const ToolThread *thread)
+{
+    return *(const u64 *)(thread->engine_rsp - 8);
+}
+
+// Reports the access if any byte of it may not be touched. True: all may.
+static bool check(ToolThread *thread, GuestAddr address, u64 size, bool is_write)
+{
+    if (shadow_first_noaccess(thread, address, size) == address + size)
+        return true;
+    error_access(thread, address, size, is_write);
+    return false;
+}
+
+// A byte that may not be touched keeps its V byte (K1).
+static void clear(ToolThread *thread, GuestAddr address, u64 size, bool all)
+{
+    for (GuestAddr at = address; at < address + size; at++) {
+        if (all || (*shadow_of(at) && shadow_first_noaccess(thread, at, 1) != at))
+            *shadow_of(at) = 0;
+    }
+}
+
+void access_store(ToolThread *thread, u64 size, GuestAddr address)
+{
+    bool all = check(thread, address, size, true);
+    if (shadow_is_mapped(address, size))
+        clear(thread, address, size, all);
+}
+
+// What has no guard: xsave, fxsave, masked and gathered accesses. They are checked for
+// being touchable; what they store counts as defined.
+void access_any(ToolThread *thread, u64 what, GuestAddr address)
+{
+    u64 size = what & 0xffffffff;
+    if (size == 0 || address == 0)
+        return;
+    if (what & ACCESS_WRITES)
+        access_store(thread, size, address);
+    else
+        check(thread, address, size, false);
+}
+
+void access_step(ToolThread *thread, u64 arg, GuestAddr address)
+{
+    const DefinednessStep *step = (const DefinednessStep *)arg;
+    MemcheckThread *mt = memcheck_thread(thread);
+    DefinednessAccess access = definedness_access(step);
+    u8 invalid_v[64];
+    DefinednessValues values = {
+        .gpr = thread->gpr,
+        .eflags = client_flags(thread),
+        .vector = (const u8(*)[64])thread->tool_vectors,
+        .address = address,
+    };
+    if (access.size) {
+        bool ok = check(thread, address, access.size, access.writes && !access.reads);
+        bool mapped = ok || shadow_is_mapped(address, access.size);
+        if (ok) {
+            values.memory = (const u8 *)address;
+            values.memory_v = shadow_of(address);
+        } else {
+            // Reported: what it reads counts as defined, what it writes is nowhere.
+            for (size_t i = 0; i < sizeof(invalid_v); i++)
+                invalid_v[i] = 0;
+            values.memory = mapped && access.reads ? (const u8 *)address : NULL;
+            values.memory_v = access.size <= sizeof(invalid_v) ? invalid_v : NULL;
+        }
+    }
+    u32 events = definedness_run(step, &mt->defined, &values);
+    if (events)
+        error_undefined(thread, events, access.size);
+}
+
+// `what` is (bytes << 1) for rsp going up by so many, 1 for `leave`.
+void access_leave_frame(ToolThread *thread, u64 what, GuestAddr unused)
+{
+    (void)unused;
+    GuestAddr sp = thread->gpr[RSP];
+    u64 size = what == 1 ? thread->gpr[RBP] + 8 - sp : what >> 1;
+    enum { FRAME_MAX = 8 << 20 }; // more is a change of stacks
+    if (size < FRAME_MAX && shadow_is_mapped(sp, size)) {
+        u8 *at = shadow_of(sp);
+        __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(0xff) : "memory");
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// From an event in a block to a finding.
+#include "engine/cache/cache.h"
+#include "engine/relay/relay.h"
+#include "tools/memcheck/memcheck.h"
+
+// The instruction in whose block the thread is: the call came from there.
+static u32 context_here(ToolThread *thread)
+{
+    CodePlace place;
+    GuestAddr pc = thread->pc;
+    if (cache_place(thread->call_return - 1, &place))
+        pc = place.pc;
+    return tool_context(thread, pc);
+}
+
+void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write)
+{
+    RelayPart where = {
+        .kind = PART_ADDRESS_UNKNOWN,
+        .value_count = 1,
+        .values = {address},
+    };
+    relay_finding(thread, &(RelayFinding){
+        .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,
+        .value_count = 2,
+        .values = {size, address},
+        .context = context_here(thread),
+        .part_count = 1,
+        .parts = &where,
+        .key = size,
+    });
+}
+
+void error_undefined(ToolThread *thread, u32 events, u64 size)
+{
+    u32 context = context_here(thread);
+    if (events & EVENT_CONDITION)
+        relay_finding(thread, &(RelayFinding){.kind = KIND_UNINIT_CONDITION, .context = context});
+    if (events & (EVENT_ADDRESS | EVENT_TARGET)) {
+        u64 value_size = events & EVENT_TARGET || size == 0 ? 8 : size;
+        relay_finding(thread, &(RelayFinding){
+            .kind = KIND_UNINIT_VALUE,
+            .value_count = 1,
+            .values = {value_size},
+            .context = context,
+            .key = value_size,
+        });
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//
+// Setting and searching V bytes and U bits over ranges.
+#include "tools/memcheck/memcheck.h"
+
+enum { RED_ZONE = 128 };
+
+static void fill(u8 *at, u8 value, u64 size)
+{
+    __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(value) : "memory");
+}
+
+static void set_u_bits(GuestAddr start, u64 size, bool set)
+{
+    while (size && (start & 7 || size < 8)) {
+        u8 bit = (u8)(1u << (start & 7));
+        u8 *at = u_bits_of(start);
+        // Neighbours in one byte belong to one block or to no one: no other thread writes it.
+        *at = set ? *at | bit : *at & (u8)~bit;
+        start++;
+        size--;
+    }
+    fill(u_bits_of(start), set ? 0xff : 0, size / 8);
+    start += size & ~7ull;
+    size &= 7;
+    if (size)
+        set_u_bits(start, size, set);
+}
+
+void shadow_make_defined(GuestAddr start, u64 size)
+{
+    fill(shadow_of(start), 0, size);
+    set_u_bits(start, size, false);
+}
+
+void shadow_make_undefined(GuestAddr start, u64 size)
+{
+    fill(shadow_of(start), 0xff, size);
+    set_u_bits(start, size, false);
+}
+
+void shadow_make_noaccess(GuestAddr start, u64 size)
+{
+    fill(shadow_of(start), 0xff, size);
+    set_u_bits(start, size, true);
+}
+
+// K3: below its own stack pointer a thread has nothing.
+static bool below_stack(ToolThread *thread, GuestAddr address)
+{
+    const MemcheckThread *mt = memcheck_thread(thread);
+    return address >= mt->stack_lo && address < thread->gpr[RSP] - RED_ZONE &&
+           thread->gpr[RSP] <= mt->stack_hi;
+}
+
+GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
+{
+    GuestAddr end = start + size;
+    if (!shadow_is_mapped(start, size))
+        return start;
+    for (GuestAddr at = start; at < end; at++) {
+        if (*shadow_of(at) == 0)
+            continue;
+        if (*u_bits_of(at) >> (at & 7) & 1 || below_stack(thread, at))
+            return at;
+    }
+    return end;
+}
+
+GuestAddr shadow_first_undefined(GuestAddr start, u64 size)
+{
+    for (GuestAddr at = start; at < start + size; at++) {
+        if (*shadow_of(at))
+            return at;
+    }
+    return start + size;
+}

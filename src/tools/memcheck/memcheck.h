@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+//
+// Memcheck: which bits of the client's memory and registers are defined, which bytes
+// it may touch, and what it does to them.
+//
+// Glossary
+//   V byte     the shadow of a client byte, 8 V bits: 0 is defined. Memory that may not be
+//              touched has 0xff, so that one comparison with zero answers both questions
+//   U bit      1: the byte may not be touched. Only slow paths read it
+//   clean      a block version for threads whose registers are all defined
+//   dirty      a version for one set of registers that may not be
+//   guard      the comparison before a load; if it fails the thread goes on in the dirty
+//              version that begins at that instruction
+//   step       a C call before an instruction in a dirty version (definedness.h)
+//
+// What must stay true
+//   K1  A byte with a U bit has a V byte of 0xff.
+//   K2  In a clean block every register is wholly defined.
+//   K3  Below the stack pointer (and its red zone) stacks are 0xff; the U bit there is not
+//       kept: what is below is known by comparing.
+//   K4  The shadow of mapped client memory is mapped, that of all other is inaccessible.
+#ifndef MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
+#define MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
+
+#include "engine/toolapi/toolapi.h"
+#include "tools/memcheck/definedness.h"
+
+// --- where shadow is. SKEW keeps a byte and its shadow out of each other's way in the
+// cache: without it everything takes four times as long.
+#define SHADOW_SKEW 0x123000ull
+#define SHADOW_OFFSET (0x200000000000ull + SHADOW_SKEW)
+#define U_MAP_OFFSET (0x380000000000ull + 0x5a000ull) // + address / 8
+
+static inline u8 *shadow_of(GuestAddr address)
+{
+    return (u8 *)(address + SHADOW_OFFSET);
+}
+
+static inline u8 *u_bits_of(GuestAddr address) // of 8 bytes
+{
+    return (u8 *)((address >> 3) + U_MAP_OFFSET);
+}
+
+// --- a thread
+typedef struct MemcheckThread {
+    Definedness defined;
+    GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
+} MemcheckThread;
+
+static inline MemcheckThread *memcheck_thread(ToolThread *thread)
+{
+    return thread->tool_thread;
+}
+
+// --- shadow.c
+void shadow_init(void);
+void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot);
+void shadow_unmapped(GuestAddr start, GuestAddr end);
+bool shadow_fault(ToolThread *thread, u64 *address);
+// [start, start + size), all of it mapped client memory; general registers only.
+void shadow_make_defined(GuestAddr start, u64 size);
+void shadow_make_undefined(GuestAddr start, u64 size);
+void shadow_make_noaccess(GuestAddr start, u64 size);
+// The first byte that may not be touched, or is undefined; start + size: none.
+GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
+GuestAddr shadow_first_undefined(GuestAddr start, u64 size);
+bool shadow_is_mapped(GuestAddr start, u64 size);
+
+// --- versions_hot.c
+u32 version_of_thread(ToolThread *thread);
+MemberSet version_set(u32 version);
+#define VERSION_FIRST (1u << 29) // the first instruction's guard has failed
+
+// --- instrument.c
+void instrument_insn(ToolBlock *block, const ToolInsn *insn);
+void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
+
+// --- access_hot.c: called from blocks
+void access_step(ToolThread *thread, u64 step, GuestAddr address);
+void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
+void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
+void access_string(ToolThread *thread, u64 what, GuestAddr address);
+void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
+// access_any(), access_string(): size in the low 32 bits, and these.
+#define ACCESS_READS (1ull << 32)
+#define ACCESS_WRITES (1ull << 33)
+
+// --- errors_hot.c
+void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write);
+void error_undefined(ToolThread *thread, u32 events, u64 size);
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+//
+// The shadow of the address space: mapped with the client's memory, unmapped with it.
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "engine/aspace/aspace.h"
+#include "engine/log/log.h"
+#include "tools/memcheck/memcheck.h"
+
+#define V_BYTES CLIENT_END
+#define U_BYTES (CLIENT_END / 8)
+
+static void reserve(u64 start, u64 size)
+{
+    void *at = mmap((void *)start, size, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at != (void *)start)
+        log_refuse("the addresses of the shadow memory are taken, or the limit on address space "
+                   "(ulimit -v) is too small for them");
+}
+
+// Fresh zero pages: defined, and to be touched.
+static void open_range(u64 start, u64 end)
+{
+    void *at = mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (at == MAP_FAILED)
+        log_refuse("no memory for the shadow of %llu bytes", (unsigned long long)(end - start));
+}
+
+static void close_range_of(u64 start, u64 end)
+{
+    mmap((void *)start, end - start, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+// The pages of the U map that lie wholly in the range; those at its ends are shared with
+// neighbours and stay.
+static void u_pages(GuestAddr start, GuestAddr end, u64 *ret_start, u64 *ret_end)
+{
+    *ret_start = PAGE_DOWN((u64)u_bits_of(start));
+    *ret_end = PAGE_UP((u64)u_bits_of(end - 1) + 1);
+}
+
+void shadow_init(void)
+{
+    reserve(SHADOW_OFFSET, V_BYTES);
+    reserve(PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE);
+    // The U map needs no mapping for what is not there; where it is, it starts as zero.
+    ASSERT(mprotect((void *)PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE,
+                    PROT_READ | PROT_WRITE) == 0);
+}
+
+static bool in_client(GuestAddr start, GuestAddr end)
+{
+    return start < end && end <= CLIENT_END;
+}
+
+void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot)
+{
+    (void)prot;
+    if (!in_client(start, end))
+        return;
+    // A change of protection keeps what is known.
+    if (shadow_is_mapped(start, end - start))
+        return;
+    open_range((u64)shadow_of(start), (u64)shadow_of(end));
+}
+
+void shadow_unmapped(GuestAddr start, GuestAddr end)
+{
+    u64 u_start, u_end;
+    if (!in_client(start, end))
+        return;
+    close_range_of((u64)shadow_of(start), (u64)shadow_of(end));
+    u_pages(start, end, &u_start, &u_end);
+    if (end - start >= 8 * PAGE_SIZE && u_end - u_start > 2 * PAGE_SIZE) {
+        madvise((void *)(u_start + PAGE_SIZE), u_end - u_start - 2 * PAGE_SIZE, MADV_DONTNEED);
+        memset(u_bits_of(start), 0, u_start + PAGE_SIZE - (u64)u_bits_of(start));
+        memset((void *)(u_end - PAGE_SIZE), 0, (u64)u_bits_of(end) - (u_end - PAGE_SIZE));
+    } else {
+        memset(u_bits_of(start), 0, (end - start) / 8);
+    }
+}
+
+// mincore() fails where nothing is mapped, but a reservation counts as mapped; so ask for a
+// byte of each page by a read that may fault.
+bool shadow_is_mapped(GuestAddr start, u64 size)
+{
+    for (GuestAddr page = PAGE_DOWN(start); page < start + size; page += PAGE_SIZE) {
+        u8 byte;
+        if (page >= CLIENT_END || !guest_read((GuestAddr)shadow_of(page), &byte, 1))
+            return false;
+        if (size > 64 * PAGE_SIZE)
+            break; // one mapping call has one state
+    }
+    return true;
+}
+
+bool shadow_fault(ToolThread *thread, u64 *address)
+{
+    (void)thread;
+    u64 client = *address - SHADOW_OFFSET;
+    if (client >= CLIENT_END)
+        return false;
+    // A stack that the kernel has grown has no shadow there yet.
+    if (lock_try(&engine_lock)) {
+        const Mapping *mapping = aspace_find(client);
+        bool mapped = mapping != NULL;
+        if (mapped && !shadow_is_mapped(client, 1))
+            open_range((u64)shadow_of(mapping->start), (u64)shadow_of(mapping->end));
+        else
+            mapped = false;
+        lock_release(&engine_lock);
+        if (mapped)
+            return true;
+    }
+    *address = client;
+    return false;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// Numbers for the sets of registers that blocks are made for. A set that has had its
+// turn keeps its number; when there are many, one version that assumes everything
+// stands for all others.
+#include "base/futex_lock.h"
+#include "tools/memcheck/memcheck.h"
+
+enum { SETS_MAX = 4096, SLOTS = 2 * SETS_MAX };
+
+static Lock lock;                 // of what follows, for writers
+static MemberSet sets[SETS_MAX];  // by number - 1; complete before count shows it
+static u32 count;
+static u32 slots[SLOTS];          // number, by hash; 0: free
+
+MemberSet version_set(u32 version)
+{
+    u32 number = version & ~VERSION_FIRST;
+    return number == 0 ? 0 : number > SETS_MAX ? ~0ull : sets[number - 1];
+}
+
+static u32 hash(MemberSet set)
+{
+    return (u32)((set * 0x9e3779b97f4a7c15ull) >> 51) % SLOTS;
+}
+
+static u32 find(MemberSet set, u32 *ret_slot)
+{
+    u32 slot = hash(set);
+    u32 number;
+    while ((number = __atomic_load_n(&slots[slot], __ATOMIC_ACQUIRE)) != 0) {
+        if (sets[number - 1] == set)
+            return number;
+        slot = (slot + 1) % SLOTS;
+    }
+    *ret_slot = slot;
+    return 0;
+}
+
+static u32 number_of(MemberSet set)
+{
+    u32 slot;
+    u32 number = find(set, &slot);
+    if (number)
+        return number;
+    lock_acquire(&lock);
+    number = find(set, &slot);
+    if (!number && count < SETS_MAX) {
+        sets[count] = set;
+        number = ++count;
+        __atomic_store_n(&slots[slot], number, __ATOMIC_RELEASE);
+    }
+    lock_release(&lock);
+    return number ? number : SETS_MAX + 1;
+}
+
+u32 version_of_thread(ToolThread *thread)
+{
+    MemberSet set = memcheck_thread(thread)->defined.set;
+    u32 version = set ? number_of(set) : 0;
+    return thread->guard_failed ? version | VERSION_FIRST : version;
+}

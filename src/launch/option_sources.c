@@ -116,11 +116,20 @@ static void read_file(OptionSources *sources, const char *path, bool is_here, st
 
 // ---------------------------------------------------------------- all of them
 
+// A question is answered even if a file is wrong.
+static bool is_question(const char *word)
+{
+    return strcmp(word, "-h") == 0 || strcmp(word, "--version") == 0 ||
+           strncmp(word, "--help", strlen("--help")) == 0;
+}
+
 static bool is_command_line_only(int argc, char **argv)
 {
     bool only = false;
 
     for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+        if (is_question(argv[i]))
+            return true;
         if (strcmp(argv[i], "--command-line-only=yes") == 0)
             only = true;
         else if (strcmp(argv[i], "--command-line-only=no") == 0)

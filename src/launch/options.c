@@ -245,6 +245,11 @@ int options_settle(Options *options)
         options->sigill_diagnostics = false;
     if (options->verbosity >= 2 && !was_given(options, offsetof(Options, show_error_list)))
         options->show_error_list = ERROR_LIST_YES;
+    // A tree from which everything can be chosen.
+    if (options->xtree_leak && !was_given(options, offsetof(Options, leak_check)))
+        options->leak_check = LEAK_CHECK_FULL;
+    if (options->xtree_leak && !was_given(options, offsetof(Options, show_leak_kinds)))
+        options->show_leak_kinds = LEAK_ALL;
 
     bool has_xml_place =
         options->xml_fd >= 0 || options->xml_file != NULL || options->xml_socket != NULL;
@@ -257,6 +262,9 @@ int options_settle(Options *options)
                     options->alignment);
     else if (options->track_origins && !options->undef_value_errors)
         option_fail(options, "--track-origins=yes has no effect with --undef-value-errors=no");
+    else if (options->pages_as_heap && options->stacks)
+        option_fail(options,
+                    "--pages-as-heap=yes measures stacks, too: --stacks=yes cannot be added");
     else
         return 0;
     return -EINVAL;

@@ -185,6 +185,15 @@ def memcheck_options_have_their_meaning():
         ("--show-reachable=yes", "--show-reachable=no"): [],
         ("--show-reachable=no", "--show-possibly-lost=yes"): [],
         ("--show-reachable=no", "--show-possibly-lost=no"): ["--show-leak-kinds=definite"],
+        ("--show-possibly-lost=no", "--show-reachable=yes"):
+            ["--show-leak-kinds=definite,indirect,possible,reachable"],
+        ("--show-reachable=yes", "--show-possibly-lost=no"):
+            ["--show-leak-kinds=definite,indirect,possible,reachable"],
+        ("--xtree-leak=yes",):
+            ["--leak-check=full", "--show-leak-kinds=definite,indirect,possible,reachable",
+             "--xtree-leak=yes"],
+        ("--xtree-leak=yes", "--show-leak-kinds=definite"):
+            ["--leak-check=full", "--show-leak-kinds=definite", "--xtree-leak=yes"],
         ("--show-leak-kinds=all",): ["--show-leak-kinds=definite,indirect,possible,reachable"],
         ("--show-leak-kinds=none",): ["--show-leak-kinds=none"],
         ("--show-leak-kinds=definite,possible",): [],
@@ -255,6 +264,11 @@ def wrong_values_are_refused_as_valgrind_refuses_them():
         ("memcheck", ["--exit-on-first-error=yes"], "--error-exitcode"),
         ("memcheck", ["--ignore-ranges=zz"], "0xA-0xB"),
         ("memcheck", ["--ignore-ranges=1-2,"], "0xA-0xB"),
+        ("memcheck", ["--ignore-ranges=0x20-0x10"], "0xA-0xB"),
+        ("memcheck", ["--ignore-range-below-sp=10-20"], "HIGH-LOW"),
+        ("memcheck", ["--ignore-range-below-sp=5000-100"], "HIGH-LOW"),
+        ("memcheck", ["--xml-socket=1.2.3.4:0"], "127.0.0.1:1500"),
+        ("massif", ["--pages-as-heap=yes", "--stacks=yes"], "--stacks=yes cannot"),
         ("memcheck", ["--merge-recursive-frames=501"], "between 0 and 500"),
         ("memcheck", ["--no-leak-check"], "did you mean"),
         ("memcheck", ["--depth=3"], "option of --tool=massif"),
@@ -421,6 +435,15 @@ def options_are_read_from_home_environment_and_directory_in_this_order():
     # The working directory may be the home directory: one file, read once.
     got = start("true", env={"HOME": str(user)}, cwd=user)
     equal(sum("suppressions" in word for word in got["raw"]), 1)
+
+
+@test
+def a_question_is_answered_whatever_the_files_say():
+    user = home("broken", muninn="--nonsense", valgrind="--nonsense")
+    for word in ("--version", "--help", "-h", "--help-debug", "--help=none"):
+        for launcher in (BIN / "muninn", compat()):
+            done = run(word, env={"HOME": str(user)}, launcher=launcher)
+            equal([done.returncode, done.stderr], [0, b""])
 
 
 @test

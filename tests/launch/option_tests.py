@@ -669,10 +669,12 @@ def fish_and_zsh_read_their_completions():
     if not shutil.which("fish") and not shutil.which("zsh"):
         raise Skip("neither fish nor zsh is installed")
     if shutil.which("fish"):
-        text = f"source {ROOT}/completions/muninn.fish; complete -C 'muninn --tool='"
+        text = (f"source {ROOT}/completions/muninn.fish; complete -C 'muninn --tool='; "
+                "complete -C 'muninn ct'; complete -C 'muninn -q true --stat'")
         done = subprocess.run(["fish", "--no-config", "-c", text], capture_output=True, text=True,
                               timeout=60, env=PLAIN_ENV | {"HOME": str(WORK)})
         assert "--tool=count" in done.stdout and done.stderr == "", done
+        assert "ctl\t" in done.stdout and "--stats" not in done.stdout, done.stdout
     if shutil.which("zsh"):
         done = subprocess.run(["zsh", "-f", "-n", ROOT / "completions/_muninn"], timeout=60,
                               capture_output=True, env=PLAIN_ENV)

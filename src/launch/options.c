@@ -189,8 +189,8 @@ int options_parse(int argc, char **argv, Options *options)
 }
 
 // Cuts the first word off *text, in place, without its quotes. Returns NULL at
-// the end of the text. A quote that is never closed reaches to the end.
-static char *next_word(char **text)
+// the end of the text.
+static char *next_word(char **text, bool *ret_is_open)
 {
     static const char blanks[] = " \t\r\n";
     char *in = *text + strspn(*text, blanks);
@@ -214,16 +214,18 @@ static char *next_word(char **text)
         else
             *out++ = *in;
     }
+    *ret_is_open = quote != 0;
     *text = *in != '\0' ? in + 1 : in;
     *out = '\0';
     return word;
 }
 
-u32 options_split_text(char *text, char **words, u32 words_max)
+u32 options_split_text(char *text, char **words, u32 words_max, bool *ret_is_open)
 {
     u32 count = 0;
 
-    for (char *word; (word = next_word(&text)) != NULL; count++)
+    *ret_is_open = false;
+    for (char *word; (word = next_word(&text, ret_is_open)) != NULL; count++)
         if (count < words_max)
             words[count] = word;
     return count;

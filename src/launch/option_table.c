@@ -95,6 +95,7 @@ const Options option_defaults = {
     .tool = "none",
     .vgdb = VGDB_YES,
     .log_fd = 2,
+    .seccomp_fd = -1,
     .xml_fd = -1,
     .xml_protocol = 4,
     .num_callers = 12,

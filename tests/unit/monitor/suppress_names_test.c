@@ -72,7 +72,8 @@ static const NameCase name_cases[] = {
       true },
     { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "influxdb_iox::main::h*", true },
     { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "_ZN12influxdb_iox4main" HASH, true },
-    { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "_ZN12influxdb_iox4main" OLD_HASH, true },
+    { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "_ZN12influxdb_iox4main" OLD_HASH,
+      true },
     { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "_ZN12influxdb_iox5other" HASH, false },
     { "_ZN1a1b" HASH ".llvm.123", "a::b", "_ZN1a1b" OLD_HASH ".llvm.456", true },
     { "_ZN1a1b" HASH ".llvm.123", "a::b", "_ZN1a1b" HASH, true },
@@ -213,7 +214,8 @@ TEST(parameters_and_template_arguments_are_left_out)
 {
     static const Frame frames[] = {
         { .function = "operator new(unsigned long)", .mangled = "_Znwm", LIBC },
-        { .function = "void A<int, B<char> >::f<C>(int, char const*) const", .mangled = "_ZA", OWN },
+        { .function = "void A<int, B<char> >::f<C>(int, char const*) const", .mangled = "_ZA",
+          OWN },
         { .function = "A::operator<<(int)", .mangled = "_ZA", OWN },
     };
     SuppressQuery query = { "Memcheck", "Free", NULL, NULL, frames, ARRAY_LEN(frames) };

@@ -48,6 +48,13 @@ const Suppression *suppress_at(const SuppressSet *set, size_t index)
     return &entry->shown;
 }
 
+void suppress_reset(SuppressSet *set, size_t index)
+{
+    Entry *entry = *(Entry **)vec_at(&set->entries, index);
+
+    entry->shown.used = entry->shown.leaked_bytes = entry->shown.leaked_blocks = 0;
+}
+
 // FNV-1a over both words. Case does not count in a tool: DRD calls itself drd.
 u64 index_key(const char *tool, const char *kind)
 {

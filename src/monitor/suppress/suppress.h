@@ -59,6 +59,8 @@ Suppression *suppress_match(SuppressSet *set, const SuppressQuery *query);
 
 size_t suppress_count(const SuppressSet *set);
 const Suppression *suppress_at(const SuppressSet *set, size_t index);
+// Its counts are zero again.
+void suppress_reset(SuppressSet *set, size_t index);
 
 // Writes an entry that matches the query, and will after a rebuild.
 void suppress_generate(const SuppressQuery *query, FILE *out);

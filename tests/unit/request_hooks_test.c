@@ -10,8 +10,8 @@
 
 #define ctx (&thread_ctx)
 
-// Where a client may have memory.
-#define ARENA ((char *)0x200000000)
+// Where a client may have memory, and the address sanitizer as well.
+#define ARENA ((char *)0x20000000)
 
 static char *arena(void)
 {

@@ -9,6 +9,7 @@
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/fdtrack/fdtrack.h"
+#include "engine/limits/limits.h"
 #include "engine/loader/loader.h"
 #include "engine/log/log.h"
 #include "engine/procview/procview.h"
@@ -16,6 +17,7 @@
 #include "engine/relay/relay.h"
 #include "engine/request/request.h"
 #include "engine/run/run.h"
+#include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
@@ -147,6 +149,40 @@ static void on_exec(ThreadCtx *ctx)
     relay_exec(ctx, "");
 }
 
+// Tracked descriptors are findings, the one way a tool that makes none has to make some.
+static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
+{
+    static const u32 kinds[] = {
+        [FD_TRACK_BAD_CLOSE] = KIND_FD_BAD_CLOSE,
+        [FD_TRACK_BAD_USE] = KIND_FD_BAD_USE,
+        [FD_TRACK_NOT_CLOSED] = KIND_FD_NOT_CLOSED,
+    };
+    if (event->kind == FD_TRACK_SUMMARY || event->inherited) {
+        // What the parent has left open is no error of this program's.
+        relay_line(ctx, event->text);
+        if (event->inherited) {
+            relay_line(ctx, "   <inherited from parent>");
+            relay_line(ctx, "");
+        }
+        return;
+    }
+    RelayPart parts[2] = {
+        {.kind = PART_FD_CLOSED, .context = event->contexts[1]},
+        {.kind = PART_FD_OPENED, .context = event->contexts[2]},
+    };
+    bool is_open = event->kind == FD_TRACK_NOT_CLOSED;
+    relay_finding(ctx, &(RelayFinding){
+        .kind = kinds[event->kind],
+        .value_count = 1,
+        .values = {(u64)(i64)event->fd},
+        .text = event->text,
+        .context = event->contexts[0],
+        .part_count = !is_open && event->contexts[1] ? 2 : 0,
+        .parts = parts,
+        .key = (u64)(u32)event->fd,
+    });
+}
+
 static const ThreadHooks main_hooks = {
     .start = on_thread_start,
     .end = on_thread_end,
@@ -157,6 +193,13 @@ static const ThreadHooks main_hooks = {
     .exec_failed = relay_exec_failed,
     .process_end = on_process_end,
 };
+
+// True when the user asks for what only the monitor writes.
+static bool wants_report(void)
+{
+    return options.track_fds != TRACK_FDS_NO || options.xml || options.json_file ||
+           options.sarif_file;
+}
 
 static int parse(int argc, char **argv)
 {
@@ -175,10 +218,11 @@ static int parse(int argc, char **argv)
 
 int main(int argc, char **argv, char **envp)
 {
+    u64 room = limits_init();
     int program = parse(argc, argv);
     if (!descriptors_open_log(&options, log_init))
         return 1;
-    if (tool->needs & TOOL_NEEDS_MONITOR)
+    if (tool->needs & TOOL_NEEDS_MONITOR || wants_report())
         relay_start(&options, argc - program, argv + program);
     environment_restore(envp);
     follow_init(&options);
@@ -186,12 +230,18 @@ int main(int argc, char **argv, char **envp)
     stats_init();
     gateway_init();
     aspace_init();
-    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
+    u64 cache_size = limits_cache_size(options.cache_size_bytes, room);
+    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : cache_size,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK || options.track_fds != TRACK_FDS_NO;
     fdtrack_init(options.track_fds);
     request_init(options.verbosity > 0);
+    if (relay_is_on()) {
+        fdtrack_report = report_descriptor;
+        request_text_hook = relay_client_text;
+        request_error_count = relay_error_count;
+    }
     redirect_init();
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);
@@ -208,6 +258,8 @@ int main(int argc, char **argv, char **envp)
     ThreadCtx *ctx = &thread_ctx;
     if (!thread_init_main(ctx))
         log_refuse("no memory for the first thread");
+    if (options.seccomp_fd >= 0 && !seccomp_adopt(ctx, options.seccomp_fd))
+        log_refuse("the program's seccomp filters could not be taken over");
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))
         return EXIT_CANNOT_RUN;
     procview_init(ctx->gpr[RSP]);

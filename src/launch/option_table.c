@@ -3,6 +3,8 @@
 // options.def and choices.def as arrays, and the value of every option that was
 // not given.
 
+#include <string.h>
+
 #include "launch/option_table.h"
 
 const OptionValue option_tools[] = {
@@ -10,6 +12,12 @@ const OptionValue option_tools[] = {
 #define ABSENT_TOOL(name_) {.name = name_, .refusal = "there is no such tool in this version"},
 #include "launch/options.def"
     {.name = NULL},
+};
+
+const Subcommand option_subcommands[] = {
+#define SUBCOMMAND(name, arguments, help) {name, arguments, help},
+#include "launch/options.def"
+    {NULL, NULL, NULL},
 };
 
 // clang-format off
@@ -85,6 +93,7 @@ const Options option_defaults = {
     .tool = "none",
     .vgdb = VGDB_YES,
     .log_fd = 2,
+    .seccomp_fd = -1,
     .xml_fd = -1,
     .xml_protocol = 4,
     .num_callers = 12,
@@ -131,14 +140,39 @@ const Options option_defaults = {
     .massif_out_file = "massif.out.%p",
 };
 
+typedef struct GroupRow {
+    const char *title;
+    const char *tool;
+} GroupRow;
+
+static const GroupRow groups[GROUP_COUNT] = {
+    [GROUP_CORE] = {"Options", NULL},
+    [GROUP_OUTPUT] = {"Where messages and reports go", NULL},
+    [GROUP_FINDINGS] = {"Findings", NULL},
+    [GROUP_NAMES] = {"Names in stacks", NULL},
+    [GROUP_RARE] = {"Rarely needed", NULL},
+    [GROUP_HEAP] = {"Tools that replace malloc", NULL},
+    [GROUP_DEBUG] = {"Looking at the engine", NULL},
+    [GROUP_MEMCHECK] = {"Options of memcheck", "memcheck"},
+    [GROUP_MASSIF] = {"Options of massif", "massif"},
+    [GROUP_IGNORED] = {"Accepted without effect", NULL},
+    [GROUP_REFUSED] = {"Refused", NULL},
+    [GROUP_INTERNAL] = {NULL, NULL},
+};
+
 const char *option_group_tool(u8 group)
 {
-    switch (group) {
-    case GROUP_MEMCHECK:
-        return "memcheck";
-    case GROUP_MASSIF:
-        return "massif";
-    default:
-        return NULL;
-    }
+    return groups[group].tool;
+}
+
+const char *option_group_title(u8 group)
+{
+    const char *tool = groups[group].tool;
+
+    if (tool == NULL)
+        return groups[group].title;
+    for (const OptionValue *v = option_tools; v->name != NULL; v++)
+        if (strcmp(v->name, tool) == 0)
+            return v->refusal == NULL ? groups[group].title : NULL;
+    return NULL;
 }

@@ -41,11 +41,11 @@ typedef enum OptionKind {
 
 typedef enum OptionGroup {
     GROUP_CORE,
-    GROUP_FINDINGS,
     GROUP_OUTPUT,
+    GROUP_FINDINGS,
     GROUP_NAMES,
-    GROUP_RARE,
     GROUP_HEAP,
+    GROUP_RARE,
     GROUP_DEBUG,
     GROUP_MEMCHECK, // the first that belongs to a tool
     GROUP_MASSIF,
@@ -76,12 +76,21 @@ typedef struct OptionRow {
     char letter; // of the short form, or 0
 } OptionRow;
 
+typedef struct Subcommand {
+    const char *name, *arguments, *help;
+} Subcommand;
+
+extern const Subcommand option_subcommands[]; // ends with a row whose name is NULL
 extern const OptionRow option_rows[];
 extern const u32 option_row_count;
 extern const OptionValue option_tools[]; // ends with a row whose name is NULL
 
 // The tool that a group's options belong to, or NULL: they are for all.
 const char *option_group_tool(u8 group);
+
+// The heading of a group in a help text; NULL if it is shown nowhere, as that of
+// a tool that is not there.
+const char *option_group_title(u8 group);
 
 // ---------------------------------------------------------------- values
 

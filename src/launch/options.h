@@ -181,6 +181,8 @@ typedef struct Options {
     const char *execfn;     // the path execve would have been given: AT_EXECFN, and the
                             // last component is the name of the process
 
+    i32 seccomp_fd;         // what seccomp_across_exec() made, or -1
+
     u32 given[OPTIONS_ROWS_MAX / 32]; // by row: the user said something about it
     int error_index; // the word of argv that the last call failed on, or 0
     char error[512]; // why the last call failed: one line without "muninn: "

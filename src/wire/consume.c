@@ -356,6 +356,12 @@ void wire_synced(WireShared *shared, u32 ring, u32 sequence)
     futex_wake(&shared->rings[ring].synced);
 }
 
+void wire_set_ready(WireShared *shared, WireReady ready)
+{
+    __atomic_store_n(&shared->header.ready, ready, __ATOMIC_RELEASE);
+    futex_wake(&shared->header.ready);
+}
+
 void wire_finish(WireShared *shared, i32 exit_code)
 {
     shared->header.exit_code = exit_code;

@@ -227,6 +227,16 @@ WireVerdict wire_finding_wait(WireShared *shared, u32 id, int life)
     }
 }
 
+bool wire_wait(u32 *word, int life)
+{
+    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) {
+        if (life < 0 || wire_hung_up(life))
+            return false;
+        futex_wait(word, 0);
+    }
+    return true;
+}
+
 void wire_sync(WireProducer *producer)
 {
     if (!producer->ring)

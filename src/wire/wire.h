@@ -57,6 +57,12 @@ typedef enum FindingKind {
     KIND_COUNT,
 } FindingKind;
 
+typedef enum PartKind {
+#define PART(NAME, id, values) PART_##NAME,
+#include "wire/parts.def"
+    PART_COUNT
+} PartKind;
+
 typedef struct WireText {
     const char *data; // ends in a zero byte, which size does not count
     size_t size;
@@ -112,6 +118,9 @@ typedef struct WireFinding {
     u32 unused;
 } WireFinding;
 
+// Whether the monitor is content with its options; if not it has said why.
+typedef enum WireReady { READY_NOT_YET, READY_YES, READY_REFUSED } WireReady;
+
 typedef struct WireHeader {
     u64 magic;
     u32 version;
@@ -122,6 +131,7 @@ typedef struct WireHeader {
     u32 finding_high; // findings below it have been made
     u32 stop_findings; // the monitor wants no new ones: --error-limit
     u32 shown_count;  // different findings shown so far
+    u32 ready;        // a futex: WireReady
     u32 finished;     // a futex: 1 when the report is written
     i32 exit_code;    // with it: what to exit with, -1 for the client's own
     u32 sync_sequence; // of the newest SYNC record
@@ -183,6 +193,8 @@ bool wire_hung_up(int life);
 
 // Waits until the monitor has dealt with everything that this thread has put.
 void wire_sync(WireProducer *producer);
+// Waits for a word in the header to differ from 0. False: the monitor is gone.
+bool wire_wait(u32 *word, int life);
 // Waits for the monitor's verdict on a finding. VERDICT_IGNORED if it is gone.
 WireVerdict wire_finding_wait(WireShared *shared, u32 id, int life);
 
@@ -215,6 +227,7 @@ u32 wire_damaged_rings(const WireConsumer *consumer);
 
 void wire_synced(WireShared *shared, u32 ring, u32 sequence);
 void wire_finding_judge(WireShared *shared, u32 id, WireVerdict verdict);
+void wire_set_ready(WireShared *shared, WireReady ready);
 void wire_finish(WireShared *shared, i32 exit_code);
 
 const char *wire_record_name(WireRecordType type);

@@ -30,6 +30,9 @@
 
 // Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
 #define VERSION_ORIGINAL (1u << 31)
+// The block is for a client that steps itself: one instruction, and no links, so that a jump has
+// code of its own to trap behind.
+#define VERSION_STEPPED (1u << 30)
 
 // From `host_offset` on, the code belongs to the guest instruction at
 // block->pc + guest_delta, and the registers in `spilled` are in ctx->spill.

@@ -22,7 +22,9 @@
 #include "engine/thread/thread.h"
 
 // What the monitor finds at which number.
-enum { MONITOR_LOG = 2, MONITOR_WIRE = 3, MONITOR_LIFE = 4, MONITOR_ATTACH = 5, MONITOR_FDS = 6 };
+enum { MONITOR_LOG = 2, MONITOR_WIRE = 3, MONITOR_LIFE = 4, MONITOR_ATTACH = 5 };
+enum { MONITOR_INPUT = 6, MONITOR_XML = 7, MONITOR_FDS = 8 };
+enum { EXIT_REFUSED = 1 };
 enum { ABOVE_MONITOR_FDS = 10 };
 
 Relay relay = {.life = -1, .attach = -1};
@@ -81,7 +83,8 @@ static bool take_ends(const Ends *ends)
         return false;
     // A child of ours must not write into our rings.
     madvise(shared, sizeof(*shared), MADV_DONTFORK);
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    // Not through libc: the vdso has become the client's.
+    raw_syscall2(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)&now);
     shared->header = (WireHeader){
         .magic = WIRE_MAGIC,
         .version = WIRE_VERSION,
@@ -129,12 +132,15 @@ static bool monitor_path(char path[PATH_MAX])
 
 // In the process that becomes the monitor: nothing of the client's stays open in it, or
 // its pipes would not end with it.
-static void arrange_descriptors(const Ends *ends)
+static void arrange_descriptors(const Ends *ends, const Options *options)
 {
     int nothing = open("/dev/null", O_RDWR);
     int log = log_fd() >= 0 ? log_fd() : nothing;
-    int sources[MONITOR_FDS] = {nothing,          nothing,        log, ends->wire,
-                                ends->life[1], ends->attach[1]};
+    int sources[MONITOR_FDS] = {
+        nothing, nothing, log, ends->wire, ends->life[1], ends->attach[1],
+        options->gen_suppressions == GEN_SUPPRESSIONS_YES ? options->input_fd : nothing,
+        options->xml_fd >= 0 ? options->xml_fd : nothing,
+    };
     for (int i = 0; i < MONITOR_FDS; i++)
         sources[i] = fcntl(sources[i], F_DUPFD, ABOVE_MONITOR_FDS);
     for (int i = 0; i < MONITOR_FDS; i++)
@@ -142,25 +148,26 @@ static void arrange_descriptors(const Ends *ends)
     close_range(MONITOR_FDS, ~0u, 0);
 }
 
-static _Noreturn void become_monitor(const char *path, const Ends *ends, char **argv)
+static _Noreturn void become_monitor(const char *path, const Ends *ends,
+                                     const Options *options, char **argv)
 {
     raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
     if (raw_syscall0(SYS_fork) != 0)
         _exit(0); // the monitor's parent is init
     prctl(PR_SET_NAME, "muninn-monitor");
-    arrange_descriptors(ends);
+    arrange_descriptors(ends, options);
     execv(path, argv);
     _exit(127);
 }
 
-static bool spawn_monitor(const Ends *ends, char **argv)
+static bool spawn_monitor(const Ends *ends, const Options *options, char **argv)
 {
     char path[PATH_MAX];
     if (!monitor_path(path) || access(path, X_OK) != 0)
         return false;
     i64 pid = raw_syscall0(SYS_fork);
     if (pid == 0)
-        become_monitor(path, ends, argv);
+        become_monitor(path, ends, options, argv);
     if (pid < 0)
         return false;
     while (raw_syscall4(SYS_wait4, (u64)pid, 0, __WALL, 0) == -EINTR)
@@ -171,12 +178,13 @@ static bool spawn_monitor(const Ends *ends, char **argv)
 // muninn-monitor OPTIONS -- WORDS
 static char **monitor_argv(const Options *options, int argc, char **argv)
 {
-    static char text[64 * 1024];
+    size_t text_size = options_text_size(options);
+    char *text = malloc(text_size); // for ever: the words point into it
     char **words = calloc((size_t)argc + OPTIONS_ARGV_MAX + 3, sizeof(*words));
-    if (!words)
+    if (!words || !text)
         return NULL;
     words[0] = (char *)"muninn-monitor";
-    int count = options_to_argv(options, text, sizeof(text), words + 1, OPTIONS_ARGV_MAX);
+    int count = options_to_argv(options, text, text_size, words + 1, OPTIONS_ARGV_MAX);
     if (count < 0) {
         free(words);
         return NULL;
@@ -189,12 +197,13 @@ static char **monitor_argv(const Options *options, int argc, char **argv)
 void relay_start(const Options *options, int argc, char **argv)
 {
     Ends ends;
+    relay.is_silent = options->child_silent_after_fork && !options->xml;
     if (!make_ends(&ends)) {
         log_note("cannot make the connection to the monitor: nothing will be reported");
         return;
     }
     char **words = monitor_argv(options, argc, argv);
-    bool ok = words && take_ends(&ends) && spawn_monitor(&ends, words);
+    bool ok = words && take_ends(&ends) && spawn_monitor(&ends, options, words);
     free(words);
     close_ends(&ends);
     if (!ok) {
@@ -203,6 +212,11 @@ void relay_start(const Options *options, int argc, char **argv)
         return;
     }
     relay_producer(&thread_ctx);
+    // What can be wrong with what the user gave us is told before the program starts.
+    bool may_refuse = options->suppressions.count > 0 || options->baseline;
+    if (may_refuse && wire_wait(&relay.shared->header.ready, relay.life) &&
+        relay.shared->header.ready == READY_REFUSED)
+        _exit(EXIT_REFUSED);
 }
 
 // ------------------------------------------------------------------- a child
@@ -423,11 +437,9 @@ int relay_end(ThreadCtx *ctx, int status, int signal)
     WireHeader *header = &relay.shared->header;
     wire_put_end(producer, &(Wire_end){(u64)status, (u64)signal});
     wire_ring_bell(producer);
-    while (!__atomic_load_n(&header->finished, __ATOMIC_ACQUIRE)) {
-        struct timespec timeout = {0, 100000000};
-        if (relay_check())
-            return status;
-        raw_syscall4(SYS_futex, (u64)&header->finished, 0 /* FUTEX_WAIT */, 0, (u64)&timeout);
+    if (!wire_wait(&header->finished, relay.life)) {
+        relay_lost();
+        return status;
     }
     return header->exit_code >= 0 ? header->exit_code : status;
 }

@@ -37,6 +37,7 @@ static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
     lock_release(&engine_lock);
     bool kernels = fault >= CLIENT_SPACE_END; // the kernel calls its own addresses present
     if (fault >> 47 && fault >> 47 != 0x1ffff) {
+        branch_fault_rewind(ctx);
         raise_protection_fault(ctx);
         return;
     }
@@ -52,12 +53,14 @@ static CodePtr enter_point(ThreadCtx *ctx)
 {
     FetchResult result = FETCH_OK;
     GuestAddr fault = ctx->pc;
+    bool stepped = ctx->flags & FLAG_TF;
     bool returning = ctx->exit_reason == EXIT_RETURN;
-    EntryKind entry = returning                           ? ENTRY_RETURN
+    EntryKind entry = stepped                             ? ENTRY_NONE
+                      : returning                         ? ENTRY_RETURN
                       : ctx->exit_reason == EXIT_INDIRECT ? ENTRY_LOOKUP
                                                           : ENTRY_NONE;
     CodePtr code = NULL;
-    u32 version = redirect_version(ctx);
+    u32 version = redirect_version(ctx) | (stepped ? VERSION_STEPPED : 0);
 
     lock_acquire(&engine_lock);
     Block *block = cache_find(ctx->pc, version);
@@ -66,7 +69,7 @@ static CodePtr enter_point(ThreadCtx *ctx)
     if (block) {
         if (entry && !cache_publish_entry(block, returning) && translate_add_entry(block, entry))
             cache_publish_entry(block, returning);
-        if (ctx->exit_reason == EXIT_LINK)
+        if (ctx->exit_reason == EXIT_LINK && !stepped)
             run_link_exit(ctx, block);
         code = block->body;
         cache_enter(ctx);

@@ -53,6 +53,9 @@ void thread_add_hooks(const ThreadHooks *hooks); // the object must live for eve
 // Calls fn for every live thread, under the registry's lock.
 void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data);
 
+// Whether the calling thread is the only one of its process.
+bool thread_is_only(const ThreadCtx *ctx);
+
 // Held while threads are made and while the process forks.
 extern Lock thread_lock;
 
@@ -72,6 +75,11 @@ i64 sys_execveat(ThreadCtx *ctx, const u64 args[6]);
 // Ends the whole process with `status`, hooks included.
 _Noreturn void process_exit(ThreadCtx *ctx, int status);
 
+// Ends the calling thread because of `info`, a signal that is not delivered. If its end
+// is visible (the process's first thread, or its last) last_call(signo), which must not
+// return, brings it about when all else is done.
+_Noreturn void thread_end_by(ThreadCtx *ctx, const siginfo_t *info, void (*last_call)(int sig));
+
 // --- exec
 // What the client asked for, in engine memory. The hook may replace any of it
 // by memory that lives until the call.
@@ -81,6 +89,8 @@ typedef struct ExecRequest {
     const char *path;
     char **argv;
     char **envp;
+    bool is_followed; // set by the hook: the engine is what will run
+    int filters_fd;   // set by the hook: to be closed if the call fails; or -1
 } ExecRequest;
 
 // NULL: children are not followed and the kernel gets the client's own

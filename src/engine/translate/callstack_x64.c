@@ -65,7 +65,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
     CodePtr miss = e->pc;
     emit_lea(e, RCX, RSP, slot);
     emit_store_fs(e, CTX(call_address), RCX);
-    emit_tool_call(b, callstack_on_return_miss, 0);
+    emit_tool_call(b, callstack_on_return_miss, b->insn->pc);
     put_bytes(e, (u8[]){OP_JMP_REL8, 0}, 2);
     CodePtr mine = e->pc;
     miss[-1] = (u8)(e->pc - miss);

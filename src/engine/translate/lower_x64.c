@@ -111,12 +111,15 @@ static void emit_branch_operand(Builder *b, const Insn *insn)
     lower_copy(b, &mov);
 }
 
-//     mov fs:[spill rax], rax ; mov fs:[spill rcx], rcx ; mov rcx, operand ; lookup
+//     mov fs:[spill rax], rax ; mov fs:[spill rcx], rcx ; mov rcx, operand
+//     [mov fs:[branch_pc], pc] ; lookup
 static void lower_jmp_indirect(Builder *b, const Insn *insn)
 {
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
+    if (tool->needs & TOOL_NEEDS_CALLSTACK)
+        emit_store_fs_imm64(&b->e, CTX(branch_pc), insn->pc);
     emit_lookup(b);
 }
 

@@ -4,6 +4,8 @@
 //
 // A block refers to each page it has bytes from by one PageRef, threaded into
 // the list of a hash bucket. Refs come from one reservation and are reused.
+#include <string.h>
+
 #include "base/assert.h"
 #include "engine/cache/unit.h"
 
@@ -24,6 +26,13 @@ static u32 free_refs;
 void pages_init(void)
 {
     refs = cache_reserve_table(sizeof(PageRef) * (u64)PAGE_REFS_MAX);
+}
+
+void pages_clear(void)
+{
+    memset(buckets, 0, sizeof(buckets));
+    free_refs = 0;
+    refs_used = 1;
 }
 
 static u32 bucket_of(u64 page)

@@ -145,6 +145,7 @@ static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 
 static void on_exec(ThreadCtx *ctx)
 {
+    request_text_flush(ctx);
     relay_exec(ctx, "");
 }
 

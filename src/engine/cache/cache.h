@@ -108,6 +108,10 @@ bool cache_place(u64 host_pc, CodePlace *ret_place);
 
 // The rest: caller holds the engine lock.
 
+// Somebody was killed in the middle of a change, the engine lock in hand: every block is
+// retired and all tables are built anew. Engine lock held.
+void cache_start_again(void);
+
 // The client's code in [start, end) is gone or has changed: no thread enters a
 // block made from it again.
 void cache_invalidate(GuestAddr start, GuestAddr end);

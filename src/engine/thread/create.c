@@ -139,6 +139,7 @@ static bool begin(ThreadStart *start)
     inherit(ctx, start->parent, start->args, start->record);
     ctx->tid = (i32)raw_syscall0(SYS_gettid);
     start->record->tid = ctx->tid;
+    lock_set_owner((u32)ctx->tid);
     ctx->actions = signal_actions_share(start->parent->actions);
     if (signal_thread_init(ctx)) {
         if (hooks_start(ctx))
@@ -289,6 +290,7 @@ static void sharing_process_main(void *arg)
 
     ctx->tid = (i32)raw_syscall0(SYS_gettid);
     ctx->record->tid = ctx->tid;
+    lock_set_owner((u32)ctx->tid);
     if (!signal_thread_init(ctx) || !hooks_start(ctx))
         process_exit(ctx, SHARING_PROCESS_FAILED);
     if (ctx->record->clear_handlers)

@@ -188,6 +188,7 @@ bool thread_init_main(ThreadCtx *ctx)
     record->tid = (i32)raw_syscall0(SYS_gettid);
     ctx->self = ctx;
     ctx->tid = record->tid;
+    lock_set_owner((u32)ctx->tid);
     ctx->record = record;
     ctx->xsave = record->xsave;
     ctx->xsave_size = xstate_size();

@@ -98,15 +98,14 @@ void debug_info_init(DebugInfo *info, DebugFile *file)
     *info = (DebugInfo){ .file = file };
 }
 
-static void add_die_ranges(AddressRanges *ranges, Dwarf_Die *die, u32 index, u64 *steps)
+static void add_die_ranges(AddressRanges *ranges, Dwarf_Die *die, const SplitUnit *split,
+                           u32 index, u64 *steps)
 {
-    Dwarf_Addr base, low, high;
-    for (ptrdiff_t at = 0; *steps < STEPS_MAX; (*steps)++) {
-        at = dwarf_ranges(die, at, &base, &low, &high);
-        if (at <= 0)
-            return;
+    DieRanges list;
+    u64 low, high;
+    die_ranges_begin(&list, die, split);
+    while (++*steps < STEPS_MAX && die_ranges_next(&list, &low, &high))
         ranges_add(ranges, low, high, index);
-    }
 }
 
 static void index_units(DebugInfo *info)
@@ -124,7 +123,7 @@ static void index_units(DebugInfo *info)
                     sizeof *info->units))
             break;
         info->units[info->unit_count] = (Unit){ .die = die };
-        add_die_ranges(&info->ranges, &die, info->unit_count, &info->steps);
+        add_die_ranges(&info->ranges, &die, NULL, info->unit_count, &info->steps);
         info->unit_count++;
     }
     ranges_seal(&info->ranges);
@@ -178,7 +177,7 @@ static void add_function(DebugInfo *info, Unit *unit, Dwarf_Die *die)
     size_t before = unit->functions.count;
     if (!dwarf_hasattr(die, DW_AT_low_pc) && !dwarf_hasattr(die, DW_AT_ranges))
         return;
-    add_die_ranges(&unit->functions, die, unit->body_count, &info->steps);
+    add_die_ranges(&unit->functions, die, &unit->split, unit->body_count, &info->steps);
     if (unit->functions.count == before)
         return;
     if (grow32((void **)&unit->bodies, &unit->body_capacity, unit->body_count,
@@ -254,7 +253,8 @@ static const AddressRange *find_function(DebugInfo *info, Unit *unit, u64 vaddr)
 
 static u32 add_scope(DebugInfo *info, Body *body, Dwarf_Die *die, u32 parent)
 {
-    Dwarf_Addr base, low, high;
+    DieRanges list;
+    u64 low, high;
     if (body->scope_count >= SCOPES_MAX ||
         !grow32((void **)&body->scopes, &body->scope_capacity, body->scope_count,
                 sizeof *body->scopes))
@@ -264,9 +264,9 @@ static u32 add_scope(DebugInfo *info, Body *body, Dwarf_Die *die, u32 parent)
                                    .parent = parent,
                                    .call_line = (u32)die_number(die, DW_AT_call_line),
                                    .call_file = (u32)die_number(die, DW_AT_call_file) };
-    for (ptrdiff_t at = 0; info->steps < STEPS_MAX; info->steps++) {
-        at = dwarf_ranges(die, at, &base, &low, &high);
-        if (at <= 0 || body->range_count >= SCOPES_MAX ||
+    die_ranges_begin(&list, die, body->split);
+    while (++info->steps < STEPS_MAX && die_ranges_next(&list, &low, &high)) {
+        if (body->range_count >= SCOPES_MAX ||
             !grow32((void **)&body->ranges, &body->range_capacity, body->range_count,
                     sizeof *body->ranges))
             break;
@@ -309,9 +309,10 @@ static int by_scope_low(const void *left, const void *right)
     return a->scope < b->scope ? -1 : a->scope > b->scope;
 }
 
-static void read_body(DebugInfo *info, Body *body)
+static void read_body(DebugInfo *info, Body *body, const SplitUnit *split)
 {
     body->is_read = true;
+    body->split = split;
     list_scopes(info, body, &body->die, SCOPE_NONE, 0);
     if (body->range_count)
         qsort(body->ranges, body->range_count, sizeof *body->ranges, by_scope_low);
@@ -331,7 +332,7 @@ Body *debug_info_body(DebugInfo *info, Unit *unit, u64 vaddr)
         return NULL;
     Body *body = &unit->bodies[function->index];
     if (!body->is_read)
-        read_body(info, body);
+        read_body(info, body, &unit->split);
     return body;
 }
 
@@ -386,6 +387,11 @@ const char *unit_file(Unit *unit, u64 number)
     if (dwarf_getsrcfiles(&unit->die, &files, &count) != 0 || number >= count)
         return NULL;
     return dwarf_filesrc(files, number, NULL, NULL);
+}
+
+const char *unit_folder(Unit *unit)
+{
+    return die_text(&unit->die, DW_AT_comp_dir);
 }
 
 void debug_info_free(DebugInfo *info)

@@ -13,7 +13,7 @@
 #define MUNINN_MONITOR_SYMBOLS_DEBUG_INFO_H
 
 #include "monitor/symbols/debug_file.h"
-#include "monitor/symbols/split_unit.h"
+#include "monitor/symbols/die_ranges.h"
 
 #define SCOPE_NONE ~0u
 
@@ -32,6 +32,7 @@ typedef struct ScopeRange {
 
 typedef struct Body {
     Dwarf_Die die;
+    const SplitUnit *split;
     bool is_read;
     Scope *scopes;
     u32 scope_count, scope_capacity;
@@ -91,9 +92,10 @@ const char *die_plain_name(Dwarf_Die *die);
 // An unsigned attribute of a die or its origin; 0 when it has none.
 u64 die_number(Dwarf_Die *die, unsigned attribute);
 
-// A source file by its number in the unit's line table: NULL, or a path that is
-// absolute where the compiler said where it ran.
+// A source file by its number in the unit's line table, or NULL. A relative path begins in
+// the folder in which the compiler ran.
 const char *unit_file(Unit *unit, u64 number);
+const char *unit_folder(Unit *unit); // NULL: not known
 
 // Ranges.
 bool ranges_add(AddressRanges *ranges, u64 low, u64 high, u32 index);

@@ -6,6 +6,8 @@
 // without debug info and suppressions keep matching; lines and inlined calls come from DWARF.
 #include "monitor/symbols/reader.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,10 +59,18 @@ u32 reply_add_string(ReplyText *reply, const char *string)
     return string ? reply_add_text(reply, string, strlen(string)) : 0;
 }
 
-static void add_path(ReplyText *reply, ReaderItem *item, const char *path)
+// DWARF 5 keeps folders relative to the one the compiler ran in.
+static void add_path(ReplyText *reply, ReaderItem *item, const char *path, const char *folder)
 {
+    char whole[2 * PATH_MAX];
     if (!path || !*path)
         return;
+    if (path[0] != '/' && folder && *folder) {
+        while (strncmp(path, "./", 2) == 0)
+            path += 2;
+        snprintf(whole, sizeof whole, "%s/%s", folder, path);
+        path = whole;
+    }
     const char *slash = strrchr(path, '/');
     item->file = reply_add_string(reply, slash ? slash + 1 : path);
     if (slash)
@@ -171,13 +181,14 @@ static ReaderModule *find_module(Reader *reader, u32 number)
 // ---- frames ---------------------------------------------------------------------------------
 
 typedef struct Place {
-    const char *path; // of the source file
+    const char *path;   // of the source file
+    const char *folder; // in which the compiler ran
     u32 line;
 } Place;
 
 static Place line_of(Unit *unit, u64 vaddr)
 {
-    Place place = { 0 };
+    Place place = { .folder = unit_folder(unit) };
     Dwarf_Line *line = dwarf_getsrc_die(&unit->die, vaddr);
     int number;
     if (!line)
@@ -206,10 +217,11 @@ static Place add_inlined(const Reader *reader, Unit *unit, const Body *body, u64
         ReaderItem *item = new_item(reply);
         add_name(reader, reply, item, linkage ? linkage : die_plain_name(&call->die),
                  linkage != NULL);
-        add_path(reply, item, place.path);
+        add_path(reply, item, place.path, place.folder);
         item->line = place.line;
         item->inlined = 1;
-        place = (Place){ unit_file(unit, call->call_file), call->call_line };
+        place.path = unit_file(unit, call->call_file);
+        place.line = call->call_line;
         scope = call->parent;
     }
     return place;
@@ -231,7 +243,7 @@ static void add_function(const Reader *reader, const ReaderModule *module, Body 
         if (dwarf_entrypc(&body->die, &low) == 0 && low <= vaddr)
             item->offset = vaddr - low;
     }
-    add_path(reply, item, place.path);
+    add_path(reply, item, place.path, place.folder);
     item->line = place.line;
 }
 
@@ -258,7 +270,7 @@ static void add_variable(ReplyText *reply, const Variable *variable)
     item->line = variable->line;
     item->offset = variable->offset;
     item->size = variable->size;
-    add_path(reply, item, variable->file);
+    add_path(reply, item, variable->file, variable->folder);
 }
 
 static void open_data(ReaderModule *module)

@@ -31,6 +31,7 @@ static void describe(Unit *unit, Dwarf_Die *die, Variable *ret_variable)
     ret_variable->name = die_plain_name(die);
     ret_variable->line = (u32)die_number(die, DW_AT_decl_line);
     ret_variable->file = unit_file(unit, die_number(die, DW_AT_decl_file));
+    ret_variable->folder = unit_folder(unit);
 }
 
 static bool next_sibling(Dwarf_Die *die, u64 *steps)
@@ -178,6 +179,7 @@ static bool frame_base(Dwarf_Die *function, i64 *ret_base)
 
 typedef struct LocalSearch {
     u64 pc;
+    const SplitUnit *split;
     i64 distance; // from the frame base
     Dwarf_Die found;
     i64 offset;
@@ -215,7 +217,7 @@ static void search_block(LocalSearch *search, Dwarf_Die *block, u32 depth)
             break;
         case DW_TAG_lexical_block:
         case DW_TAG_inlined_subroutine:
-            if (dwarf_haspc(&die, search->pc) == 1)
+            if (die_has_pc(&die, search->split, search->pc))
                 search_block(search, &die, depth + 1);
             break;
         }
@@ -230,7 +232,7 @@ bool variables_find_local(DebugInfo *info, u64 pc, i64 distance, Variable *ret_v
 
     if (!body || !frame_base(&body->die, &base))
         return false;
-    LocalSearch search = { .pc = pc, .distance = distance - base };
+    LocalSearch search = { .pc = pc, .split = &unit->split, .distance = distance - base };
     search_block(&search, &body->die, 0);
     if (!search.is_found)
         return false;

@@ -9,7 +9,8 @@
 
 typedef struct Variable {
     const char *name;
-    const char *file; // path of the declaration, NULL: not known
+    const char *file;   // path of the declaration, NULL: not known
+    const char *folder; // that it is relative to
     u32 line;
     u64 offset; // in the variable
     u64 size;

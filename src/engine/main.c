@@ -244,7 +244,7 @@ int main(int argc, char **argv, char **envp)
     }
     redirect_init();
     if (tool->prepare)
-        tool->prepare();
+        tool->prepare(&options);
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;

@@ -22,7 +22,9 @@
 #ifndef MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
 #define MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
 
+#include "engine/relay/relay.h"
 #include "engine/toolapi/toolapi.h"
+#include "tools/heap/heap.h"
 #include "tools/memcheck/definedness.h"
 
 // --- where shadow is. SKEW keeps a byte and its shadow out of each other's way in the
@@ -44,6 +46,7 @@ static inline u8 *u_bits_of(GuestAddr address) // of 8 bytes
 // --- a thread
 typedef struct MemcheckThread {
     Definedness defined;
+    HeapThread *heap;
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
 } MemcheckThread;
 
@@ -84,6 +87,14 @@ void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)
+
+// --- describe_hot.c: the parts of a finding that say what an address is
+#define MEMCHECK_PARTS_MAX 4
+u32 describe_block(const HeapBlock *block, GuestAddr address, RelayPart *ret_parts);
+u32 describe_address(ToolThread *thread, GuestAddr address, RelayPart *ret_parts);
+
+// --- memcheck.c
+extern const Options *memcheck_options;
 
 // --- errors_hot.c
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write);

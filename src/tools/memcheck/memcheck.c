@@ -105,6 +105,8 @@ const Tool tool_memcheck = {
     .insn = instrument_insn,
     .version = version_of_thread,
     .fault = shadow_fault,
+    .syscall_before = syscalls_before,
+    .syscall_after = syscalls_after,
     .mapped = shadow_mapped,
     .unmapped = shadow_unmapped,
 };

@@ -93,6 +93,10 @@ void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 u32 describe_block(const HeapBlock *block, GuestAddr address, RelayPart *ret_parts);
 u32 describe_address(ToolThread *thread, GuestAddr address, RelayPart *ret_parts);
 
+// --- syscalls.c
+void syscalls_before(ToolThread *thread, const ToolSyscall *call);
+void syscalls_after(ToolThread *thread, const ToolSyscall *call);
+
 // --- memcheck.c
 extern const Options *memcheck_options;
 

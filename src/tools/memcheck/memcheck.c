@@ -80,6 +80,8 @@ static void thread_start(ToolThread *thread)
     if (stack) {
         mt->stack_lo = stack->start;
         mt->stack_hi = stack->end;
+        enum { RED_ZONE = 128 };
+        shadow_open_stack(stack->start, thread->gpr[RSP] - RED_ZONE);
     }
     lock_release(&engine_lock);
 }

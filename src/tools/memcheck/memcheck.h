@@ -59,6 +59,8 @@ static inline MemcheckThread *memcheck_thread(ToolThread *thread)
 void shadow_init(void);
 void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot);
 void shadow_unmapped(GuestAddr start, GuestAddr end);
+// The part of a stack below its pointer: undefined, and not to be touched (K3).
+void shadow_open_stack(GuestAddr start, GuestAddr end);
 bool shadow_fault(ToolThread *thread, u64 *address);
 // [start, start + size), all of it mapped client memory; general registers only.
 void shadow_make_defined(GuestAddr start, u64 size);

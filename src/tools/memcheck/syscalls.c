@@ -64,10 +64,13 @@ static void mark_written(const SyscallRange *range, void *arg)
     ToolThread *thread = arg;
     if (range->dir != RANGE_OUT || !shadow_is_mapped(range->address, range->size_bytes))
         return;
-    for (u64 i = 0; i < range->size_bytes; i++) {
-        GuestAddr at = range->address + i;
-        if (*shadow_of(at) && shadow_first_noaccess(thread, at, 1) != at)
+    GuestAddr end = range->address + range->size_bytes;
+    GuestAddr at = shadow_first_undefined(range->address, range->size_bytes);
+    while (at < end) {
+        if (shadow_first_noaccess(thread, at, 1) != at)
             *shadow_of(at) = 0;
+        at++;
+        at = shadow_first_undefined(at, end - at);
     }
 }
 

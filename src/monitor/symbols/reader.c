@@ -180,25 +180,6 @@ static ReaderModule *find_module(Reader *reader, u32 number)
 
 // ---- frames ---------------------------------------------------------------------------------
 
-typedef struct Place {
-    const char *path;   // of the source file
-    const char *folder; // in which the compiler ran
-    u32 line;
-} Place;
-
-static Place line_of(Unit *unit, u64 vaddr)
-{
-    Place place = { .folder = unit_folder(unit) };
-    Dwarf_Line *line = dwarf_getsrc_die(&unit->die, vaddr);
-    int number;
-    if (!line)
-        return place;
-    place.path = dwarf_linesrc(line, NULL, NULL);
-    if (dwarf_lineno(line, &number) == 0 && number > 0)
-        place.line = (u32)number;
-    return place;
-}
-
 static ReaderItem *new_item(ReplyText *reply)
 {
     ReaderItem *item = &reply->items[reply->reply.item_count++];
@@ -207,8 +188,8 @@ static ReaderItem *new_item(ReplyText *reply)
 }
 
 // The inlined calls around the address, innermost first. Returns where the outermost was called.
-static Place add_inlined(const Reader *reader, Unit *unit, const Body *body, u64 vaddr,
-                         Place place, ReplyText *reply)
+static SourceLine add_inlined(const Reader *reader, DebugInfo *info, Unit *unit, const Body *body,
+                              u64 vaddr, SourceLine place, ReplyText *reply)
 {
     u32 scope = body_scope(body, vaddr);
     while (scope != SCOPE_NONE && reply->reply.item_count < READER_FRAMES_MAX - 1) {
@@ -220,7 +201,7 @@ static Place add_inlined(const Reader *reader, Unit *unit, const Body *body, u64
         add_path(reply, item, place.path, place.folder);
         item->line = place.line;
         item->inlined = 1;
-        place.path = unit_file(unit, call->call_file);
+        place.path = unit_file(info, unit, call->call_file);
         place.line = call->call_line;
         scope = call->parent;
     }
@@ -228,7 +209,7 @@ static Place add_inlined(const Reader *reader, Unit *unit, const Body *body, u64
 }
 
 static void add_function(const Reader *reader, const ReaderModule *module, Body *body, u64 vaddr,
-                         Place place, ReplyText *reply)
+                         SourceLine place, ReplyText *reply)
 {
     const ElfName *name = elf_names_find(&module->code, vaddr);
     ReaderItem *item = new_item(reply);
@@ -250,14 +231,14 @@ static void add_function(const Reader *reader, const ReaderModule *module, Body 
 static void answer_frames(Reader *reader, ReaderModule *module, u64 vaddr, ReplyText *reply)
 {
     Unit *unit = debug_info_unit(&module->info, vaddr);
-    Place place = unit ? line_of(unit, vaddr) : (Place){ 0 };
+    SourceLine place = unit ? unit_line(&module->info, unit, vaddr) : (SourceLine){ 0 };
     Body *body = NULL;
 
     // Without inlined frames only the symbol table is asked for names, if it has any.
     if (unit && (reader->config.read_inline_info || !module->code.count))
         body = debug_info_body(&module->info, unit, vaddr);
     if (body && reader->config.read_inline_info)
-        place = add_inlined(reader, unit, body, vaddr, place, reply);
+        place = add_inlined(reader, &module->info, unit, body, vaddr, place, reply);
     add_function(reader, module, body, vaddr, place, reply);
 }
 

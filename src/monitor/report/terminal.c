@@ -240,7 +240,7 @@ static const char *origin_title(const FindingPart *part)
 void terminal_put_excerpts(TextWriter *text, const Finding *finding)
 {
     Excerpt place, origin;
-    const Frame *place_frame, *origin_frame;
+    const Frame *place_frame = NULL, *origin_frame = NULL;
     bool has_place = read_of_stack(&finding->stack, &place, &place_frame);
     bool shown = false;
 

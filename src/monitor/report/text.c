@@ -123,7 +123,7 @@ static void put_part(TextWriter *text, const FindingPart *part)
     put_stack(text, &part->stack);
 }
 
-void text_put_finding(TextWriter *text, const Finding *finding)
+void text_put_finding(TextWriter *text, const Finding *finding, bool with_source)
 {
     if (text->marker_begin[0])
         text_put_line(text, '=', text->marker_begin);
@@ -136,7 +136,7 @@ void text_put_finding(TextWriter *text, const Finding *finding)
     put_stack(text, &finding->stack);
     for (size_t i = 0; i < finding->part_count; i++)
         put_part(text, &finding->parts[i]);
-    if (text->terminal)
+    if (text->terminal && with_source)
         terminal_put_excerpts(text, finding);
     text_put_line(text, '=', "");
     if (text->marker_end[0])
@@ -160,7 +160,7 @@ static void text_finding(Writer *writer, const Finding *finding, ReportVerdict v
 
     if (verdict != REPORT_NEW || (!report->text_is_main && !xml_cannot_say(report, finding)))
         return;
-    text_put_finding(text, finding);
+    text_put_finding(text, finding, true);
     if (finding->suppression) {
         // As it will stand in a file: without prefix, and line by line harmless.
         const char *at = finding->suppression;

@@ -7,23 +7,15 @@
 
 #include "monitor/report/text_writer.h"
 
+// Without commas, unlike every other number: scripts take the digits as they are.
 static void put_error_summary(TextWriter *text, const RunSummary *summary)
 {
-    Buffer line = { 0 };
-
-    buffer_puts(&line, "ERROR SUMMARY: ");
-    buffer_put_commas(&line, summary->error_count);
-    buffer_puts(&line, " errors from ");
-    buffer_put_commas(&line, summary->context_count);
-    buffer_puts(&line, " contexts (suppressed: ");
-    buffer_put_commas(&line, summary->suppressed_count);
-    buffer_puts(&line, " from ");
-    buffer_put_commas(&line, summary->suppressed_contexts);
-    buffer_puts(&line, ")");
-    buffer_putc(&line, 0);
-    if (!line.failed)
-        text_put_line(text, '=', line.data);
-    buffer_free(&line);
+    text_printf_line(text, '=',
+                     "ERROR SUMMARY: %llu errors from %llu contexts (suppressed: %llu from %llu)",
+                     (unsigned long long)summary->error_count,
+                     (unsigned long long)summary->context_count,
+                     (unsigned long long)summary->suppressed_count,
+                     (unsigned long long)summary->suppressed_contexts);
 }
 
 typedef struct Listed {
@@ -61,7 +53,7 @@ static bool put_finding_list(TextWriter *text, const RunSummary *summary)
         text_printf_line(text, '=', "%llu errors in context %zu of %llu:",
                          (unsigned long long)list[i].finding->count, i + 1,
                          (unsigned long long)summary->context_count);
-        text_put_finding(text, list[i].finding);
+        text_put_finding(text, list[i].finding, false);
     }
     free(list);
     return count > 0;
@@ -80,7 +72,7 @@ static void put_use(TextWriter *text, const SuppressionUse *use)
 {
     Buffer line = { 0 };
 
-    buffer_printf(&line, "%s: %6llu %s %s:%u", use->count ? "used_suppression" : "unused_suppression",
+    buffer_printf(&line, "%sused_suppression: %6llu %s %s:%u", use->count ? "" : "un",
                   (unsigned long long)use->count, use->name, use->file, use->line);
     if (use->leaked_blocks) {
         buffer_puts(&line, " suppressed: ");

@@ -318,10 +318,8 @@ static void put_error_counts(Writer *writer, const RunSummary *summary)
             (!is_core || writer->report->options->xml_protocol >= 5))
             list[count++] = (Counted){ finding->count, finding->unique, i };
     }
-    if (count)
-        qsort(list, count, sizeof(*list), compare_counted);
     buffer_puts(&writer->out, "<errorcounts>\n");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = count; i-- > 0;) // the newest first
         buffer_printf(&writer->out,
                       "  <pair>\n    <count>%llu</count>\n    <unique>0x%llx</unique>\n  </pair>\n",
                       (unsigned long long)list[i].count, (unsigned long long)list[i].unique);

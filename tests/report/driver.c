@@ -18,7 +18,7 @@
 //   ended    extra NAME XML JSON   kill   sleep MS
 //   count UNIQUE N                      the final count of a finding
 //   use COUNT NAME FILE LINE BYTES BLOCKS
-//   close ERRORS CONTEXTS SUPPRESSED CONTEXTS EXIT SIGNAL
+//   close ERRORS CONTEXTS SUPPRESSED CONTEXTS EXIT SIGNAL [killed]
 #include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static const char *unescape(const char *word)
         return NULL;
     while (*word) {
         if (word[0] == '\\' && word[1] == 'x' && isxdigit((u8)word[2]) && isxdigit((u8)word[3])) {
-            *to++ = (char)strtoul((char[]){ word[2], word[3], 0 }, NULL, 16);
+            *to++ = (char)strtoul((char[]){word[2], word[3], 0}, NULL, 16);
             word += 4;
         } else {
             *to++ = *word++;
@@ -116,11 +116,11 @@ static u32 part_by_id(const char *id)
 static void begin_finding(char **words)
 {
     made = keep(sizeof(*made));
-    made->finding = (Finding){ .kind = kind_by_id(words[1]),
-                               .unique = number(words[2]),
-                               .tid = (u32)number(words[3]),
-                               .thread_name = unescape(words[4]),
-                               .fd = -1 };
+    made->finding = (Finding){.kind = kind_by_id(words[1]),
+                              .unique = number(words[2]),
+                              .tid = (u32)number(words[3]),
+                              .thread_name = unescape(words[4]),
+                              .fd = -1};
     stack = &made->stack;
 }
 
@@ -128,19 +128,19 @@ static void add_frame(char **words, size_t count)
 {
     if (!stack || stack->count == FRAMES_MAX)
         return;
-    stack->frames[stack->count++] = (Frame){ .pc = number(words[1]),
-                                             .function = unescape(words[2]),
-                                             .mangled = unescape(words[2]),
-                                             .object = unescape(words[3]),
-                                             .directory = unescape(words[4]),
-                                             .file = unescape(words[5]),
-                                             .line = (u32)number(words[6]),
-                                             .inlined = count > 7 };
+    stack->frames[stack->count++] = (Frame){.pc = number(words[1]),
+                                            .function = unescape(words[2]),
+                                            .mangled = unescape(words[2]),
+                                            .object = unescape(words[3]),
+                                            .directory = unescape(words[4]),
+                                            .file = unescape(words[5]),
+                                            .line = (u32)number(words[6]),
+                                            .inlined = count > 7};
 }
 
 static void add_part(char **words, size_t count)
 {
-    u64 values[WORDS_MAX] = { 0 };
+    u64 values[WORDS_MAX] = {0};
     char *text = keep(HEADLINE_MAX);
 
     if (!made || made->part_count == PARTS_MAX)
@@ -156,12 +156,12 @@ static void add_part(char **words, size_t count)
 
 static ReportStack visible(const Stack *of)
 {
-    return (ReportStack){ of->frames, report_visible_frames(&options, of->frames, of->count) };
+    return (ReportStack){of->frames, report_visible_frames(&options, of->frames, of->count)};
 }
 
 static void emit(u64 count)
 {
-    static const char *const verdicts[] = { "new", "known", "filtered" };
+    static const char *const verdicts[] = {"new", "known", "filtered"};
     Finding *finding = &made->finding;
 
     if (!finding->what) {
@@ -187,17 +187,18 @@ static void emit(u64 count)
 
 static void close_report(char **words)
 {
-    RunSummary summary = { .error_count = number(words[1]),
-                           .context_count = number(words[2]),
-                           .suppressed_count = number(words[3]),
-                           .suppressed_contexts = number(words[4]),
-                           .exit_code = (i32)strtol(words[5], NULL, 0),
-                           .signal = (i32)number(words[6]),
-                           .findings = findings,
-                           .finding_count = finding_count,
-                           .suppressions = uses,
-                           .suppression_count = use_count,
-                           .has_errors = true };
+    RunSummary summary = {.error_count = number(words[1]),
+                          .context_count = number(words[2]),
+                          .suppressed_count = number(words[3]),
+                          .suppressed_contexts = number(words[4]),
+                          .exit_code = (i32)strtol(words[5], NULL, 0),
+                          .signal = (i32)number(words[6]),
+                          .findings = findings,
+                          .finding_count = finding_count,
+                          .suppressions = uses,
+                          .suppression_count = use_count,
+                          .killed = strcmp(words[7], "killed") == 0,
+                          .has_errors = true};
     report_close(report, &summary);
     report = NULL;
 }
@@ -277,12 +278,12 @@ static bool pass_on(char **words)
     } else if (strcmp(verb, "extra") == 0) {
         report_extra(report, unescape(words[1]), unescape(words[2]), unescape(words[3]));
     } else if (strcmp(verb, "fatal") == 0) {
-        FatalSignal fatal = { .signal = (i32)number(words[1]),
-                              .code = (i32)strtol(words[2], NULL, 0),
-                              .address = number(words[3]),
-                              .main_stack_bytes = number(words[4]),
-                              .tid = (u32)number(words[5]),
-                              .stack = frames };
+        FatalSignal fatal = {.signal = (i32)number(words[1]),
+                             .code = (i32)strtol(words[2], NULL, 0),
+                             .address = number(words[3]),
+                             .main_stack_bytes = number(words[4]),
+                             .tid = (u32)number(words[5]),
+                             .stack = frames};
         report_fatal_signal(report, &fatal);
     } else {
         return false;
@@ -318,9 +319,9 @@ static void describe_other(char **words, size_t count)
     } else if (strcmp(verb, "count") == 0) {
         set_count(words);
     } else if (strcmp(verb, "use") == 0 && use_count < WORDS_MAX) {
-        uses[use_count++] = (SuppressionUse){ unescape(words[2]),        unescape(words[3]),
-                                              (u32)number(words[4]),     number(words[1]),
-                                              number(words[5]),          number(words[6]) };
+        uses[use_count++] =
+            (SuppressionUse){unescape(words[2]), unescape(words[3]), (u32)number(words[4]),
+                             number(words[1]),   number(words[5]),   number(words[6])};
     } else if (strcmp(verb, "close") == 0) {
         close_report(words);
     } else if (made) {
@@ -369,7 +370,7 @@ int main(int argc, char **argv)
     }
     free(line);
     if (report)
-        close_report((char *[]){ "close", "0", "0", "0", "0", "-1", "0" });
+        close_report((char *[]){"close", "0", "0", "0", "0", "-1", "0", "-"});
     for (Kept *block = kept, *next; block; block = next) {
         next = block->next;
         free(block);

@@ -40,8 +40,9 @@ def check_result(result, rules, bases):
     check_message(result["message"])
     assert result.get("baselineState", "new") in BASELINE_STATES
     assert result["occurrenceCount"] >= 1
+    assert result["locations"], "code scanning wants a place for each result"
     for location in result["locations"]:
-        check_location(location, bases)
+        check_location(location, bases, must_be_physical=True)
     for stack in result.get("stacks", ()):
         check_message(stack["message"])
         for frame in stack["frames"]:

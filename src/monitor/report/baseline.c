@@ -48,7 +48,7 @@ static bool add_known(Baseline *baseline, u64 fingerprint)
         baseline->known = known;
         baseline->capacity = capacity;
     }
-    baseline->known[baseline->count++] = (Known){ fingerprint, false };
+    baseline->known[baseline->count++] = (Known){fingerprint, false};
     return true;
 }
 
@@ -171,7 +171,7 @@ Baseline *baseline_load(const char *path)
 
 static Known *find_known(const Baseline *baseline, const char *fingerprint)
 {
-    Known key = { 0 };
+    Known key = {0};
 
     if (baseline->count == 0 || !parse_fingerprint(fingerprint, &key.fingerprint))
         return NULL;

@@ -93,8 +93,8 @@ struct Report {
     RunInfo run;
     Writer *writers[WRITERS_MAX];
     size_t writer_count;
-    bool text_is_main;   // the text carries findings; otherwise only notes
-    Baseline *baseline;  // NULL: none
+    bool text_is_main;                          // the text carries findings; otherwise only notes
+    Baseline *baseline;                         // NULL: none
     u64 new_count, known_count, filtered_count; // contexts
     char working_directory[4096]; // of the client, for relative paths; "" if not known
 };

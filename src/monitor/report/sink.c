@@ -12,11 +12,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "monitor/report/report_internal.h"
 
-enum { DEFAULT_PORT = 1500 };
+enum {
+    DEFAULT_PORT = 1500,
+    CONNECT_SECONDS = 10, // the client waits meanwhile
+};
 
 static void give_up(Sink *sink, const char *why)
 {
@@ -29,7 +33,11 @@ void sink_use_fd(Sink *sink, int fd, const char *name)
 {
     struct stat stat;
 
-    *sink = (Sink){ .fd = fd };
+    if (fcntl(fd, F_GETFD) < 0 && fd != STDERR_FILENO) {
+        fprintf(stderr, "muninn: %s: descriptor %d is not open; using standard error\n", name, fd);
+        fd = STDERR_FILENO;
+    }
+    *sink = (Sink){.fd = fd};
     snprintf(sink->name, sizeof(sink->name), "%s", name);
     sink->seekable = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode);
 }
@@ -102,18 +110,24 @@ static bool split_address(const char *spec, char *host, size_t host_size, char *
 
 static int connect_to(const char *host, const char *port)
 {
-    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
+    struct timeval patience = {.tv_sec = CONNECT_SECONDS}, forever = {0};
     int fd = -1;
 
     if (getaddrinfo(host, port, &hints, &found) != 0)
         return -1;
     for (struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
         fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+        if (connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
             close(fd);
             fd = -1;
+            continue;
         }
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &forever, sizeof(forever));
     }
     freeaddrinfo(found);
     return fd;
@@ -149,7 +163,7 @@ void sink_write(Sink *sink, const void *data, size_t size)
             size -= (size_t)wrote;
         } else if (wrote < 0 && errno == EAGAIN) {
             // Somebody made the terminal or pipe non-blocking; wait for room.
-            struct pollfd poll_fd = { .fd = sink->fd, .events = POLLOUT };
+            struct pollfd poll_fd = {.fd = sink->fd, .events = POLLOUT};
             poll(&poll_fd, 1, -1);
         } else if (wrote == 0 || errno != EINTR) {
             give_up(sink, wrote == 0 ? "nothing was accepted" : strerror(errno));

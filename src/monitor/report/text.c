@@ -12,10 +12,9 @@
 #include "monitor/report/text_writer.h"
 
 static const char *const paints[PAINT_COUNT] = {
-    [PAINT_NONE] = "\033[0m",         [PAINT_PREFIX] = "\033[2m",
-    [PAINT_HEADLINE] = "\033[1;31m",  [PAINT_ADDRESS] = "\033[2m",
-    [PAINT_FUNCTION] = "\033[1m",     [PAINT_PLACE] = "\033[36m",
-    [PAINT_PART] = "\033[33m",        [PAINT_MARK] = "\033[1;31m",
+    [PAINT_NONE] = "\033[0m",    [PAINT_PREFIX] = "\033[2m",   [PAINT_HEADLINE] = "\033[1;31m",
+    [PAINT_ADDRESS] = "\033[2m", [PAINT_FUNCTION] = "\033[1m", [PAINT_PLACE] = "\033[36m",
+    [PAINT_PART] = "\033[33m",   [PAINT_MARK] = "\033[1;31m",
 };
 
 void text_paint(TextWriter *text, Paint paint)
@@ -218,11 +217,10 @@ static void text_thread(Writer *writer, u32 tid, const char *name, const ReportS
     writer_flush(writer);
 }
 
-static const char overflow_advice[] =
-    " If you believe this happened as a result of a stack\n"
-    " overflow in your program's main thread (unlikely but\n"
-    " possible), you can try to increase the size of the\n"
-    " main thread stack using the --main-stacksize= flag.";
+static const char overflow_advice[] = " If you believe this happened as a result of a stack\n"
+                                      " overflow in your program's main thread (unlikely but\n"
+                                      " possible), you can try to increase the size of the\n"
+                                      " main thread stack using the --main-stacksize= flag.";
 
 static void put_fatal(TextWriter *text, const FatalSignal *fatal)
 {
@@ -246,8 +244,7 @@ static void text_fatal(Writer *writer, const FatalSignal *fatal)
     TextWriter *text = (TextWriter *)writer;
     bool is_quiet = writer->report->options->verbosity < 0;
 
-    if (writer->report->text_is_main &&
-        (!is_quiet || signal_is_fault(fatal->signal, fatal->code)))
+    if (writer->report->text_is_main && (!is_quiet || signal_is_fault(fatal->signal, fatal->code)))
         put_fatal(text, fatal);
     // Also beside XML: cargo-valgrind looks for it there.
     if (fatal->signal == SIGSEGV && fatal->code == SEGV_MAPERR && fatal->main_stack_bytes) {
@@ -290,7 +287,7 @@ static bool wants_terminal(const Options *options, int fd)
 static void put_banner(TextWriter *text)
 {
     const Report *report = text->base.report;
-    Buffer line = { 0 };
+    Buffer line = {0};
 
     for (int i = 0; i < BANNER_LINES; i++) {
         buffer_clear(&line);
@@ -312,7 +309,7 @@ Writer *text_writer_new(const Report *report, const Sink *sink)
 
     if (!text)
         return NULL;
-    text->base = (Writer){ .ops = &text_ops, .report = report, .sink = *sink };
+    text->base = (Writer){.ops = &text_ops, .report = report, .sink = *sink};
     text->terminal = wants_terminal(options, sink->fd);
     text->reader = text->terminal || isatty(sink->fd) ? READER_TERMINAL : READER_LOG;
     text->columns = terminal_columns(sink->fd);
@@ -327,8 +324,8 @@ Writer *text_writer_new(const Report *report, const Sink *sink)
     }
     // A child of fork that writes on in its parent's text begins without a banner,
     // as the incumbent's child does.
-    bool goes_on = report->run.is_fork_child &&
-                   !(options->log_file && strstr(options->log_file, "%p"));
+    bool goes_on =
+        report->run.is_fork_child && !(options->log_file && strstr(options->log_file, "%p"));
     if (options->verbosity >= 0 && report->text_is_main && !goes_on) {
         put_banner(text);
         writer_flush(&text->base);

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launch/option_table.h"
@@ -40,6 +41,10 @@ static const char *make_absolute(const char *path, bool is_template)
 // creating it.
 static int probe_output(char *path)
 {
+    struct stat status;
+
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return EISDIR;
     if (access(path, W_OK) == 0)
         return 0;
     if (errno != ENOENT)

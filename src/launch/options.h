@@ -181,6 +181,8 @@ typedef struct Options {
     const char *execfn;     // the path execve would have been given: AT_EXECFN, and the
                             // last component is the name of the process
 
+    i32 seccomp_fd;         // what seccomp_across_exec() made, or -1
+
     u32 given[OPTIONS_ROWS_MAX / 32]; // by row: the user said something about it
     int error_index; // the word of argv that the last call failed on, or 0
     char error[512]; // why the last call failed: one line without "muninn: "
@@ -197,8 +199,9 @@ int options_parse(int argc, char **argv, Options *options);
 // Cuts the options in `text` (of an environment variable or a file) up in place:
 // blanks separate them, quotes and backslashes protect blanks, a word that starts
 // with # is a comment to the end of the line. Returns their number, of which as
-// many as fit stand in words.
-u32 options_split_text(char *text, char **words, u32 words_max);
+// many as fit stand in words. A quote that is never closed reaches to the end, and
+// *ret_is_open is true then.
+u32 options_split_text(char *text, char **words, u32 words_max, bool *ret_is_open);
 
 // What follows from several options together: to be called once, when all are
 // parsed. Returns 0, or -EINVAL for what makes no sense together.

@@ -42,7 +42,8 @@ static void suggest_consider(const char *typed, size_t typed_len, const char *ca
     u32 distance = edit_distance(typed, typed_len, candidate, len);
     if (typed_len >= 3 && strncmp(typed, candidate, typed_len) == 0)
         distance = (u32)min_u64(distance, 1);
-    if (distance < *best_distance && distance <= max_u64(1, min_u64(typed_len, len) / 3)) {
+    if (distance < *best_distance && distance < max_u64(typed_len, len) &&
+        distance <= max_u64(1, min_u64(typed_len, len) / 3)) {
         *best = candidate;
         *best_distance = distance;
     }

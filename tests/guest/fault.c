@@ -86,6 +86,10 @@ static const struct {
     X(jump_into_end_of_page, "jmp *%r11", "") \
     X(call_null, "call *%r13", "") \
     X(call_unmapped, "call *%r8", "") \
+    X(call_non_canonical, "call *%r14", "") \
+    X(call_non_canonical_short, "call *%rbp", "") \
+    X(call_non_canonical_memory, "call *8(%rsp)", "push %r14; push %rax") \
+    X(call_kernel, "call *%r15", "") \
     X(call_through_unmapped, "call *0x20(%r8)", "") \
     X(call_on_read_only_stack, "call *%rbx", "lea 16(%r9), %rsp") \
     X(ret_unmapped, "ret", "push %r8") \

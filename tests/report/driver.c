@@ -14,11 +14,10 @@
 //   part ID TEXT N...                   frames that follow are the part's
 //   declared DIRECTORY FILE LINE
 //   emit [COUNT]
-//   line T   note T   client TID T   thread TID NAME   fatal SIGNAL CODE ADDRESS STACK TID
-//   ended    extra NAME XML JSON   kill   sleep MS
-//   count UNIQUE N                      the final count of a finding
-//   use COUNT NAME FILE LINE BYTES BLOCKS
-//   close ERRORS CONTEXTS SUPPRESSED CONTEXTS EXIT SIGNAL [killed]
+//   line T   note T   prompt T   entry T   client TID T   thread TID NAME   fatal SIGNAL CODE
+//   ADDRESS STACK TID ended    extra NAME XML JSON   kill   sleep MS count UNIQUE N the final count
+//   of a finding use COUNT NAME FILE LINE BYTES BLOCKS close ERRORS CONTEXTS SUPPRESSED CONTEXTS
+//   EXIT SIGNAL [killed|replaced]
 #include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
@@ -197,7 +196,8 @@ static void close_report(char **words)
                           .finding_count = finding_count,
                           .suppressions = uses,
                           .suppression_count = use_count,
-                          .killed = strcmp(words[7], "killed") == 0,
+                          .killed = words[7][0] != '-',
+                          .replaced = strcmp(words[7], "replaced") == 0,
                           .has_errors = true};
     report_close(report, &summary);
     report = NULL;
@@ -269,6 +269,10 @@ static bool pass_on(char **words)
         report_line(report, unescape(words[1]));
     } else if (strcmp(verb, "note") == 0) {
         report_note(report, unescape(words[1]));
+    } else if (strcmp(verb, "prompt") == 0) {
+        report_prompt(report, unescape(words[1]));
+    } else if (strcmp(verb, "entry") == 0) {
+        report_suppression(report, unescape(words[1]));
     } else if (strcmp(verb, "client") == 0) {
         report_client_text(report, (u32)number(words[1]), unescape(words[2]), &frames);
     } else if (strcmp(verb, "thread") == 0) {

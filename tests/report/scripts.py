@@ -115,7 +115,7 @@ def every_kind(script):
     script.finding("bad-size", (0,), (MAIN,))
     script.finding("fd-bad-close", (5,), (MAIN,), [
         ("fd-closed", None, (), (HELPER, MAIN)), ("fd-opened", None, (), (MAIN,))],
-        text="/tmp/f", fd=(5, "/tmp/f"))
+        text="File descriptor 5: /tmp/f is already closed", fd=(5, "/tmp/f"))
     script.finding("fd-bad-use", (7,), (MAIN,), fd=(7, None))
     return script
 
@@ -126,6 +126,7 @@ def leaks(script):
     script.finding("leak-possible", (272, 1, 3, 4), (MALLOC, STRIPPED), leak=(272, 1, 3, 4))
     script.finding("leak-reachable", (1100, 1100, 4, 4), (MALLOC, HELPER, MAIN),
                    leak=(1100, 1100, 4, 4))
-    script.finding("fd-not-closed", (3,), (MAIN,), text="/dev/null", fd=(3, "/dev/null"))
+    script.finding("fd-not-closed", (3,), (MAIN,), text="Open file descriptor 3: /dev/null",
+                   fd=(3, "/dev/null"))
     script.finding("fd-not-closed", (9,), (), [("fd-inherited", None, (), ())], fd=(9, None))
     return script

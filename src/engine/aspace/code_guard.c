@@ -129,12 +129,13 @@ static void guard_page(const MapNode *n, GuestAddr page)
     if (g->guarded || g->faults > GUARD_BUSY_FAULTS)
         return;
 
+    g->guarded = true; // first: we may be killed in between, see cache_start_again()
     if (!host_protect_page(n, page, host_prot(n->m.prot) & ~(u64)PROT_WRITE)) {
         // Sealed, or part of a huge page: only the last way of G2 is left.
+        g->guarded = false;
         g->faults = GUARD_BUSY_FAULTS + 1;
         return;
     }
-    g->guarded = true;
     g->late_faults = 0;
     guard_count++;
 }

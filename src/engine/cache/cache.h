@@ -30,6 +30,9 @@
 
 // Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
 #define VERSION_ORIGINAL (1u << 31)
+// The block is for a client that steps itself: one instruction, and no links, so that a jump has
+// code of its own to trap behind.
+#define VERSION_STEPPED (1u << 30)
 
 // From `host_offset` on, the code belongs to the guest instruction at
 // block->pc + guest_delta, and the registers in `spilled` are in ctx->spill.
@@ -97,6 +100,10 @@ bool cache_contains(u64 host_pc);
 bool cache_place(u64 host_pc, CodePlace *ret_place);
 
 // The rest: caller holds the engine lock.
+
+// Somebody was killed in the middle of a change, the engine lock in hand: every block is
+// retired and all tables are built anew. Engine lock held.
+void cache_start_again(void);
 
 // The client's code in [start, end) is gone or has changed: no thread enters a
 // block made from it again.

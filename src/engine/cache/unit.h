@@ -6,9 +6,13 @@
 
 #include "engine/cache/cache.h"
 
+// What a unit of UNIT_FULL_BYTES or more has entries for; a smaller one in proportion, but at
+// least one in UNIT_TABLES_LEAST.
 #define UNIT_BLOCKS_MAX (1u << 18)
 #define UNIT_EXITS_MAX (1u << 19)
 #define UNIT_MARKS_MAX (1u << 22)
+#define UNIT_FULL_BYTES (24 * MiB)
+#define UNIT_TABLES_LEAST 64
 
 typedef struct Unit {
     CodePtr start, end;
@@ -69,8 +73,12 @@ void index_init(void);
 void block_drop(Block *block);
 void pages_sweep(void);
 void block_unlink(Block *block);
+void block_sever(Block *block); // its exits, whatever the lists of links say
 void block_hash_insert(Block *block);
 void block_hash_remove(Block *block);
 void pages_init(void);
+// Emptied without a look at what they hold.
+void index_clear(void);
+void pages_clear(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/redirect/redirect.h"
+#include "engine/request/request.h"
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
@@ -17,6 +18,7 @@
 
 __thread ThreadCtx thread_ctx __attribute__((aligned(64)));
 Lock engine_lock;
+bool callstack_wanted;
 
 // What has no address: a pc that is not canonical, an instruction too long.
 static void raise_protection_fault(ThreadCtx *ctx)
@@ -35,6 +37,7 @@ static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
     lock_release(&engine_lock);
     bool kernels = fault >= CLIENT_SPACE_END; // the kernel calls its own addresses present
     if (fault >> 47 && fault >> 47 != 0x1ffff) {
+        branch_fault_rewind(ctx);
         raise_protection_fault(ctx);
         return;
     }
@@ -50,12 +53,14 @@ static CodePtr enter_point(ThreadCtx *ctx)
 {
     FetchResult result = FETCH_OK;
     GuestAddr fault = ctx->pc;
+    bool stepped = ctx->flags & FLAG_TF;
     bool returning = ctx->exit_reason == EXIT_RETURN;
-    EntryKind entry = returning                           ? ENTRY_RETURN
+    EntryKind entry = stepped                             ? ENTRY_NONE
+                      : returning                         ? ENTRY_RETURN
                       : ctx->exit_reason == EXIT_INDIRECT ? ENTRY_LOOKUP
                                                           : ENTRY_NONE;
     CodePtr code = NULL;
-    u32 version = redirect_version(ctx);
+    u32 version = redirect_version(ctx) | (stepped ? VERSION_STEPPED : 0);
 
     lock_acquire(&engine_lock);
     Block *block = cache_find(ctx->pc, version);
@@ -64,7 +69,7 @@ static CodePtr enter_point(ThreadCtx *ctx)
     if (block) {
         if (entry && !cache_publish_entry(block, returning) && translate_add_entry(block, entry))
             cache_publish_entry(block, returning);
-        if (ctx->exit_reason == EXIT_LINK)
+        if (ctx->exit_reason == EXIT_LINK && !stepped)
             run_link_exit(ctx, block);
         code = block->body;
         cache_enter(ctx);
@@ -147,6 +152,7 @@ void run_until_return(ThreadCtx *ctx, u64 sp)
         case EXIT_SYSCALL: run_syscall(ctx); break;
         case EXIT_EMULATE: emulate_insn(ctx); break;
         case EXIT_REDIRECT: redirect_run(ctx); break;
+        case EXIT_REQUEST: request_run(ctx); break;
         case EXIT_STALE: drop_stale_block(ctx); break;
         default: break;
         }

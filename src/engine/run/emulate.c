@@ -13,6 +13,7 @@
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/decode/decode.h"
+#include "engine/emit/emit.h"
 #include "engine/log/log.h"
 #include "engine/signal/signal.h"
 
@@ -397,20 +398,47 @@ static void emulate_decoded(const Emulation *em)
     }
 }
 
+// False: there is no instruction.
+static bool decode_emulation(ThreadCtx *ctx, GuestAddr pc, u8 bytes[INSN_MAX], Emulation *ret_em)
+{
+    size_t got = INSN_MAX;
+    while (got && !guest_read(pc, bytes, got))
+        got--;
+    *ret_em = (Emulation){.ctx = ctx};
+    if (!got || decode_insn(pc, bytes, got, &ret_em->insn) != DECODE_OK ||
+        !decode_operands(&ret_em->insn, &ret_em->z, ret_em->operands))
+        return false;
+    ret_em->next = pc + ret_em->insn.len;
+    return true;
+}
+
 void emulate_insn(ThreadCtx *ctx)
 {
-    u8 bytes[15];
-    size_t got = sizeof(bytes);
-    while (got && !guest_read(ctx->pc, bytes, got))
-        got--;
-    Emulation em = {.ctx = ctx};
-    if (!got || decode_insn(ctx->pc, bytes, got, &em.insn) != DECODE_OK ||
-        !decode_operands(&em.insn, &em.z, em.operands)) {
+    u8 bytes[INSN_MAX];
+    Emulation em;
+    if (decode_emulation(ctx, ctx->pc, bytes, &em))
+        emulate_decoded(&em);
+    else
         illegal_instruction(ctx);
-        return;
-    }
-    em.next = ctx->pc + em.insn.len;
-    emulate_decoded(&em);
+}
+
+bool emulate_branch_operand(ThreadCtx *ctx, GuestAddr pc, Insn *ret_insn, u64 *ret_value)
+{
+    u8 bytes[INSN_MAX];
+    Emulation em;
+    if (!decode_emulation(ctx, pc, bytes, &em))
+        return false;
+    *ret_insn = em.insn;
+    ret_insn->bytes = NULL;
+    if (em.insn.lowering == LOWER_RET)
+        return guest_read(ctx->gpr[RSP], ret_value, sizeof(*ret_value));
+    if (em.insn.lowering != LOWER_JMP_INDIRECT && em.insn.lowering != LOWER_CALL_INDIRECT)
+        return false;
+    const ZydisDecodedOperand *op = &em.operands[0];
+    if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
+        return guest_read(operand_address(&em, op), ret_value, sizeof(*ret_value));
+    *ret_value = register_value(&em, op->reg.value);
+    return true;
 }
 
 bool emulate_vsyscall(ThreadCtx *ctx)

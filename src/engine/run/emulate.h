@@ -4,6 +4,7 @@
 #ifndef MUNINN_ENGINE_RUN_EMULATE_H
 #define MUNINN_ENGINE_RUN_EMULATE_H
 
+#include "engine/decode/decode.h"
 #include "engine/run/run.h"
 
 // Performs the instruction at ctx->pc (LOWER_EMULATE) and advances pc, or raises
@@ -13,5 +14,13 @@ void emulate_insn(ThreadCtx *ctx);
 // If pc is an entry of the kernel's old vsyscall page, in the upper half of the
 // address space: performs the call, returns to the caller, and says so.
 bool emulate_vsyscall(ThreadCtx *ctx);
+
+// Where the indirect branch or return at `pc` would lead now; *ret_insn has no bytes. False: there
+// is no such instruction, or its operand cannot be read.
+bool emulate_branch_operand(ThreadCtx *ctx, GuestAddr pc, Insn *ret_insn, u64 *ret_value);
+
+// ctx is behind an indirect branch to an address that is not canonical: the branch itself must
+// fault. Makes ctx what it was before it, as far as the branch can be found (branch_fault.c).
+void branch_fault_rewind(ThreadCtx *ctx);
 
 #endif

@@ -16,6 +16,7 @@
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
 #include "engine/run/run.h"
+#include "engine/seccomp/seccomp.h"
 #include "engine/thread/thread.h"
 #include "launch/launch.h"
 #include "launch/options.h"
@@ -29,10 +30,9 @@ typedef struct FollowArea {
     Program program;
     Options options;
     char path[PATH_MAX];
-    char option_text[8 * 1024];
     char *option_argv[OPTIONS_ARGV_MAX];
     u64 size;       // of the whole mapping
-    char *words[];  // argv, then the hidden environment's text
+    char *words[];  // argv, then the texts of the hidden environment and of the options
 } FollowArea;
 
 static __thread FollowArea *area;
@@ -87,14 +87,24 @@ static void note_unfollowed(const Program *program)
         log_note("%s; it is not followed", program->problem);
 }
 
+// The client's filters hold for the new program as well.
+static i64 hand_over_filters(const ThreadCtx *ctx, ExecRequest *r, Options *options)
+{
+    if (!ctx->seccomp)
+        return 0;
+    options->seccomp_fd = r->filters_fd = seccomp_across_exec(ctx);
+    return r->filters_fd < 0 ? r->filters_fd : 0;
+}
+
 static i64 follow(ThreadCtx *ctx, ExecRequest *r)
 {
-    (void)ctx;
     descriptors_after_failed_exec();
     size_t argc = count_words(r->argv);
     size_t hidden = environment_hidden_size(r->envp);
     size_t words_max = argc + OPTIONS_ARGV_MAX + ARRAY_LEN(area->program.words) + 4;
-    if (!make_area(words_max * sizeof(char *) + hidden))
+    // The paths of the new program come on top of what the options are now.
+    size_t option_bytes = options_text_size(run_options) + 4 * PATH_MAX;
+    if (!make_area(words_max * sizeof(char *) + hidden + option_bytes))
         return -ENOMEM;
     FollowArea *a = area;
     if (!resolve(r, a->path))
@@ -103,22 +113,31 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
         note_unfollowed(&a->program);
         return 0;
     }
-    if (options_child_is_skipped(run_options, a->path))
+    if (options_child_is_skipped(run_options, a->path) ||
+        options_child_is_skipped_by_arg(run_options, r->argv))
         return 0;
     if (a->program.lost && run_options->verbosity >= 0)
         log_note("%s: runs without its set-user-ID or file capabilities", a->path);
 
     a->options = *run_options;
+    a->options.seccomp_fd = -1;
     a->options.exe = a->program.exe;
     a->options.execfn = a->program.word_count ? a->program.words[0] : a->path;
     a->options.script = a->program.word_count ? a->path : NULL;
     int log_fd_across = descriptors_log_across_exec();
     if (log_fd_across >= 0)
         a->options.log_fd = log_fd_across;
-    int option_count = options_to_argv(&a->options, a->option_text, sizeof(a->option_text),
+    i64 refused = hand_over_filters(ctx, r, &a->options);
+    if (refused < 0)
+        return refused;
+    char *option_text = (char *)(a->words + words_max) + hidden;
+    int option_count = options_to_argv(&a->options, option_text, option_bytes,
                                        a->option_argv, OPTIONS_ARGV_MAX);
-    if (option_count < 0)
+    if (option_count < 0) {
+        if (r->filters_fd >= 0)
+            close(r->filters_fd);
         return -E2BIG;
+    }
 
     size_t n = 0;
     a->words[n++] = (char *)"muninn-engine";
@@ -136,6 +155,7 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     a->words[n] = NULL;
     environment_hide(r->envp, (char *)(a->words + words_max));
 
+    r->is_followed = true;
     r->dirfd = AT_FDCWD;
     r->flags = 0;
     r->path = engine_path;

@@ -21,7 +21,8 @@
 //       TF in flags is the client's own, never ours.
 //   R3  The kernel's signal mask is the client's mask without the five
 //       synchronous signals, except while `pending_signal` is set: then every
-//       asynchronous signal is blocked until it has been delivered.
+//       asynchronous signal is blocked until it has been delivered; and except
+//       in system calls that may sleep, which nothing can fault in.
 //   R4  A thread that holds the engine lock reads client memory only through
 //       guest_read(), writes none, and never blocks on a client event.
 #ifndef MUNINN_ENGINE_RUN_RUN_H
@@ -32,6 +33,7 @@
 #include "base/futex_lock.h"
 #include "base/types.h"
 #include "engine/callstack/callstack.h"
+#include "wire/wire.h"
 
 // In the order of the hardware's register numbers.
 enum Gpr {
@@ -52,19 +54,25 @@ typedef enum ExitReason {
     EXIT_STALE,      // the block at pc found that its guest bytes have changed
     EXIT_EMULATE,    // an instruction at pc that C must emulate (iretq, int 0x80, mov fs, …)
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
+    EXIT_REQUEST,    // a client request at pc; exit_link is its RequestKind
     EXIT_REASON_COUNT
 } ExitReason;
 
 // The client's own trap flag: SIGTRAP after its next instruction. Hardware steps
 // the thread through the gateway and the cache; the handler tells from this how
-// far it has come. A jump that a block goes along has no code of its own, and so
-// no trap: it counts as one with the instruction it leads to.
+// far it has come. It runs blocks of one instruction (VERSION_STEPPED).
 typedef enum ClientStep {
     CLIENT_STEP_NONE,
     CLIENT_STEP_ARMED,   // on its way into the cache
     CLIENT_STEP_RUNNING, // in the cache: the next boundary is behind the instruction
     CLIENT_STEP_DONE,    // the instruction has left the cache; C does the rest of it
 } ClientStep;
+
+// The client's view of a resource limit that the engine keeps for it (limits/limits.h).
+typedef struct Limit {
+    u64 soft, hard;
+} Limit;
+enum LimitKind { LIMIT_AS, LIMIT_DATA, LIMIT_KINDS };
 
 // A signal that the kernel gave us and the client has not seen yet. There is
 // at most one per thread (R3); the kernel queues the others.
@@ -76,6 +84,7 @@ typedef struct PendingSignal {
 } PendingSignal;
 
 struct RedirectThread;
+struct SeccompFilter;
 struct SignalActions;
 struct ThreadRecord;
 
@@ -98,7 +107,8 @@ typedef struct ThreadCtx {
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
-    CallStack callstack;  // kept for tools that ask for it (TOOL_NEEDS_CALLSTACK)
+    CallStack callstack;  // kept if callstack_wanted
+    GuestAddr branch_pc;  // with it: the last indirect branch, and the last return that it missed
     u64 old_sp;           // rsp before an instruction that loads it
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
     struct ThreadCtx *self; // linear address of this structure
@@ -121,10 +131,14 @@ typedef struct ThreadCtx {
     u64 client_mask;         // the mask as the client sees it
     u64 deferred_signals;    // synchronous signals sent by kill() while the client blocks them
     siginfo_t deferred_info[6];
+    u32 must_place;          // signals for the whole process wait for a thread to be found (S5)
+    u32 lent_nr;             // the call for which the kernel holds blocked ones, while `lent_set`
+    u64 lent_set;            // those that this call may take from the kernel's queue
     stack_t altstack;        // the client's sigaltstack
     struct SignalActions *actions; // shared as CLONE_SIGHAND says
     u64 wait_mask;           // the mask of a sigsuspend, ppoll, … while wait_mask_armed
     u32 wait_mask_armed;     // inside such a call, or its handler is about to run
+    u64 step_rip;            // host pc of the last trap of a client that steps itself
     u32 step_over_pushf;     // the instruction being stepped pushes our TF
     GuestAddr retry_addr;    // last store retried because its page looked writable
     u32 retry_count;
@@ -135,7 +149,20 @@ typedef struct ThreadCtx {
     u32 vfork_depth;  // >0: running on a suspended parent's context
     struct ThreadRecord *record;
 
+    // --- owned by seccomp/
+    struct SeccompFilter *seccomp; // the newest filter; atomic, others may set it (TSYNC)
+    u32 seccomp_strict;            // only read, write, exit and sigreturn
+
+    // --- owned by limits/: in a child of vfork that has set one
+    Limit own_limits[LIMIT_KINDS];
+    u32 has_own_limits;
+
     void *tool_thread; // the tool's own per-thread state
+
+    // --- owned by relay/
+    WireProducer wire;   // this thread's end of the wire; zero before its first record
+    u32 number;          // of the thread, from 1: what a report calls it
+    u32 errors_disabled; // >0: the client has asked for no reports
 
     // --- for the crash report: the last guest pcs dispatched
     GuestAddr recent_pc[16];
@@ -149,6 +176,10 @@ typedef struct ThreadCtx {
 } ThreadCtx;
 
 extern __thread ThreadCtx thread_ctx;
+
+// The shadow call stack is kept: for a tool with TOOL_NEEDS_CALLSTACK, or for what the
+// engine itself reports. Set before the first block is translated.
+extern bool callstack_wanted;
 
 // One lock for the shape of the client's address space and for translation.
 // Held for microseconds; execution in the cache never takes it.

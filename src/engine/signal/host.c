@@ -34,19 +34,31 @@ void host_get_action(int sig, KernelAction *ret_action)
     ASSERT(r == 0);
 }
 
-// kill(2) aimed at the process, whatever thread the kernel chose; the rest goes
-// back to the thread it came to. A thread may queue any siginfo to itself.
+i64 host_queue_to_self(const siginfo_t *info)
+{
+    return raw_syscall4(SYS_rt_tgsigqueueinfo, (u64)raw_syscall0(SYS_getpid),
+                        (u64)raw_syscall0(SYS_gettid), (u64)info->si_signo, (u64)info);
+}
+
+i64 host_hand_over(i32 tid, const siginfo_t *info)
+{
+    siginfo_t handed = *info;
+
+    if (handed.si_code >= 0)
+        handed.si_code = HANDED_OVER;
+    return raw_syscall4(SYS_rt_tgsigqueueinfo, (u64)raw_syscall0(SYS_getpid), (u64)tid,
+                        (u64)info->si_signo, (u64)&handed);
+}
+
+// kill(2) aimed at the process, whatever thread the kernel chose; but only the
+// main thread may say so. The rest goes back to the thread it came to.
 void host_requeue(const siginfo_t *info)
 {
     u64 pid = (u64)raw_syscall0(SYS_getpid);
-    u64 sig = (u64)info->si_signo;
 
-    if (info->si_code == SI_USER) {
-        raw_syscall3(SYS_rt_sigqueueinfo, pid, sig, (u64)info);
-        return;
-    }
-    u64 tid = (u64)raw_syscall0(SYS_gettid);
-    raw_syscall4(SYS_rt_tgsigqueueinfo, pid, tid, sig, (u64)info);
+    if (info->si_code != SI_USER ||
+        raw_syscall3(SYS_rt_sigqueueinfo, pid, (u64)info->si_signo, (u64)info) < 0)
+        host_queue_to_self(info);
 }
 
 // Dies as the client would have died: by the same signal with the same siginfo,
@@ -61,8 +73,7 @@ void host_die_by(const siginfo_t *info)
         process_dying_hook(&thread_ctx, info);
     host_set_mask(MASK_ALL);
     host_set_action(info->si_signo, &dfl);
-    raw_syscall4(SYS_rt_tgsigqueueinfo, (u64)raw_syscall0(SYS_getpid),
-                 (u64)raw_syscall0(SYS_gettid), sig, (u64)info);
+    host_queue_to_self(info);
     host_set_mask(~SIG_BIT(info->si_signo));
     // Only an init process without a handler gets here: the kernel shields it.
     for (;;)

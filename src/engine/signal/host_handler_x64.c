@@ -206,9 +206,12 @@ static void on_sent(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         info->si_call_addr = (void *)ctx->pc;
     if (signal_is_synchronous(sig) && (ctx->pending_signal || (mask & SIG_BIT(sig)))) {
         deferred_put(ctx, info);
-        // A sigtimedwait about to begin must look again.
-        if (gateway_place(greg(uc, REG_RIP)) == GATEWAY_SYSCALL_BEFORE)
-            set_greg(uc, REG_RIP, gateway_restart_pc());
+        if (ctx->must_place) {
+            ctx->stop_request = 1;
+            advance(ctx, uc);
+        } else if (gateway_place(greg(uc, REG_RIP)) == GATEWAY_SYSCALL_BEFORE) {
+            set_greg(uc, REG_RIP, gateway_restart_pc()); // it must lend this one as well
+        }
         return;
     }
     if (ctx->pending_signal) {
@@ -346,6 +349,16 @@ static bool place_behind_popf(const ucontext_t *uc, CodePlace *ret_place)
     return true;
 }
 
+// A repeated string instruction traps after each round. Its own code need not begin at a boundary,
+// if a tool's stands before it; that the pc has not moved tells a round from the way to it.
+static bool place_of_round(ThreadCtx *ctx, u64 rip, CodePlace *ret_place)
+{
+    bool same = rip == ctx->step_rip;
+
+    ctx->step_rip = rip;
+    return same && cache_place(rip, ret_place) && !ret_place->spilled;
+}
+
 // A trap of a client that steps itself. It sees one per instruction of its own.
 static void on_client_step(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
@@ -363,9 +376,11 @@ static void on_client_step(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         return; // a gateway, or a tool's function: on with TF
     if (ctx->client_step == CLIENT_STEP_ARMED) {
         ctx->client_step = CLIENT_STEP_RUNNING;
+        ctx->step_rip = 0;
         return;
     }
-    if (!place_behind_popf(uc, &place) && !(cache_place(rip, &place) && place.boundary)) {
+    if (!place_of_round(ctx, rip, &place) && !place_behind_popf(uc, &place) &&
+        !(cache_place(rip, &place) && place.boundary)) {
         set_greg(uc, REG_EFL, greg(uc, REG_EFL) | FLAG_TF);
         return;
     }
@@ -470,6 +485,8 @@ void on_host_signal(int sig, siginfo_t *info, void *ucontext)
     ThreadCtx *ctx = &thread_ctx;
 
     stop_alignment_checks();
+    if (info->si_code == HANDED_OVER)
+        info->si_code = SI_USER;
     if (signal_is_synchronous(sig) && info->si_code > 0)
         on_fault(ctx, info, ucontext);
     else

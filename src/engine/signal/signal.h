@@ -7,7 +7,8 @@
 //
 // What must stay true
 //   S1  The five synchronous signals (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP)
-//       always have our host handler and are never blocked on the host (R3).
+//       always have our host handler and are never blocked on the host (R3),
+//       but within system calls that may sleep or look at what is pending.
 //   S2  Any other signal has our host handler exactly while the client has a
 //       handler for it; otherwise the host's action is the client's SIG_DFL or
 //       SIG_IGN, and the kernel acts. (With signal_reports_death also while the
@@ -15,6 +16,8 @@
 //   S3  Our handler waits for no lock. It tries the engine lock when it interrupted
 //       the cache, where the thread holds none.
 //   S4  A signal that finds `pending` taken goes back to the kernel's queue.
+//   S5  A synchronous signal that was sent while the client blocks it waits in
+//       our memory, and in the kernel's queue during such calls.
 #ifndef MUNINN_ENGINE_SIGNAL_SIGNAL_H
 #define MUNINN_ENGINE_SIGNAL_SIGNAL_H
 
@@ -74,8 +77,17 @@ bool signal_is_deliverable(const ThreadCtx *ctx);
 // the kernel, so that the tracer sees it.
 extern bool signal_is_traced;
 void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr);
+// A signal that the system call just made brings upon itself, as the kernel forces it. False:
+// another one is pending, is to be delivered first, and the call is to be repeated.
+bool signal_raise_by_call(ThreadCtx *ctx, const siginfo_t *info);
+// The end of the process by an uncaught signal.
+_Noreturn void signal_die(const siginfo_t *info);
 // The trap after an instruction that ran with the client's trap flag set.
 void signal_raise_trace(ThreadCtx *ctx);
+
+// Makes a call of the client's that may sleep, or read the queue of signals, by way
+// of gateway_syscall().
+i64 signal_sleeping_call(ThreadCtx *ctx, u64 nr, const u64 args[6]);
 
 // --- the client's system calls. They may return GATEWAY_RESTART.
 i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6]);

@@ -66,6 +66,11 @@ void host_set_action(int sig, const KernelAction *action);
 void host_get_action(int sig, KernelAction *ret_action);
 // Puts a signal that we took back into the kernel's queue.
 void host_requeue(const siginfo_t *info);
+// Puts it into the queue of the calling thread, or of another one of this process. The kernel
+// lets nobody pretend to another thread that kill() sent it, so there its code is HANDED_OVER.
+i64 host_queue_to_self(const siginfo_t *info);
+i64 host_hand_over(i32 tid, const siginfo_t *info);
+#define HANDED_OVER (-0x4d55)
 _Noreturn void host_die_by(const siginfo_t *info);
 
 // --- actions.c
@@ -83,9 +88,18 @@ void host_restorer(void);
 
 // --- deferred.c: synchronous signals that somebody sent
 void deferred_put(ThreadCtx *ctx, const siginfo_t *info);
+// All that wait for this thread, those sent to the whole process included.
+u64 deferred_set(const ThreadCtx *ctx);
 // Takes one out of `allowed`. False: none there.
 bool deferred_take(ThreadCtx *ctx, u64 allowed, siginfo_t *ret_info);
 void deferred_drop(ThreadCtx *ctx, int sig);
+// Hands what was sent to the process to a thread that can take it, if there is one.
+void deferred_place(ThreadCtx *ctx);
+
+// --- lend.c: the kernel keeps them while the thread sleeps
+void lend_signals(ThreadCtx *ctx, u64 nr, u64 takes);
+void take_signals_back(ThreadCtx *ctx);
+void hide_hand_over(GuestAddr code_address); // in a siginfo that the kernel gave to the client
 
 // --- altstack.c
 bool altstack_contains(const stack_t *stack, u64 sp); // regardless of SS_AUTODISARM

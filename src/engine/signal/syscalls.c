@@ -65,70 +65,63 @@ i64 sys_rt_sigpending(ThreadCtx *ctx, const u64 args[6])
     i64 r = raw_syscall2(SYS_rt_sigpending, (u64)&pending, SIGSET_BYTES);
     if (r < 0)
         return r;
-    pending = (pending | ctx->deferred_signals) & ctx->client_mask;
+    pending = (pending | deferred_set(ctx)) & ctx->client_mask;
     return guest_write(args[0], &pending, args[1]) ? 0 : -EFAULT;
 }
 
 // Does not fall behind a signal that only we know about.
 static bool deferred_is_unblocked_by(const ThreadCtx *ctx, u64 mask)
 {
-    return (ctx->deferred_signals & ~mask) != 0;
+    return (deferred_set(ctx) & ~mask) != 0;
 }
 
-// A call that sleeps under a mask of its own. The kernel gets that mask without
-// the synchronous signals, from `host_mask` in our memory; the caller has put
-// its address into `args`.
-static i64 wait_under_mask(ThreadCtx *ctx, u64 nr, const u64 args[6], u64 mask, u64 *ret_host_mask)
+// A call that sleeps under a mask of its own, which the kernel gets as it is.
+static i64 wait_under_mask(ThreadCtx *ctx, u64 nr, const u64 args[6], u64 mask)
 {
     ctx->wait_mask = mask & ~MASK_UNBLOCKABLE;
-    *ret_host_mask = mask_for_host(ctx->wait_mask);
     ctx->wait_mask_armed = 1;
 
     i64 r = -EINTR;
-    if (!deferred_is_unblocked_by(ctx, ctx->wait_mask))
+    if (!deferred_is_unblocked_by(ctx, ctx->wait_mask)) {
+        bool lends = ((ctx->client_mask | ctx->wait_mask) & MASK_SYNCHRONOUS) != 0;
+        if (UNLIKELY(lends))
+            lend_signals(ctx, nr, ctx->wait_mask);
         r = gateway_syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+        if (UNLIKELY(lends))
+            take_signals_back(ctx);
+    }
     // As the kernel: a handler that ends the sleep still runs under its mask.
     if (r != -EINTR || !signal_is_deliverable(ctx))
         ctx->wait_mask_armed = 0;
     return r;
 }
 
-static i64 call_unchanged(u64 nr, const u64 args[6])
-{
-    return gateway_syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
-}
-
 // `mask_arg` is the mask's address, the next argument its size. What is wrong
 // with them the kernel itself shall say.
 static i64 wait_call(ThreadCtx *ctx, u64 nr, const u64 args[6], unsigned mask_arg)
 {
-    u64 changed[6], mask, host_mask;
+    u64 mask;
 
     if (!args[mask_arg] || args[mask_arg + 1] != SIGSET_BYTES ||
         !guest_read(args[mask_arg], &mask, sizeof(mask)))
-        return call_unchanged(nr, args);
-    memcpy(changed, args, sizeof(changed));
-    changed[mask_arg] = (u64)&host_mask;
-    return wait_under_mask(ctx, nr, changed, mask, &host_mask);
+        return signal_sleeping_call(ctx, nr, args);
+    return wait_under_mask(ctx, nr, args, mask);
 }
 
 // As wait_call(), for the calls whose sixth argument is the address of a pair:
 // the mask's address and size.
 static i64 wait_call_pair(ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
-    u64 changed[6], mask, host_mask, pair[2];
+    u64 mask, pair[2];
 
     if (!args[5] || !guest_read(args[5], pair, sizeof(pair)) || !pair[0] ||
         pair[1] != SIGSET_BYTES || !guest_read(pair[0], &mask, sizeof(mask)))
-        return call_unchanged(nr, args);
-    memcpy(changed, args, sizeof(changed));
-    pair[0] = (u64)&host_mask;
-    changed[5] = (u64)pair;
-    return wait_under_mask(ctx, nr, changed, mask, &host_mask);
+        return signal_sleeping_call(ctx, nr, args);
+    return wait_under_mask(ctx, nr, args, mask);
 }
 
-// Ends only after a handler: a signal that its mask blocks for the client, but
-// cannot block on the host (S1), has to be slept through.
+// Ends only after a handler: that another thread was to be found for a signal
+// (S5) is no end.
 i64 sys_rt_sigsuspend(ThreadCtx *ctx, const u64 args[6])
 {
     i64 r = wait_call(ctx, SYS_rt_sigsuspend, args, 0);
@@ -161,21 +154,23 @@ i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6])
     return wait_call_pair(ctx, SYS_io_pgetevents, args);
 }
 
-// The kernel dequeues even signals that the host does not block before it would
-// run a handler, so the set goes to it as it is; only what we hold back is ours
-// to give.
+// What the client does not block may be in the set as well; it is taken before it
+// would be delivered, by the kernel as by us.
 i64 sys_rt_sigtimedwait(ThreadCtx *ctx, const u64 args[6])
 {
-    siginfo_t info;
-    u64 set;
+    u64 set = 0;
 
-    if (args[3] == SIGSET_BYTES && guest_read(args[0], &set, sizeof(set)) &&
-        deferred_take(ctx, set, &info)) {
-        if (args[1] && !guest_write(args[1], &info, sizeof(info)))
-            return -EFAULT;
-        return info.si_signo;
-    }
-    return call_unchanged(SYS_rt_sigtimedwait, args);
+    if (args[3] == SIGSET_BYTES)
+        guest_read(args[0], &set, sizeof(set));
+    bool lends = ((ctx->client_mask | set) & MASK_SYNCHRONOUS) != 0;
+    if (UNLIKELY(lends))
+        lend_signals(ctx, SYS_rt_sigtimedwait, set);
+    i64 r = gateway_syscall(SYS_rt_sigtimedwait, args[0], args[1], args[2], args[3], 0, 0);
+    if (UNLIKELY(lends))
+        take_signals_back(ctx);
+    if (r > 0 && args[1])
+        hide_hand_over(args[1] + offsetof(siginfo_t, si_code));
+    return r;
 }
 
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6])

@@ -5,7 +5,7 @@
 //
 //     CLONE_VM  CLONE_THREAD  CLONE_VFORK
 //        no          -             -        a process with a copy: fork
-//        yes         yes           no       a thread
+//        yes         yes           -        a thread; with CLONE_VFORK one to wait for
 //        yes         no            yes      a process that borrows: vfork, posix_spawn
 //        yes         no            no       a process that shares for good
 #include <errno.h>
@@ -20,11 +20,10 @@
 #define SET_TID_MAX 32
 #define CLONE3_KNOWN_FLAGS (0xffffffffull | CLONE_CLEAR_SIGHAND | CLONE_INTO_CGROUP)
 
-// What cannot be had together with CLONE_THREAD, by the kernel's rules; and a
-// vfork of a thread, which nothing is known to use.
+// What cannot be had together with CLONE_THREAD, by the kernel's rules.
 #define NOT_FOR_THREADS                                                                            \
     (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC |     \
-     CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_VFORK)
+     CLONE_NEWCGROUP)
 
 static i64 clone_any(ThreadCtx *ctx, const CloneArgs *args)
 {
@@ -35,6 +34,10 @@ static i64 clone_any(ThreadCtx *ctx, const CloneArgs *args)
     if ((flags & CLONE_SIGHAND) && !(flags & CLONE_VM))
         return -EINVAL;
     if ((flags & CLONE_THREAD) && (flags & NOT_FOR_THREADS))
+        return -EINVAL;
+    if ((flags & CLONE_PIDFD) && (flags & CLONE_DETACHED))
+        return -EINVAL;
+    if ((flags & CLONE_PIDFD) && (flags & CLONE_PARENT_SETTID) && args->pidfd == args->parent_tid)
         return -EINVAL;
     if (!(flags & CLONE_VM))
         return clone_fork(ctx, args);

@@ -4,6 +4,7 @@
 // needs a libc thread block under %fs; what the client's clone promises is
 // then established by the child itself before its first client instruction.
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #include "engine/thread/thread_internal.h"
 
 #define ROBUST_LIST_BYTES 24
+#define END_TRIES 10000
 #define SHARING_PROCESS_FAILED 127 // its exit status when there is no memory to begin with
 // libc's private signals, whose handlers its first pthread_create() installs.
 #define LIBC_SIGNAL_FIRST 32
@@ -27,23 +29,24 @@ typedef struct ThreadStart {
     const CloneArgs *args;
     ThreadRecord *record;
     u64 fs_base; // of a donor
-    i32 result;  // 0: not yet; else the tid or -errno
+    u32 result;  // 0: not yet; else the tid or -errno
+    u32 ended;   // 1: a thread that was made with CLONE_VFORK has ended
 } ThreadStart;
 
-static void publish(ThreadStart *start, i32 result)
+static void publish(u32 *word, i32 result)
 {
-    __atomic_store_n(&start->result, result, __ATOMIC_RELEASE);
+    __atomic_store_n(word, (u32)result, __ATOMIC_RELEASE);
     // The parent may be gone from here on; a stray wake-up is harmless.
-    raw_syscall3(SYS_futex, (u64)&start->result, FUTEX_WAKE_PRIVATE, 1);
+    raw_syscall3(SYS_futex, (u64)word, FUTEX_WAKE_PRIVATE, 1);
 }
 
-static i32 await(ThreadStart *start)
+static i32 await(u32 *word)
 {
     for (;;) {
-        i32 result = __atomic_load_n(&start->result, __ATOMIC_ACQUIRE);
+        i32 result = (i32)__atomic_load_n(word, __ATOMIC_ACQUIRE);
         if (result != 0)
             return result;
-        raw_syscall4(SYS_futex, (u64)&start->result, FUTEX_WAIT_PRIVATE, 0, 0);
+        raw_syscall4(SYS_futex, (u64)word, FUTEX_WAIT_PRIVATE, 0, 0);
     }
 }
 
@@ -64,6 +67,7 @@ static void inherit(ThreadCtx *ctx, const ThreadCtx *parent, const CloneArgs *ar
     ctx->xsave_size = parent->xsave_size;
     memcpy(ctx->xsave, parent->xsave, parent->xsave_size);
     ctx->client_mask = parent->client_mask;
+    ctx->seccomp = parent->seccomp;
     signal_reset_altstack(ctx);
     ctx->record = record;
     record->ctx = ctx;
@@ -91,6 +95,42 @@ static void make_native(const CloneArgs *args)
         raw_syscall1(SYS_unshare, unshared);
 }
 
+// The kernel gives the descriptor to the parent's table before the child is born: the
+// child gets it while it still shares the table of its parent.
+static i64 open_pidfd(const CloneArgs *args, i32 tid)
+{
+    const u64 pidfd_thread = O_EXCL;
+    i64 fd = raw_syscall2(SYS_pidfd_open, (u64)tid, pidfd_thread);
+
+    if (fd < 0)
+        return fd; // before Linux 6.9 there are none for threads
+    i32 number = (i32)fd;
+    if (guest_write(args->pidfd, &number, sizeof(number)))
+        return fd;
+    raw_syscall1(SYS_close, (u64)fd);
+    return -EFAULT;
+}
+
+static i64 establish(const CloneArgs *args, i32 tid)
+{
+    i64 pidfd = args->flags & CLONE_PIDFD ? open_pidfd(args, tid) : 0;
+
+    if (pidfd < 0)
+        return pidfd;
+    make_native(args);
+    if ((args->flags & CLONE_PIDFD) && !(args->flags & CLONE_FILES))
+        raw_syscall1(SYS_close, (u64)pidfd);
+    write_tids(args, tid);
+    return 0;
+}
+
+static void unbegin(ThreadCtx *ctx)
+{
+    hooks_end(ctx);
+    signal_thread_end(ctx);
+    signal_actions_release(ctx->actions);
+}
+
 static bool begin(ThreadStart *start)
 {
     ThreadCtx *ctx = &thread_ctx;
@@ -99,6 +139,7 @@ static bool begin(ThreadStart *start)
     inherit(ctx, start->parent, start->args, start->record);
     ctx->tid = (i32)raw_syscall0(SYS_gettid);
     start->record->tid = ctx->tid;
+    lock_set_owner((u32)ctx->tid);
     ctx->actions = signal_actions_share(start->parent->actions);
     if (signal_thread_init(ctx)) {
         if (hooks_start(ctx))
@@ -118,19 +159,45 @@ static void *thread_main(void *arg)
     // libc may aim at this thread as soon as its tid is known.
     signal_block_host();
     if (!begin(start)) {
-        publish(start, -EAGAIN);
+        publish(&start->result, -EAGAIN);
         return NULL;
     }
-    make_native(start->args);
-    write_tids(start->args, ctx->tid);
+    i64 r = establish(start->args, ctx->tid);
+    if (r < 0) {
+        unbegin(ctx);
+        publish(&start->result, (i32)r);
+        return NULL;
+    }
+    if (start->args->flags & CLONE_VFORK)
+        ctx->record->ended = &start->ended;
     registry_insert(ctx->record); // before it can be in the cache: C3 counts the registered
-    publish(start, ctx->tid);
+    publish(&start->result, ctx->tid);
     if (__builtin_setjmp(ctx->record->leave) == 0) {
         signal_restore_host_mask(ctx);
         run_thread(ctx);
     }
     // sys_exit() has ended the client's part; libc ends its own.
     return NULL;
+}
+
+void thread_tell_end(ThreadRecord *record)
+{
+    if (record->ended)
+        publish(record->ended, 1);
+}
+
+// The kernel wakes such a parent when it has cleared the child's tid: so the thread is to be
+// gone, unless its number has another owner already.
+static void await_end(ThreadStart *start, i32 tid)
+{
+    const u64 pid = (u64)raw_syscall0(SYS_getpid);
+
+    await(&start->ended);
+    for (int i = 0; i < END_TRIES; i++) {
+        if (raw_syscall3(SYS_tgkill, pid, (u64)tid, 0) == -ESRCH)
+            return;
+        raw_syscall0(SYS_sched_yield);
+    }
 }
 
 void thread_leave(ThreadCtx *ctx)
@@ -175,7 +242,7 @@ static i64 spawn_and_await(ThreadCtx *ctx, ThreadStart *start, void *(*entry)(vo
         record_discard(start->record);
         return -EAGAIN;
     }
-    i32 result = await(start);
+    i32 result = await(&start->result);
     if (result < 0)
         record_leave(start->record);
     else
@@ -192,6 +259,8 @@ i64 clone_thread(ThreadCtx *ctx, const CloneArgs *args)
     lock_acquire(&thread_lock);
     i64 result = spawn_and_await(ctx, &start, thread_main);
     lock_release(&thread_lock);
+    if (result > 0 && (args->flags & CLONE_VFORK))
+        await_end(&start, (i32)result);
     signal_restore_host_mask(ctx);
     return result;
 }
@@ -209,7 +278,7 @@ static void *donor_main(void *arg)
     signal_block_host();
     record->ctx = &thread_ctx;
     start->fs_base = (u64)__builtin_thread_pointer();
-    publish(start, (i32)raw_syscall0(SYS_gettid));
+    publish(&start->result, (i32)raw_syscall0(SYS_gettid));
     for (;;)
         raw_syscall4(SYS_futex, (u64)&asleep, FUTEX_WAIT_PRIVATE, 1, 0);
     return NULL;
@@ -221,6 +290,7 @@ static void sharing_process_main(void *arg)
 
     ctx->tid = (i32)raw_syscall0(SYS_gettid);
     ctx->record->tid = ctx->tid;
+    lock_set_owner((u32)ctx->tid);
     if (!signal_thread_init(ctx) || !hooks_start(ctx))
         process_exit(ctx, SHARING_PROCESS_FAILED);
     if (ctx->record->clear_handlers)

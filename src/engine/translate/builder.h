@@ -82,7 +82,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes);
 bool callstack_watches(const Builder *b);
 void emit_callstack_before_load(Builder *b);
 void emit_callstack_after_load(Builder *b);
-void callstack_on_return_miss(ThreadCtx *ctx, u64 arg, GuestAddr slot);
+void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot);
 void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address);
 
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.

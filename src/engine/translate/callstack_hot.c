@@ -4,9 +4,12 @@
 // in the registers.
 #include "engine/translate/builder.h"
 
-void callstack_on_return_miss(ThreadCtx *ctx, u64 arg, GuestAddr slot)
+void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot)
 {
-    (void)arg;
+    ctx->branch_pc = pc;
+    u64 target = *(const u64 *)slot; // just popped
+    if (target >> 47 && target >> 47 != 0x1ffff)
+        return; // it will be undone
     callstack_ret_miss(&ctx->callstack, slot);
 }
 

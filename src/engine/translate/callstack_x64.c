@@ -10,11 +10,6 @@
 #define ENTRY(field) ((i32)offsetof(CallEntry, field))
 enum { ENTRY_SIZE = sizeof(CallEntry) };
 
-static bool wanted(void)
-{
-    return tool->needs & TOOL_NEEDS_CALLSTACK;
-}
-
 // mov dword [rax + disp], imm
 static void emit_store_imm32(Emitter *e, i32 disp, u32 imm)
 {
@@ -29,7 +24,7 @@ static void emit_store_imm32(Emitter *e, i32 disp, u32 imm)
 // room, reloads rax from top and lets it run again.
 void emit_callstack_push(Builder *b, GuestAddr return_address)
 {
-    if (!wanted())
+    if (!callstack_wanted)
         return;
     bool spilled = b->spilled >> RAX & 1;
     if (!spilled)
@@ -70,7 +65,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
     CodePtr miss = e->pc;
     emit_lea(e, RCX, RSP, slot);
     emit_store_fs(e, CTX(call_address), RCX);
-    emit_tool_call(b, callstack_on_return_miss, 0);
+    emit_tool_call(b, callstack_on_return_miss, b->insn->pc);
     put_bytes(e, (u8[]){OP_JMP_REL8, 0}, 2);
     CodePtr mine = e->pc;
     miss[-1] = (u8)(e->pc - miss);
@@ -143,7 +138,7 @@ static bool loads_rsp(const Builder *b, const Insn *insn)
 
 bool callstack_watches(const Builder *b)
 {
-    return wanted() && loads_rsp(b, b->insn);
+    return callstack_wanted && loads_rsp(b, b->insn);
 }
 
 void emit_callstack_before_load(Builder *b)

@@ -132,6 +132,13 @@ static bool writes_memory(const Insn *insn)
     return writes;
 }
 
+// mov ss holds back the trap behind it until the next instruction is over.
+static bool loads_ss(const Insn *insn)
+{
+    return insn->mnemonic == ZYDIS_MNEMONIC_MOV && insn->modrm_at &&
+           insn->bytes[insn->modrm_at - 1] == 0x8e && (insn->bytes[insn->modrm_at] >> 3 & 7) == 2;
+}
+
 // Fills b->insns from b->next_pc on. Stops before the first instruction that
 // cannot be fetched; if that is the very first one, says why.
 static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
@@ -139,8 +146,10 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     GuestAddr pc = b->next_pc;
     GuestAddr end = 0; // of the executable range around pc
     GuestAddr run_start = pc;
+    GuestAddr decided_by = 0; // the end of the bytes of this run that matter
     FetchResult result = FETCH_OK;
-    while (b->insn_count < block_insns_max) {
+    unsigned insns_max = version & VERSION_STEPPED ? 1 : block_insns_max;
+    while (b->insn_count < insns_max) {
         if (b->insn_count > 0 && redirect_is_hooked(pc))
             break; // F2
         if ((pc >= end || end == 0) && !aspace_executable(pc, &end)) {
@@ -149,19 +158,22 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
             break;
         }
         Insn *insn = &b->insns[b->insn_count];
-        size_t room = min_u64(end - pc, INSN_MAX);
+        size_t room = min_u64(end - pc, DECODE_BYTES_MAX);
         result = decode_at(pc, room, insn);
         if (result != FETCH_OK) {
             *ret_fault = result == FETCH_NO_ACCESS ? end : pc;
             break;
         }
         b->insn_count++;
+        decided_by = max_u64(decided_by, pc + insn->decided_by);
         pc += insn->len;
-        if (insn->lowering == LOWER_JMP && b->insn_count < block_insns_max &&
+        if (insns_max == 1 && (version & VERSION_STEPPED) && loads_ss(insn))
+            insns_max = 2;
+        if (insn->lowering == LOWER_JMP && b->insn_count < insns_max &&
             worth_following(b, insn->target, version)) {
-            end_run(b, run_start, pc);
+            end_run(b, run_start, decided_by);
             run_start = pc = insn->target;
-            end = 0;
+            end = decided_by = 0;
         } else if (insn_ends_block(insn) ||
                    (insn->lowering == LOWER_JCC && cache_find(pc, version)) ||
                    (aspace_code_is_busy(insn->pc) && writes_memory(insn))) {
@@ -171,7 +183,7 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     if (b->insn_count == 0)
         return result;
     // Whatever stopped us is met again if the client ever gets there.
-    end_run(b, run_start, pc);
+    end_run(b, run_start, decided_by);
     b->next_pc = pc;
     return FETCH_OK;
 }
@@ -372,7 +384,8 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     b->block->insn_count = (u16)b->insn_count;
     b->block->code_size = (u32)(b->e.pc - b->block->code);
     cache_commit(b->block);
-    link_known_targets(b->block);
+    if (!(version & VERSION_STEPPED))
+        link_known_targets(b->block);
 
     translate_stats.blocks++;
     translate_stats.instructions += b->insn_count;

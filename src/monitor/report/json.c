@@ -175,7 +175,8 @@ static void put_ending(Buffer *out, const JsonWriter *json, const RunSummary *su
     if (number)
         json_put_member(out, "signal", signal_name(number, name));
     buffer_printf(out, ", \"killed\": %s, \"error_limit_hit\": %s",
-                  summary->killed ? "true" : "false", summary->error_limit_hit ? "true" : "false");
+                  summary->killed && !summary->replaced ? "true" : "false",
+                  summary->error_limit_hit ? "true" : "false");
 }
 
 static void put_summary(const JsonWriter *json, Buffer *out, const RunSummary *summary)

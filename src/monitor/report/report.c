@@ -156,6 +156,20 @@ void report_note(Report *report, const char *text)
             report->writers[i]->ops->note(report->writers[i], text);
 }
 
+void report_prompt(Report *report, const char *text)
+{
+    for (size_t i = 0; i < report->writer_count; i++)
+        if (report->writers[i]->ops->prompt)
+            report->writers[i]->ops->prompt(report->writers[i], text);
+}
+
+void report_suppression(Report *report, const char *entry)
+{
+    for (size_t i = 0; i < report->writer_count && entry; i++)
+        if (report->writers[i]->ops->suppression)
+            report->writers[i]->ops->suppression(report->writers[i], entry);
+}
+
 void report_client_text(Report *report, u32 tid, const char *text, const ReportStack *stack)
 {
     for (size_t i = 0; i < report->writer_count; i++)

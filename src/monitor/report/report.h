@@ -9,20 +9,9 @@
 #include "launch/options.h"
 #include "monitor/suppress/suppress.h"
 #include "monitor/symbols/symbols.h"
+#include "wire/wire.h"
 
 // ------------------------------------------------------------------- the model
-
-enum FindingKind {
-#define KIND(NAME, tool, xml, suppression, id) KIND_##NAME,
-#include "wire/kinds.def"
-    KIND_COUNT_OF_FINDINGS
-};
-
-enum PartKind {
-#define PART(NAME, id, values) PART_##NAME,
-#include "wire/parts.def"
-    PART_COUNT
-};
 
 // The words of a kind (wire/kinds.def, messages.def).
 typedef struct KindWords {
@@ -92,6 +81,7 @@ typedef struct RunSummary {
     size_t finding_count;
     const SuppressionUse *suppressions; // used ones, and unused where count is 0
     size_t suppression_count;
+    bool replaced; // the client has executed another program: its run is not over
     bool killed;   // the client died without saying so
     i32 signal;    // by which signal, if known; 0
     i32 exit_code; // if it ended by exit; else -1
@@ -134,6 +124,10 @@ ReportVerdict report_finding(Report *report, const Finding *finding);
 void report_line(Report *report, const char *text);
 // A line that must be seen whatever the outputs are: with -q, and beside XML.
 void report_note(Report *report, const char *text);
+// A question to the user, in the text, without a line end; and the entry that the
+// answer asked for.
+void report_prompt(Report *report, const char *text);
+void report_suppression(Report *report, const char *entry);
 // What the client prints by request, with its stack if there is one.
 void report_client_text(Report *report, u32 tid, const char *text, const ReportStack *stack);
 void report_thread(Report *report, u32 tid, const char *name, const ReportStack *created_at);

@@ -48,6 +48,8 @@ typedef struct WriterOps {
     void (*finding)(Writer *, const Finding *, ReportVerdict);
     void (*line)(Writer *, const char *text);
     void (*note)(Writer *, const char *text);
+    void (*prompt)(Writer *, const char *text);
+    void (*suppression)(Writer *, const char *entry);
     void (*client_text)(Writer *, u32 tid, const char *text, const ReportStack *);
     void (*thread)(Writer *, u32 tid, const char *name, const ReportStack *);
     void (*fatal)(Writer *, const FatalSignal *);

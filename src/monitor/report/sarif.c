@@ -261,7 +261,7 @@ static void sarif_end(Writer *writer, const RunSummary *summary)
     char name[16];
 
     buffer_puts(out, "\n      ],\n      \"invocations\": [{\"executionSuccessful\": ");
-    buffer_puts(out, summary->killed ? "false" : "true");
+    buffer_puts(out, summary->killed && !summary->replaced ? "false" : "true");
     if (summary->exit_code >= 0)
         buffer_printf(out, ", \"exitCode\": %d", summary->exit_code);
     if (summary->signal) {
@@ -284,7 +284,7 @@ static const WriterOps sarif_ops = {
 
 static void put_rules(Buffer *out)
 {
-    for (u32 kind = 0; kind < KIND_COUNT_OF_FINDINGS; kind++) {
+    for (u32 kind = 0; kind < KIND_COUNT; kind++) {
         const KindWords *words = report_kind(kind);
         buffer_printf(out,
                       "%s            {\"id\": \"%s\", \"name\": \"%s\", "

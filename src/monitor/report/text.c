@@ -152,6 +152,17 @@ static bool xml_cannot_say(const Report *report, const Finding *finding)
            strcmp(words->tool, "CoreError") == 0;
 }
 
+// As it will stand in a file: without prefix, and line by line harmless.
+static void put_entry(TextWriter *text, const char *entry)
+{
+    while (*entry) {
+        size_t length = strcspn(entry, "\n");
+        buffer_put_safe(&text->base.out, entry, length, text->reader);
+        text_end(text);
+        entry += length + (entry[length] == '\n');
+    }
+}
+
 static void text_finding(Writer *writer, const Finding *finding, ReportVerdict verdict)
 {
     TextWriter *text = (TextWriter *)writer;
@@ -160,16 +171,24 @@ static void text_finding(Writer *writer, const Finding *finding, ReportVerdict v
     if (verdict != REPORT_NEW || (!report->text_is_main && !xml_cannot_say(report, finding)))
         return;
     text_put_finding(text, finding, true);
-    if (finding->suppression) {
-        // As it will stand in a file: without prefix, and line by line harmless.
-        const char *at = finding->suppression;
-        while (*at) {
-            size_t length = strcspn(at, "\n");
-            buffer_put_safe(&writer->out, at, length, text->reader);
-            text_end(text);
-            at += length + (at[length] == '\n');
-        }
-    }
+    if (finding->suppression)
+        put_entry(text, finding->suppression);
+    writer_flush(writer);
+}
+
+static void text_prompt(Writer *writer, const char *question)
+{
+    TextWriter *text = (TextWriter *)writer;
+
+    text_put_line(text, '=', "");
+    text_begin(text, '=');
+    put_safe(text, question);
+    writer_flush(writer);
+}
+
+static void text_suppression(Writer *writer, const char *entry)
+{
+    put_entry((TextWriter *)writer, entry);
     writer_flush(writer);
 }
 
@@ -259,7 +278,8 @@ static void text_close(Writer *writer, const RunSummary *summary)
 {
     TextWriter *text = (TextWriter *)writer;
 
-    if (writer->report->text_is_main)
+    // A program that was executed instead goes on; the sum is its to make.
+    if (writer->report->text_is_main && !summary->replaced)
         text_put_summary(text, summary);
     writer_flush(writer);
     buffer_free(&text->line);
@@ -269,6 +289,8 @@ static const WriterOps text_ops = {
     .finding = text_finding,
     .line = text_line,
     .note = text_note,
+    .prompt = text_prompt,
+    .suppression = text_suppression,
     .client_text = text_client,
     .thread = text_thread,
     .fatal = text_fatal,

@@ -10,7 +10,7 @@
 #include "monitor/report/buffer.h"
 #include "monitor/report/report_internal.h"
 
-static const KindWords kinds[KIND_COUNT_OF_FINDINGS] = {
+static const KindWords kinds[KIND_COUNT] = {
 #define KIND(NAME, tool_, xml_, suppression_, id_)                                                 \
     [KIND_##NAME].tool = tool_, [KIND_##NAME].xml = xml_,                                          \
     [KIND_##NAME].suppression = suppression_, [KIND_##NAME].id = id_,
@@ -20,7 +20,7 @@ static const KindWords kinds[KIND_COUNT_OF_FINDINGS] = {
 #include "monitor/report/messages.def"
 };
 
-static const char *const headlines[KIND_COUNT_OF_FINDINGS] = {
+static const char *const headlines[KIND_COUNT] = {
 #define MESSAGE(NAME, level, title, format) [KIND_##NAME] = format,
 #include "monitor/report/messages.def"
 };

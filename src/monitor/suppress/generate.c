@@ -249,6 +249,14 @@ static void write_stack(Generator *generator)
     }
 }
 
+// Of Param, which cannot be without.
+static NameForm parameter_pattern(const SuppressQuery *query, Arena *arena)
+{
+    if (!query->extra || !query->extra[0])
+        return (NameForm){ "*", 1 };
+    return printable((NameForm){ query->extra, strlen(query->extra) }, arena);
+}
+
 void suppress_generate(const SuppressQuery *query, FILE *out)
 {
     Generator generator = { .query = query, .out = out };
@@ -260,9 +268,8 @@ void suppress_generate(const SuppressQuery *query, FILE *out)
         find_program(&generator);
         fprintf(out, "{\n   <insert_a_suppression_name_here>\n   %s:%s\n", query->tool,
                 kind_canonical(query->kind));
-        if (query->extra)
-            write_line(out, "", printable((NameForm){ query->extra, strlen(query->extra) },
-                                          &generator.arena));
+        if (strcmp(query->kind, "Param") == 0)
+            write_line(out, "", parameter_pattern(query, &generator.arena));
         if (query->leak_kind)
             fprintf(out, "   match-leak-kinds: %s\n", query->leak_kind);
         write_stack(&generator);

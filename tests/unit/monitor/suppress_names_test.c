@@ -168,8 +168,11 @@ TEST(extra_lines_are_written)
 
     check_generated(&query, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Param\n"
                             "   write(buf)\n   fun:write\n   fun:main\n}\n");
-    query.kind = "Leak";
     query.extra = NULL;
+    check_generated(&query, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Param\n"
+                            "   *\n   fun:write\n   fun:main\n}\n");
+    query.kind = "Leak";
+    query.extra = "not a line of this kind";
     query.leak_kind = "possible";
     check_generated(&query, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Leak\n"
                             "   match-leak-kinds: possible\n   fun:write\n   fun:main\n}\n");
@@ -332,7 +335,9 @@ static Frame random_frame(void)
 
 TEST(what_is_generated_matches_what_it_was_made_from)
 {
-    static const char *const params[] = { "write(buf)", "ioctl(TCSET{S,SW})", "odd\nparameter " };
+    static const char *const params[] = {
+        "write(buf)", "ioctl(TCSET{S,SW})", "odd\nparameter ", NULL, "",
+    };
 
     for (int round = 0; round < 20000; round++) {
         Frame frames[30];

@@ -42,6 +42,23 @@ void sink_use_fd(Sink *sink, int fd, const char *name)
     sink->seekable = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode);
 }
 
+// /dev/stdout and its like: others write there too, so what is there stays.
+static bool is_borrowed(const char *path)
+{
+    return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||
+           strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
+static int open_output(const char *path, bool append, bool truncate)
+{
+    int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
+
+    if (is_borrowed(path))
+        return open(path, flags | O_APPEND);
+    flags |= O_CREAT | (append ? O_APPEND : 0) | (truncate ? O_TRUNC : 0);
+    return open(path, flags, 0666);
+}
+
 // Parent and child may share a file of text, by appending. Of anything else a
 // fork child needs a file of its own, and gets one even if the name has no %p.
 bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
@@ -49,6 +66,7 @@ bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
     char path[4096];
     bool has_pid = strstr(file->template, "%p") != NULL;
     int error = options_expand_path(file->template, run->pid, 1, path, sizeof(path));
+    bool is_expanded = error == 0;
 
     if (!error && run->is_fork_child && !has_pid && !file->share) {
         size_t length = strlen(path);
@@ -57,22 +75,17 @@ bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
             error = -ENAMETOOLONG;
     }
     if (!error) {
-        int flags = O_CREAT | O_CLOEXEC | O_NOCTTY | (file->share ? O_WRONLY | O_APPEND : O_RDWR);
-        if (!run->is_fork_child || has_pid || !file->share)
-            flags |= O_TRUNC;
-        int fd = open(path, flags, 0666);
-        // A pipe or /dev/stdout of a pipe cannot be opened for both.
-        if (fd < 0 && (errno == EACCES || errno == EINVAL || errno == ENXIO))
-            fd = open(path, O_CREAT | O_CLOEXEC | O_NOCTTY | O_WRONLY | O_TRUNC, 0666);
+        int fd = open_output(path, file->share, !run->is_fork_child || has_pid || !file->share);
         if (fd >= 0) {
             sink_use_fd(sink, fd, path);
             sink->owned = true;
+            sink->seekable = sink->seekable && !is_borrowed(path);
             return true;
         }
         error = -errno;
     }
     fprintf(stderr, "muninn: Cannot create %s file '%s': %s\n", file->what,
-            error == -EINVAL ? file->template : path, strerror(-error));
+            is_expanded ? path : file->template, strerror(-error));
     return false;
 }
 

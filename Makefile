@@ -8,6 +8,8 @@
 #   make demo            set up, build, run the bundled program natively and under muninn
 #   make bench           measure ratios to native
 #   make install         PREFIX=/usr/local DESTDIR=
+#   make install-compat  that, and the name valgrind for it
+#   make man             rewrite the manual page, docs/user/options.md and completions/
 #   make update-codegen  rewrite the golden listings; the diff is the review
 #
 # MODE=release (default) | debug | asan. Each mode other than release has its own tree,
@@ -48,8 +50,10 @@ unit_src   := $(wildcard tests/unit/*_test.c)
 # Tests of what runs in the monitor's process.
 monitor_unit_src := $(wildcard tests/unit/monitor/*_test.c)
 
-# The engine parses its options and judges executables with the launcher's own code.
-shared_src := $(filter-out %/main.c %/help.c,$(launch_src)) $(base_src)
+# The engine parses its options and judges executables with the launcher's own code; the rest of it
+# is the command's alone.
+command_src := $(patsubst %,src/launch/%.c,main help manual completion option_sources option_files)
+shared_src := $(filter-out $(command_src),$(launch_src)) $(base_src)
 
 to_obj       = $(patsubst %,$(OBJ)/%.o,$(basename $(1)))
 launch_obj  := $(call to_obj,$(launch_src) $(base_src))
@@ -108,7 +112,8 @@ monitor_libs := -ldw -lelf -liberty -lpthread
 
 # ---- rules ----------------------------------------------------------------------------------
 
-.PHONY: all unit check demo bench install clean update-codegen man bootstrap FORCE
+.PHONY: all unit check demo bench install clean install-compat update-codegen man completions \
+        bootstrap FORCE
 
 all: $(launcher) $(engine) $(monitor)
 	@:
@@ -195,12 +200,14 @@ bench: all
 update-codegen: all unit
 	@BUILD=$(abspath $(OUT)) MUNINN=$(abspath $(launcher)) tests/codegen/run --update
 
-man: docs/man/muninn.1
+# What is made from the option table and kept in the tree: files without the kind of text they are.
+made_files := docs/man/muninn.1:man docs/user/options.md:markdown completions/muninn.bash:bash \
+              completions/_muninn:zsh completions/muninn.fish:fish
+man completions: $(launcher)
+	$(foreach f,$(made_files),$(launcher) --command-line-only=yes \
+	    --help=$(lastword $(subst :, ,$(f))) > $(firstword $(subst :, ,$(f)));)
 
-docs/man/muninn.1: $(launcher)
-	@mkdir -p $(@D)
-	$(launcher) --help=man > $@
-
+share := $(DESTDIR)$(PREFIX)/share
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/muninn \
 	    $(DESTDIR)$(PREFIX)/share/man/man1
@@ -208,6 +215,14 @@ install: all
 	$(if $(engine),install -m 755 $(engine) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-engine)
 	$(if $(monitor),install -m 755 $(monitor) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-monitor)
 	install -m 644 docs/man/muninn.1 $(DESTDIR)$(PREFIX)/share/man/man1/muninn.1
+	install -D -m 644 completions/muninn.bash $(share)/bash-completion/completions/muninn
+	install -D -m 644 completions/_muninn $(share)/zsh/site-functions/_muninn
+	install -D -m 644 completions/muninn.fish $(share)/fish/vendor_completions.d/muninn.fish
+
+# The name that scripts, CTest and others look for.
+install-compat: install
+	ln -sf muninn $(DESTDIR)$(PREFIX)/bin/valgrind
+	ln -sf muninn $(share)/bash-completion/completions/valgrind
 
 clean:
 	rm -rf build

@@ -8,11 +8,16 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/descriptors/descriptors.h"
+#include "engine/fdtrack/fdtrack.h"
+#include "engine/limits/limits.h"
 #include "engine/loader/loader.h"
 #include "engine/log/log.h"
 #include "engine/procview/procview.h"
 #include "engine/redirect/redirect.h"
+#include "engine/relay/relay.h"
+#include "engine/request/request.h"
 #include "engine/run/run.h"
+#include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
@@ -28,10 +33,11 @@ static Options options;
 
 static bool on_thread_start(ThreadCtx *ctx)
 {
-    if ((tool->needs & TOOL_NEEDS_CALLSTACK) && !callstack_init(&ctx->callstack, 0, ~0ull))
+    if (callstack_wanted && !callstack_init(&ctx->callstack, 0, ~0ull))
         return false;
     if (!redirect_thread_start(ctx))
         return false;
+    relay_thread_start(ctx);
     if (tool->thread_start)
         tool->thread_start(ctx);
     return true;
@@ -45,6 +51,7 @@ static void on_thread_end(ThreadCtx *ctx)
     if (ctx->callstack.bottom)
         callstack_free(&ctx->callstack);
     redirect_thread_end(ctx);
+    relay_thread_end(ctx);
     follow_thread_end();
 }
 
@@ -53,11 +60,15 @@ static void on_fork_prepare(ThreadCtx *ctx)
     (void)ctx;
     descriptors_fork_prepare();
     callstack_fork_prepare();
+    request_fork_prepare();
+    fdtrack_fork_prepare();
 }
 
 static void on_fork_parent(ThreadCtx *ctx)
 {
     (void)ctx;
+    fdtrack_fork_done();
+    request_fork_done(false);
     callstack_fork_done(false);
     descriptors_fork_parent();
 }
@@ -66,9 +77,12 @@ static u32 finished; // atomic: the process has been reported on
 
 static void on_fork_child(ThreadCtx *ctx)
 {
+    fdtrack_fork_done();
+    request_fork_done(true);
     callstack_fork_done(true);
     aspace_after_fork();
     descriptors_fork_child();
+    relay_fork_child();
     finished = 0;
     if (tool->fork_child)
         tool->fork_child(ctx);
@@ -82,13 +96,16 @@ static bool peek(GuestAddr address, u64 *ret_word)
 
 static void on_mapped(const Mapping *mapping)
 {
-    tool->mapped(mapping->start, mapping->end, mapping->prot);
+    relay_code_mapped(mapping);
+    if (tool->mapped)
+        tool->mapped(mapping->start, mapping->end, mapping->prot);
 }
 
 static void on_unmapped(GuestAddr start, GuestAddr end)
 {
     redirect_unmapped(start, end);
-    if (tool->needs & TOOL_NEEDS_CALLSTACK)
+    relay_unmapped(start, end);
+    if (callstack_wanted)
         callstack_forget_range(start, end);
     if (tool->unmapped)
         tool->unmapped(start, end);
@@ -97,32 +114,72 @@ static void on_unmapped(GuestAddr start, GuestAddr end)
 static void watch_memory(void)
 {
     aspace_unmapped_hook = on_unmapped;
-    if (tool->mapped)
+    if (tool->mapped || relay_is_on())
         aspace_mapped_hook = on_mapped;
 }
 
-static void finish(void)
+static void finish(ThreadCtx *ctx)
 {
     if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
         return;
+    request_text_flush(ctx);
+    fdtrack_finish(ctx);
     if (tool->finish)
         tool->finish();
     if (options.stats)
         stats_print();
 }
 
-static void on_process_end(ThreadCtx *ctx, int status)
+static int on_process_end(ThreadCtx *ctx, int status)
 {
-    (void)ctx;
-    (void)status;
-    finish();
+    finish(ctx);
+    return relay_end(ctx, status, 0);
 }
 
 static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 {
-    (void)ctx;
-    (void)info;
-    finish();
+    relay_fatal_signal(ctx, info, tool_context(ctx, ctx->pc));
+    finish(ctx);
+    relay_end(ctx, 0, info->si_signo);
+}
+
+static void on_exec(ThreadCtx *ctx)
+{
+    relay_exec(ctx, "");
+}
+
+// Tracked descriptors are findings, the one way a tool that makes none has to make some.
+static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
+{
+    static const u32 kinds[] = {
+        [FD_TRACK_BAD_CLOSE] = KIND_FD_BAD_CLOSE,
+        [FD_TRACK_BAD_USE] = KIND_FD_BAD_USE,
+        [FD_TRACK_NOT_CLOSED] = KIND_FD_NOT_CLOSED,
+    };
+    if (event->kind == FD_TRACK_SUMMARY || event->inherited) {
+        // What the parent has left open is no error of this program's.
+        relay_line(ctx, event->text);
+        if (event->inherited) {
+            relay_line(ctx, "   <inherited from parent>");
+            relay_line(ctx, "");
+        }
+        return;
+    }
+    RelayPart parts[2] = {
+        {.kind = PART_FD_CLOSED, .context = event->contexts[1]},
+        {.kind = PART_FD_OPENED, .context = event->contexts[2]},
+    };
+    bool is_open = event->kind == FD_TRACK_NOT_CLOSED;
+    relay_finding(ctx, &(RelayFinding){
+        .kind = kinds[event->kind],
+        .value_count = 1,
+        .values = {(u64)(i64)event->fd},
+        .text = event->text,
+        .context = event->contexts[0],
+        .part_count = !is_open && event->contexts[1] ? 2 : 0,
+        .parts = parts,
+        .key = (u64)(u32)event->fd,
+    });
 }
 
 static const ThreadHooks main_hooks = {
@@ -131,8 +188,17 @@ static const ThreadHooks main_hooks = {
     .fork_prepare = on_fork_prepare,
     .fork_parent = on_fork_parent,
     .fork_child = on_fork_child,
+    .exec = on_exec,
+    .exec_failed = relay_exec_failed,
     .process_end = on_process_end,
 };
+
+// True when the user asks for what only the monitor writes.
+static bool wants_report(void)
+{
+    return options.track_fds != TRACK_FDS_NO || options.xml || options.json_file ||
+           options.sarif_file;
+}
 
 static int parse(int argc, char **argv)
 {
@@ -151,23 +217,36 @@ static int parse(int argc, char **argv)
 
 int main(int argc, char **argv, char **envp)
 {
+    u64 room = limits_init();
     int program = parse(argc, argv);
-    environment_restore(envp);
     if (!descriptors_open_log(&options, log_init))
         return 1;
+    if (tool->needs & TOOL_NEEDS_MONITOR || wants_report())
+        relay_start(&options, argc - program, argv + program);
+    environment_restore(envp);
     follow_init(&options);
 
     stats_init();
     gateway_init();
     aspace_init();
-    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : options.cache_size_bytes,
+    u64 cache_size = limits_cache_size(options.cache_size_bytes, room);
+    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : cache_size,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
+    callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK || options.track_fds != TRACK_FDS_NO;
+    fdtrack_init(options.track_fds);
+    request_init(options.verbosity > 0);
+    if (relay_is_on()) {
+        fdtrack_report = report_descriptor;
+        request_text_hook = relay_client_text;
+        request_error_count = relay_error_count;
+    }
     redirect_init();
     watch_memory();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
-    signal_reports_death = tool->finish || options.stats;
+    signal_reports_death = tool->finish || options.stats || relay_is_on() ||
+                           fdtrack_mode != TRACK_FDS_NO;
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;
@@ -178,6 +257,8 @@ int main(int argc, char **argv, char **envp)
     ThreadCtx *ctx = &thread_ctx;
     if (!thread_init_main(ctx))
         log_refuse("no memory for the first thread");
+    if (options.seccomp_fd >= 0 && !seccomp_adopt(ctx, options.seccomp_fd))
+        log_refuse("the program's seccomp filters could not be taken over");
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))
         return EXIT_CANNOT_RUN;
     procview_init(ctx->gpr[RSP]);

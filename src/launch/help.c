@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// Renders the option table for people: on a terminal and as a manual page. The
-// prose that belongs to no option stands here; everything else is in options.def.
+// Renders the option table for people at a terminal. The prose that belongs to
+// no option stands here; everything else is in options.def.
 
 #include "launch/help.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "launch/option_table.h"
-#include "launch/options.h"
-
 #define TEXT_COLUMN 32
 #define LINE_WIDTH 96
 
-static const char usage[] = "usage: muninn [options] program [arguments...]\n";
+static const char usage[] = "usage: muninn [options] program [arguments...]\n"
+                            "       muninn subcommand [arguments...]\n"
+                            "Runs a Linux x86-64 program on a synthetic CPU and watches it with "
+                            "a tool.\n";
 
 static const char help_end[] =
-    "\nOptions in the environment variable MUNINN_OPTS come before those of the command line.\n"
-    "muninn --help=TOOL says more about a tool.\n";
+    "\nOptions are also read from ~/.muninnrc, the environment variable MUNINN_OPTS and "
+    "./.muninnrc,\nin this order; those of the command line come last and win.\n"
+    "muninn --help=TOOL says more about a tool, --help-debug what else is understood.\n";
 
-// ---------------------------------------------------------------- terminal
+static const char dynamic_options[] =
+    "Options are settled when a program starts. What can be asked of one that runs:\n"
+    "    muninn ctl PID help\n";
 
 // Prints words from column `at` on, breaking lines and indenting to TEXT_COLUMN.
 static void print_wrapped(const char *text, int at)
@@ -45,11 +48,10 @@ static void print_wrapped(const char *text, int at)
     putchar('\n');
 }
 
-// "-h, --help[=TOOL]", as the user may type it.
-static void format_usage(const OptionRow *row, char *out, size_t size)
+void help_format_usage(const OptionRow *row, char *out, size_t size)
 {
     char letter[8] = "";
-    bool optional = row->kind == KIND_OPTIONAL_STRING;
+    bool optional = row->kind == OPTION_OPTIONAL_STRING;
 
     if (row->letter != 0)
         snprintf(letter, sizeof(letter), "-%c, ", row->letter);
@@ -57,170 +59,149 @@ static void format_usage(const OptionRow *row, char *out, size_t size)
              row->arg[0] == '\0' ? "" : (optional ? "[=" : "="), row->arg, optional ? "]" : "");
 }
 
-// The default, for a person; "" if that goes without saying.
-static void format_default(const OptionRow *row, char *out, size_t size)
+// A size as a person writes it.
+static void format_size(u64 size, char *out, size_t out_size)
 {
-    Options defaults;
-    options_init(&defaults);
-    const u8 *field = (const u8 *)&defaults + row->field;
+    if (size != 0 && size % MiB == 0)
+        snprintf(out, out_size, "%llum", (unsigned long long)(size / MiB));
+    else
+        snprintf(out, out_size, "%llu", (unsigned long long)size);
+}
 
-    out[0] = '\0';
+static void format_percent(u32 ppm, char *out, size_t out_size)
+{
+    snprintf(out, out_size, "%u.%u", ppm / 10000, ppm / 1000 % 10);
+}
+
+void help_format_default(const OptionRow *row, char *out, size_t size)
+{
+    const void *field = (const u8 *)&option_defaults + row->field;
+    char value[128] = "";
+
     switch (row->kind) {
-    case KIND_BOOL:
-        snprintf(out, size, " [%s]", *(const bool *)field ? "yes" : "no");
+    case OPTION_INT:
+    case OPTION_FD:
+    case OPTION_HEX:
+        if (*(const i32 *)field >= 0)
+            snprintf(value, sizeof(value), "%d", *(const i32 *)field);
         break;
-    case KIND_FD:
-        snprintf(out, size, " [%d]", *(const i32 *)field);
+    case OPTION_SIZE:
+        format_size(*(const u64 *)field, value, sizeof(value));
         break;
-    case KIND_SIZE:
-        snprintf(out, size, " [%llum]", (unsigned long long)(*(const u64 *)field / MiB));
+    case OPTION_PERCENT:
+        format_percent(*(const u32 *)field, value, sizeof(value));
         break;
-    case KIND_CHOICE_TOOL:
-        snprintf(out, size, " [%s]", *(const char *const *)field);
+    case OPTION_TOOL:
+    case OPTION_PATH_TEMPLATE:
+        if (*(const char *const *)field != NULL)
+            snprintf(value, sizeof(value), "%s", *(const char *const *)field);
+        break;
+    case OPTION_BOOL:
+    case OPTION_CHOICE:
+    case OPTION_SET:
+        option_kinds[row->kind].format(row, field, value, sizeof(value));
         break;
     }
+    snprintf(out, size, "%s", value);
 }
 
 static void print_option(const OptionRow *row)
 {
-    char left[80], fallback[40], text[640];
-    const OptionValue *values = option_values(row->kind);
+    char left[HELP_TEXT_MAX], fallback[HELP_TEXT_MAX], text[1024];
+    bool has_default;
 
-    format_usage(row, left, sizeof(left));
-    format_default(row, fallback, sizeof(fallback));
-    snprintf(text, sizeof(text), "%s%s", row->help, fallback);
+    help_format_usage(row, left, sizeof(left));
+    help_format_default(row, fallback, sizeof(fallback));
+    has_default = fallback[0] != '\0';
+    snprintf(text, sizeof(text), "%s%s%s%s", row->help, has_default ? " [" : "", fallback,
+             has_default ? "]" : "");
     print_wrapped(text, printf("  %s", left));
-    for (; values != NULL && values->name != NULL; values++) {
-        if (values->help != NULL)
-            print_wrapped(values->help, printf("      %s", values->name));
+    for (const OptionValue *v = row->values; v != NULL && v->name != NULL; v++) {
+        if (v->help != NULL)
+            print_wrapped(v->help, printf("      %s", v->name));
     }
 }
 
-static void print_group(const char *title, OptionGroup group)
+static void print_group(u8 group)
 {
-    printf("\n%s:\n", title);
+    printf("\n%s:\n", option_group_title(group));
     for (u32 i = 0; i < option_row_count; i++)
         if (option_rows[i].group == group)
             print_option(&option_rows[i]);
 }
 
-static void print_all(void)
+static void print_subcommands(void)
+{
+    puts("\nSubcommands, in place of a program and without options before them:");
+    for (const Subcommand *c = option_subcommands; c->name != NULL; c++)
+        print_wrapped(c->help, printf("  %s %s", c->name, c->arguments));
+}
+
+// The common options, and those of the tool.
+static void print_all(const char *tool, bool is_debug)
 {
     fputs(usage, stdout);
-    puts("Runs a Linux x86-64 program on a synthetic CPU and watches it with a tool.");
-    print_group("Options", GROUP_CORE);
-    print_group("Looking at the engine", GROUP_DEBUG);
+    for (u8 group = 0; group < GROUP_COUNT; group++) {
+        const char *owner = option_group_tool(group);
+
+        if (option_group_title(group) == NULL || (group >= GROUP_IGNORED && !is_debug))
+            continue;
+        if (owner == NULL || strcmp(owner, tool) == 0)
+            print_group(group);
+    }
+    print_subcommands();
     fputs(help_end, stdout);
 }
 
 static bool print_tool(const char *name)
 {
-    for (const OptionValue *tool = option_tools; tool->name != NULL; tool++) {
-        if (strcmp(tool->name, name) == 0 && tool->help != NULL) {
-            printf("usage: muninn --tool=%s [options] program [arguments...]\n%s\n"
-                   "\nThis tool has no options of its own; muninn --help lists the common ones.\n",
-                   tool->name, tool->help);
+    const OptionValue *tool = option_tools;
+    bool has_options = false;
+
+    while (tool->name != NULL && strcmp(tool->name, name) != 0)
+        tool++;
+    if (tool->name == NULL || tool->help == NULL)
+        return false;
+    printf("usage: muninn --tool=%s [options] program [arguments...]\n%s\n", tool->name,
+           tool->help);
+    for (u8 group = 0; group < GROUP_COUNT; group++) {
+        const char *owner = option_group_tool(group);
+
+        if (owner != NULL && strcmp(owner, name) == 0) {
+            print_group(group);
+            has_options = true;
+        }
+    }
+    printf("\n%smuninn --help lists the common %s.\n",
+           has_options ? "" : "This tool has no options of its own; ",
+           has_options ? "options" : "ones");
+    return true;
+}
+
+bool help_print(const char *topic, const char *tool)
+{
+    static const struct {
+        const char *name;
+        void (*print)(void);
+    } files[] = {
+        {"man", manual_print_roff},      {"markdown", manual_print_markdown},
+        {"bash", completion_print_bash}, {"zsh", completion_print_zsh},
+        {"fish", completion_print_fish},
+    };
+
+    if (strcmp(topic, "") == 0 || strcmp(topic, "debug") == 0) {
+        print_all(tool, topic[0] != '\0');
+        return true;
+    }
+    if (strcmp(topic, "dyn") == 0) {
+        fputs(dynamic_options, stdout);
+        return true;
+    }
+    for (u32 i = 0; i < ARRAY_LEN(files); i++) {
+        if (strcmp(topic, files[i].name) == 0) {
+            files[i].print();
             return true;
         }
     }
-    return false;
-}
-
-// ---------------------------------------------------------------- manual page
-
-// roff takes '-' for a hyphen, '\' for an escape and a leading '.' for a request.
-static void roff_text(const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '-')
-            fputs("\\-", stdout);
-        else if (*c == '\\')
-            fputs("\\e", stdout);
-        else if (*c == '.' && c == text)
-            fputs("\\&.", stdout);
-        else
-            putchar(*c);
-    }
-}
-
-static void roff_entry(const char *term, const char *text, const char *fallback)
-{
-    fputs(".TP\n.B ", stdout);
-    roff_text(term);
-    putchar('\n');
-    roff_text(text);
-    roff_text(fallback);
-    putchar('\n');
-}
-
-static void roff_values(const OptionValue *values)
-{
-    puts(".RS");
-    for (; values->name != NULL; values++) {
-        if (values->help != NULL)
-            roff_entry(values->name, values->help, "");
-    }
-    puts(".RE");
-}
-
-static void roff_group(const char *title, OptionGroup group)
-{
-    printf(".SS %s\n", title);
-    for (u32 i = 0; i < option_row_count; i++) {
-        char term[80], fallback[40];
-        const OptionRow *row = &option_rows[i];
-
-        if (row->group != group)
-            continue;
-        format_usage(row, term, sizeof(term));
-        format_default(row, fallback, sizeof(fallback));
-        roff_entry(term, row->help, fallback);
-        if (option_values(row->kind) != NULL)
-            roff_values(option_values(row->kind));
-    }
-}
-
-static void print_man(void)
-{
-    fputs(".\\\" SPDX-License-Identifier: MIT\n"
-          ".\\\" Made from src/launch/options.def by `muninn --help=man`; `make man` rewrites it.\n"
-          ".TH MUNINN 1 \"\" \"muninn " MUNINN_VERSION "\" \"User Commands\"\n"
-          ".SH NAME\nmuninn \\- run a program on a synthetic CPU and watch it\n"
-          ".SH SYNOPSIS\n.B muninn\n[\\fIoptions\\fR] \\fIprogram\\fR [\\fIarguments\\fR...]\n"
-          ".SH DESCRIPTION\n"
-          "Runs an unmodified Linux x86-64 program, translated, under the eyes of a tool. The\n"
-          "program keeps its process id, its output, its exit status and its signals.\n"
-          "The program is found as a shell finds it; a script is run by the interpreter of its\n"
-          "#! line.\n"
-          ".SH OPTIONS\n",
-          stdout);
-    roff_group("Options", GROUP_CORE);
-    roff_group("Looking at the engine", GROUP_DEBUG);
-    fputs(".SH EXIT STATUS\n"
-          "That of the program; if it dies of a signal, muninn dies of the same signal.\n"
-          ".TP\n.B 1\nAn option is wrong, or muninn itself cannot start.\n"
-          ".TP\n.B 126\nThe program was found but cannot be run.\n"
-          ".TP\n.B 127\nThe program was not found.\n"
-          ".SH ENVIRONMENT\n"
-          ".TP\n.B MUNINN_OPTS\n"
-          "Options, separated by blanks; quotes and backslashes protect blanks. Those on the\n"
-          "command line come after them and win.\n"
-          ".TP\n.B LD_*, MALLOC_*, GLIBC_TUNABLES\n"
-          "Affect the program, as they would without muninn, and never muninn itself.\n"
-          ".SH NOTES\n"
-          "Set\\-user\\-ID, set\\-group\\-ID and file\\-capability programs run without the\n"
-          "privileges these would give them; a warning says so. Only 64\\-bit programs can be\n"
-          "run.\n",
-          stdout);
-}
-
-bool help_print(const char *topic)
-{
-    if (strcmp(topic, "") == 0)
-        print_all();
-    else if (strcmp(topic, "man") == 0)
-        print_man();
-    else
-        return print_tool(topic);
-    return true;
+    return print_tool(topic);
 }

@@ -21,6 +21,8 @@
 
 #include "launch/help.h"
 #include "launch/launch.h"
+#include "launch/option_files.h"
+#include "launch/option_sources.h"
 #include "launch/options.h"
 
 enum {
@@ -34,6 +36,7 @@ enum {
 
 static Options options;
 static Program program;
+static bool is_compat; // called as valgrind
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
@@ -44,7 +47,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     // One write, so that the line stays whole among other processes' output.
-    dprintf(STDERR_FILENO, "muninn: %s\n", line);
+    dprintf(STDERR_FILENO, "%s: %s\n", is_compat ? "valgrind" : "muninn", line);
 }
 
 static _Noreturn void die_out_of_memory(void)
@@ -64,84 +67,83 @@ static void *allocate(size_t size)
 
 // ---------------------------------------------------------------- options
 
-// Options of the environment come first, so that the command line wins.
+// The last part of argv[0]: a symbolic link called valgrind makes us behave so.
+static void find_called_name(int argc, char **argv)
+{
+    const char *name = argc > 0 && argv[0] != NULL ? strrchr(argv[0], '/') : NULL;
+
+    name = name != NULL ? name + 1 : (argc > 0 && argv[0] != NULL ? argv[0] : "");
+    is_compat = strncmp(name, "valgrind", strlen("valgrind")) == 0;
+}
+
+// Returns the index of the program in argv.
 static int parse_options(int argc, char **argv)
 {
-    const char *text = getenv("MUNINN_OPTS");
+    static OptionSources sources;
+    char place[PATH_MAX + 128];
 
-    options_init(&options);
-    if (text != NULL) {
-        char *copy = strdup(text);
-        if (copy == NULL)
-            die_out_of_memory();
-        if (options_parse_text(copy, &options) < 0) {
-            say("MUNINN_OPTS: %s", options.error);
-            exit(EXIT_USAGE);
-        }
+    if (!option_sources_read(&sources, argc, argv, is_compat, say)) {
+        say("%s", sources.problem);
+        exit(EXIT_USAGE);
     }
-    int index = options_parse(argc, argv, &options);
+    options_init(&options);
+    if (is_compat)
+        options.tool = "memcheck";
+    int index = options_parse(sources.argc, sources.argv, &options);
     if (index >= 0 && options.muninn_exe != NULL) {
         say("unknown option --muninn-exe; muninn --help lists them");
         exit(EXIT_USAGE);
     }
     if (index < 0) {
-        say("%s", options.error);
+        option_sources_locate(&sources, options.error_index, place, sizeof(place));
+        say("%s%s", place, options.error);
         exit(EXIT_USAGE);
     }
-    return index;
+    return index - sources.added;
+}
+
+static void answer_version(void)
+{
+    if (!is_compat)
+        puts("muninn " MUNINN_VERSION);
+    else if (options.verbosity > 0)
+        puts("valgrind-" COMPAT_VERSION " (muninn " MUNINN_VERSION ")");
+    else
+        puts("valgrind-" COMPAT_VERSION);
+    exit(EXIT_SUCCESS);
 }
 
 static void answer_help_and_version(void)
 {
-    if (options.version) {
-        puts("muninn " MUNINN_VERSION);
-        exit(EXIT_SUCCESS);
-    }
+    if (options.version)
+        answer_version();
     if (options.help == NULL)
         return;
-    if (!help_print(options.help)) {
+    if (!help_print(options.help, options.tool)) {
         say("--help=%s: no such topic; name a tool, or nothing", options.help);
         exit(EXIT_USAGE);
     }
     exit(EXIT_SUCCESS);
 }
 
-// A child that has changed its directory shall log beside its parent.
-static void make_log_file_absolute(void)
+static bool tool_is_there(const char *name)
 {
-    char directory[PATH_MAX];
-    char *absolute;
-
-    if (options.log_file[0] == '/' || getcwd(directory, sizeof(directory)) == NULL)
-        return;
-    // A percent sign in the name of the directory is no part of the template.
-    size_t size = 2 * strlen(directory) + strlen(options.log_file) + 2;
-    char *at = absolute = allocate(size);
-    for (const char *c = directory; *c != '\0'; c++) {
-        *at++ = *c;
-        if (*c == '%')
-            *at++ = '%';
-    }
-    snprintf(at, size - (size_t)(at - absolute), "/%s", options.log_file);
-    options.log_file = absolute;
+    for (const OptionValue *tool = option_tools; tool->name != NULL; tool++)
+        if (strcmp(tool->name, name) == 0)
+            return tool->refusal == NULL;
+    return false;
 }
 
-static void check_log(void)
+static void settle_options(void)
 {
-    char path[PATH_MAX];
-
-    if (options.log_file != NULL) {
-        int error = options_expand_path(options.log_file, getpid(), 0, path, sizeof(path));
-        if (error == -EINVAL)
-            say("--log-file=%s: %% is followed by p, n, %% or q{VAR}, and VAR must be set",
-                options.log_file);
-        else if (error != 0)
-            say("--log-file=%s: %s", options.log_file, strerror(-error));
-        if (error != 0)
-            exit(EXIT_USAGE);
-        make_log_file_absolute();
-    } else if (options.log_fd != STDERR_FILENO && fcntl(options.log_fd, F_GETFD) < 0) {
-        say("--log-fd=%d: no such descriptor is open", options.log_fd);
+    // Chosen by our name, not by an option that could have been refused.
+    if (is_compat && !tool_is_there(options.tool)) {
+        say("valgrind means --tool=%s, which is not in this version of muninn; name another",
+            options.tool);
+        exit(EXIT_USAGE);
+    }
+    if (options_settle(&options) < 0 || !option_files_settle(&options)) {
+        say("%s", options.error);
         exit(EXIT_USAGE);
     }
 }
@@ -271,26 +273,21 @@ static const char *own_path(void)
     return path;
 }
 
-// In a build tree the engine is beside the launcher; installed, in libexec.
-static const char *find_engine(const char *launcher)
+// In a build tree our other programs are beside the launcher; installed, in libexec.
+static const char *find_beside(const char *launcher, const char *name)
 {
-    static const char *const places[] = {"muninn-engine", "../libexec/muninn/muninn-engine"};
+    static const char *const places[] = {"", "../libexec/muninn/"};
     static char path[PATH_MAX + 64];
     int directory_len = (int)(strrchr(launcher, '/') - launcher);
 
     for (u32 i = 0; i < ARRAY_LEN(places); i++) {
-        snprintf(path, sizeof(path), "%.*s/%s", directory_len, launcher, places[i]);
+        snprintf(path, sizeof(path), "%.*s/%s%s", directory_len, launcher, places[i], name);
         if (access(path, F_OK) == 0)
             return path;
     }
-    say("incomplete installation: there is no muninn-engine in %.*s or its ../libexec/muninn",
+    say("incomplete installation: there is no %s in %.*s or its ../libexec/muninn", name,
         directory_len, launcher);
     exit(EXIT_USAGE);
-}
-
-static size_t length_or_0(const char *text)
-{
-    return text != NULL ? strlen(text) : 0;
 }
 
 // muninn-engine OPTIONS -- WORDS ARGUMENTS
@@ -298,10 +295,7 @@ static char **engine_argv(const char **words, u32 word_count, char **arguments, 
 {
     size_t max = OPTIONS_ARGV_MAX + word_count + (size_t)argument_count + 3;
     char **argv = allocate(max * sizeof(*argv));
-    size_t text_size = 8 * KiB + length_or_0(options.trace_children_skip) +
-                       length_or_0(options.log_file) + length_or_0(options.muninn_exe) +
-                       length_or_0(options.exe) + length_or_0(options.script) +
-                       length_or_0(options.execfn);
+    size_t text_size = options_text_size(&options);
 
     argv[0] = (char *)"muninn-engine";
     int count = options_to_argv(&options, allocate(text_size), text_size, argv + 1,
@@ -318,22 +312,51 @@ static char **engine_argv(const char **words, u32 word_count, char **arguments, 
     return argv;
 }
 
+// ---------------------------------------------------------------- subcommands
+
+// Becomes the monitor if the first word is a subcommand: `muninn ps`. Any other
+// way to say it (a path, an option or -- before it) means a program, and under
+// the name of valgrind there are only programs.
+static void become_subcommand(int argc, char **argv)
+{
+    const Subcommand *command = option_subcommands;
+    char first[64];
+
+    if (argc < 2 || is_compat)
+        return;
+    while (command->name != NULL && strcmp(command->name, argv[1]) != 0)
+        command++;
+    if (command->name == NULL)
+        return;
+    const char *monitor = find_beside(own_path(), "muninn-monitor");
+    snprintf(first, sizeof(first), "--subcommand=%s", command->name);
+    argv[0] = (char *)"muninn-monitor";
+    argv[1] = first;
+    execv(monitor, argv);
+    say("cannot start %s: %s", monitor, strerror(errno));
+    exit(EXIT_USAGE);
+}
+
 int main(int argc, char **argv)
 {
-    int index = parse_options(argc, argv);
     u32 word_count;
 
+    find_called_name(argc, argv);
+    become_subcommand(argc, argv);
+    int index = parse_options(argc, argv);
+
     answer_help_and_version();
-    if (index == argc) {
-        say("no program to run; usage: muninn [options] program [arguments...]");
+    if (index >= argc) {
+        say("no program to run; usage: %s [options] program [arguments...]",
+            is_compat ? "valgrind" : "muninn");
         return EXIT_USAGE;
     }
-    check_log();
+    settle_options();
     const char **words = resolve_program(argv[index], &word_count);
     warn_of_lost_privileges();
 
     options.muninn_exe = own_path();
-    const char *engine = find_engine(options.muninn_exe);
+    const char *engine = find_beside(options.muninn_exe, "muninn-engine");
     char **engine_args = engine_argv(words, word_count, argv + index + 1, argc - index - 1);
     environment_hide(environ, allocate(environment_hidden_size(environ) + 1));
     execve(engine, engine_args, environ);

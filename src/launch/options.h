@@ -12,43 +12,166 @@
 
 #include "base/types.h"
 
-enum {
-#define TRACE(NAME, name, help) TRACE_INDEX_##NAME,
-#include "launch/options.def"
-};
+// The values of choices.def: a choice is COLOR_AUTO and so on, a member of a set
+// is a bit, TRACE_SYSCALLS.
+// clang-format off
+#define CHOICES(S)                  enum {
+#define CHOICE(S, NAME, name, help) S##_##NAME,
+#define END_CHOICES                 };
+#include "launch/choices.def"
 
-enum {
-#define STRESS(NAME, name, help) STRESS_INDEX_##NAME,
-#include "launch/options.def"
-};
+#define MEMBERS(S)                  enum {
+#define MEMBER(S, NAME, name, help) S##_INDEX_##NAME,
+#define END_MEMBERS                 };
+#include "launch/choices.def"
 
-enum TraceBits {
-#define TRACE(NAME, name, help) TRACE_##NAME = 1 << TRACE_INDEX_##NAME,
-#include "launch/options.def"
-};
+#define MEMBERS(S)                  enum {
+#define MEMBER(S, NAME, name, help) S##_##NAME = 1 << S##_INDEX_##NAME,
+#define END_MEMBERS                 };
+#include "launch/choices.def"
+// clang-format on
 
-enum StressBits {
-#define STRESS(NAME, name, help) STRESS_##NAME = 1 << STRESS_INDEX_##NAME,
-#include "launch/options.def"
-};
+#define LEAK_ALL (LEAK_DEFINITE | LEAK_INDIRECT | LEAK_POSSIBLE | LEAK_REACHABLE)
+#define HEURISTIC_ALL                                                                              \
+    (HEURISTIC_STDSTRING | HEURISTIC_LENGTH64 | HEURISTIC_NEWARRAY | HEURISTIC_MULTIPLE_INHERITANCE)
 
 #define OPTIONS_CACHE_SIZE_MIN (256 * KiB)
 #define OPTIONS_CACHE_SIZE_MAX (254 * MiB) // what the layout of the low 2 GiB leaves
 #define OPTIONS_CACHE_SIZE_DEFAULT (192 * MiB)
 
+// An option that may be given several times. One more than there is room for is
+// refused, never dropped.
+#define OPTIONS_LIST_MAX 256
+
+typedef struct OptionList {
+    u32 count;
+    const char *items[OPTIONS_LIST_MAX];
+} OptionList;
+
+// One bit for every row of options.def.
+#define OPTIONS_ROWS_MAX 256
+
 typedef struct Options {
     const char *tool;                // one of the TOOL rows
     bool trace_children;             // follow execve
-    const char *trace_children_skip; // patterns, or NULL
-    i32 log_fd;                      // where messages go unless log_file is set
-    const char *log_file;            // template for options_expand_path(), or NULL
+    const char *trace_children_skip; // patterns for the path, or NULL
+    const char *trace_children_skip_by_arg; // patterns for the arguments, or NULL
+    bool child_silent_after_fork;    // a child says nothing until it calls execve
     i32 verbosity;                   // 0; below 0 quiet, above 0 verbose
     bool version;                    // --version: print and exit
     const char *help;                // --help: "", or the topic after '='; NULL if not asked
+    bool command_line_only;          // no options from files or the environment
+    u32 vgdb;                        // VGDB_: serve `muninn ctl`
+    u32 track_fds;                   // TRACK_FDS_
+    u32 modify_fds;                  // MODIFY_FDS_
+    bool time_stamp;                 // each line begins with the time since the start
+    u32 color;                       // COLOR_
+
+    // Where messages go: the last of these that was given, standard error otherwise.
+    i32 log_fd;             // unless log_file or log_socket is set
+    const char *log_file;   // template for options_expand_path(), or NULL
+    const char *log_socket; // "a.b.c.d:port", or NULL
+
+    // Reports for programs. Those that are set are all written.
+    bool xml;               // --xml=yes; one of the three below is set, too
+    i32 xml_fd;             // -1: none
+    const char *xml_file;   // template, or NULL
+    const char *xml_socket; // "a.b.c.d:port", or NULL
+    i32 xml_protocol;       // 4, 5 or 6
+    const char *xml_user_comment;
+    const char *json_file;  // template, or NULL
+    const char *sarif_file; // template, or NULL
+
+    // Findings: which, and how they are shown.
+    OptionList only;         // paths or globs that a stack must pass through
+    const char *baseline;    // a JSON report: only what is not in it counts
+    i32 num_callers;
+    bool error_limit;
+    i32 error_exitcode;      // 0: the exit status stays the program's
+    bool exit_on_first_error;
+    const char *error_markers; // "BEGIN,END" or NULL
+    u32 show_error_list;     // ERROR_LIST_
+    OptionList suppressions; // files, absolute
+    bool default_suppressions;
+    u32 gen_suppressions;    // GEN_SUPPRESSIONS_
+    i32 input_fd;            // where --gen-suppressions=yes reads the answers
+    bool show_below_main;
+    OptionList fullpath_after; // "" shows whole paths
+    bool sym_offsets;          // name+offset
+    i32 merge_recursive_frames;
+    bool sigill_diagnostics;
+
+    // Names.
+    bool demangle;
+    bool keep_debuginfo; // of objects that were unloaded
+    bool read_inline_info;
+    bool read_var_info;
+    OptionList extra_debuginfo_path;
+    bool allow_mismatched_debuginfo;
+    bool enable_debuginfod;
+
+    // The program and its libraries.
+    u64 main_stacksize_bytes; // 0: as the limit says
+    u64 max_stackframe_bytes; // a larger step of the stack pointer is a change of stacks
+    u32 sim_hints;            // SIM_HINTS_ bits
+    bool run_libc_freeres;
+    bool run_cxx_freeres;
+    OptionList require_text_symbol; // ":soname:symbol"
+    const char *soname_synonyms;
+    i32 progress_interval_s; // 0: no progress lines
+
+    // Tools that replace malloc.
+    i32 alignment; // a power of two
+    i32 redzone_size_bytes;
+    bool realloc_zero_bytes_frees;
+    bool trace_malloc;
+    u32 xtree_memory;              // XTREE_
+    const char *xtree_memory_file; // template
+    bool xtree_compress_strings;
+
+    // The engine.
     bool stats;
     u32 trace;  // TRACE_* bits
     u32 stress; // STRESS_* bits
     u64 cache_size_bytes;
+
+    // Memcheck.
+    u32 leak_check;             // LEAK_CHECK_
+    u32 leak_resolution;        // LEAK_RESOLUTION_
+    u32 show_leak_kinds;        // LEAK_ bits
+    u32 errors_for_leak_kinds;  // LEAK_ bits
+    u32 leak_check_heuristics;  // HEURISTIC_ bits
+    bool xtree_leak;
+    const char *xtree_leak_file; // template
+    bool undef_value_errors;
+    bool track_origins;
+    bool partial_loads_ok;
+    u32 expensive_definedness_checks; // DEFINEDNESS_
+    u32 keep_stacktraces;             // KEEP_STACKS_
+    u64 freelist_vol_bytes;
+    u64 freelist_big_blocks_bytes;
+    bool workaround_gcc296_bugs;
+    const char *ignore_range_below_sp; // "HIGH-LOW", or NULL
+    const char *ignore_ranges;         // "0xA-0xB,...", or NULL
+    bool show_mismatched_frees;
+    bool show_realloc_size_zero;
+    i32 malloc_fill; // a byte, or -1
+    i32 free_fill;   // a byte, or -1
+
+    // Massif.
+    bool heap;
+    u64 heap_admin_bytes;
+    bool stacks;
+    bool pages_as_heap;
+    i32 depth;
+    OptionList alloc_fn;
+    OptionList ignore_fn;
+    u32 threshold_ppm;       // --threshold=1.0, in percent, is 10000
+    u32 peak_inaccuracy_ppm;
+    u32 time_unit;           // TIME_UNIT_
+    i32 detailed_freq;
+    i32 max_snapshots;
+    const char *massif_out_file; // template
 
     // From the launcher to the engine. The parser knows them only after
     // --muninn-exe, which the launcher puts first.
@@ -58,6 +181,10 @@ typedef struct Options {
     const char *execfn;     // the path execve would have been given: AT_EXECFN, and the
                             // last component is the name of the process
 
+    i32 seccomp_fd;         // what seccomp_across_exec() made, or -1
+
+    u32 given[OPTIONS_ROWS_MAX / 32]; // by row: the user said something about it
+    int error_index; // the word of argv that the last call failed on, or 0
     char error[512]; // why the last call failed: one line without "muninn: "
 } Options;
 
@@ -69,22 +196,33 @@ void options_init(Options *options);
 // value, with the reason in options->error.
 int options_parse(int argc, char **argv, Options *options);
 
-// Parses the options in `text` (the value of MUNINN_OPTS), separated by blanks;
-// quotes and backslashes protect blanks. The text is cut up in place. Returns 0
-// or -EINVAL.
-int options_parse_text(char *text, Options *options);
+// Cuts the options in `text` (of an environment variable or a file) up in place:
+// blanks separate them, quotes and backslashes protect blanks, a word that starts
+// with # is a comment to the end of the line. Returns their number, of which as
+// many as fit stand in words.
+u32 options_split_text(char *text, char **words, u32 words_max);
+
+// What follows from several options together: to be called once, when all are
+// parsed. Returns 0, or -EINVAL for what makes no sense together.
+int options_settle(Options *options);
 
 // Writes every option that differs from its default as "--name=value" into
 // `buffer` and points argv[0...] at them. Returns their number, or -ENOBUFS.
 int options_to_argv(const Options *options, char *buffer, size_t buffer_size, char **argv,
                     int argv_max);
 
-// Enough for argv_max above.
-#define OPTIONS_ARGV_MAX 64
+// Enough for argv_max above, however many options were repeated.
+#define OPTIONS_ARGV_MAX (OPTIONS_ROWS_MAX + 7 * OPTIONS_LIST_MAX)
+
+// How large a buffer options_to_argv() needs.
+size_t options_text_size(const Options *options);
 
 // True if --trace-children-skip names the executable `path`, or says it with
 // wildcards: * is any text, slashes included, ? any one character.
 bool options_child_is_skipped(const Options *options, const char *path);
+
+// The same for --trace-children-skip-by-arg, which looks at each word of argv.
+bool options_child_is_skipped_by_arg(const Options *options, char *const *argv);
 
 // Expands %p, %n, %q{VAR} and %% of a --log-file template. `sequence` is %n.
 // Returns 0; -EINVAL for an unknown % sequence or an unset VAR, -ENAMETOOLONG.

@@ -11,5 +11,6 @@ extern const Tool tool_count_tool;
 extern const Tool tool_selftest;
 extern const Tool tool_stacktest;
 extern const Tool tool_eventtest;
+extern const Tool tool_findingtest;
 
 #endif

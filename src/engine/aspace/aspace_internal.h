@@ -63,6 +63,15 @@ GuestAddr place_find(PlaceKind kind, u64 len, u64 align);
 // Whether the hint can be had as it is.
 bool place_hint_is_free(GuestAddr addr, u64 len);
 
+// ---------------------------------------------------------------- account.c
+
+// Whether the client's limits allow so much more, as the kernel's may_expand_vm().
+bool account_may_expand(u64 bytes, u64 prot, u64 flags);
+// The same for an mmap, which may replace what is there.
+bool account_may_map(GuestAddr start, u64 len, u64 prot, u64 flags);
+// The same for a change of protection.
+bool account_may_become(u64 bytes, u64 prot, u64 old_prot, u64 flags);
+
 // ---------------------------------------------------------------- code_guard.c
 
 // Retires the blocks made from the executable parts of [start, end).

@@ -2,8 +2,6 @@
 //
 // The client's break. It has a region of its own instead of the kernel's place
 // behind the program, because there the code cache would soon be in its way.
-#include <sys/resource.h>
-
 #include "engine/aspace/aspace_internal.h"
 #include "engine/run/run.h"
 
@@ -11,17 +9,14 @@ static GuestAddr brk_now = BRK_START; // engine lock
 
 static bool within_data_limit(GuestAddr wanted)
 {
-    struct rlimit limit;
-
-    if (raw_syscall4(SYS_prlimit64, 0, RLIMIT_DATA, 0, (u64)&limit) < 0)
-        return true;
-    return wanted - BRK_START <= limit.rlim_cur;
+    return wanted - BRK_START <= __atomic_load_n(&aspace_data_limit_bytes, __ATOMIC_RELAXED);
 }
 
 static bool grow(GuestAddr from, GuestAddr to)
 {
     // One page stays free behind the break, as the kernel keeps it.
-    if (!place_hint_is_free(from, to - from + PAGE_SIZE))
+    if (!place_hint_is_free(from, to - from + PAGE_SIZE) ||
+        !account_may_expand(to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE))
         return false;
     i64 result = raw_syscall6(SYS_mmap, from, to - from, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);

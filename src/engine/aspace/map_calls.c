@@ -273,6 +273,8 @@ static i64 map_locked(MapRequest *r)
     if (is_file(r) && (r->prot & PROT_EXEC) && on_noexec_mount(r))
         return -EPERM;
     range_sync_growing_stacks();
+    if (!account_may_map(r->addr, len, r->prot, r->flags))
+        return -ENOMEM;
     return r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? map_fixed(r) : map_anywhere(r);
 }
 
@@ -379,6 +381,8 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     // Nothing changes, and a real call would open the guarded pages for a moment.
     if (old == p.prot && pkey < 0)
         return 0;
+    if (!account_may_become(end - start, prot, old, n->m.flags))
+        return -ENOMEM;
     i64 result = host_protect(start, end - start, host_prot(prot), pkey);
     if (result < 0)
         return result;

@@ -139,6 +139,15 @@ static i64 move_anywhere(const Move *m)
     return result;
 }
 
+static bool may_grow(const Move *m)
+{
+    const MapNode *n = tree_find(m->old);
+    bool keeps_old = m->old_len == 0 || (m->flags & MREMAP_DONTUNMAP);
+    u64 more = keeps_old ? m->new_len : m->new_len - min_u64(m->old_len, m->new_len);
+
+    return more == 0 || account_may_expand(more, n->m.prot, n->m.flags);
+}
+
 // The kernel's own checks of the arguments, which come before the look at the memory.
 static bool is_well_formed(const Move *m)
 {
@@ -178,6 +187,8 @@ static i64 remap_locked(Move *m)
     // On the host, neighbours that differ in PROT_EXEC only may be one.
     if (new_len > old_len && old_len && tree_find(m->old)->m.end < old_end)
         return -EFAULT;
+    if (!may_grow(m))
+        return -ENOMEM;
     // The guards split what the client believes to be one mapping.
     guard_lift(m->old, old_end);
     if (m->flags & MREMAP_FIXED)

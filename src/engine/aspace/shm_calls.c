@@ -68,6 +68,8 @@ static i64 attach_locked(u64 shmid, u64 addr, u64 flags)
         return result;
     u64 size = PAGE_UP(info.shm_segsz);
     range_sync_growing_stacks();
+    if (!account_may_expand(size, PROT_READ, MAP_SHARED))
+        return -ENOMEM;
     if (addr == 0) {
         if (flags & SHM_REMAP)
             return -EINVAL;

@@ -3,10 +3,11 @@
 // Which blocks were made from a guest page: what invalidation walks.
 //
 // A block refers to each page it has bytes from by one PageRef, threaded into
-// the list of a hash bucket. Refs come from one reservation and are reused.
+// the list of a hash bucket. Refs come from one table, which grows, and are reused.
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 #include "engine/cache/unit.h"
 
 typedef struct PageRef {
@@ -16,16 +17,18 @@ typedef struct PageRef {
 } PageRef;
 
 #define PAGE_BUCKETS (1u << 16)
-#define PAGE_REFS_MAX (1u << 22)
+#define PAGE_REFS_AT_START (1u << 16)
 #define MARK_REACH 256 // bytes: more than an instruction and what may follow it without a mark
 static u32 buckets[PAGE_BUCKETS];
 static PageRef *refs; // index 0 is not used
+static u64 refs_max;
 static u32 refs_used = 1;
 static u32 free_refs;
 
 void pages_init(void)
 {
-    refs = cache_reserve_table(sizeof(PageRef) * (u64)PAGE_REFS_MAX);
+    refs_max = PAGE_REFS_AT_START;
+    refs = cache_reserve_table(sizeof(PageRef) * refs_max);
 }
 
 void pages_clear(void)
@@ -40,6 +43,15 @@ static u32 bucket_of(u64 page)
     return (u32)((page / PAGE_SIZE) * 0x9e3779b1u >> 8) & (PAGE_BUCKETS - 1);
 }
 
+static void grow_refs(void)
+{
+    u64 size = sizeof(PageRef) * refs_max;
+
+    refs = pages_resize(refs, size, 2 * size);
+    ASSERT(refs);
+    refs_max *= 2;
+}
+
 static void add_ref(Block *block, u64 page)
 {
     u32 *head = &buckets[bucket_of(page)];
@@ -49,7 +61,8 @@ static void add_ref(Block *block, u64 page)
     if (ref) {
         free_refs = refs[ref].next;
     } else {
-        ASSERT(refs_used < PAGE_REFS_MAX);
+        if (refs_used == refs_max)
+            grow_refs();
         ref = refs_used++;
     }
     refs[ref] = (PageRef){page, block, *head};

@@ -21,6 +21,7 @@ CacheStats cache_stats;
 
 static unsigned current_unit;
 static u64 unit_size;
+static u32 blocks_max, exits_max, marks_max; // of a unit; a small one has small tables
 
 // Mostly address space, of which a user may have been given too little.
 static _Noreturn void refuse_to_start(void)
@@ -47,12 +48,26 @@ static void map_table(u64 at, CodePtr miss)
         table[i] = miss;
 }
 
-void cache_init(u64 size_bytes, bool link)
+// Tables are address space above all, which is limited where a cache is made small for that.
+static u32 table_size(u64 max)
+{
+    return (u32)max_u64(max / UNIT_TABLES_LEAST, min_u64(max, max * unit_size / UNIT_FULL_BYTES));
+}
+
+static void size_units(u64 size_bytes)
 {
     unit_size = PAGE_DOWN(min_u64(size_bytes, CACHE_END - BLOCKS_START) / CACHE_UNITS);
     unit_size = max_u64(unit_size, 64 * KiB);
+    blocks_max = table_size(UNIT_BLOCKS_MAX);
+    exits_max = table_size(UNIT_EXITS_MAX);
+    marks_max = table_size(UNIT_MARKS_MAX);
+}
+
+void cache_init(u64 size_bytes, bool link)
+{
+    size_units(size_bytes);
     cache_links = link;
-    exits = cache_reserve_table(sizeof(Exit) * (u64)UNIT_EXITS_MAX * CACHE_UNITS);
+    exits = cache_reserve_table(sizeof(Exit) * (u64)exits_max * CACHE_UNITS);
 
     void *code = mmap((void *)BLOCKS_START, unit_size * CACHE_UNITS,
                       PROT_READ | PROT_WRITE | PROT_EXEC,
@@ -67,8 +82,8 @@ void cache_init(u64 size_bytes, bool link)
         Unit *u = &units[i];
         u->start = u->next = (CodePtr)BLOCKS_START + i * unit_size;
         u->end = u->cold = u->start + unit_size;
-        u->blocks = cache_reserve_table(sizeof(Block) * (u64)UNIT_BLOCKS_MAX);
-        u->marks = cache_reserve_table(sizeof(CodeMark) * (u64)UNIT_MARKS_MAX);
+        u->blocks = cache_reserve_table(sizeof(Block) * (u64)blocks_max);
+        u->marks = cache_reserve_table(sizeof(CodeMark) * (u64)marks_max);
         u->exit_count = 1; // index 0 of the first unit means "none"
     }
     pages_init();
@@ -180,9 +195,8 @@ void cache_start_again(void)
 
 static bool unit_has_room(const Unit *u, size_t code_room, size_t max_exits, size_t max_marks)
 {
-    return (size_t)(u->cold - u->next) >= code_room && u->block_count < UNIT_BLOCKS_MAX &&
-           u->exit_count + max_exits <= UNIT_EXITS_MAX &&
-           u->mark_count + max_marks <= UNIT_MARKS_MAX;
+    return (size_t)(u->cold - u->next) >= code_room && u->block_count < blocks_max &&
+           u->exit_count + max_exits <= exits_max && u->mark_count + max_marks <= marks_max;
 }
 
 Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks)
@@ -195,7 +209,7 @@ Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks)
 
     Block *b = &u->blocks[u->block_count];
     *b = (Block){.code = u->next, .unit = (u16)current_unit, .marks = u->marks + u->mark_count};
-    b->first_exit = current_unit * UNIT_EXITS_MAX + u->exit_count;
+    b->first_exit = current_unit * exits_max + u->exit_count;
     return b;
 }
 

@@ -6,9 +6,13 @@
 
 #include "engine/cache/cache.h"
 
+// What a unit of UNIT_FULL_BYTES or more has entries for; a smaller one in proportion, but at
+// least one in UNIT_TABLES_LEAST.
 #define UNIT_BLOCKS_MAX (1u << 18)
 #define UNIT_EXITS_MAX (1u << 19)
 #define UNIT_MARKS_MAX (1u << 22)
+#define UNIT_FULL_BYTES (24 * MiB)
+#define UNIT_TABLES_LEAST 64
 
 typedef struct Unit {
     CodePtr start, end;

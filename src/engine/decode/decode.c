@@ -152,8 +152,49 @@ static bool is_truncating_branch(const ZydisDecodedInstruction *z, u8 lowering)
            (z->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) && !z->raw.rex.W;
 }
 
+// rol rdi, 3 ; rol rdi, 13 ; rol rdi, 61 ; rol rdi, 51 leave rdi as it was, and no compiler writes
+// them. With one of four exchanges of a register with itself they are a client
+// request; without, instructions like any other. So is what a jump into their middle finds.
+static const u8 preamble[16] = {0x48, 0xc1, 0xc7, 3,  0x48, 0xc1, 0xc7, 13,
+                                0x48, 0xc1, 0xc7, 61, 0x48, 0xc1, 0xc7, 51};
+
+static bool may_begin_request(const u8 *bytes, size_t max)
+{
+    return max >= DECODE_BYTES_MAX && memcmp(bytes, preamble, 4) == 0;
+}
+
+static bool is_request(const u8 *bytes, RequestKind *ret_kind)
+{
+    static const struct {
+        u8 modrm;
+        RequestKind kind;
+    } exchanges[] = {
+        {0xdb, REQUEST_CALL},
+        {0xc9, REQUEST_GET_ORIGINAL},
+        {0xd2, REQUEST_CALL_ORIGINAL},
+        {0xff, REQUEST_NOTHING},
+    };
+    if (memcmp(bytes, preamble, sizeof(preamble)) || bytes[16] != 0x48 || bytes[17] != 0x87)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(exchanges); i++) {
+        if (bytes[18] == exchanges[i].modrm) {
+            *ret_kind = exchanges[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
 DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn)
 {
+    RequestKind request;
+    bool may_be_request = may_begin_request(bytes, max);
+    if (UNLIKELY(may_be_request) && is_request(bytes, &request)) {
+        *ret_insn = (Insn){.pc = pc, .bytes = bytes, .len = DECODE_BYTES_MAX,
+                           .decided_by = DECODE_BYTES_MAX, .lowering = LOWER_REQUEST,
+                           .request = (u8)request};
+        return DECODE_OK;
+    }
     ZydisDecodedInstruction z;
     ZyanStatus status = ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, max, &z);
     if (ZYAN_FAILED(status)) {
@@ -164,6 +205,7 @@ DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_in
 
     Insn insn = {.pc = pc, .bytes = bytes, .len = z.length, .mnemonic = (u16)z.mnemonic,
                  .flags = z.cpu_flags, .encoding = (u8)z.encoding};
+    insn.decided_by = may_be_request ? DECODE_BYTES_MAX : z.length;
     insn.lowering = lowering_of[z.mnemonic];
     if (z.attributes & ZYDIS_ATTRIB_HAS_MODRM) {
         insn.modrm_at = z.raw.modrm.offset;
@@ -203,6 +245,7 @@ bool insn_ends_block(const Insn *insn)
     case LOWER_RET:
     case LOWER_SYSCALL:
     case LOWER_XBEGIN:
+    case LOWER_REQUEST:
     case LOWER_EMULATE:
         return true;
     default:
@@ -213,7 +256,7 @@ bool insn_ends_block(const Insn *insn)
 bool decode_operands(const Insn *insn, ZydisDecodedInstruction *ret_z,
                      ZydisDecodedOperand ret_operands[ZYDIS_MAX_OPERAND_COUNT])
 {
-    return ZYAN_SUCCESS(
+    return insn->lowering != LOWER_REQUEST && ZYAN_SUCCESS(
         ZydisDecoderDecodeFull(&decoder, insn->bytes, insn->len, ret_z, ret_operands));
 }
 

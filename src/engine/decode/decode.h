@@ -28,6 +28,7 @@ typedef enum Lowering {
     LOWER_WRITE_BASE, // wrfsbase, wrgsbase
     LOWER_XBEGIN,     // transactions always abort
     LOWER_POPF,       // by C if it sets the trap flag
+    LOWER_REQUEST,    // the magic sequence of a client request, 19 bytes as one instruction
     LOWER_EMULATE,    // by C: far transfers, traps, loads of segment registers, 16-bit branches
     LOWER_BRANCH,     // in ops.def only: jmp and call, told apart by their opcode
     LOWER_COUNT
@@ -39,6 +40,18 @@ typedef enum MemoryForm {
     MEMORY_SEGMENT,  // explicit operand through fs: or gs:
     MEMORY_SEGMENT_WHOLE, // the same of a form that only a segment base in hardware can express
 } MemoryForm;
+
+// What the instruction behind the preamble of a client request asks for
+// (request/request.h).
+typedef enum RequestKind {
+    REQUEST_CALL,        // xchg rbx, rbx: rdx = request({number, arguments} at rax), default rdx
+    REQUEST_GET_ORIGINAL, // xchg rcx, rcx: rax = the function being wrapped by the client
+    REQUEST_CALL_ORIGINAL, // xchg rdx, rdx: call rax, interceptions aside
+    REQUEST_NOTHING,     // xchg rdi, rdi: only for developers of the incumbent
+} RequestKind;
+
+// The longest that decode_insn() looks at: longer than any instruction.
+#define DECODE_BYTES_MAX 19
 
 typedef struct Insn {
     GuestAddr pc;
@@ -55,6 +68,9 @@ typedef struct Insn {
     u8 encoding;       // ZydisInstructionEncoding
     u8 condition;      // low nibble of a jcc
     u16 pop_bytes;     // ret imm16
+    u8 request;        // RequestKind, of LOWER_REQUEST
+    u8 decided_by;     // bytes, from bytes[0] on, that made it what it is: len, or more when it
+                       // might have begun a client request
 } Insn;
 
 void decode_init(void);
@@ -70,13 +86,15 @@ typedef enum DecodeResult {
     DECODE_TOO_LONG,
 } DecodeResult;
 
-// Decodes at most `max` bytes.
+// Decodes at most `max` bytes. A client request is seen only if all its bytes are
+// among them.
 DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn);
 
 // True when control never reaches the instruction behind this one in line.
 bool insn_ends_block(const Insn *insn);
 
 // All that Zydis knows, implicit operands included; for tools and rare lowerings.
+// False for a client request, which has no operands but registers.
 bool decode_operands(const Insn *insn, ZydisDecodedInstruction *ret_z,
                      ZydisDecodedOperand ret_operands[ZYDIS_MAX_OPERAND_COUNT]);
 

@@ -3,6 +3,7 @@
 // Lines to the user; see log.h.
 #include "engine/log/log.h"
 
+#include "base/own_file.h"
 #include "base/raw_syscall.h"
 #include "base/text.h"
 
@@ -18,17 +19,6 @@ int log_fd(void)
     return fd;
 }
 
-static void write_all(const char *text, size_t len)
-{
-    while (len > 0) {
-        i64 n = raw_syscall3(SYS_write, (u64)fd, (u64)text, len);
-        if (n <= 0)
-            return;
-        text += n;
-        len -= (size_t)n;
-    }
-}
-
 static void write_line(const char *prefix, const char *format, va_list arguments)
 {
     char line[1024];
@@ -36,7 +26,7 @@ static void write_line(const char *prefix, const char *format, va_list arguments
     n += text_format_list(line + n, sizeof(line) - 1 - n, format, arguments);
     n = min_u64(n, sizeof(line) - 2);
     line[n++] = '\n';
-    write_all(line, n);
+    own_file_write(fd, line, n);
 }
 
 void log_line_list(const char *format, va_list arguments)

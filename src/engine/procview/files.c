@@ -10,11 +10,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/own_file.h"
 #include "base/pages.h"
 #include "base/raw_syscall.h"
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
+#include "engine/limits/limits.h"
 #include "engine/loader/loader.h"
 #include "engine/procview/procview_internal.h"
 
@@ -206,6 +208,43 @@ static bool make_smaps(Text *text)
     return true;
 }
 
+// -------------------------------------------------------------------- limits
+
+#define LIMIT_COLUMN 26 // behind the name, padded to 25, and a blank
+#define LIMIT_WIDTH 20
+
+static void put_limit(char *column, u64 value)
+{
+    char number[LIMIT_WIDTH + 1];
+    size_t len = value == ~0ull ? text_format(number, sizeof(number), "unlimited")
+                                : text_format(number, sizeof(number), "%lu", value);
+
+    memset(column, ' ', LIMIT_WIDTH);
+    memcpy(column, number, len);
+}
+
+// The kernel's lines have columns of fixed width.
+static void correct_limit(Text *text, const char *name, bool is_data)
+{
+    u64 soft, hard;
+    char *line = memmem(text->data, text->len, name, strlen(name));
+
+    if (!line || line + LIMIT_COLUMN + 2 * LIMIT_WIDTH + 1 > text->data + text->len)
+        return;
+    limits_of_client(&thread_ctx, is_data, &soft, &hard);
+    put_limit(line + LIMIT_COLUMN, soft);
+    put_limit(line + LIMIT_COLUMN + LIMIT_WIDTH + 1, hard);
+}
+
+static bool make_limits(Text *text)
+{
+    if (!read_file("/proc/self/limits", text))
+        return false;
+    correct_limit(text, "Max address space ", false);
+    correct_limit(text, "Max data size ", true);
+    return true;
+}
+
 // ---------------------------------------------------------------------- open
 
 static bool make_text(ProcFile file, Text *text)
@@ -213,6 +252,7 @@ static bool make_text(ProcFile file, Text *text)
     switch (file) {
     case PROC_MAPS: return make_maps(text);
     case PROC_SMAPS: return make_smaps(text);
+    case PROC_LIMITS: return make_limits(text);
     case PROC_CMDLINE: return make_from_memory(text, arguments);
     case PROC_ENVIRON: return make_from_memory(text, environment);
     case PROC_AUXV: return make_from_memory(text, auxv);
@@ -222,7 +262,7 @@ static bool make_text(ProcFile file, Text *text)
 
 bool files_is_ours(ProcFile file)
 {
-    return file == PROC_MAPS || file == PROC_SMAPS || !kernel_knows;
+    return file == PROC_MAPS || file == PROC_SMAPS || file == PROC_LIMITS || !kernel_knows;
 }
 
 // A new descriptor of memory that holds the text, or -errno.
@@ -230,13 +270,9 @@ static i64 memory_file(const Text *text)
 {
     i64 fd = raw_syscall2(SYS_memfd_create, (u64) "proc", MFD_ALLOW_SEALING);
 
-    for (u64 done = 0; fd >= 0 && done < text->len;) {
-        i64 n = raw_syscall3(SYS_write, (u64)fd, (u64)(text->data + done), text->len - done);
-        if (n <= 0) {
-            raw_syscall1(SYS_close, (u64)fd);
-            return n ? n : -ENOMEM;
-        }
-        done += (u64)n;
+    if (fd >= 0 && !own_file_write((int)fd, text->data, text->len)) {
+        raw_syscall1(SYS_close, (u64)fd);
+        return -ENOMEM;
     }
     return fd;
 }

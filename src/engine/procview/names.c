@@ -22,6 +22,7 @@ static const struct Leaf {
 } leaves[] = {
     { "exe", PROC_EXE },         { "maps", PROC_MAPS },       { "smaps", PROC_SMAPS },
     { "cmdline", PROC_CMDLINE }, { "environ", PROC_ENVIRON }, { "auxv", PROC_AUXV },
+    { "limits", PROC_LIMITS },
 };
 
 // ---------------------------------------------------------------- components

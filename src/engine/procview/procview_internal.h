@@ -14,6 +14,7 @@ typedef enum ProcFile {
     PROC_EXE,
     PROC_MAPS,
     PROC_SMAPS,
+    PROC_LIMITS,
     PROC_CMDLINE,
     PROC_ENVIRON,
     PROC_AUXV,

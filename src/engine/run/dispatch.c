@@ -6,6 +6,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/redirect/redirect.h"
+#include "engine/request/request.h"
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
@@ -17,6 +18,7 @@
 
 __thread ThreadCtx thread_ctx __attribute__((aligned(64)));
 Lock engine_lock;
+bool callstack_wanted;
 
 // What has no address: a pc that is not canonical, an instruction too long.
 static void raise_protection_fault(ThreadCtx *ctx)
@@ -150,6 +152,7 @@ void run_until_return(ThreadCtx *ctx, u64 sp)
         case EXIT_SYSCALL: run_syscall(ctx); break;
         case EXIT_EMULATE: emulate_insn(ctx); break;
         case EXIT_REDIRECT: redirect_run(ctx); break;
+        case EXIT_REQUEST: request_run(ctx); break;
         case EXIT_STALE: drop_stale_block(ctx); break;
         default: break;
         }

@@ -16,6 +16,7 @@
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
 #include "engine/run/run.h"
+#include "engine/seccomp/seccomp.h"
 #include "engine/thread/thread.h"
 #include "launch/launch.h"
 #include "launch/options.h"
@@ -87,9 +88,17 @@ static void note_unfollowed(const Program *program)
         log_note("%s; it is not followed", program->problem);
 }
 
+// The client's filters hold for the new program as well.
+static i64 hand_over_filters(const ThreadCtx *ctx, ExecRequest *r, Options *options)
+{
+    if (!ctx->seccomp)
+        return 0;
+    options->seccomp_fd = r->filters_fd = seccomp_across_exec(ctx);
+    return r->filters_fd < 0 ? r->filters_fd : 0;
+}
+
 static i64 follow(ThreadCtx *ctx, ExecRequest *r)
 {
-    (void)ctx;
     descriptors_after_failed_exec();
     size_t argc = count_words(r->argv);
     size_t hidden = environment_hidden_size(r->envp);
@@ -109,16 +118,23 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
         log_note("%s: runs without its set-user-ID or file capabilities", a->path);
 
     a->options = *run_options;
+    a->options.seccomp_fd = -1;
     a->options.exe = a->program.exe;
     a->options.execfn = a->program.word_count ? a->program.words[0] : a->path;
     a->options.script = a->program.word_count ? a->path : NULL;
     int log_fd_across = descriptors_log_across_exec();
     if (log_fd_across >= 0)
         a->options.log_fd = log_fd_across;
+    i64 refused = hand_over_filters(ctx, r, &a->options);
+    if (refused < 0)
+        return refused;
     int option_count = options_to_argv(&a->options, a->option_text, sizeof(a->option_text),
                                        a->option_argv, OPTIONS_ARGV_MAX);
-    if (option_count < 0)
+    if (option_count < 0) {
+        if (r->filters_fd >= 0)
+            close(r->filters_fd);
         return -E2BIG;
+    }
 
     size_t n = 0;
     a->words[n++] = (char *)"muninn-engine";
@@ -136,6 +152,7 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     a->words[n] = NULL;
     environment_hide(r->envp, (char *)(a->words + words_max));
 
+    r->is_followed = true;
     r->dirfd = AT_FDCWD;
     r->flags = 0;
     r->path = engine_path;

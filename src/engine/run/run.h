@@ -33,6 +33,7 @@
 #include "base/futex_lock.h"
 #include "base/types.h"
 #include "engine/callstack/callstack.h"
+#include "wire/wire.h"
 
 // In the order of the hardware's register numbers.
 enum Gpr {
@@ -53,6 +54,7 @@ typedef enum ExitReason {
     EXIT_STALE,      // the block at pc found that its guest bytes have changed
     EXIT_EMULATE,    // an instruction at pc that C must emulate (iretq, int 0x80, mov fs, …)
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
+    EXIT_REQUEST,    // a client request at pc; exit_link is its RequestKind
     EXIT_REASON_COUNT
 } ExitReason;
 
@@ -66,6 +68,12 @@ typedef enum ClientStep {
     CLIENT_STEP_DONE,    // the instruction has left the cache; C does the rest of it
 } ClientStep;
 
+// The client's view of a resource limit that the engine keeps for it (limits/limits.h).
+typedef struct Limit {
+    u64 soft, hard;
+} Limit;
+enum LimitKind { LIMIT_AS, LIMIT_DATA, LIMIT_KINDS };
+
 // A signal that the kernel gave us and the client has not seen yet. There is
 // at most one per thread (R3); the kernel queues the others.
 typedef struct PendingSignal {
@@ -76,6 +84,7 @@ typedef struct PendingSignal {
 } PendingSignal;
 
 struct RedirectThread;
+struct SeccompFilter;
 struct SignalActions;
 struct ThreadRecord;
 
@@ -98,7 +107,7 @@ typedef struct ThreadCtx {
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
-    CallStack callstack;  // kept for tools that ask for it (TOOL_NEEDS_CALLSTACK)
+    CallStack callstack;  // kept if callstack_wanted
     GuestAddr branch_pc;  // with it: the last indirect branch, and the last return that it missed
     u64 old_sp;           // rsp before an instruction that loads it
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
@@ -140,7 +149,20 @@ typedef struct ThreadCtx {
     u32 vfork_depth;  // >0: running on a suspended parent's context
     struct ThreadRecord *record;
 
+    // --- owned by seccomp/
+    struct SeccompFilter *seccomp; // the newest filter; atomic, others may set it (TSYNC)
+    u32 seccomp_strict;            // only read, write, exit and sigreturn
+
+    // --- owned by limits/: in a child of vfork that has set one
+    Limit own_limits[LIMIT_KINDS];
+    u32 has_own_limits;
+
     void *tool_thread; // the tool's own per-thread state
+
+    // --- owned by relay/
+    WireProducer wire;   // this thread's end of the wire; zero before its first record
+    u32 number;          // of the thread, from 1: what a report calls it
+    u32 errors_disabled; // >0: the client has asked for no reports
 
     // --- for the crash report: the last guest pcs dispatched
     GuestAddr recent_pc[16];
@@ -154,6 +176,10 @@ typedef struct ThreadCtx {
 } ThreadCtx;
 
 extern __thread ThreadCtx thread_ctx;
+
+// The shadow call stack is kept: for a tool with TOOL_NEEDS_CALLSTACK, or for what the
+// engine itself reports. Set before the first block is translated.
+extern bool callstack_wanted;
 
 // One lock for the shape of the client's address space and for translation.
 // Held for microseconds; execution in the cache never takes it.

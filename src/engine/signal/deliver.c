@@ -62,8 +62,31 @@ static void send_to_self(int sig, int code, GuestAddr addr)
                     (u64)raw_syscall0(SYS_gettid), (u64)sig, (u64)&info, 0, 0);
 }
 
+// False: an asynchronous signal has come first.
+static bool record_synchronous(ThreadCtx *ctx, const siginfo_t *info)
+{
+    signal_block_host();
+    bool is_free = !ctx->pending_signal;
+    if (is_free) {
+        int sig = info->si_signo;
+        memset(&ctx->pending, 0, sizeof(ctx->pending));
+        ctx->pending.info = *info;
+        ctx->pending.synchronous = true;
+        ctx->pending.cr2 = sig == SIGSEGV ? (u64)info->si_addr : 0;
+        ctx->pending.trapno = sig == SIGSEGV ? 14 : sig == SIGILL ? 6 : 0;
+        ctx->pending.resume_mask = ctx->client_mask;
+        ctx->pending_signal = 1;
+        if (UNLIKELY(trace_bits & TRACE_SIGNALS))
+            trace_signal_arrival(ctx, &ctx->pending.info);
+    }
+    signal_restore_host_mask(ctx);
+    return is_free;
+}
+
 void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr)
 {
+    siginfo_t info = { 0 };
+
     // An asynchronous signal that came first is delivered first; the
     // instruction raises its fault again when the handler has returned.
     if (ctx->pending_signal)
@@ -72,21 +95,22 @@ void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr)
         send_to_self(sig, code, addr);
         return;
     }
-    signal_block_host();
-    if (!ctx->pending_signal) {
-        memset(&ctx->pending, 0, sizeof(ctx->pending));
-        ctx->pending.info.si_signo = sig;
-        ctx->pending.info.si_code = code;
-        ctx->pending.info.si_addr = (void *)addr;
-        ctx->pending.synchronous = true;
-        ctx->pending.cr2 = sig == SIGSEGV ? addr : 0;
-        ctx->pending.trapno = sig == SIGSEGV ? 14 : sig == SIGILL ? 6 : 0;
-        ctx->pending.resume_mask = ctx->client_mask;
-        ctx->pending_signal = 1;
-        if (UNLIKELY(trace_bits & TRACE_SIGNALS))
-            trace_signal_arrival(ctx, &ctx->pending.info);
-    }
-    signal_restore_host_mask(ctx);
+    info.si_signo = sig;
+    info.si_code = code;
+    info.si_addr = (void *)addr;
+    record_synchronous(ctx, &info);
+}
+
+bool signal_raise_by_call(ThreadCtx *ctx, const siginfo_t *info)
+{
+    if (ctx->pending_signal)
+        return false;
+    return record_synchronous(ctx, info);
+}
+
+void signal_die(const siginfo_t *info)
+{
+    host_die_by(info);
 }
 
 // The mask that the interrupted code runs under: that of a sigsuspend whose

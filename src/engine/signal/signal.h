@@ -77,6 +77,11 @@ bool signal_is_deliverable(const ThreadCtx *ctx);
 // the kernel, so that the tracer sees it.
 extern bool signal_is_traced;
 void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr);
+// A signal that the system call just made brings upon itself, as the kernel forces it. False:
+// another one is pending, is to be delivered first, and the call is to be repeated.
+bool signal_raise_by_call(ThreadCtx *ctx, const siginfo_t *info);
+// The end of the process by an uncaught signal.
+_Noreturn void signal_die(const siginfo_t *info);
 // The trap after an instruction that ran with the client's trap flag set.
 void signal_raise_trace(ThreadCtx *ctx);
 

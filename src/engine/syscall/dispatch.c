@@ -11,12 +11,17 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
+#include "engine/fdtrack/fdtrack.h"
 #include "engine/procview/procview.h"
+#include "engine/limits/limits.h"
 #include "engine/log/log.h"
+#include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
+
+enum { SYSCALL_BYTES = 2 }; // `syscall` is 0f 05
 
 typedef i64 SyscallHandler(ThreadCtx *ctx, const u64 args[6]);
 
@@ -130,9 +135,31 @@ static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6]);
 // The kernel would turn away the engine's own calls, and compare its range with our pc.
 static i64 do_prctl(ThreadCtx *ctx, const u64 a[6])
 {
+    i64 result;
+
     if (a[0] == PR_SET_SYSCALL_USER_DISPATCH)
         return -EINVAL; // as kernels before 5.11
+    if (seccomp_set_mode(ctx, NR_prctl, a, &result))
+        return result;
     return pass_through(ctx, NR_prctl, a);
+}
+
+static i64 do_seccomp(ThreadCtx *ctx, const u64 a[6])
+{
+    i64 result;
+
+    if (seccomp_set_mode(ctx, NR_seccomp, a, &result))
+        return result;
+    return pass_through(ctx, NR_seccomp, a);
+}
+
+static i64 do_limit(ThreadCtx *ctx, const u64 a[6])
+{
+    i64 result;
+
+    if (limits_call(ctx, ctx->gpr[RAX], a, &result))
+        return result;
+    return pass_through(ctx, ctx->gpr[RAX], a);
 }
 
 static i64 do_ptrace(ThreadCtx *ctx, const u64 a[6])
@@ -233,6 +260,27 @@ static i64 perform(ThreadCtx *ctx, u64 nr, const u64 args[6])
     return result;
 }
 
+// What the client's own filters leave to be done. False: nothing, the registers are final.
+static bool passes_filters(ThreadCtx *ctx, const ToolSyscall *call)
+{
+    i64 result;
+
+    switch (seccomp_judge(ctx, call->nr, call->args, &result)) {
+    case SECCOMP_PERFORM: return true;
+    case SECCOMP_NOTIFY: result = pass_through(ctx, call->nr, call->args); break;
+    case SECCOMP_ANSWERED: break;
+    case SECCOMP_SIGNALLED: return false;
+    case SECCOMP_AGAIN: result = GATEWAY_RESTART; break;
+    }
+    if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
+        trace_syscall_result(ctx, call->nr, result);
+    if (result == GATEWAY_RESTART)
+        ctx->pc -= SYSCALL_BYTES;
+    else
+        ctx->gpr[RAX] = (u64)result;
+    return false;
+}
+
 void syscall_run(ThreadCtx *ctx)
 {
     ToolSyscall call = {
@@ -242,13 +290,19 @@ void syscall_run(ThreadCtx *ctx)
     };
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
         trace_syscall(ctx, call.nr, call.args);
+    if (UNLIKELY(seccomp_is_on(ctx)) && !passes_filters(ctx, &call))
+        return;
     if (tool->syscall_before)
         tool->syscall_before(ctx, &call);
+    if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO))
+        fdtrack_before(ctx, call.nr, call.args);
     call.result = perform(ctx, call.nr, call.args);
+    if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO))
+        fdtrack_after(ctx, call.nr, call.args, call.result);
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
         trace_syscall_result(ctx, call.nr, call.result);
     if (call.result == GATEWAY_RESTART) {
-        ctx->pc -= 2; // `syscall` is 0f 05
+        ctx->pc -= SYSCALL_BYTES;
         return;
     }
     ctx->gpr[RAX] = (u64)call.result;

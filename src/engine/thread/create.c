@@ -67,6 +67,7 @@ static void inherit(ThreadCtx *ctx, const ThreadCtx *parent, const CloneArgs *ar
     ctx->xsave_size = parent->xsave_size;
     memcpy(ctx->xsave, parent->xsave, parent->xsave_size);
     ctx->client_mask = parent->client_mask;
+    ctx->seccomp = parent->seccomp;
     signal_reset_altstack(ctx);
     ctx->record = record;
     record->ctx = ctx;

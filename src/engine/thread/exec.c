@@ -12,6 +12,7 @@
 #include "base/raw_syscall.h"
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
+#include "engine/limits/limits.h"
 #include "engine/signal/signal.h"
 #include "engine/procview/procview.h"
 #include "engine/thread/thread_internal.h"
@@ -19,18 +20,12 @@
 i64 (*exec_follow_hook)(ThreadCtx *ctx, ExecRequest *request);
 const char *(*exec_own_path_hook)(void);
 
-// The call as the kernel takes it: addresses of the client's or of ours.
-typedef struct ExecCall {
-    int dirfd;
-    u32 flags;
-    u64 path, argv, envp;
-} ExecCall;
-
 // The kernel's limits: one string, and more than it would ever take of all.
 #define STRING_MAX (128 * KiB)
 #define COPY_BYTES (64 * MiB)
 
-// One mapping, filled from its start; untouched pages cost nothing.
+// One mapping, filled from its start; untouched pages cost nothing. At its end is the
+// stack of the thread that exec_filtered() makes.
 typedef struct CopyArea {
     u8 *base, *next, *end;
 } CopyArea;
@@ -44,7 +39,8 @@ static bool area_open(ThreadCtx *ctx, CopyArea *area)
 
     if (raw_failed(r))
         return false;
-    *area = (CopyArea){ .base = (u8 *)r, .next = (u8 *)r, .end = (u8 *)r + COPY_BYTES };
+    *area = (CopyArea){ .base = (u8 *)r, .next = (u8 *)r,
+                        .end = (u8 *)r + COPY_BYTES - EXEC_STACK_BYTES };
     ctx->record->exec_area = area->base;
     return true;
 }
@@ -123,17 +119,67 @@ static bool names_own_executable(const char *path)
 
 // Through the gateway: a signal that comes before the kernel has begun is not
 // lost with this program's memory, and one that comes later stays in its queue.
+i64 exec_native_call(const ExecCall *call)
+{
+    if (call->dirfd == AT_FDCWD && call->flags == 0)
+        return gateway_syscall(SYS_execve, call->path, call->argv, call->envp, 0, 0, 0);
+    return gateway_syscall(SYS_execveat, (u64)(i64)call->dirfd, call->path, call->argv,
+                           call->envp, call->flags, 0);
+}
+
+// What most often is wrong with a call is found before anything is done for it that cannot
+// be undone.
+static i64 probe(const ExecCall *call)
+{
+    u64 flags = AT_EACCESS | (call->flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
+    i64 result = raw_syscall4(SYS_faccessat2, (u64)(i64)call->dirfd, call->path, 1 /* X_OK */,
+                              flags);
+
+    return result == -ENOSYS || result == -EINVAL ? 0 : result;
+}
+
 static i64 exec_native(ThreadCtx *ctx, const ExecCall *call)
 {
-    i64 r;
+    bool limited = limits_matter_to_exec(ctx);
+    i64 r = limited ? probe(call) : 0;
 
+    if (r < 0)
+        return r;
+    if (ctx->vfork_depth == 0)
+        hooks_exec(ctx);
+    limits_prepare_exec(ctx);
     signal_prepare_exec(ctx);
-    if (call->dirfd == AT_FDCWD && call->flags == 0)
-        r = gateway_syscall(SYS_execve, call->path, call->argv, call->envp, 0, 0, 0);
-    else
-        r = gateway_syscall(SYS_execveat, (u64)(i64)call->dirfd, call->path, call->argv,
-                            call->envp, call->flags, 0);
+    r = exec_native_call(call);
     signal_exec_failed(ctx);
+    if (ctx->vfork_depth == 0)
+        hooks_exec_failed(ctx, (int)-r);
+    if (limited)
+        limits_exec_failed();
+    return r;
+}
+
+// A program that is not followed: from here on it is the kernel's alone.
+static i64 exec_away(ThreadCtx *ctx, const ExecCall *call, const CopyArea *area)
+{
+    CopyArea own;
+
+    if (!ctx->seccomp)
+        return exec_native(ctx, call);
+    i64 r = probe(call);
+    if (r < 0)
+        return r;
+    if (!area && !area_open(ctx, &own))
+        return -ENOMEM;
+    if (ctx->vfork_depth == 0)
+        hooks_exec(ctx);
+    limits_prepare_exec(ctx);
+    r = exec_filtered(ctx, call, area ? area->end : own.end);
+    if (limits_matter_to_exec(ctx))
+        limits_exec_failed();
+    if (ctx->vfork_depth == 0)
+        hooks_exec_failed(ctx, (int)-r);
+    if (!area)
+        exec_area_close(ctx->record);
     return r;
 }
 
@@ -144,7 +190,7 @@ static i64 exec_unfollowed(ThreadCtx *ctx, ExecCall call)
 
     if (guest_read_string(call.path, path, sizeof(path)) > 0 && names_own_executable(path))
         call.path = (u64)exec_own_path_hook();
-    return exec_native(ctx, &call);
+    return exec_away(ctx, &call, NULL);
 }
 
 static i64 copy_request(CopyArea *area, const ExecCall *call, ExecRequest *ret_request)
@@ -163,7 +209,7 @@ static i64 copy_request(CopyArea *area, const ExecCall *call, ExecRequest *ret_r
 
 static i64 exec_followed(ThreadCtx *ctx, const ExecCall *call)
 {
-    ExecRequest request;
+    ExecRequest request = { .filters_fd = -1 };
     CopyArea area;
 
     if (!area_open(ctx, &area))
@@ -179,7 +225,10 @@ static i64 exec_followed(ThreadCtx *ctx, const ExecCall *call)
             .argv = (u64)request.argv,
             .envp = (u64)request.envp,
         };
-        r = exec_native(ctx, &rewritten);
+        r = request.is_followed ? exec_native(ctx, &rewritten)
+                                : exec_away(ctx, &rewritten, &area);
+        if (request.filters_fd >= 0)
+            raw_syscall1(SYS_close, (u64)request.filters_fd);
     }
     exec_area_close(ctx->record);
     return r;

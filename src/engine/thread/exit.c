@@ -21,12 +21,10 @@ void exit_reset_after_fork(void)
 
 // Only the first thread to get here tells the tools; the others wait for the
 // kernel to end them.
-static void announce_process_end(ThreadCtx *ctx, int status)
+static int announce_process_end(ThreadCtx *ctx, int status)
 {
-    if (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) == 0) {
-        hooks_process_end(ctx, status);
-        return;
-    }
+    if (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) == 0)
+        return hooks_process_end(ctx, status);
     for (;;)
         raw_syscall0(SYS_pause);
 }
@@ -48,7 +46,7 @@ void process_exit(ThreadCtx *ctx, int status)
         end_borrower(ctx);
     } else {
         signal_block_host();
-        announce_process_end(ctx, status);
+        status = announce_process_end(ctx, status);
     }
     exit_native(SYS_exit_group, status);
 }
@@ -58,10 +56,15 @@ i64 sys_exit_group(ThreadCtx *ctx, const u64 args[6])
     process_exit(ctx, (int)args[0]);
 }
 
+static void exit_thread(int status)
+{
+    exit_native(SYS_exit, status);
+}
+
 // The group's leader has the kernel's stack, or that of the thread that forked,
 // and its exit status may become the process's: it ends by the plain call. Any
 // other thread goes back to libc, which unlinks its block and ends it.
-static _Noreturn void end_thread(ThreadCtx *ctx, int status)
+static _Noreturn void end_thread(ThreadCtx *ctx, int status, void (*last_call)(int status))
 {
     ThreadRecord *record = ctx->record;
     bool leader = ctx->tid == (i32)raw_syscall0(SYS_getpid);
@@ -72,17 +75,27 @@ static _Noreturn void end_thread(ThreadCtx *ctx, int status)
     lock_acquire(&thread_lock);
     if (registry_remove(record)) {
         lock_release(&thread_lock);
-        announce_process_end(ctx, status);
-        exit_native(SYS_exit, status);
+        status = announce_process_end(ctx, status);
+        last_call(status);
     }
     if (leader) {
         lock_release(&thread_lock);
-        exit_native(SYS_exit, status);
+        last_call(status);
     }
     record_leave(record);
     lock_release(&thread_lock);
     thread_tell_end(record);
     thread_leave(ctx);
+}
+
+void thread_end_by(ThreadCtx *ctx, const siginfo_t *info, void (*last_call)(int sig))
+{
+    if (ctx->vfork_depth > 0) {
+        end_borrower(ctx);
+        last_call(info->si_signo);
+    }
+    signal_block_host();
+    end_thread(ctx, info->si_signo, last_call);
 }
 
 i64 sys_exit(ThreadCtx *ctx, const u64 args[6])
@@ -95,7 +108,7 @@ i64 sys_exit(ThreadCtx *ctx, const u64 args[6])
     }
     if (!silence_signals(ctx))
         return GATEWAY_RESTART;
-    end_thread(ctx, status);
+    end_thread(ctx, status, exit_thread);
 }
 
 i64 sys_set_tid_address(ThreadCtx *ctx, const u64 args[6])

@@ -66,8 +66,21 @@ void hooks_vfork_parent(ThreadCtx *ctx)
         hooks[i]->vfork_parent(ctx);
 }
 
-void hooks_process_end(ThreadCtx *ctx, int status)
+int hooks_process_end(ThreadCtx *ctx, int status)
 {
     FOR_EACH_HOOK(i, process_end)
-        hooks[i]->process_end(ctx, status);
+        status = hooks[i]->process_end(ctx, status);
+    return status;
+}
+
+void hooks_exec(ThreadCtx *ctx)
+{
+    FOR_EACH_HOOK(i, exec)
+        hooks[i]->exec(ctx);
+}
+
+void hooks_exec_failed(ThreadCtx *ctx, int error)
+{
+    FOR_EACH_HOOK_BACKWARDS(i, exec_failed)
+        hooks[i]->exec_failed(ctx, error);
 }

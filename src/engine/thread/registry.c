@@ -160,6 +160,12 @@ void registry_keep_only(ThreadRecord *record)
     lock_reset_after_fork(&registry_lock);
 }
 
+bool thread_is_only(const ThreadCtx *ctx)
+{
+    return ctx->vfork_depth > 0 || ctx->record->is_process ||
+           __atomic_load_n(&live_count, __ATOMIC_RELAXED) == 1;
+}
+
 void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data)
 {
     lock_acquire(&registry_lock);

@@ -39,8 +39,12 @@ typedef struct ThreadHooks {
     // parent when it goes on, its ctx as before the call.
     void (*vfork_child)(ThreadCtx *ctx);
     void (*vfork_parent)(ThreadCtx *ctx);
-    // The process ends by exit_group() or by the exit() of its last thread.
-    void (*process_end)(ThreadCtx *ctx, int status);
+    // The process is about to execute another program; and could not.
+    void (*exec)(ThreadCtx *ctx);
+    void (*exec_failed)(ThreadCtx *ctx, int error);
+    // The process ends by exit_group() or by the exit() of its last thread. Returns the
+    // status that it ends with.
+    int (*process_end)(ThreadCtx *ctx, int status);
 } ThreadHooks;
 
 #define THREAD_HOOKS_MAX 16
@@ -48,6 +52,9 @@ void thread_add_hooks(const ThreadHooks *hooks); // the object must live for eve
 
 // Calls fn for every live thread, under the registry's lock.
 void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data);
+
+// Whether the calling thread is the only one of its process.
+bool thread_is_only(const ThreadCtx *ctx);
 
 // Held while threads are made and while the process forks.
 extern Lock thread_lock;
@@ -68,6 +75,11 @@ i64 sys_execveat(ThreadCtx *ctx, const u64 args[6]);
 // Ends the whole process with `status`, hooks included.
 _Noreturn void process_exit(ThreadCtx *ctx, int status);
 
+// Ends the calling thread because of `info`, a signal that is not delivered. If its end
+// is visible (the process's first thread, or its last) last_call(signo), which must not
+// return, brings it about when all else is done.
+_Noreturn void thread_end_by(ThreadCtx *ctx, const siginfo_t *info, void (*last_call)(int sig));
+
 // --- exec
 // What the client asked for, in engine memory. The hook may replace any of it
 // by memory that lives until the call.
@@ -77,6 +89,8 @@ typedef struct ExecRequest {
     const char *path;
     char **argv;
     char **envp;
+    bool is_followed; // set by the hook: the engine is what will run
+    int filters_fd;   // set by the hook: to be closed if the call fails; or -1
 } ExecRequest;
 
 // NULL: children are not followed and the kernel gets the client's own

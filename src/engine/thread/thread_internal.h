@@ -22,6 +22,7 @@ typedef struct ThreadRecord {
     u8 *stack; // lowest byte
     u64 stack_size;
     u8 *exec_area;  // copy of an execve's arguments, see exec.c
+    u32 exec_tid;   // atomic: 1 while exec_filtered()'s thread lives
     void *leave[5]; // __builtin_setjmp buffer of the thread's start function
 } ThreadRecord;
 
@@ -59,7 +60,9 @@ void hooks_fork_parent(ThreadCtx *ctx);
 void hooks_fork_child(ThreadCtx *ctx);
 void hooks_vfork_child(ThreadCtx *ctx);
 void hooks_vfork_parent(ThreadCtx *ctx);
-void hooks_process_end(ThreadCtx *ctx, int status);
+int hooks_process_end(ThreadCtx *ctx, int status);
+void hooks_exec(ThreadCtx *ctx);
+void hooks_exec_failed(ThreadCtx *ctx, int error);
 
 // --- create.c
 i64 clone_thread(ThreadCtx *ctx, const CloneArgs *args);
@@ -75,7 +78,20 @@ i64 clone_fork(ThreadCtx *ctx, const CloneArgs *args);
 i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args);
 
 // --- exec.c
+// The call as the kernel takes it: addresses of the client's or of ours.
+typedef struct ExecCall {
+    int dirfd;
+    u32 flags;
+    u64 path, argv, envp;
+} ExecCall;
+
 void exec_area_close(ThreadRecord *record);
+i64 exec_native_call(const ExecCall *call);
+
+// --- exec_filtered.c
+#define EXEC_STACK_BYTES (256 * KiB)
+// For a thread that has seccomp filters; `stack` is for the thread that makes the call.
+i64 exec_filtered(ThreadCtx *ctx, const ExecCall *call, u8 *stack);
 
 // --- exit.c
 void exit_reset_after_fork(void);

@@ -21,6 +21,7 @@ typedef Insn ToolInsn;
 typedef enum ToolNeeds {
     TOOL_NEEDS_FLAGS = 1,     // liveness of flags is computed, so tool_count() is cheap
     TOOL_NEEDS_CALLSTACK = 2, // the shadow call stack is kept, tool_context() works
+    TOOL_NEEDS_MONITOR = 4,   // it makes findings (relay/relay.h)
 } ToolNeeds;
 
 typedef struct ToolSyscall {
@@ -116,6 +117,10 @@ typedef struct Tool {
     void (*mapped)(GuestAddr start, GuestAddr end, u32 prot);
     void (*unmapped)(GuestAddr start, GuestAddr end);
     void (*signal)(ToolThread *thread, int sig); // about to be delivered to a handler
+
+    // --- a client request that is not the core's (request/requests.def): args[0] is its
+    // number, *ret_result the default. False: the tool does not know it.
+    bool (*request)(ToolThread *thread, const u64 args[6], u64 *ret_result);
 } Tool;
 
 // The tool of this run; never NULL.
@@ -150,7 +155,7 @@ void tool_call_access(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn
 
 // The id of the thread's calling context (callstack/callstack.h), with `pc` as the
 // innermost frame: at a safe point, in a function hook, or in a ToolCallFn, where
-// it is the pc of the instruction. 0 unless TOOL_NEEDS_CALLSTACK.
+// it is the pc of the instruction. 0 unless callstack_wanted.
 u32 tool_context(ToolThread *thread, GuestAddr pc);
 
 // The pcs of a context, innermost first; the others are return addresses. Returns

@@ -10,11 +10,6 @@
 #define ENTRY(field) ((i32)offsetof(CallEntry, field))
 enum { ENTRY_SIZE = sizeof(CallEntry) };
 
-static bool wanted(void)
-{
-    return tool->needs & TOOL_NEEDS_CALLSTACK;
-}
-
 // mov dword [rax + disp], imm
 static void emit_store_imm32(Emitter *e, i32 disp, u32 imm)
 {
@@ -29,7 +24,7 @@ static void emit_store_imm32(Emitter *e, i32 disp, u32 imm)
 // room, reloads rax from top and lets it run again.
 void emit_callstack_push(Builder *b, GuestAddr return_address)
 {
-    if (!wanted())
+    if (!callstack_wanted)
         return;
     bool spilled = b->spilled >> RAX & 1;
     if (!spilled)
@@ -143,7 +138,7 @@ static bool loads_rsp(const Builder *b, const Insn *insn)
 
 bool callstack_watches(const Builder *b)
 {
-    return wanted() && loads_rsp(b, b->insn);
+    return callstack_wanted && loads_rsp(b, b->insn);
 }
 
 void emit_callstack_before_load(Builder *b)

@@ -142,7 +142,7 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
 //     spills ; pop rcx ; lea rsp, [rsp + n] ; lookup
 static void lower_ret(Builder *b, const Insn *insn)
 {
-    if (tool->needs & TOOL_NEEDS_CALLSTACK) {
+    if (callstack_wanted) {
         emit_callstack_return(b, insn->pop_bytes);
         return;
     }
@@ -176,6 +176,24 @@ static void lower_syscall(Builder *b, const Insn *insn)
 static void lower_emulate(Builder *b, const Insn *insn)
 {
     leave_at(b, insn->pc, EXIT_EMULATE);
+}
+
+//     mov dword fs:[exit_link], kind ; leave
+// or, for a call that no interception sees:
+//     push return_address ; mov fs:[pc], rax ; mov dword fs:[redirect_armed], 1 ; leave
+static void lower_request(Builder *b, const Insn *insn)
+{
+    emit_store_fs_imm32(&b->e, CTX(exit_link), insn->request);
+    if (insn->request != REQUEST_CALL_ORIGINAL) {
+        leave_at(b, insn->pc, EXIT_REQUEST);
+        return;
+    }
+    emit_push_return(b, insn->pc + insn->len);
+    emit_callstack_push(b, insn->pc + insn->len);
+    emit_store_fs(&b->e, CTX(pc), RAX);
+    emit_store_fs_imm32(&b->e, CTX(redirect_armed), 1);
+    emit_jmp(&b->e, gateway_leave(EXIT_REQUEST));
+    b->fallthrough = false;
 }
 
 //     test [rsp], TF ; jz plain ; leave
@@ -249,6 +267,7 @@ static LowerFn *const lowerings[LOWER_COUNT] = {
     [LOWER_WRITE_BASE] = lower_base,
     [LOWER_XBEGIN] = lower_xbegin,
     [LOWER_POPF] = lower_popf,
+    [LOWER_REQUEST] = lower_request,
     [LOWER_EMULATE] = lower_emulate,
 };
 

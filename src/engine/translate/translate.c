@@ -146,6 +146,7 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     GuestAddr pc = b->next_pc;
     GuestAddr end = 0; // of the executable range around pc
     GuestAddr run_start = pc;
+    GuestAddr decided_by = 0; // the end of the bytes of this run that matter
     FetchResult result = FETCH_OK;
     unsigned insns_max = version & VERSION_STEPPED ? 1 : block_insns_max;
     while (b->insn_count < insns_max) {
@@ -157,21 +158,22 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
             break;
         }
         Insn *insn = &b->insns[b->insn_count];
-        size_t room = min_u64(end - pc, INSN_MAX);
+        size_t room = min_u64(end - pc, DECODE_BYTES_MAX);
         result = decode_at(pc, room, insn);
         if (result != FETCH_OK) {
             *ret_fault = result == FETCH_NO_ACCESS ? end : pc;
             break;
         }
         b->insn_count++;
+        decided_by = max_u64(decided_by, pc + insn->decided_by);
         pc += insn->len;
         if (insns_max == 1 && (version & VERSION_STEPPED) && loads_ss(insn))
             insns_max = 2;
         if (insn->lowering == LOWER_JMP && b->insn_count < insns_max &&
             worth_following(b, insn->target, version)) {
-            end_run(b, run_start, pc);
+            end_run(b, run_start, decided_by);
             run_start = pc = insn->target;
-            end = 0;
+            end = decided_by = 0;
         } else if (insn_ends_block(insn) ||
                    (insn->lowering == LOWER_JCC && cache_find(pc, version)) ||
                    (aspace_code_is_busy(insn->pc) && writes_memory(insn))) {
@@ -181,7 +183,7 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     if (b->insn_count == 0)
         return result;
     // Whatever stopped us is met again if the client ever gets there.
-    end_run(b, run_start, pc);
+    end_run(b, run_start, decided_by);
     b->next_pc = pc;
     return FETCH_OK;
 }

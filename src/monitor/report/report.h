@@ -9,12 +9,14 @@
 #include "launch/options.h"
 #include "monitor/suppress/suppress.h"
 #include "monitor/symbols/symbols.h"
+#include "wire/wire.h"
 
 // ------------------------------------------------------------------- the model
 
-// The words of a kind (wire/kinds.def).
+// The words of a kind (wire/kinds.def, messages.def).
 typedef struct KindWords {
     const char *tool, *xml, *suppression, *id;
+    const char *level, *title;
 } KindWords;
 
 typedef struct ReportStack {
@@ -25,7 +27,8 @@ typedef struct ReportStack {
 // A further thing to say of a finding: "Address 0x… is 0 bytes after a block …",
 // "Uninitialised value was created by a heap allocation", "by thread #2".
 typedef struct FindingPart {
-    const char *text;  // NULL: only a stack
+    u32 kind;          // PART_ of wire/parts.def
+    const char *text;  // as report_part_text() has it; NULL: only a stack
     ReportStack stack; // count 0: only a text
     // Where a variable was declared (<xauxwhat>); NULL otherwise.
     const char *directory, *file;
@@ -78,6 +81,7 @@ typedef struct RunSummary {
     size_t finding_count;
     const SuppressionUse *suppressions;         // used ones, and unused where count is 0
     size_t suppression_count;
+    bool replaced;         // the client has executed another program: its run is not over
     bool killed;           // the client died without saying so
     i32 signal;            // by which signal, if known; 0
     i32 exit_code;         // if it ended by exit; else -1
@@ -85,27 +89,80 @@ typedef struct RunSummary {
     bool has_errors;       // the tool makes findings: print ERROR SUMMARY
 } RunSummary;
 
+// A signal is about to end the client.
+typedef struct FatalSignal {
+    u32 tid;
+    const char *thread_name;
+    i32 signal, code;     // si_signo, si_code
+    u64 address;          // si_addr, of a fault
+    u64 main_stack_bytes; // size of the main thread's stack, for the advice on its overflow
+    ReportStack stack;
+} FatalSignal;
+
 // ----------------------------------------------------------------- the writers
 
 typedef struct Report Report;
 
 // Opens every output that the options name and writes its beginning. A file that
 // cannot be opened is said in one line on standard error and its output goes to
-// descriptor `log_fd`; never NULL.
+// descriptor `log_fd`; never NULL. What `options` and `run` point to must live
+// until report_close(). SIGPIPE is ignored from here on: a reader may go away.
 Report *report_open(const Options *options, const RunInfo *run, int log_fd);
 
-void report_finding(Report *report, const Finding *finding);
-// A line of the tool or the engine that is no finding ("HEAP SUMMARY:"). With the prefix.
+// What the user's filters say of a finding. Ask before counting it as an error.
+typedef enum ReportVerdict {
+    REPORT_NEW,      // shown, counts
+    REPORT_KNOWN,    // --baseline has it: in JSON and SARIF only, does not count
+    REPORT_FILTERED, // --only does not want it: nowhere, does not count
+} ReportVerdict;
+ReportVerdict report_judge(const Report *report, const Finding *finding);
+
+// Writes a finding, whole, to every output that wants it.
+ReportVerdict report_finding(Report *report, const Finding *finding);
+// A line of the tool or the engine that is no finding ("HEAP SUMMARY:"). With the
+// prefix, in the text only, and not with -q.
 void report_line(Report *report, const char *text);
+// A line that must be seen whatever the outputs are: with -q, and beside XML.
+void report_note(Report *report, const char *text);
 // What the client prints by request, with its stack if there is one.
+// A question to the user, in the text, without a line end; and the entry that the
+// answer asked for.
+void report_prompt(Report *report, const char *text);
+void report_suppression(Report *report, const char *entry);
 void report_client_text(Report *report, u32 tid, const char *text, const ReportStack *stack);
 void report_thread(Report *report, u32 tid, const char *name, const ReportStack *created_at);
+void report_fatal_signal(Report *report, const FatalSignal *fatal);
+// The client has ended; what comes now are leaks and summaries. Optional.
+void report_client_ended(Report *report);
 // A piece of XML, JSON that a tool's summary adds (protocol 6: heap_summary …).
+// Either may be NULL. `json` is a value; it becomes the member `name` of the summary.
 void report_extra(Report *report, const char *name, const char *xml, const char *json);
 // The end: counts, lists, summaries. Frees the report.
 void report_close(Report *report, const RunSummary *summary);
 
-// Writes a finding as one writer would, for `muninn ctl` and tests.
+// ------------------------------------------------------------------- the words
+
+// NULL for a kind that does not exist.
 const KindWords *report_kind(u32 kind);
+const char *report_part_id(u32 part);
+
+// The headline of a finding and the text of a part from what a record carries.
+// `text` may be NULL. They always terminate the buffer; what does not fit is cut.
+// Return the length. A kind that does not exist is named as such.
+size_t report_headline(u32 kind, const u64 *values, size_t count, const char *text, char *buffer,
+                       size_t buffer_size);
+size_t report_part_text(u32 part, const u64 *values, size_t count, const char *text,
+                        char *buffer, size_t buffer_size);
+
+// "main (a.c:10)", as at the end of a line of a stack.
+size_t report_frame_text(const Report *report, const Frame *frame, char *buffer,
+                         size_t buffer_size);
+
+// How many of the frames are shown: --num-callers and --show-below-main.
+size_t report_visible_frames(const Options *options, const Frame *frames, size_t count);
+
+// What stays the same of a finding over rebuilds: kind and function names, neither
+// addresses nor lines. 16 hexadecimal digits and a zero.
+void report_fingerprint(const Finding *finding, char ret_text[17]);
 
 #endif

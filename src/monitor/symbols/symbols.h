@@ -14,6 +14,10 @@
 //   Y1  Mapping and unmapping open no file: a run without findings reads no debug info.
 //   Y2  Debug info is hostile input. What cannot be read costs names, never the run.
 //   Y3  Strings in a Frame live as long as the Symbols they came from.
+//   Y4  A name never comes from a file that is not the one that was mapped.
+//
+// Files are parsed in a process of its own (docs/design/symbol-reader.md), which is
+// started by the first question. Not thread-safe: one thread at a time.
 #ifndef MUNINN_MONITOR_SYMBOLS_SYMBOLS_H
 #define MUNINN_MONITOR_SYMBOLS_SYMBOLS_H
 
@@ -29,6 +33,10 @@ typedef struct SymbolsConfig {
     bool keep_debuginfo;            // --keep-debuginfo: names of code that is unmapped by now
     bool read_inline_info;          // --read-inline-info
     bool demangle;                  // --demangle
+    // Told when debug info was given up, once for each file: one line without a newline. May be
+    // NULL.
+    void (*warn)(void *opaque, const char *line);
+    void *warn_opaque;
 } SymbolsConfig;
 
 Symbols *symbols_new(const SymbolsConfig *config);
@@ -76,5 +84,25 @@ size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_
 // The name for a person of a mangled one: C++, Rust, D. Trimmed as in Frame. Lives
 // as long as symbols.
 const char *symbols_demangle(Symbols *symbols, const char *mangled);
+
+// A variable of the client.
+typedef struct DataName {
+    const char *name;      // demangled
+    const char *mangled;   // as the symbol table has it; NULL: only debug info knows it
+    u64 offset;            // of the byte in the variable
+    u64 size;              // of the variable; 0: not known
+    const char *object;    // absolute path of its object
+    const char *directory; // of its declaration; NULL: not known
+    const char *file;
+    u32 line;              // 0: not known
+} DataName;
+
+// The global or static variable that has this byte now. False: none that is known.
+bool symbols_data(Symbols *symbols, u64 address, DataName *ret_name);
+
+// The local variable that has the byte at `cfa_distance` from the CFA (rsp before the call
+// pushed the return address) of a frame that executes at the place. False: none that is known.
+bool symbols_stack_data(Symbols *symbols, CodePlace place, bool is_return_address,
+                        i64 cfa_distance, DataName *ret_name);
 
 #endif

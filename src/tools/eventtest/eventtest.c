@@ -43,6 +43,16 @@ static void signal_delivered(ToolThread *thread, int sig)
     __atomic_fetch_add(&event_sums.signals, sig == 10, __ATOMIC_RELAXED);
 }
 
+// Knows MALLOCLIKE_BLOCK and the memory checker's: the answer is the sum of the arguments.
+static bool request(ToolThread *thread, const u64 args[6], u64 *ret_result)
+{
+    (void)thread;
+    if (args[0] != 0x1301 && args[0] >> 16 != ('M' << 8 | 'C'))
+        return false;
+    *ret_result = args[1] + args[2] + args[3] + args[4] + args[5];
+    return true;
+}
+
 static void thread_start(ToolThread *thread)
 {
     (void)thread;
@@ -91,4 +101,5 @@ const Tool tool_eventtest = {
     .mapped = mapped,
     .unmapped = unmapped,
     .signal = signal_delivered,
+    .request = request,
 };

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+# Made from src/launch/options.def by `muninn --help=bash`; `make completions` rewrites it.
+
+_muninn_options='--tool=
+--trace-children=
+--trace-children-skip=
+--trace-children-skip-by-arg=
+--child-silent-after-fork=
+--track-fds=
+--modify-fds=
+--vgdb=
+--quiet
+--verbose
+--command-line-only=
+--version
+--help
+--log-fd=
+--log-file=
+--log-socket=
+--time-stamp=
+--color=
+--xml=
+--xml-file=
+--xml-fd=
+--xml-socket=
+--xml-protocol=
+--xml-user-comment=
+--json-file=
+--sarif-file=
+--error-exitcode=
+--exit-on-first-error=
+--only=
+--baseline=
+--suppressions=
+--default-suppressions=
+--gen-suppressions=
+--input-fd=
+--num-callers=
+--error-limit=
+--show-error-list=
+--error-markers=
+--show-below-main=
+--fullpath-after=
+--merge-recursive-frames=
+--sigill-diagnostics=
+--demangle=
+--keep-debuginfo=
+--read-inline-info=
+--read-var-info=
+--extra-debuginfo-path=
+--allow-mismatched-debuginfo=
+--enable-debuginfod=
+--sym-offsets=
+--main-stacksize=
+--max-stackframe=
+--sim-hints=
+--run-libc-freeres=
+--run-cxx-freeres=
+--soname-synonyms=
+--require-text-symbol=
+--progress-interval=
+--alignment=
+--redzone-size=
+--realloc-zero-bytes-frees=
+--xtree-memory=
+--xtree-memory-file=
+--xtree-compress-strings=
+--trace-malloc=
+--stats
+--debug
+--trace=
+--trace-syscalls=
+--trace-signals=
+--stress=
+--cache-size=
+--help-debug
+--help-dyn-options'
+_muninn_subcommands='ps ctl'
+
+# bash cuts words at '=': --tool=none arrives as three of them.
+_muninn()
+{
+    local cur=${COMP_WORDS[COMP_CWORD]} option= at=1 values= is_set= is_file=
+    COMPREPLY=()
+    while ((at < COMP_CWORD)) && [[ ${COMP_WORDS[at]} == -* && -z $option ]]; do
+        if [[ ${COMP_WORDS[at]} == -- ]]; then
+            ((at++))
+            break
+        elif [[ ${COMP_WORDS[at + 1]} != = ]]; then
+            ((at++))
+        elif ((COMP_CWORD <= at + 2)); then
+            option=${COMP_WORDS[at]}
+        else
+            ((at += 3))
+        fi
+    done
+    [[ $cur == = ]] && cur=
+    if [[ -z $option ]]; then
+        _muninn_word
+        return
+    fi
+    case $option in
+    --tool) values='none count' ;;
+    --trace-children) values='yes no' ;;
+    --child-silent-after-fork) values='yes no' ;;
+    --track-fds) values='no yes all bad' ;;
+    --modify-fds) values='no yes' ;;
+    --vgdb) values='yes no' ;;
+    --command-line-only) values='yes no' ;;
+    --log-file) is_file=1 ;;
+    --time-stamp) values='yes no' ;;
+    --color) values='auto yes no' ;;
+    --xml) values='yes no' ;;
+    --xml-file) is_file=1 ;;
+    --json-file) is_file=1 ;;
+    --sarif-file) is_file=1 ;;
+    --exit-on-first-error) values='yes no' ;;
+    --only) is_file=1 ;;
+    --baseline) is_file=1 ;;
+    --suppressions) is_file=1 ;;
+    --default-suppressions) values='yes no' ;;
+    --gen-suppressions) values='no yes all' ;;
+    --error-limit) values='yes no' ;;
+    --show-error-list) values='no yes all' ;;
+    --show-below-main) values='yes no' ;;
+    --sigill-diagnostics) values='yes no' ;;
+    --demangle) values='yes no' ;;
+    --keep-debuginfo) values='yes no' ;;
+    --read-inline-info) values='yes no' ;;
+    --read-var-info) values='yes no' ;;
+    --extra-debuginfo-path) is_file=1 ;;
+    --allow-mismatched-debuginfo) values='yes no' ;;
+    --enable-debuginfod) values='yes no' ;;
+    --sym-offsets) values='yes no' ;;
+    --sim-hints) values='lax-ioctls fuse-compatible no-nptl-pthread-stackcache all none' is_set=1 ;;
+    --run-libc-freeres) values='yes no' ;;
+    --run-cxx-freeres) values='yes no' ;;
+    --require-text-symbol) is_file=1 ;;
+    --realloc-zero-bytes-frees) values='yes no' ;;
+    --xtree-memory) values='none allocs full' ;;
+    --xtree-memory-file) is_file=1 ;;
+    --xtree-compress-strings) values='yes no' ;;
+    --trace-malloc) values='yes no' ;;
+    --trace) values='blocks calls signals syscalls all none' is_set=1 ;;
+    --trace-syscalls) values='yes no' ;;
+    --trace-signals) values='yes no' ;;
+    --stress) values='tiny-blocks tiny-cache no-link signals all none' is_set=1 ;;
+    esac
+    if [[ -n $is_file ]]; then
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -f -- "$cur"))
+    elif [[ -n $is_set && $cur == *,* ]]; then
+        COMPREPLY=($(compgen -P "${cur%,*}," -W "$values" -- "${cur##*,}"))
+    else
+        COMPREPLY=($(compgen -W "$values" -- "$cur"))
+    fi
+}
+
+# An option, the program, or something for it.
+_muninn_word()
+{
+    if ((at < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
+        _command_offset "$at"
+    elif ((at < COMP_CWORD)); then
+        COMPREPLY=($(compgen -f -- "$cur"))
+    elif [[ $cur == -* ]]; then
+        COMPREPLY=($(compgen -W "$_muninn_options" -- "$cur"))
+        [[ ${#COMPREPLY[@]} == 1 && $COMPREPLY == *= ]] && compopt -o nospace 2>/dev/null
+    else
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -c -f -- "$cur"))
+        if ((COMP_CWORD == 1)) && [[ ${COMP_WORDS[0]##*/} == muninn ]]; then
+            COMPREPLY+=($(compgen -W "$_muninn_subcommands" -- "$cur"))
+        fi
+    fi
+}
+
+complete -F _muninn muninn valgrind

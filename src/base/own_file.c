@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// See own_file.h. Where there is a limit, it is raised for the moment of the write, as far
+// as we may; a signal that comes nevertheless is blocked and taken back.
+#include "base/own_file.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/raw_syscall.h"
+
+static i64 file_size_limit(const struct rlimit *set, struct rlimit *get)
+{
+    return raw_syscall4(SYS_prlimit64, 0, RLIMIT_FSIZE, (u64)set, (u64)get);
+}
+
+static i64 write_all(int fd, const u8 *data, u64 size)
+{
+    while (size > 0) {
+        i64 n = raw_syscall3(SYS_write, (u64)(u32)fd, (u64)data, size);
+        if (n <= 0)
+            return n ? n : -EIO;
+        data += n;
+        size -= (u64)n;
+    }
+    return 0;
+}
+
+static void raise_limit(const struct rlimit *limit)
+{
+    const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+    const struct rlimit highest = { limit->rlim_max, limit->rlim_max };
+
+    if (file_size_limit(&none, NULL) != 0)
+        file_size_limit(&highest, NULL);
+}
+
+static i64 write_under_limit(int fd, const void *data, u64 size, const struct rlimit *limit)
+{
+    const u64 signal = 1ull << (SIGXFSZ - 1);
+    const struct timespec at_once = { 0, 0 };
+    u64 mask;
+
+    raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (u64)&signal, (u64)&mask, sizeof(mask));
+    raise_limit(limit);
+    i64 result = write_all(fd, data, size);
+    file_size_limit(limit, NULL);
+    if (result == -EFBIG)
+        raw_syscall4(SYS_rt_sigtimedwait, (u64)&signal, 0, (u64)&at_once, sizeof(signal));
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (u64)&mask, 0, sizeof(mask));
+    return result;
+}
+
+bool own_file_write(int fd, const void *data, u64 size_bytes)
+{
+    struct rlimit limit;
+
+    if (file_size_limit(NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return write_all(fd, data, size_bytes) == 0;
+    return write_under_limit(fd, data, size_bytes, &limit) == 0;
+}

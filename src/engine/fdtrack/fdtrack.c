@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+//
+// From system calls to records, and from records to events; see fdtrack.h.
+#include "engine/fdtrack/fdtrack.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/close_range.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+#include "base/text.h"
+#include "engine/fdtrack/fdtrack_internal.h"
+#include "engine/log/log.h"
+#include "engine/syscall/syscall.h"
+#include "engine/toolapi/toolapi.h"
+
+enum { SYSCALL_BYTES = 2, FRAMES_SHOWN = 12 };
+
+static void write_to_log(ThreadCtx *ctx, const FdTrackEvent *event);
+void (*fdtrack_report)(ThreadCtx *ctx, const FdTrackEvent *event) = write_to_log;
+u32 fdtrack_mode = TRACK_FDS_NO;
+
+// -------------------------------------------------------------------- the log
+
+static void log_stack(u32 context, const char *title)
+{
+    GuestAddr frames[FRAMES_SHOWN];
+    int pid = getpid();
+    if (title && context)
+        log_line("==%d==  %s", pid, title);
+    size_t count = context ? tool_context_frames(context, frames, FRAMES_SHOWN) : 0;
+    for (size_t i = 0; i < count && i < FRAMES_SHOWN; i++)
+        log_line("==%d==    %s 0x%lx", pid, i ? "by" : "at", frames[i]);
+}
+
+static void write_to_log(ThreadCtx *ctx, const FdTrackEvent *event)
+{
+    int pid = getpid();
+    (void)ctx;
+    log_line("==%d== %s", pid, event->text);
+    if (event->inherited)
+        log_line("==%d==    <inherited from parent>", pid);
+    log_stack(event->contexts[0], NULL);
+    log_stack(event->contexts[1], "Previously closed");
+    log_stack(event->contexts[2], "Originally opened");
+    log_line("==%d== ", pid);
+}
+
+// ------------------------------------------------------------------ the start
+
+static void inherit(i32 fd)
+{
+    if (fd_is_open(fd))
+        records_open(fd, 0, true);
+}
+
+void fdtrack_init(u32 mode)
+{
+    enum { TRIED_WITHOUT_PROC = 1024 };
+    fdtrack_mode = mode;
+    if (mode == TRACK_FDS_NO)
+        return;
+    DIR *listing = opendir("/proc/self/fd");
+    if (!listing) {
+        for (i32 fd = 0; fd < TRIED_WITHOUT_PROC; fd++)
+            inherit(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+        i32 fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd != dirfd(listing))
+            inherit(fd);
+    }
+    closedir(listing);
+}
+
+// ------------------------------------------------------------------ the calls
+
+// The `syscall` instruction is what the client is doing.
+static u32 context_of(ThreadCtx *ctx)
+{
+    return tool_context(ctx, ctx->pc - SYSCALL_BYTES);
+}
+
+// D1. A close_range() with these arguments does not fail.
+static bool is_closing_range(const u64 args[6])
+{
+    return (u32)args[0] <= (u32)args[1] && !((u32)args[2] & ~(u32)CLOSE_RANGE_UNSHARE);
+}
+
+void fdtrack_before(ThreadCtx *ctx, u64 nr, const u64 args[6])
+{
+    if (ctx->vfork_depth)
+        return; // D2
+    if (nr == NR_close && fd_is_open((i32)args[0]))
+        records_closing((i32)args[0], ctx->tid, context_of(ctx));
+    else if (nr == NR_close_range && is_closing_range(args))
+        records_closed_range((u32)args[0], (u32)args[1], context_of(ctx));
+}
+
+static void note_new(ThreadCtx *ctx, i32 fd)
+{
+    if (fd_is_open(fd))
+        records_open(fd, context_of(ctx), false);
+}
+
+static void report_bad_close(ThreadCtx *ctx, i32 fd, const FdRecord *record)
+{
+    char sentence[FD_SENTENCE_MAX];
+    text_format(sentence, sizeof(sentence), "F%s is already closed", record->text + 1);
+    if (record->text[0] != 'f') // a socket
+        text_format(sentence, sizeof(sentence), "%s is already closed", record->text);
+    FdTrackEvent event = {
+        .kind = FD_TRACK_BAD_CLOSE,
+        .fd = fd,
+        .text = sentence,
+        .contexts = {context_of(ctx), record->closed_at, record->opened_at},
+    };
+    fdtrack_report(ctx, &event);
+}
+
+static void report_bad_use(ThreadCtx *ctx, u64 nr, i32 fd, const FdRecord *closed)
+{
+    char sentence[FD_SENTENCE_MAX], name[32];
+    text_format(sentence, sizeof(sentence), "Invalid file descriptor %d in syscall %s()", fd,
+                syscall_name(nr, name, sizeof(name)));
+    FdTrackEvent event = {
+        .kind = FD_TRACK_BAD_USE,
+        .fd = fd,
+        .text = sentence,
+        .contexts = {context_of(ctx), closed ? closed->closed_at : 0,
+                     closed ? closed->opened_at : 0},
+    };
+    fdtrack_report(ctx, &event);
+}
+
+static void judge_refusal(ThreadCtx *ctx, u64 nr, const u64 args[6])
+{
+    FdRecord record;
+    i32 fd;
+    if (!calls_find_bad(nr, args, &fd))
+        return;
+    bool was_closed = records_get(fd, &record) && record.state == FD_CLOSED;
+    if (nr == NR_close && was_closed)
+        report_bad_close(ctx, fd, &record);
+    else if (fdtrack_mode == TRACK_FDS_BAD || fdtrack_mode == TRACK_FDS_ALL)
+        report_bad_use(ctx, nr, fd, was_closed ? &record : NULL);
+}
+
+void fdtrack_after(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result)
+{
+    if (ctx->vfork_depth)
+        return; // D2
+    if (nr == NR_close)
+        records_closed((i32)args[0], ctx->tid, result == GATEWAY_RESTART);
+    if (result == GATEWAY_RESTART)
+        return;
+    if (result == -EBADF)
+        judge_refusal(ctx, nr, args);
+    else
+        calls_for_each_new(ctx, nr, args, result, note_new);
+}
+
+// -------------------------------------------------------------------- the end
+
+static void report_summary(ThreadCtx *ctx, const i32 *numbers, size_t count)
+{
+    char sentence[FD_SENTENCE_MAX];
+    size_t open = 0, standard = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_open = fd_is_open(numbers[i]);
+        open += is_open;
+        standard += is_open && numbers[i] <= STDERR_FILENO;
+    }
+    text_format(sentence, sizeof(sentence), "FILE DESCRIPTORS: %lu open (%lu std) at exit.", open,
+                standard);
+    fdtrack_report(ctx, &(FdTrackEvent){.kind = FD_TRACK_SUMMARY, .fd = -1, .text = sentence});
+}
+
+static void report_open(ThreadCtx *ctx, i32 fd)
+{
+    char sentence[FD_SENTENCE_MAX], text[FD_TEXT_MAX];
+    FdRecord record;
+    if (!fd_is_open(fd) || !records_get(fd, &record))
+        return;
+    describe_fd(fd, text);
+    text_format(sentence, sizeof(sentence), "Open %s", text);
+    FdTrackEvent event = {
+        .kind = FD_TRACK_NOT_CLOSED,
+        .fd = fd,
+        .text = sentence,
+        .inherited = record.inherited,
+        .contexts = {record.opened_at, 0, 0},
+    };
+    fdtrack_report(ctx, &event);
+}
+
+void fdtrack_finish(ThreadCtx *ctx)
+{
+    size_t count;
+    u64 bytes;
+    if (fdtrack_mode != TRACK_FDS_YES && fdtrack_mode != TRACK_FDS_ALL)
+        return;
+    i32 *numbers = records_list_open(&count, &bytes);
+    if (!numbers)
+        return;
+    report_summary(ctx, numbers, count);
+    for (size_t i = 0; i < count; i++) {
+        if (numbers[i] > STDERR_FILENO || fdtrack_mode == TRACK_FDS_ALL)
+            report_open(ctx, numbers[i]);
+    }
+    pages_unmap(numbers, bytes);
+}
+
+void fdtrack_fork_prepare(void)
+{
+    records_lock();
+}
+
+void fdtrack_fork_done(void)
+{
+    records_unlock();
+}

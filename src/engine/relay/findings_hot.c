@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+//
+// Findings: told apart, counted, and told to the monitor once each.
+//
+// Two findings are one if their kind, their key and their innermost frames agree:
+// four frames, and two once a hundred have been shown, as users of such tools know it.
+// General registers only: a tool's slow path calls this from the cache.
+#include "base/assert.h"
+#include "base/pages.h"
+#include "base/raw_syscall.h"
+#include "engine/callstack/callstack.h"
+#include "engine/relay/relay_internal.h"
+#include "engine/thread/thread.h"
+
+enum {
+    SLOTS = 2 * WIRE_FINDINGS, // a power of two
+    FRAMES_COMPARED = 4,
+    FRAMES_COMPARED_LATER = 2,
+    LATER = 100, // findings shown
+};
+
+typedef struct Slot {
+    u64 hash; // 0: free
+    u32 id;
+} Slot;
+
+static Lock lock;   // of the slots
+static Slot *slots; // SLOTS of them, or NULL before the first finding
+
+void relay_findings_reset(void)
+{
+    lock_reset_after_fork(&lock);
+    if (slots)
+        pages_unmap(slots, SLOTS * sizeof(Slot));
+    slots = NULL;
+}
+
+static u64 mix(u64 hash, u64 word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 29;
+}
+
+static u64 hash_of(const RelayFinding *finding, const GuestAddr *frames, size_t count)
+{
+    bool later = __atomic_load_n(&relay.shared->header.shown_count, __ATOMIC_RELAXED) >= LATER;
+    size_t compared = min_u64(count, later ? FRAMES_COMPARED_LATER : FRAMES_COMPARED);
+    u64 hash = mix(finding->kind + 1, finding->key);
+    for (const char *c = finding->text; c && *c; c++)
+        hash = mix(hash, (u8)*c);
+    for (size_t i = 0; i < compared; i++)
+        hash = mix(hash, frames[i]);
+    return hash | 1;
+}
+
+// The id of the finding; *ret_new when it is the first of its kind. WIRE_FINDINGS when
+// there are too many.
+static u32 find_or_add(u64 hash, bool *ret_new)
+{
+    u32 id = WIRE_FINDINGS;
+    *ret_new = false;
+    lock_acquire(&lock);
+    if (!slots)
+        slots = pages_map(SLOTS * sizeof(Slot));
+    u64 at = hash % SLOTS;
+    while (slots && slots[at].hash && slots[at].hash != hash)
+        at = (at + 1) % SLOTS;
+    if (slots && slots[at].hash) {
+        id = slots[at].id;
+    } else if (slots && relay.shared->header.finding_high < WIRE_FINDINGS) {
+        id = relay.shared->header.finding_high;
+        slots[at] = (Slot){hash, id};
+        __atomic_store_n(&relay.shared->header.finding_high, id + 1, __ATOMIC_RELEASE);
+        *ret_new = true;
+    }
+    lock_release(&lock);
+    return id;
+}
+
+static size_t length(const char *text)
+{
+    size_t n = 0;
+    while (text && text[n] && n < WIRE_RECORD_BYTES_MAX / 4)
+        n++;
+    return n;
+}
+
+static void put_part(WireProducer *producer, u32 id, const RelayPart *part)
+{
+    GuestAddr frames[WIRE_FRAMES_MAX];
+    size_t count = part->context ? context_frames(part->context, frames, WIRE_FRAMES_MAX) : 0;
+    wire_put_part(producer, &(Wire_part){
+        .id = id,
+        .kind = part->kind,
+        .values = {part->values, part->value_count},
+        .text = {part->text, length(part->text)},
+        .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
+    });
+}
+
+static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
+                        const GuestAddr *frames, size_t count)
+{
+    wire_put_finding(&ctx->wire, &(Wire_finding){
+        .id = id,
+        .kind = finding->kind,
+        .thread = ctx->number,
+        .parts = finding->part_count,
+        .values = {finding->values, finding->value_count},
+        .text = {finding->text, length(finding->text)},
+        .pcs = {frames, count},
+    });
+    for (u32 i = 0; i < finding->part_count; i++)
+        put_part(&ctx->wire, id, &finding->parts[i]);
+    wire_ring_bell(&ctx->wire);
+}
+
+// Runs `fn`, which is compiled as it comes, from the cache: there the vector registers
+// are the client's, and the place that they have outside the cache is free.
+static void outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx))
+{
+    if (!ctx->in_cache) {
+        fn(ctx);
+        return;
+    }
+    u64 mask = gateway_xsave_mask();
+    u32 low = (u32)mask, high = (u32)(mask >> 32);
+    __asm__ volatile("xsave64 %0" : "+m"(*ctx->xsave) : "a"(low), "d"(high) : "memory");
+    fn(ctx);
+    __asm__ volatile("xrstor64 %0" : : "m"(*ctx->xsave), "a"(low), "d"(high) : "memory");
+}
+
+static void open_producer(ThreadCtx *ctx)
+{
+    relay_producer(ctx);
+}
+
+static void say_lost(ThreadCtx *ctx)
+{
+    (void)ctx;
+    relay_lost();
+}
+
+static WireProducer *producer_of(ThreadCtx *ctx)
+{
+    if (UNLIKELY(ctx->wire.ring == NULL))
+        outside(ctx, open_producer);
+    return ctx->wire.ring && relay.life >= 0 ? &ctx->wire : NULL;
+}
+
+WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
+{
+    GuestAddr frames[WIRE_FRAMES_MAX];
+    WireProducer *producer = ctx->errors_disabled ? NULL : producer_of(ctx);
+    bool is_new;
+
+    if (!producer)
+        return VERDICT_IGNORED;
+    WireHeader *header = &producer->shared->header;
+    size_t count = context_frames(finding->context, frames, WIRE_FRAMES_MAX);
+    count = min_u64(count, WIRE_FRAMES_MAX);
+    u32 id = find_or_add(hash_of(finding, frames, count), &is_new);
+    if (id == WIRE_FINDINGS)
+        return VERDICT_IGNORED;
+    WireFinding *shared = &producer->shared->findings[id];
+    __atomic_add_fetch(&shared->count, 1, __ATOMIC_RELAXED);
+    if (!is_new)
+        return __atomic_load_n(&shared->verdict, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED))
+        return VERDICT_IGNORED;
+    put_finding(ctx, id, finding, frames, count);
+    WireVerdict verdict = wire_finding_wait(producer->shared, id, relay.life);
+    if (__atomic_load_n(&header->exit_now, __ATOMIC_ACQUIRE))
+        process_exit(ctx, 1);
+    if (relay.life >= 0 && wire_hung_up(relay.life))
+        outside(ctx, say_lost);
+    return verdict;
+}
+
+u64 relay_error_count(void)
+{
+    u64 sum = 0;
+    if (!relay.shared)
+        return 0;
+    for (u32 i = 0; i < relay.shared->header.finding_high; i++) {
+        if (relay.shared->findings[i].verdict == VERDICT_SHOWN)
+            sum += relay.shared->findings[i].count;
+    }
+    return sum;
+}

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: MIT
+//
+// The connection to the monitor: made at the start, made anew in the child of a
+// fork, given up when the monitor dies.
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/raw_syscall.h"
+#include "base/text.h"
+#include "engine/descriptors/descriptors.h"
+#include "engine/log/log.h"
+#include "engine/relay/relay_internal.h"
+#include "engine/thread/thread.h"
+
+// What the monitor finds at which number.
+enum { MONITOR_LOG = 2, MONITOR_WIRE = 3, MONITOR_LIFE = 4, MONITOR_ATTACH = 5 };
+enum { MONITOR_INPUT = 6, MONITOR_XML = 7, MONITOR_FDS = 8 };
+enum { EXIT_REFUSED = 1 };
+enum { ABOVE_MONITOR_FDS = 10 };
+
+Relay relay = {.life = -1, .attach = -1};
+void (*relay_command_hook)(ThreadCtx *ctx, char *command);
+
+bool relay_is_on(void)
+{
+    return relay.shared || (relay.is_child && relay.attach >= 0);
+}
+
+// ------------------------------------------------------------ the connection
+
+// The two ends of a wire and its sockets, before they have found their owners.
+typedef struct Ends {
+    int wire;
+    int life[2], attach[2]; // ours, the monitor's
+} Ends;
+
+static void close_ends(const Ends *ends)
+{
+    const int fds[] = {ends->wire, ends->life[0], ends->life[1], ends->attach[0], ends->attach[1]};
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+}
+
+static bool make_ends(Ends *ends)
+{
+    *ends = (Ends){-1, {-1, -1}, {-1, -1}};
+    ends->wire = wire_create();
+    if (ends->wire >= 0 &&
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->life) == 0 &&
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->attach) == 0)
+        return true;
+    close_ends(ends);
+    return false;
+}
+
+static void life_moved(int fd)
+{
+    relay.life = fd;
+}
+
+static void attach_moved(int fd)
+{
+    relay.attach = fd;
+}
+
+// Maps the wire and hides our ends of the sockets.
+static bool take_ends(const Ends *ends)
+{
+    struct timespec now;
+    WireShared *shared = wire_map(ends->wire);
+    if (!shared)
+        return false;
+    // A child of ours must not write into our rings.
+    madvise(shared, sizeof(*shared), MADV_DONTFORK);
+    // Not through libc: the vdso has become the client's.
+    raw_syscall2(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)&now);
+    shared->header = (WireHeader){
+        .magic = WIRE_MAGIC,
+        .version = WIRE_VERSION,
+        .pid = (i32)raw_syscall0(SYS_getpid),
+        .start_stamp = wire_stamp(),
+        .start_ns = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec,
+        .exit_code = -1,
+    };
+    relay.shared = shared;
+    return descriptor_hide(ends->life[0], life_moved) >= 0 &&
+           descriptor_hide(ends->attach[0], attach_moved) >= 0;
+}
+
+void relay_lost(void)
+{
+    if (!relay.shared || relay.life < 0)
+        return;
+    descriptor_drop(relay.life);
+    relay.life = -1;
+    log_note("the monitor has gone: the program goes on, and nothing more is reported");
+}
+
+bool relay_check(void)
+{
+    if (relay.life >= 0 && wire_hung_up(relay.life))
+        relay_lost();
+    return relay.life < 0;
+}
+
+// ------------------------------------------------------------------ the start
+
+static bool monitor_path(char path[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (n <= 0)
+        return false;
+    path[n] = '\0';
+    char *slash = strrchr(path, '/');
+    const char name[] = "/muninn-monitor";
+    if (!slash || slash - path + sizeof(name) > PATH_MAX)
+        return false;
+    memcpy(slash, name, sizeof(name));
+    return true;
+}
+
+// In the process that becomes the monitor: nothing of the client's stays open in it, or
+// its pipes would not end with it.
+static void arrange_descriptors(const Ends *ends, const Options *options)
+{
+    int nothing = open("/dev/null", O_RDWR);
+    int log = log_fd() >= 0 ? log_fd() : nothing;
+    int sources[MONITOR_FDS] = {
+        nothing, nothing, log, ends->wire, ends->life[1], ends->attach[1],
+        options->gen_suppressions == GEN_SUPPRESSIONS_YES ? options->input_fd : nothing,
+        options->xml_fd >= 0 ? options->xml_fd : nothing,
+    };
+    for (int i = 0; i < MONITOR_FDS; i++)
+        sources[i] = fcntl(sources[i], F_DUPFD, ABOVE_MONITOR_FDS);
+    for (int i = 0; i < MONITOR_FDS; i++)
+        dup2(sources[i], i);
+    close_range(MONITOR_FDS, ~0u, 0);
+}
+
+static _Noreturn void become_monitor(const char *path, const Ends *ends,
+                                     const Options *options, char **argv)
+{
+    raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
+    if (raw_syscall0(SYS_fork) != 0)
+        _exit(0); // the monitor's parent is init
+    prctl(PR_SET_NAME, "muninn-monitor");
+    arrange_descriptors(ends, options);
+    execv(path, argv);
+    _exit(127);
+}
+
+static bool spawn_monitor(const Ends *ends, const Options *options, char **argv)
+{
+    char path[PATH_MAX];
+    if (!monitor_path(path) || access(path, X_OK) != 0)
+        return false;
+    i64 pid = raw_syscall0(SYS_fork);
+    if (pid == 0)
+        become_monitor(path, ends, options, argv);
+    if (pid < 0)
+        return false;
+    while (raw_syscall4(SYS_wait4, (u64)pid, 0, __WALL, 0) == -EINTR)
+        ;
+    return true;
+}
+
+// muninn-monitor OPTIONS -- WORDS
+static char **monitor_argv(const Options *options, int argc, char **argv)
+{
+    size_t text_size = options_text_size(options);
+    char *text = malloc(text_size); // for ever: the words point into it
+    char **words = calloc((size_t)argc + OPTIONS_ARGV_MAX + 3, sizeof(*words));
+    if (!words || !text)
+        return NULL;
+    words[0] = (char *)"muninn-monitor";
+    int count = options_to_argv(options, text, text_size, words + 1, OPTIONS_ARGV_MAX);
+    if (count < 0) {
+        free(words);
+        return NULL;
+    }
+    words[count + 1] = (char *)"--";
+    memcpy(words + count + 2, argv, (size_t)argc * sizeof(*argv));
+    return words;
+}
+
+void relay_start(const Options *options, int argc, char **argv)
+{
+    Ends ends;
+    relay.is_silent = options->child_silent_after_fork && !options->xml;
+    if (!make_ends(&ends)) {
+        log_note("cannot make the connection to the monitor: nothing will be reported");
+        return;
+    }
+    char **words = monitor_argv(options, argc, argv);
+    bool ok = words && take_ends(&ends) && spawn_monitor(&ends, options, words);
+    free(words);
+    close_ends(&ends);
+    if (!ok) {
+        log_note("cannot start the monitor: nothing will be reported");
+        relay.shared = NULL;
+        return;
+    }
+    relay_producer(&thread_ctx);
+    // What can be wrong with what the user gave us is told before the program starts.
+    bool may_refuse = options->suppressions.count > 0 || options->baseline;
+    if (may_refuse && wire_wait(&relay.shared->header.ready, relay.life) &&
+        relay.shared->header.ready == READY_REFUSED)
+        _exit(EXIT_REFUSED);
+}
+
+// ------------------------------------------------------------------- a child
+
+static bool send_ends(const Ends *ends)
+{
+    i32 pid = (i32)raw_syscall0(SYS_getpid);
+    int fds[4] = {ends->wire, ends->life[1], ends->attach[1], log_fd()};
+    int count = log_fd() >= 0 ? 4 : 3;
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(fds))];
+    } control = {0};
+    struct iovec data = {&pid, sizeof(pid)};
+    struct msghdr message = {
+        .msg_iov = &data,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = CMSG_SPACE((size_t)count * sizeof(int)),
+    };
+    control.header = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN((size_t)count * sizeof(int)),
+        .cmsg_level = SOL_SOCKET,
+        .cmsg_type = SCM_RIGHTS,
+    };
+    memcpy(CMSG_DATA(&control.header), fds, (size_t)count * sizeof(int));
+    i64 n = raw_syscall3(SYS_sendmsg, (u64)relay.attach, (u64)&message, MSG_NOSIGNAL);
+    return n == sizeof(pid);
+}
+
+static void announce_mappings(void)
+{
+    wire_put_maps_reset(&thread_ctx.wire, &(Wire_maps_reset){(u64)relay.shared->header.pid});
+    lock_acquire(&engine_lock);
+    for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m))
+        relay_code_mapped(m);
+    lock_release(&engine_lock);
+}
+
+// The parent's monitor divides: its twin takes our ends.
+static bool attach(void)
+{
+    Ends ends;
+    relay.is_child = false;
+    if (relay.attach < 0 || !make_ends(&ends))
+        return false;
+    int old = relay.attach;
+    bool ok = send_ends(&ends);
+    descriptor_drop(old);
+    relay.attach = -1;
+    ok = ok && take_ends(&ends);
+    close_ends(&ends);
+    if (!ok) {
+        relay.shared = NULL;
+        log_note("the monitor has gone: nothing is reported of this child");
+    }
+    return ok;
+}
+
+void relay_fork_child(void)
+{
+    if (!relay.shared && !relay.is_child)
+        return;
+    thread_ctx.wire = (WireProducer){0};
+    if (relay.life >= 0)
+        descriptor_drop(relay.life);
+    relay.life = -1;
+    relay.shared = NULL;
+    relay.is_child = true;
+    relay.threads = 0;
+    relay_findings_reset();
+}
+
+// ----------------------------------------------------------------- producers
+
+static void announce_thread(ThreadCtx *ctx)
+{
+    ctx->number = __atomic_add_fetch(&relay.threads, 1, __ATOMIC_RELAXED);
+    wire_put_thread_start(&ctx->wire, &(Wire_thread_start){
+        .number = ctx->number,
+        .tid = (u64)raw_syscall0(SYS_gettid),
+    });
+}
+
+WireProducer *relay_producer(ThreadCtx *ctx)
+{
+    if (LIKELY(ctx->wire.ring != NULL))
+        return relay.life >= 0 ? &ctx->wire : NULL;
+    bool is_new_child = relay.is_child;
+    if (is_new_child && (relay.is_silent || !attach()))
+        return NULL;
+    if (relay.life < 0 || !wire_producer_open(&ctx->wire, relay.shared, &relay.life))
+        return NULL;
+    if (relay.threads == 0) {
+        wire_put_start(&ctx->wire, &(Wire_start){
+            .pid = (u64)relay.shared->header.pid,
+            .ppid = (u64)raw_syscall0(SYS_getppid),
+            .is_fork_child = is_new_child,
+        });
+    }
+    announce_thread(ctx);
+    if (is_new_child)
+        announce_mappings();
+    return &ctx->wire;
+}
+
+void relay_thread_start(ThreadCtx *ctx)
+{
+    if (relay.shared)
+        relay_producer(ctx);
+}
+
+void relay_thread_end(ThreadCtx *ctx)
+{
+    if (!ctx->wire.ring)
+        return;
+    wire_put_thread_end(&ctx->wire, &(Wire_thread_end){ctx->number});
+    wire_producer_close(&ctx->wire);
+}
+
+// ------------------------------------------------------------------- records
+
+static WireText text_of(const char *text)
+{
+    return (WireText){text ? text : "", text ? strnlen(text, WIRE_RECORD_BYTES_MAX / 2) : 0};
+}
+
+void relay_code_mapped(const Mapping *mapping)
+{
+    if (!relay.shared || !(mapping->prot & PROT_EXEC) || !mapping->name)
+        return;
+    WireProducer *producer = relay_producer(&thread_ctx);
+    if (producer) {
+        wire_put_map(producer, &(Wire_map){
+            .start = mapping->start,
+            .size = mapping->end - mapping->start,
+            .offset = mapping->offset,
+            .device = mapping->dev,
+            .inode = mapping->inode,
+            .executable = true,
+            .path = text_of(mapping->name),
+        });
+    }
+}
+
+void relay_unmapped(GuestAddr start, GuestAddr end)
+{
+    WireProducer *producer = relay.shared ? relay_producer(&thread_ctx) : NULL;
+    if (producer)
+        wire_put_unmap(producer, &(Wire_unmap){start, end - start});
+}
+
+void relay_exec(ThreadCtx *ctx, const char *path)
+{
+    WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
+    if (producer)
+        wire_put_exec(producer, &(Wire_exec){text_of(path)});
+}
+
+void relay_exec_failed(ThreadCtx *ctx, int error)
+{
+    WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
+    if (producer)
+        wire_put_exec_failed(producer, &(Wire_exec_failed){(u64)error});
+}
+
+void relay_line(ThreadCtx *ctx, const char *text)
+{
+    WireProducer *producer = relay_producer(ctx);
+    if (!producer) {
+        log_line("%s", text);
+        return;
+    }
+    wire_put_line(producer, &(Wire_line){text_of(text)});
+    wire_sync(producer);
+    relay_check();
+}
+
+void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)
+{
+    GuestAddr frames[WIRE_FRAMES_MAX];
+    WireProducer *producer = relay_producer(ctx);
+    if (!producer) {
+        log_line("**%d** %s", (int)raw_syscall0(SYS_getpid), text);
+        return;
+    }
+    size_t count = context ? context_frames(context, frames, WIRE_FRAMES_MAX) : 0;
+    wire_put_client_text(producer, &(Wire_client_text){
+        .tid = ctx->number,
+        .text = text_of(text),
+        .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
+    });
+    wire_sync(producer);
+    relay_check();
+}
+
+void relay_fatal_signal(ThreadCtx *ctx, const siginfo_t *info, u32 context)
+{
+    GuestAddr frames[WIRE_FRAMES_MAX];
+    WireProducer *producer = relay_is_on() ? relay_producer(ctx) : NULL;
+    if (!producer)
+        return;
+    size_t count = context ? context_frames(context, frames, WIRE_FRAMES_MAX) : 0;
+    wire_put_fatal_signal(producer, &(Wire_fatal_signal){
+        .tid = ctx->number,
+        .signal = (u64)info->si_signo,
+        .code = (u64)(i64)info->si_code,
+        .address = (u64)info->si_addr,
+        .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
+    });
+}
+
+int relay_end(ThreadCtx *ctx, int status, int signal)
+{
+    WireProducer *producer = relay_is_on() ? relay_producer(ctx) : NULL;
+    if (!producer)
+        return status;
+    WireHeader *header = &relay.shared->header;
+    wire_put_end(producer, &(Wire_end){(u64)status, (u64)signal});
+    wire_ring_bell(producer);
+    if (!wire_wait(&header->finished, relay.life)) {
+        relay_lost();
+        return status;
+    }
+    return header->exit_code >= 0 ? header->exit_code : status;
+}
+
+// ------------------------------------------------------------------ requests
+
+void relay_poll(ThreadCtx *ctx)
+{
+    if (!relay.shared || !relay_command_hook)
+        return;
+    WireHeader *header = &relay.shared->header;
+    u32 newest = __atomic_load_n(&header->request_sequence, __ATOMIC_ACQUIRE);
+    u32 taken = __atomic_load_n(&header->request_taken, __ATOMIC_RELAXED);
+    char command[WIRE_REQUEST_BYTES];
+
+    if (newest == taken || !__atomic_compare_exchange_n(&header->request_taken, &taken, newest,
+                                                        false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    memcpy(command, header->request, sizeof(command));
+    command[sizeof(command) - 1] = '\0';
+    relay_command_hook(ctx, command);
+}
+
+void relay_answer(ThreadCtx *ctx, const char *text)
+{
+    WireProducer *producer = relay_producer(ctx);
+    if (!producer)
+        return;
+    wire_put_command_done(producer, &(Wire_command_done){
+        .sequence = relay.shared->header.request_taken,
+        .text = text_of(text),
+    });
+    wire_ring_bell(producer);
+}

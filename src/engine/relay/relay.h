@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// What the engine tells the monitor: starts it, keeps a ring of the wire for
+// every thread, and passes on findings, code mappings and the end.
+//
+//   main ──▶ relay_start()        double fork; the monitor is nobody's child
+//   fork ──▶ relay_fork_child()   the child is without a monitor until it has something
+//                                 to say, then its parent's monitor divides for it
+//
+// What must stay true
+//   M1  Without a monitor (not wanted, not to be had, or dead) every function here
+//       is a cheap no-op, and the client runs on.
+//   M2  A new finding is with the user before the client goes on: the thread waits
+//       for the monitor's verdict. A repeated one costs a counter.
+//   M3  The context of a finding is read by the thread whose stack it is.
+#ifndef MUNINN_ENGINE_RELAY_RELAY_H
+#define MUNINN_ENGINE_RELAY_RELAY_H
+
+#include "engine/aspace/aspace.h"
+#include "engine/run/run.h"
+#include "launch/options.h"
+#include "wire/wire.h"
+
+// Starts the monitor. argv are the words of the client's command.
+void relay_start(const Options *options, int argc, char **argv);
+// Whether there is one, or can be one for this fork's child.
+bool relay_is_on(void);
+
+// --- the turns of a thread's and a process's life
+void relay_thread_start(ThreadCtx *ctx);
+void relay_thread_end(ThreadCtx *ctx);
+void relay_fork_child(void);
+void relay_code_mapped(const Mapping *mapping);
+void relay_unmapped(GuestAddr start, GuestAddr end);
+void relay_exec(ThreadCtx *ctx, const char *path);
+void relay_exec_failed(ThreadCtx *ctx, int error);
+// A signal is about to end the process.
+void relay_fatal_signal(ThreadCtx *ctx, const siginfo_t *info, u32 context);
+// The process ends with `status`, or by `signal`: waits for the report. Returns the
+// status to exit with.
+int relay_end(ThreadCtx *ctx, int status, int signal);
+
+// --- what is to be said
+typedef struct RelayPart {
+    u32 kind;         // of wire/parts.def
+    u32 value_count;
+    u64 values[6];
+    const char *text; // NULL: none
+    u32 context;      // 0: no stack
+} RelayPart;
+
+typedef struct RelayFinding {
+    u32 kind;         // KIND_ of wire/kinds.def
+    u32 value_count;
+    u64 values[6];
+    const char *text; // NULL: none
+    u32 context;
+    u32 part_count;
+    const RelayPart *parts;
+    u64 key;          // findings with other keys are different ones, whatever their stacks
+} RelayFinding;
+
+// Callable from the cache. Does not come back when the user wants the run to end at
+// the first error.
+WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
+// The errors counted so far: shown ones, repetitions included.
+u64 relay_error_count(void);
+
+// A line of the report. The caller goes on when it is written.
+void relay_line(ThreadCtx *ctx, const char *text);
+// What the client prints by request; context 0: without a stack.
+void relay_client_text(ThreadCtx *ctx, const char *text, u32 context);
+
+// A command from `muninn ctl` or the client is run by this hook, at a safe point of `ctx`;
+// the answer goes to relay_answer().
+extern void (*relay_command_hook)(ThreadCtx *ctx, char *command);
+void relay_poll(ThreadCtx *ctx);
+void relay_answer(ThreadCtx *ctx, const char *text);
+
+#endif

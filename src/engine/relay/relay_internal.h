@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#ifndef MUNINN_ENGINE_RELAY_INTERNAL_H
+#define MUNINN_ENGINE_RELAY_INTERNAL_H
+
+#include "engine/relay/relay.h"
+
+typedef struct Relay {
+    WireShared *shared; // NULL: no monitor, or not yet
+    int life;           // hidden descriptor; -1 when the monitor is gone
+    int attach;         // where a fork's child asks for a monitor of its own; -1: nowhere
+    bool is_child;      // made by fork and without a monitor so far
+    bool is_silent;     // --child-silent-after-fork, in a child
+    u32 threads;        // numbers given out
+} Relay;
+
+extern Relay relay;
+
+// The producer of this thread, ready for use; NULL when there is no monitor. In a
+// fork's child the first call asks for one.
+WireProducer *relay_producer(ThreadCtx *ctx);
+// The monitor does not answer any more: says so once.
+void relay_lost(void);
+// True when it is gone.
+bool relay_check(void);
+
+// Forgets the findings made so far: they are the parent's.
+void relay_findings_reset(void);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+//
+// Walks the option table for values that name files.
+
+#include "launch/option_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch/option_table.h"
+
+// A percent sign in the name of the directory is no part of a template.
+static const char *make_absolute(const char *path, bool is_template)
+{
+    char directory[PATH_MAX];
+
+    if (path[0] == '/' || getcwd(directory, sizeof(directory)) == NULL)
+        return path;
+    char *absolute = malloc(2 * strlen(directory) + strlen(path) + 2);
+    if (absolute == NULL)
+        return path;
+    char *at = absolute;
+    for (const char *c = directory; *c != '\0'; c++) {
+        *at++ = *c;
+        if (*c == '%' && is_template)
+            *at++ = '%';
+    }
+    *at++ = '/';
+    strcpy(at, path);
+    return absolute;
+}
+
+// ---------------------------------------------------------------- files to be written
+
+// 0 if a file of this name can be written, as far as can be told without
+// creating it.
+static int probe_output(char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return EISDIR;
+    if (access(path, W_OK) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return errno;
+    char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return access(".", W_OK | X_OK) == 0 ? 0 : errno;
+    slash[slash == path] = '\0';
+    return access(path, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+static bool settle_output(Options *options, const OptionRow *row, const char **path)
+{
+    char expanded[PATH_MAX];
+
+    int error = options_expand_path(*path, getpid(), 0, expanded, sizeof(expanded));
+    if (error == -EINVAL)
+        return option_fail(options,
+                           "--%s=%s: %% is followed by p, n, %% or q{VAR}, and VAR must be set",
+                           row->name, *path);
+    if (error == 0)
+        error = -probe_output(expanded);
+    if (error != 0)
+        return option_fail(options, "--%s=%.300s: %s", row->name, *path, strerror(-error));
+    *path = make_absolute(*path, true);
+    return true;
+}
+
+// ---------------------------------------------------------------- files to be read
+
+static bool settle_input(Options *options, const OptionRow *row, const char **path)
+{
+    if (access(*path, R_OK) != 0)
+        return option_fail(options, "--%s=%.300s: %s", row->name, *path, strerror(errno));
+    *path = make_absolute(*path, false);
+    return true;
+}
+
+static bool settle_inputs(Options *options, const OptionRow *row, OptionList *list)
+{
+    for (u32 i = 0; i < list->count; i++)
+        if (!settle_input(options, row, &list->items[i]))
+            return false;
+    return true;
+}
+
+// ---------------------------------------------------------------- descriptors
+
+// Standard error may be closed: then messages are not to be seen, and that is all.
+static bool settle_descriptor(Options *options, const OptionRow *row, i32 fd)
+{
+    if (fd < 0 || fd == STDERR_FILENO || fcntl(fd, F_GETFD) >= 0)
+        return true;
+    // Only answers to questions are read from there.
+    if (row->field == offsetof(Options, input_fd) &&
+        options->gen_suppressions != GEN_SUPPRESSIONS_YES)
+        return true;
+    return option_fail(options, "--%s=%d: no such descriptor is open", row->name, fd);
+}
+
+bool option_files_settle(Options *options)
+{
+    for (u32 i = 0; i < option_row_count; i++) {
+        const OptionRow *row = &option_rows[i];
+        void *field = (u8 *)options + row->field;
+        bool good = true;
+
+        if ((options->given[i / 32] & (1u << i % 32)) == 0)
+            continue;
+        // A destination that a later one has replaced is empty again.
+        if (row->kind == OPTION_PATH_TEMPLATE && *(const char **)field != NULL)
+            good = settle_output(options, row, field);
+        else if (row->kind == OPTION_PATH)
+            good = settle_input(options, row, field);
+        else if (row->kind == OPTION_PATH_LIST)
+            good = settle_inputs(options, row, field);
+        else if (row->kind == OPTION_FD)
+            good = settle_descriptor(options, row, *(const i32 *)field);
+        if (!good)
+            return false;
+    }
+    return true;
+}

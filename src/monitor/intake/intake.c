@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//
+// A record at a time: what each means for the run.
+#include <string.h>
+
+#include "monitor/intake/run.h"
+
+typedef void RecordFn(Run *run, const WireRecord *record);
+
+static void take_start(Run *run, const WireRecord *record)
+{
+    Wire_start start;
+    if (!wire_get_start(record, &start) || run->report)
+        return;
+    run->info.pid = (i32)start.pid;
+    run->info.ppid = (i32)start.ppid;
+    run->info.is_fork_child = start.is_fork_child;
+    run->report = report_open(run->options, &run->info, INTAKE_LOG);
+}
+
+static void take_exec(Run *run, const WireRecord *record)
+{
+    (void)record;
+    run->replaced = true;
+}
+
+static void take_exec_failed(Run *run, const WireRecord *record)
+{
+    (void)record;
+    run->replaced = false;
+}
+
+static void take_end(Run *run, const WireRecord *record)
+{
+    Wire_end end;
+    if (!wire_get_end(record, &end))
+        return;
+    run->ended = true;
+    run->status = (i32)end.status;
+    run->signal = (i32)end.signal;
+}
+
+static void take_fatal_signal(Run *run, const WireRecord *record)
+{
+    Wire_fatal_signal fatal;
+    if (!wire_get_fatal_signal(record, &fatal))
+        return;
+    report_fatal_signal(run->report, &(FatalSignal){
+        .tid = (u32)fatal.tid,
+        .thread_name = findings_thread_name(run, fatal.tid),
+        .signal = (i32)fatal.signal,
+        .code = (i32)fatal.code,
+        .address = fatal.address,
+        .stack = findings_stack(run, fatal.pcs),
+    });
+}
+
+static void take_line(Run *run, const WireRecord *record)
+{
+    Wire_line line;
+    if (wire_get_line(record, &line))
+        report_line(run->report, line.text.data);
+}
+
+static void take_client_text(Run *run, const WireRecord *record)
+{
+    Wire_client_text text;
+    if (!wire_get_client_text(record, &text))
+        return;
+    ReportStack stack = findings_stack(run, text.pcs);
+    report_client_text(run->report, (u32)text.tid, text.text.data, stack.count ? &stack : NULL);
+}
+
+static void take_sync(Run *run, const WireRecord *record)
+{
+    Wire_sync sync;
+    if (wire_get_sync(record, &sync))
+        wire_synced(run->shared, record->ring, (u32)sync.sequence);
+}
+
+static void take_command_done(Run *run, const WireRecord *record)
+{
+    Wire_command_done done;
+    if (wire_get_command_done(record, &done) && run->command_done)
+        run->command_done(run, (u32)done.sequence, done.text.data);
+}
+
+static void take_map(Run *run, const WireRecord *record)
+{
+    Wire_map map;
+    if (!wire_get_map(record, &map))
+        return;
+    symbols_map(run->symbols, &(SymbolsMapping){
+        .start = map.start,
+        .size = map.size,
+        .file_offset = map.offset,
+        .device = map.device,
+        .inode = map.inode,
+        .executable = map.executable,
+        .path = map.path.data,
+    });
+}
+
+static void take_unmap(Run *run, const WireRecord *record)
+{
+    Wire_unmap unmap;
+    if (wire_get_unmap(record, &unmap))
+        symbols_unmap(run->symbols, unmap.start, unmap.size);
+}
+
+static void take_maps_reset(Run *run, const WireRecord *record)
+{
+    (void)record;
+    symbols_unmap(run->symbols, 0, ~0ull);
+}
+
+static void take_thread_start(Run *run, const WireRecord *record)
+{
+    Wire_thread_start thread;
+    if (wire_get_thread_start(record, &thread))
+        map_put(&run->thread_tids, thread.number, thread.tid);
+}
+
+static void take_thread_end(Run *run, const WireRecord *record)
+{
+    Wire_thread_end thread;
+    if (wire_get_thread_end(record, &thread))
+        map_remove(&run->thread_tids, thread.number);
+}
+
+static void take_finding(Run *run, const WireRecord *record)
+{
+    Wire_finding finding;
+    if (wire_get_finding(record, &finding))
+        findings_add(run, &finding);
+}
+
+static void take_part(Run *run, const WireRecord *record)
+{
+    Wire_part part;
+    if (wire_get_part(record, &part))
+        findings_add_part(run, &part);
+}
+
+// Contexts are for the tools that keep a model; nothing here needs them by id.
+static void take_context(Run *run, const WireRecord *record)
+{
+    (void)run;
+    (void)record;
+}
+
+static RecordFn *const take_fns[RECORD_TYPES] = {
+#define RECORD(NAME, Name, ...) [RECORD_##NAME] = take_##Name,
+#include "wire/records.def"
+};
+
+void run_take(void *arg, const WireRecord *record)
+{
+    Run *run = arg;
+    if (run->finished || record->type >= RECORD_TYPES || !take_fns[record->type])
+        return;
+    if (!run->report && record->type != RECORD_START && record->type != RECORD_MAPS_RESET)
+        return; // a ring whose beginning was lost
+    take_fns[record->type](run, record);
+}

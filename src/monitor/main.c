@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// The monitor's start. The engine executes it with the options and the command of
+// the run; `muninn ps` and its like do with --subcommand first.
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/options.h"
+#include "monitor/intake/intake.h"
+
+static Options options;
+
+int main(int argc, char **argv)
+{
+    sigset_t none;
+
+    // Whatever the client's parent ignored or blocked is not for us.
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGHUP, SIG_IGN);
+
+    options_init(&options);
+    int program = options_parse(argc, argv, &options);
+    if (program < 0 || program >= argc || !options.exe) {
+        fprintf(stderr, "muninn-monitor is started by muninn, not by hand\n");
+        return 1;
+    }
+    // What these name is here under other numbers, or was opened by the engine.
+    options.log_file = NULL;
+    options.log_fd = INTAKE_LOG;
+    if (options.xml_fd >= 0)
+        options.xml_fd = INTAKE_XML;
+    return intake_serve(&options, argc - program, argv + program);
+}

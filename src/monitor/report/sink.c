@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+//
+// Where a writer's text goes: a file by template, a descriptor, a socket. Writes
+// are whole or the output is given up, with one line that says so.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "monitor/report/report_internal.h"
+
+enum { DEFAULT_PORT = 1500 };
+
+static void give_up(Sink *sink, const char *why)
+{
+    if (!sink->failed)
+        fprintf(stderr, "muninn: cannot write to %s: %s; this output ends here\n", sink->name, why);
+    sink->failed = true;
+}
+
+void sink_use_fd(Sink *sink, int fd, const char *name)
+{
+    struct stat stat;
+
+    *sink = (Sink){ .fd = fd };
+    snprintf(sink->name, sizeof(sink->name), "%s", name);
+    sink->seekable = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode);
+}
+
+// Parent and child may share a file of text, by appending. Of anything else a
+// fork child needs a file of its own, and gets one even if the name has no %p.
+bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
+{
+    char path[4096];
+    bool has_pid = strstr(file->template, "%p") != NULL;
+    int error = options_expand_path(file->template, run->pid, 1, path, sizeof(path));
+
+    if (!error && run->is_fork_child && !has_pid && !file->share) {
+        size_t length = strlen(path);
+        if (snprintf(path + length, sizeof(path) - length, ".%d", run->pid) >=
+            (int)(sizeof(path) - length))
+            error = -ENAMETOOLONG;
+    }
+    if (!error) {
+        int flags = O_CREAT | O_CLOEXEC | O_NOCTTY | (file->share ? O_WRONLY | O_APPEND : O_RDWR);
+        if (!run->is_fork_child || has_pid || !file->share)
+            flags |= O_TRUNC;
+        int fd = open(path, flags, 0666);
+        // A pipe or /dev/stdout of a pipe cannot be opened for both.
+        if (fd < 0 && (errno == EACCES || errno == EINVAL || errno == ENXIO))
+            fd = open(path, O_CREAT | O_CLOEXEC | O_NOCTTY | O_WRONLY | O_TRUNC, 0666);
+        if (fd >= 0) {
+            sink_use_fd(sink, fd, path);
+            sink->owned = true;
+            return true;
+        }
+        error = -errno;
+    }
+    fprintf(stderr, "muninn: Cannot create %s file '%s': %s\n", file->what,
+            error == -EINVAL ? file->template : path, strerror(-error));
+    return false;
+}
+
+// Splits "host:port", "[v6]:port" and "host" into the buffers.
+static bool split_address(const char *spec, char *host, size_t host_size, char *port,
+                          size_t port_size)
+{
+    const char *begin = spec, *end, *colon;
+
+    if (*spec == '[') {
+        begin++;
+        end = strchr(begin, ']');
+        if (!end || (end[1] && end[1] != ':'))
+            return false;
+        colon = end[1] ? end + 1 : NULL;
+    } else {
+        colon = strchr(spec, ':');
+        if (colon && strchr(colon + 1, ':'))
+            colon = NULL; // IPv6 without brackets
+        end = colon ? colon : spec + strlen(spec);
+    }
+    size_t length = (size_t)(end - begin);
+    if (length == 0 || length >= host_size)
+        return false;
+    memcpy(host, begin, length);
+    host[length] = 0;
+    if (!colon)
+        return snprintf(port, port_size, "%d", DEFAULT_PORT) > 0;
+    char *rest;
+    long number = strtol(colon + 1, &rest, 10);
+    if (*rest || rest == colon + 1 || number < 1 || number > 65535)
+        return false;
+    return snprintf(port, port_size, "%ld", number) > 0;
+}
+
+static int connect_to(const char *host, const char *port)
+{
+    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+    int fd = -1;
+
+    if (getaddrinfo(host, port, &hints, &found) != 0)
+        return -1;
+    for (struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
+        fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+bool sink_open_socket(Sink *sink, const char *spec, bool is_xml, i32 pid)
+{
+    char host[256], port[16];
+    int fd = -1;
+
+    if (split_address(spec, host, sizeof(host), port, sizeof(port)))
+        fd = connect_to(host, port);
+    if (fd < 0) {
+        fprintf(stderr,
+                "==%d== Failed to connect to %slogging server '%s'.\n"
+                "==%d== %s will be sent to stderr instead.\n",
+                pid, is_xml ? "XML " : "", spec, pid, is_xml ? "XML output" : "Logging messages");
+        return false;
+    }
+    sink_use_fd(sink, fd, spec);
+    sink->owned = true;
+    return true;
+}
+
+void sink_write(Sink *sink, const void *data, size_t size)
+{
+    const char *at = data;
+
+    while (size && !sink->failed) {
+        ssize_t wrote = write(sink->fd, at, size);
+        if (wrote > 0) {
+            at += wrote;
+            size -= (size_t)wrote;
+        } else if (wrote < 0 && errno == EAGAIN) {
+            // Somebody made the terminal or pipe non-blocking; wait for room.
+            struct pollfd poll_fd = { .fd = sink->fd, .events = POLLOUT };
+            poll(&poll_fd, 1, -1);
+        } else if (wrote == 0 || errno != EINTR) {
+            give_up(sink, wrote == 0 ? "nothing was accepted" : strerror(errno));
+        }
+    }
+}
+
+void sink_write_at(Sink *sink, const void *data, size_t size, u64 offset)
+{
+    const char *at = data;
+
+    while (size && !sink->failed) {
+        ssize_t wrote = pwrite(sink->fd, at, size, (off_t)offset);
+        if (wrote > 0) {
+            at += wrote;
+            size -= (size_t)wrote;
+            offset += (u64)wrote;
+        } else if (wrote == 0 || errno != EINTR) {
+            give_up(sink, wrote == 0 ? "nothing was accepted" : strerror(errno));
+        }
+    }
+}
+
+void sink_close(Sink *sink)
+{
+    if (sink->owned && close(sink->fd) != 0 && errno != EINTR)
+        give_up(sink, strerror(errno));
+    sink->fd = -1;
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+//
+// Both ends of the socket between the monitor and its reader, and the limits that keep
+// a hostile file harmless: processor time per question, wall time for a file that never
+// answers (a dead network mount), memory, and the first place in the kernel's choice when memory
+// runs out. A reply is checked as any input is: the reader may be out of its mind.
+#include "monitor/symbols/reader_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CPU_LIMIT_MS          10000
+#define WALL_LIMIT_MS         120000
+#define WALL_LIMIT_NETWORK_MS 900000 // debuginfod has time limits of its own
+#define POLL_STEP_MS          250
+#define READER_DATA_LIMIT     (8 * GiB)
+
+void reader_process_init(ReaderProcess *process, const SymbolsConfig *config)
+{
+    *process = (ReaderProcess){ .config = *config, .fd = -1, .cpu_limit_ms = CPU_LIMIT_MS };
+}
+
+static void reap(ReaderProcess *process)
+{
+    if (process->fd >= 0)
+        close(process->fd);
+    process->fd = -1;
+    if (process->pid > 0) {
+        kill(process->pid, SIGKILL);
+        while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    process->pid = 0;
+}
+
+void reader_process_free(ReaderProcess *process)
+{
+    reap(process);
+    free(process->reply);
+    process->reply = NULL;
+}
+
+// ---- the reader's end -----------------------------------------------------------------------
+
+static bool read_all(int fd, void *buffer, size_t size)
+{
+    u8 *next = buffer;
+    while (size) {
+        ssize_t got = read(fd, next, size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        next += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static bool write_all(int fd, const void *buffer, size_t size)
+{
+    const u8 *next = buffer;
+    while (size) {
+        ssize_t got = send(fd, next, size, MSG_NOSIGNAL);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        next += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static bool send_reply(int fd, ReplyText *reply)
+{
+    size_t items = reply->reply.item_count * sizeof(ReaderItem);
+    size_t size = sizeof(ReaderReply) + items + reply->reply.text_bytes;
+    u8 *bytes = malloc(size);
+    if (!bytes)
+        return false;
+    memcpy(bytes, &reply->reply, sizeof(ReaderReply));
+    memcpy(bytes + sizeof(ReaderReply), reply->items, items);
+    if (reply->reply.text_bytes)
+        memcpy(bytes + sizeof(ReaderReply) + items, reply->text, reply->reply.text_bytes);
+    bool sent = write_all(fd, bytes, size);
+    free(bytes);
+    return sent;
+}
+
+static void serve(int fd, const SymbolsConfig *config)
+{
+    Reader *reader = reader_new(config);
+    ReplyText reply = { 0 };
+    ReaderRequest request;
+
+    while (reader && read_all(fd, &request, sizeof request)) {
+        char *payload = calloc(1, (size_t)request.payload_bytes + 1);
+        if (!payload || !read_all(fd, payload, request.payload_bytes))
+            return;
+        if (request.op == READER_DEFINE) {
+            ModuleSpec spec;
+            memcpy(&spec, payload, sizeof spec);
+            spec.path = payload + sizeof spec;
+            reader_define(reader, request.module, &spec);
+        } else {
+            reply.reply = (ReaderReply){ 0 };
+            reader_answer(reader, &request, payload, &reply);
+            if (!send_reply(fd, &reply))
+                return;
+        }
+        free(payload);
+    }
+}
+
+// A crash of this process is expected of it: no core file, no handler of the monitor's. What the
+// terminal sends to the whole group is not for it: the monitor has a report to write still.
+static void become_reader(int fd)
+{
+    static const int dies_of[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGCHLD, SIGALRM };
+    static const int ignores[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP, SIGTTOU };
+    sigset_t none;
+
+    for (size_t i = 0; i < ARRAY_LEN(dies_of); i++)
+        signal(dies_of[i], SIG_DFL);
+    for (size_t i = 0; i < ARRAY_LEN(ignores); i++)
+        signal(ignores[i], SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+
+    struct rlimit no_core = { 0, 0 }, data = { READER_DATA_LIMIT, READER_DATA_LIMIT };
+    setrlimit(RLIMIT_CORE, &no_core);
+    // A sanitizer's shadow counts as data, terabytes of it.
+    if (!MUNINN_DEBUG)
+        setrlimit(RLIMIT_DATA, &data);
+    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    // A sandbox may refuse it: nothing is lost but the order in which the kernel kills.
+    ssize_t ignored = score < 0 ? 0 : write(score, "1000", 4);
+    (void)ignored;
+    prctl(PR_SET_NAME, "muninn-symbols");
+    // The monitor's files must not stay open because its reader has them. 0 to 2 stay.
+    dup2(fd, 3);
+    close_range(4, ~0u, 0);
+}
+
+bool reader_process_ready(ReaderProcess *process)
+{
+    if (process->pid > 0)
+        return true;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return false;
+    i32 pid = fork();
+    if (pid == 0) {
+        become_reader(ends[1]);
+        serve(3, &process->config);
+        _exit(0);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return false;
+    }
+    process->pid = pid;
+    process->fd = ends[0];
+    process->generation++;
+    return true;
+}
+
+// ---- the monitor's end ----------------------------------------------------------------------
+
+bool reader_process_send(ReaderProcess *process, const ReaderRequest *request,
+                         const void *payload)
+{
+    if (process->pid > 0 && write_all(process->fd, request, sizeof *request) &&
+        write_all(process->fd, payload, request->payload_bytes))
+        return true;
+    reap(process);
+    return false;
+}
+
+static u64 clock_ms(clockid_t clock)
+{
+    struct timespec now = { 0 };
+    if (clock_gettime(clock, &now) < 0)
+        return 0;
+    return (u64)now.tv_sec * 1000 + (u64)now.tv_nsec / 1000000;
+}
+
+// Reads one part of a reply. Processor time is what is limited, so that a busy machine does not
+// cost names.
+static bool read_limited(ReaderProcess *process, void *buffer, size_t size, u64 cpu_end,
+                         u64 wall_end)
+{
+    u8 *next = buffer;
+    clockid_t cpu_clock;
+    bool has_clock = clock_getcpuclockid(process->pid, &cpu_clock) == 0;
+
+    while (size) {
+        struct pollfd poll_fd = { .fd = process->fd, .events = POLLIN };
+        int ready = poll(&poll_fd, 1, POLL_STEP_MS);
+        if (ready < 0 && errno != EINTR)
+            return false;
+        if (ready <= 0) {
+            if (clock_ms(CLOCK_MONOTONIC) > wall_end ||
+                (has_clock && clock_ms(cpu_clock) > cpu_end))
+                return false;
+            continue;
+        }
+        ssize_t got = read(process->fd, next, size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        next += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static bool is_sound_text(const ReaderReply *reply, u32 text)
+{
+    return text <= reply->text_bytes;
+}
+
+static bool is_sound(const ReaderReply *reply)
+{
+    const ReaderItem *items = reader_reply_items(reply);
+    const char *text = (const char *)(items + reply->item_count);
+
+    if (reply->text_bytes && text[reply->text_bytes - 1] != '\0')
+        return false;
+    for (u32 i = 0; i < reply->item_count; i++)
+        if (!is_sound_text(reply, items[i].name) || !is_sound_text(reply, items[i].mangled) ||
+            !is_sound_text(reply, items[i].directory) || !is_sound_text(reply, items[i].file))
+            return false;
+    return is_sound_text(reply, reply->warning);
+}
+
+static bool receive(ReaderProcess *process)
+{
+    clockid_t cpu_clock;
+    u64 cpu_now = clock_getcpuclockid(process->pid, &cpu_clock) == 0 ? clock_ms(cpu_clock) : 0;
+    u64 cpu_end = cpu_now + process->cpu_limit_ms;
+    u64 wall_end = clock_ms(CLOCK_MONOTONIC) +
+                   (process->config.debuginfod ? WALL_LIMIT_NETWORK_MS : WALL_LIMIT_MS);
+    ReaderReply head;
+
+    if (!read_limited(process, &head, sizeof head, cpu_end, wall_end))
+        return false;
+    if (head.item_count > READER_FRAMES_MAX || head.text_bytes > READER_TEXT_MAX)
+        return false;
+    size_t rest = head.item_count * sizeof(ReaderItem) + head.text_bytes;
+    if (process->reply_capacity < sizeof head + rest) {
+        u8 *grown = realloc(process->reply, 2 * (sizeof head + rest));
+        if (!grown)
+            return false;
+        process->reply = grown;
+        process->reply_capacity = 2 * (sizeof head + rest);
+    }
+    memcpy(process->reply, &head, sizeof head);
+    return read_limited(process, process->reply + sizeof head, rest, cpu_end, wall_end) &&
+           is_sound((const ReaderReply *)process->reply);
+}
+
+const ReaderReply *reader_process_ask(ReaderProcess *process, const ReaderRequest *request,
+                                      const void *payload)
+{
+    if (!reader_process_send(process, request, payload))
+        return NULL;
+    if (!receive(process)) {
+        reap(process);
+        return NULL;
+    }
+    return (const ReaderReply *)process->reply;
+}
+
+const ReaderItem *reader_reply_items(const ReaderReply *reply)
+{
+    return (const ReaderItem *)(reply + 1);
+}
+
+const char *reader_reply_text(const ReaderReply *reply, u32 text)
+{
+    const char *texts = (const char *)(reader_reply_items(reply) + reply->item_count);
+    return text ? texts + text - 1 : NULL;
+}

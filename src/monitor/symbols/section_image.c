@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+//
+// Writes the ELF header, section names, contents and section headers of an image, and
+// gets at the plain bytes of sections: zlib through libelf, zstd through a
+// libzstd that is loaded when the first such section is met.
+#include "monitor/symbols/section_image.h"
+
+#include <dlfcn.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "monitor/symbols/image.h"
+
+#define COMPRESS_ZSTD      2 // ELFCOMPRESS_ZSTD, newer than Debian 12's elf.h
+#define PLAIN_SECTION_MAX  (4 * GiB)
+
+// ---- building -------------------------------------------------------------------------------
+
+static u64 align8(u64 size)
+{
+    return (size + 7) & ~7ull;
+}
+
+static u32 put_name(u8 *names, u64 *end, const char *name)
+{
+    u32 at = (u32)*end;
+    size_t size = strlen(name) + 1;
+    memcpy(names + at, name, size);
+    *end += size;
+    return at;
+}
+
+static void put_header(u8 *bytes, u64 headers_at, size_t section_count)
+{
+    Elf64_Ehdr head = {
+        .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+        .e_type = ET_DYN,
+        .e_machine = EM_X86_64,
+        .e_version = EV_CURRENT,
+        .e_shoff = headers_at,
+        .e_ehsize = sizeof(Elf64_Ehdr),
+        .e_shentsize = sizeof(Elf64_Shdr),
+        .e_shnum = (u16)section_count,
+        .e_shstrndx = 1,
+    };
+    memcpy(bytes, &head, sizeof head);
+}
+
+static void fill(SectionImage *image, const PlainSection *sections, size_t count, u64 names_size,
+                 const char *shared_name, u64 shared_at, size_t shared_size)
+{
+    Elf64_Shdr headers[SECTION_IMAGE_MAX + 3] = { 0 };
+    u64 names_at = sizeof(Elf64_Ehdr), names_end = 1, at = align8(names_at + names_size);
+    size_t used = 2;
+
+    headers[1] = (Elf64_Shdr){ .sh_name = put_name(image->bytes + names_at, &names_end, ".shstrtab"),
+                               .sh_type = SHT_STRTAB, .sh_offset = names_at,
+                               .sh_size = names_size, .sh_addralign = 1 };
+    for (size_t i = 0; i < count; i++) {
+        headers[used++] = (Elf64_Shdr){
+            .sh_name = put_name(image->bytes + names_at, &names_end, sections[i].name),
+            .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = sections[i].size,
+            .sh_addralign = 1 };
+        if (sections[i].size)
+            memcpy(image->bytes + at, sections[i].data, sections[i].size);
+        at = align8(at + sections[i].size);
+    }
+    if (shared_size)
+        headers[used++] = (Elf64_Shdr){
+            .sh_name = put_name(image->bytes + names_at, &names_end, shared_name),
+            .sh_type = SHT_PROGBITS, .sh_offset = shared_at, .sh_size = shared_size,
+            .sh_addralign = 1 };
+    memcpy(image->bytes + at, headers, used * sizeof headers[0]);
+    put_header(image->bytes, at, used);
+}
+
+bool section_image_build(SectionImage *image, const PlainSection *sections, size_t count,
+                         const char *shared_name, int shared_fd, size_t shared_size)
+{
+    u64 names_size = 1 + sizeof ".shstrtab" + strlen(shared_name) + 1;
+    u64 front = sizeof(Elf64_Ehdr) + sizeof(Elf64_Shdr) * (SECTION_IMAGE_MAX + 3) + 64;
+
+    *image = (SectionImage){ 0 };
+    if (count > SECTION_IMAGE_MAX)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        names_size += strlen(sections[i].name) + 1;
+        front += align8(sections[i].size) + 8;
+    }
+    if (shared_fd < 0)
+        shared_size = 0;
+    u64 shared_at = PAGE_UP(front + names_size);
+    image->size = shared_at + PAGE_UP(shared_size);
+    image->bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (image->bytes == MAP_FAILED) {
+        image->bytes = NULL;
+        return false;
+    }
+    if (shared_size && mmap(image->bytes + shared_at, shared_size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_FIXED, shared_fd, 0) == MAP_FAILED) {
+        section_image_free(image);
+        return false;
+    }
+    fill(image, sections, count, names_size, shared_name, shared_at, shared_size);
+    image->elf = elf_memory((char *)image->bytes, image->size);
+    if (!image->elf)
+        section_image_free(image);
+    return image->elf != NULL;
+}
+
+void section_image_free(SectionImage *image)
+{
+    if (image->elf)
+        elf_end(image->elf);
+    if (image->bytes)
+        munmap(image->bytes, image->size);
+    *image = (SectionImage){ 0 };
+}
+
+// ---- reading --------------------------------------------------------------------------------
+
+bool section_is_zstd(Elf_Scn *scn)
+{
+    GElf_Shdr section;
+    Elf64_Chdr head;
+
+    if (!gelf_getshdr(scn, &section) || !(section.sh_flags & SHF_COMPRESSED))
+        return false;
+    Elf_Data *data = elf_rawdata(scn, NULL);
+    if (!data || !data->d_buf || data->d_size < sizeof head)
+        return false;
+    memcpy(&head, data->d_buf, sizeof head);
+    return head.ch_type == COMPRESS_ZSTD;
+}
+
+typedef size_t ZstdDecompress(void *to, size_t to_size, const void *from, size_t from_size);
+
+static bool read_zstd(Elf_Scn *scn, PlainSection *ret_bytes, void **ret_owned)
+{
+    static ZstdDecompress *decompress;
+    static bool tried;
+    Elf_Data *data = elf_rawdata(scn, NULL);
+    Elf64_Chdr head;
+
+    if (!tried) {
+        tried = true;
+        void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+        *(void **)&decompress = library ? dlsym(library, "ZSTD_decompress") : NULL;
+    }
+    memcpy(&head, data->d_buf, sizeof head);
+    u8 *plain = decompress && head.ch_size <= PLAIN_SECTION_MAX ? malloc(head.ch_size + 1) : NULL;
+    if (!plain)
+        return false;
+    if (decompress(plain, head.ch_size, (u8 *)data->d_buf + sizeof head,
+                   data->d_size - sizeof head) != head.ch_size) {
+        free(plain);
+        return false;
+    }
+    ret_bytes->data = *ret_owned = plain;
+    ret_bytes->size = head.ch_size;
+    return true;
+}
+
+bool section_bytes(Elf *elf, const char *name, PlainSection *ret_bytes, void **ret_owned)
+{
+    GElf_Shdr section;
+    Elf_Scn *scn = elf_section(elf, name);
+
+    *ret_owned = NULL;
+    if (!scn || !gelf_getshdr(scn, &section) || section.sh_type == SHT_NOBITS)
+        return false;
+    if (section_is_zstd(scn))
+        return read_zstd(scn, ret_bytes, ret_owned);
+    if ((section.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
+        return false;
+    Elf_Data *data = elf_rawdata(scn, NULL);
+    if (section.sh_flags & SHF_COMPRESSED)
+        data = elf_getdata(scn, NULL);
+    if (!data || !data->d_buf)
+        return false;
+    ret_bytes->data = data->d_buf;
+    ret_bytes->size = data->d_size;
+    return true;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// An ELF file in memory made of named sections, for what elfutils cannot open as it
+// stands: units of a .dwp package, and sections compressed in ways it does not know.
+#ifndef MUNINN_MONITOR_SYMBOLS_SECTION_IMAGE_H
+#define MUNINN_MONITOR_SYMBOLS_SECTION_IMAGE_H
+
+#include <libelf.h>
+
+#include "base/types.h"
+
+#define SECTION_IMAGE_MAX 32
+
+typedef struct PlainSection {
+    const char *name;
+    const void *data;
+    size_t size;
+} PlainSection;
+
+typedef struct SectionImage {
+    Elf *elf;
+    u8 *bytes;
+    size_t size;
+} SectionImage;
+
+// Copies the sections. `shared_fd` (-1: none) is mapped, not copied, as one more section: many
+// units of a package have one string table.
+bool section_image_build(SectionImage *image, const PlainSection *sections, size_t count,
+                         const char *shared_name, int shared_fd, size_t shared_size);
+void section_image_free(SectionImage *image);
+
+// The bytes of a section, decompressed. `ret_owned` is to be freed, or NULL when the bytes are
+// the Elf's own.
+bool section_bytes(Elf *elf, const char *name, PlainSection *ret_bytes, void **ret_owned);
+
+// True when a debug section is compressed with zstd, which older elfutils do not know.
+bool section_is_zstd(Elf_Scn *scn);
+
+#endif

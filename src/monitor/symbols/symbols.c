@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: MIT
+//
+// The monitor's side: what is mapped where, which files those mappings are, and every
+// answer the reader ever gave. Nothing here opens a file.
+//
+// A place is (module, offset in its file), so it needs no load address and means the same
+// after the mapping is gone, moved, or another library has taken its addresses.
+#include "monitor/symbols/symbols.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "monitor/symbols/perf_map.h"
+#include "monitor/symbols/reader_process.h"
+
+#define TRIES_MAX        3 // a module is trusted less each time
+#define BELOW_MODULE_MAX (64 * GiB)
+
+// One file, as it was when it was mapped. Never removed: places name it.
+typedef struct Module {
+    ModuleSpec spec; // path in the strings
+    u32 known_to;    // the generation of the reader that has it defined; 0: none
+    bool is_jit;     // anonymous code; then offsets are addresses
+    bool no_data;    // reading its variables killed a reader
+    Map frames;      // offset → FrameList *
+} Module;
+
+typedef struct Mapping {
+    u64 start, end;
+    u64 file_offset;
+    u32 module;
+} Mapping;
+
+typedef struct FrameList {
+    u32 count;
+    Frame frames[];
+} FrameList;
+
+struct Symbols {
+    SymbolsConfig config;
+    Vec modules;  // Module; number 0 is not used
+    Mapping *mappings; // by start, never overlapping
+    size_t mapping_count, mapping_capacity;
+    Arena arena;  // strings and frame lists
+    Map strings;  // hash → string; the next hash after a collision
+    Map demangled; // string → string, both in the arena
+    PerfMap perf;
+    ReaderProcess reader;
+};
+
+// ---- strings --------------------------------------------------------------------------------
+
+static u64 hash_text(const char *text)
+{
+    u64 hash = 0xcbf29ce484222325ull;
+    for (; *text; text++)
+        hash = (hash ^ (u8)*text) * 0x100000001b3ull;
+    return hash;
+}
+
+// The one copy of a text that lives as long as symbols. NULL stays NULL.
+static const char *keep(Symbols *symbols, const char *text)
+{
+    if (!text)
+        return NULL;
+    u64 hash = hash_text(text), kept;
+    for (; map_get(&symbols->strings, hash, &kept); hash++)
+        if (strcmp((const char *)(uintptr_t)kept, text) == 0)
+            return (const char *)(uintptr_t)kept;
+    size_t size = strlen(text) + 1;
+    char *copy = arena_alloc(&symbols->arena, size, 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, size);
+    map_put(&symbols->strings, hash, (u64)(uintptr_t)copy);
+    return copy;
+}
+
+static void warn(Symbols *symbols, const char *line)
+{
+    if (symbols->config.warn)
+        symbols->config.warn(symbols->config.warn_opaque, line);
+}
+
+// ---- life -----------------------------------------------------------------------------------
+
+Symbols *symbols_new(const SymbolsConfig *config)
+{
+    Symbols *symbols = calloc(1, sizeof *symbols);
+    if (!symbols)
+        return NULL;
+    symbols->config = *config;
+    symbols->config.extra_debuginfo_path = keep(symbols, config->extra_debuginfo_path);
+    vec_init(&symbols->modules, sizeof(Module));
+    vec_push(&symbols->modules, NULL);
+    perf_map_init(&symbols->perf, config->pid);
+    reader_process_init(&symbols->reader, &symbols->config);
+    return symbols;
+}
+
+void symbols_free(Symbols *symbols)
+{
+    if (!symbols)
+        return;
+    reader_process_free(&symbols->reader);
+    for (size_t i = 0; i < symbols->modules.count; i++)
+        map_free(&((Module *)vec_at(&symbols->modules, i))->frames);
+    vec_free(&symbols->modules);
+    free(symbols->mappings);
+    perf_map_free(&symbols->perf);
+    map_free(&symbols->strings);
+    map_free(&symbols->demangled);
+    arena_free(&symbols->arena);
+    free(symbols);
+}
+
+static Module *module_at(Symbols *symbols, u32 number)
+{
+    return number && number < symbols->modules.count ? vec_at(&symbols->modules, number) : NULL;
+}
+
+// ---- mappings -------------------------------------------------------------------------------
+
+static bool is_same_file(const ModuleSpec *a, const ModuleSpec *b)
+{
+    // Strings are kept once, so that equal paths are the same pointer.
+    return a->path == b->path && a->inode == b->inode && a->size_bytes == b->size_bytes &&
+           a->mtime_ns == b->mtime_ns && a->build_id_size == b->build_id_size &&
+           memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
+}
+
+static void describe_file(Symbols *symbols, const SymbolsMapping *mapping, ModuleSpec *ret_spec)
+{
+    struct stat status;
+    ModuleSpec spec = { .path = keep(symbols, mapping->path), .inode = mapping->inode };
+
+    if (mapping->build_id && mapping->build_id_size <= READER_BUILD_ID_MAX) {
+        memcpy(spec.build_id, mapping->build_id, mapping->build_id_size);
+        spec.build_id_size = (u32)mapping->build_id_size;
+    } else if (mapping->path[0] == '/' && stat(mapping->path, &status) == 0 &&
+               (!mapping->inode || mapping->inode == status.st_ino)) {
+        // Tells a file that is overwritten later. A look at the inode opens no file.
+        spec.inode = status.st_ino;
+        spec.size_bytes = (u64)status.st_size;
+        spec.mtime_ns =
+            (u64)status.st_mtim.tv_sec * 1000000000ull + (u64)status.st_mtim.tv_nsec;
+    }
+    *ret_spec = spec;
+}
+
+// Libraries are mapped in several parts one after the other: the newest module is the likely one.
+static u32 find_or_add_module(Symbols *symbols, const SymbolsMapping *mapping)
+{
+    ModuleSpec spec;
+    describe_file(symbols, mapping, &spec);
+    if (!spec.path)
+        return 0;
+    for (size_t i = symbols->modules.count; --i > 0;) {
+        Module *module = vec_at(&symbols->modules, i);
+        if (is_same_file(&module->spec, &spec))
+            return (u32)i;
+    }
+    Module *module = vec_push(&symbols->modules, NULL);
+    if (!module)
+        return 0;
+    module->spec = spec;
+    module->is_jit = spec.path[0] == '\0';
+    return (u32)(symbols->modules.count - 1);
+}
+
+// The first mapping that ends above an address.
+static size_t mapping_index(const Symbols *symbols, u64 address)
+{
+    size_t low = 0, high = symbols->mapping_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (symbols->mappings[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static bool insert_mapping(Symbols *symbols, size_t at, const Mapping *mapping)
+{
+    if (symbols->mapping_count == symbols->mapping_capacity) {
+        size_t capacity = symbols->mapping_capacity ? 2 * symbols->mapping_capacity : 64;
+        Mapping *grown = realloc(symbols->mappings, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        symbols->mappings = grown;
+        symbols->mapping_capacity = capacity;
+    }
+    memmove(&symbols->mappings[at + 1], &symbols->mappings[at],
+            (symbols->mapping_count - at) * sizeof *mapping);
+    symbols->mappings[at] = *mapping;
+    symbols->mapping_count++;
+    return true;
+}
+
+void symbols_unmap(Symbols *symbols, u64 start, u64 size)
+{
+    u64 end = start + size < start ? ~0ull : start + size;
+
+    for (size_t i = mapping_index(symbols, start);
+         i < symbols->mapping_count && symbols->mappings[i].start < end;) {
+        Mapping *mapping = &symbols->mappings[i], old = *mapping;
+        if (old.start < start && old.end > end) {
+            mapping->end = start;
+            Mapping rest = { end, old.end, old.file_offset + (end - old.start), old.module };
+            insert_mapping(symbols, i + 1, &rest);
+            return;
+        }
+        if (old.start < start) {
+            mapping->end = start;
+            i++;
+        } else if (old.end > end) {
+            mapping->file_offset += end - old.start;
+            mapping->start = end;
+            return;
+        } else {
+            memmove(mapping, mapping + 1,
+                    (--symbols->mapping_count - i) * sizeof *mapping);
+        }
+    }
+}
+
+void symbols_map(Symbols *symbols, const SymbolsMapping *mapping)
+{
+    if (mapping->size == 0 || mapping->start + mapping->size < mapping->start)
+        return;
+    symbols_unmap(symbols, mapping->start, mapping->size);
+    bool is_anonymous = !mapping->path || !mapping->path[0];
+    // Only code is interesting in memory that has no file.
+    if (is_anonymous && !mapping->executable)
+        return;
+    u32 module = find_or_add_module(symbols, mapping);
+    if (!module)
+        return;
+    Mapping added = { mapping->start, mapping->start + mapping->size,
+                      is_anonymous ? mapping->start : mapping->file_offset, module };
+    insert_mapping(symbols, mapping_index(symbols, mapping->start), &added);
+}
+
+CodePlace symbols_place(Symbols *symbols, u64 address)
+{
+    size_t i = mapping_index(symbols, address);
+    if (i == symbols->mapping_count || address < symbols->mappings[i].start)
+        return (CodePlace){ 0, address };
+    const Mapping *mapping = &symbols->mappings[i];
+    return (CodePlace){ mapping->module, address - mapping->start + mapping->file_offset };
+}
+
+// ---- asking the reader ----------------------------------------------------------------------
+
+// Where the client has the ELF header of the module, 0: nowhere. A mapping of the module
+// at a file offset of 0 has it.
+static u64 header_address(const Symbols *symbols, u32 number)
+{
+    for (size_t i = 0; i < symbols->mapping_count; i++)
+        if (symbols->mappings[i].module == number && symbols->mappings[i].file_offset == 0)
+            return symbols->mappings[i].start;
+    return 0;
+}
+
+static bool define(Symbols *symbols, u32 number, Module *module)
+{
+    u8 payload[sizeof(ModuleSpec) + 4400] = { 0 };
+    size_t path_size = strlen(module->spec.path) + 1;
+
+    if (module->known_to == symbols->reader.generation)
+        return true;
+    if (path_size > sizeof payload - sizeof(ModuleSpec))
+        return false;
+    ModuleSpec spec = module->spec;
+    spec.path = NULL;
+    spec.header_address = header_address(symbols, number);
+    memcpy(payload, &spec, sizeof spec);
+    memcpy(payload + sizeof spec, module->spec.path, path_size);
+    ReaderRequest request = { .op = READER_DEFINE, .module = number,
+                              .payload_bytes = (u32)(sizeof spec + path_size) };
+    module->known_to = symbols->reader.generation;
+    return reader_process_send(&symbols->reader, &request, payload);
+}
+
+static void distrust(Symbols *symbols, Module *module)
+{
+    char line[4600];
+    if (module->spec.trust >= READER_TRUST_NOTHING)
+        return;
+    module->spec.trust++;
+    snprintf(line, sizeof line, "debug info of %s cannot be read: %s", module->spec.path,
+             module->spec.trust == READER_TRUST_NAMES ? "only its symbol table is used"
+                                                      : "its code will have no names");
+    warn(symbols, line);
+}
+
+// Asks about a module. A question that kills the reader is asked again of one that trusts the
+// module less. NULL: there is no answer.
+static const ReaderReply *ask(Symbols *symbols, u32 number, ReaderRequest *request)
+{
+    Module *module = module_at(symbols, number);
+
+    request->module = number;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        if (!reader_process_ready(&symbols->reader))
+            return NULL;
+        const ReaderReply *reply =
+            define(symbols, number, module) ? reader_process_ask(&symbols->reader, request, NULL)
+                                            : NULL;
+        if (reply) {
+            if (reply->warning)
+                warn(symbols, reader_reply_text(reply, reply->warning));
+            return reply;
+        }
+        if (request->op != READER_FRAMES) {
+            module->no_data = true;
+            return NULL;
+        }
+        distrust(symbols, module);
+    }
+    return NULL;
+}
+
+// ---- frames ---------------------------------------------------------------------------------
+
+static void fill_frame(Symbols *symbols, const ReaderReply *reply, const ReaderItem *item,
+                       Frame *frame)
+{
+    frame->function = keep(symbols, reader_reply_text(reply, item->name));
+    frame->mangled = keep(symbols, reader_reply_text(reply, item->mangled));
+    frame->directory = keep(symbols, reader_reply_text(reply, item->directory));
+    frame->file = keep(symbols, reader_reply_text(reply, item->file));
+    frame->line = item->line;
+    frame->inlined = item->inlined;
+    frame->function_offset = item->offset;
+}
+
+static const FrameList *read_frames(Symbols *symbols, u32 number, u64 offset)
+{
+    ReaderRequest request = { .op = READER_FRAMES, .offset = offset };
+    const ReaderReply *reply = ask(symbols, number, &request);
+    u32 count = reply && reply->item_count ? reply->item_count : 1;
+    FrameList *list = arena_alloc(&symbols->arena, sizeof *list + count * sizeof(Frame), 8);
+
+    if (!list)
+        return NULL;
+    list->count = count;
+    for (u32 i = 0; i < count; i++) {
+        Frame *frame = &list->frames[i];
+        if (reply && i < reply->item_count)
+            fill_frame(symbols, reply, &reader_reply_items(reply)[i], frame);
+        frame->object = module_at(symbols, number)->spec.path;
+        frame->object_offset = reply && reply->found ? reply->vaddr : offset;
+    }
+    return list;
+}
+
+static const FrameList *frames_at(Symbols *symbols, u32 number, u64 offset)
+{
+    Module *module = module_at(symbols, number);
+    u64 known;
+
+    if (map_get(&module->frames, offset, &known))
+        return (const FrameList *)(uintptr_t)known;
+    const FrameList *list = read_frames(symbols, number, offset);
+    if (list)
+        map_put(&module->frames, offset, (u64)(uintptr_t)list);
+    return list;
+}
+
+// JITs re-use addresses, so that their names are looked up anew each time.
+static size_t jit_frame(Symbols *symbols, u64 address, Frame *frame)
+{
+    u64 start;
+    const char *name = perf_map_find(&symbols->perf, address, &start);
+    if (name) {
+        frame->mangled = keep(symbols, name);
+        frame->function = frame->mangled;
+        frame->function_offset = address - start;
+    }
+    return 1;
+}
+
+static bool is_live(const Symbols *symbols, CodePlace place)
+{
+    for (size_t i = 0; i < symbols->mapping_count; i++) {
+        const Mapping *mapping = &symbols->mappings[i];
+        if (mapping->module == place.module &&
+            place.offset - mapping->file_offset < mapping->end - mapping->start)
+            return true;
+    }
+    return false;
+}
+
+size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_address,
+                      Frame *ret_frames, size_t max)
+{
+    const Module *module = module_at(symbols, place.module);
+    u64 back = is_return_address && pc > 0 && place.offset > 0;
+    u64 offset = place.offset - back;
+
+    if (max == 0)
+        return 0;
+    ret_frames[0] = (Frame){ .pc = pc - back };
+    if (!module || module->is_jit)
+        return jit_frame(symbols, offset, &ret_frames[0]);
+    place.offset = offset;
+    if (!symbols->config.keep_debuginfo && !is_live(symbols, place))
+        return 1;
+    const FrameList *list = frames_at(symbols, place.module, offset);
+    if (!list)
+        return 1;
+    // When there is room for fewer, the outer ones go: the innermost is where it happened.
+    size_t count = min_u64(list->count, max);
+    for (size_t i = 0; i < count; i++) {
+        ret_frames[i] = list->frames[i];
+        ret_frames[i].pc = pc - back;
+    }
+    return count;
+}
+
+const char *symbols_demangle(Symbols *symbols, const char *mangled)
+{
+    const char *kept = keep(symbols, mangled);
+    u64 known;
+
+    // Without a mangling prefix, only suffixes could be trimmed: those begin with a dot.
+    if (!kept || !symbols->config.demangle || (kept[0] != '_' && !strchr(kept, '.')))
+        return kept;
+    if (map_get(&symbols->demangled, (u64)(uintptr_t)kept, &known))
+        return (const char *)(uintptr_t)known;
+    ReaderRequest request = { .op = READER_DEMANGLE, .payload_bytes = (u32)strlen(kept) };
+    const ReaderReply *reply = reader_process_ready(&symbols->reader)
+                                   ? reader_process_ask(&symbols->reader, &request, kept)
+                                   : NULL;
+    const char *name = reply && reply->item_count
+                           ? keep(symbols, reader_reply_text(reply, reader_reply_items(reply)->name))
+                           : NULL;
+    if (!name)
+        name = kept;
+    map_put(&symbols->demangled, (u64)(uintptr_t)kept, (u64)(uintptr_t)name);
+    return name;
+}
+
+// ---- variables ------------------------------------------------------------------------------
+
+static bool fill_data(Symbols *symbols, u32 number, const ReaderReply *reply, DataName *ret_name)
+{
+    if (!reply || !reply->item_count)
+        return false;
+    const ReaderItem *item = reader_reply_items(reply);
+    *ret_name = (DataName){
+        .name = keep(symbols, reader_reply_text(reply, item->name)),
+        .mangled = keep(symbols, reader_reply_text(reply, item->mangled)),
+        .offset = item->offset,
+        .size = item->size,
+        .object = module_at(symbols, number)->spec.path,
+        .directory = keep(symbols, reader_reply_text(reply, item->directory)),
+        .file = keep(symbols, reader_reply_text(reply, item->file)),
+        .line = item->line,
+    };
+    return ret_name->name != NULL;
+}
+
+// The mapping of an object's ELF header at or below an address: the headers say where its data is,
+// whatever the mappings do. Uninitialised variables lie behind the file's mappings, in memory that
+// has no file.
+static const Mapping *header_below(const Symbols *symbols, u64 address)
+{
+    size_t i = mapping_index(symbols, address);
+    if (i == symbols->mapping_count || address < symbols->mappings[i].start)
+        i--;
+    u32 module = i < symbols->mapping_count ? symbols->mappings[i].module : 0;
+    for (; i < symbols->mapping_count; i--) {
+        const Mapping *mapping = &symbols->mappings[i];
+        if (address - mapping->start > BELOW_MODULE_MAX)
+            return NULL;
+        if (mapping->module == module && mapping->file_offset == 0)
+            return mapping;
+    }
+    return NULL;
+}
+
+bool symbols_data(Symbols *symbols, u64 address, DataName *ret_name)
+{
+    const Mapping *header = header_below(symbols, address);
+    if (!header)
+        return false;
+    u32 number = header->module;
+    const Module *module = module_at(symbols, number);
+    if (module->is_jit || module->no_data)
+        return false;
+    u64 start = header->start;
+    ReaderRequest request = { .op = READER_EXTENT, .offset = 0 };
+    const ReaderReply *reply = ask(symbols, number, &request);
+    if (!reply || !reply->found)
+        return false;
+    u64 vaddr = reply->vaddr + (address - start);
+    if (vaddr < reply->vaddr_low || vaddr >= reply->vaddr_high)
+        return false;
+    request = (ReaderRequest){ .op = READER_DATA, .offset = vaddr };
+    return fill_data(symbols, number, ask(symbols, number, &request), ret_name);
+}
+
+bool symbols_stack_data(Symbols *symbols, CodePlace place, bool is_return_address,
+                        i64 cfa_distance, DataName *ret_name)
+{
+    const Module *module = module_at(symbols, place.module);
+    if (!module || module->is_jit || module->no_data || module->spec.path[0] != '/')
+        return false;
+    ReaderRequest request = { .op = READER_STACK,
+                              .offset = place.offset - is_return_address,
+                              .distance = cfa_distance };
+    return fill_data(symbols, place.module, ask(symbols, place.module, &request), ret_name);
+}

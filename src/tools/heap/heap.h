@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+//
+// The replacement allocator that tools share. It runs in the engine and serves
+// client memory; what it knows about a block lives out of line, where the client's
+// overflows cannot reach. The same index knows blocks that the client's own
+// allocators announce by client requests.
+//
+// Words
+//   segment     4 MiB of client memory, aligned to its size, cut into 64 units
+//   unit        64 KiB
+//   slab        1 to 18 units cut into slots of one size class; a medium block has
+//               a slab to itself
+//   slot        room for one block and for the gap behind it
+//   gap         what separates two blocks: at least redzone_bytes. Neighbours share
+//               it, so each block has a full redzone on both sides at half the price
+//   huge        a block of 1 MiB or more: a mapping of its own, unmapped when it
+//               leaves quarantine
+//   quarantine  freed blocks whose memory is not used again yet, oldest out first
+//   recycled    out of quarantine and not used again: still described by heap_find()
+//   external    a block announced by the client: MALLOCLIKE or part of a pool
+//
+// Light and full. Everything below may be called from a light exit (general
+// registers only, no libc), except what says "full context": that calls map and
+// unmap, which concern the whole engine. 4 MiB of small blocks cost one map.
+//
+// What must stay true
+//   H1  Memory of the heap that is not inside a live block is not addressable: fresh()
+//       says so first, allocated() takes the block out and freed() puts it back.
+//       Gaps therefore never need marking.
+//   H2  A block is freed by exactly one caller: its state changes by compare and
+//       exchange. All else about a slot belongs to whoever holds it.
+//   H3  Segments, their metadata and records of huge blocks are never unmapped, so a
+//       reader without a lock may see stale values but always memory.
+//   H4  Locks, in order: a size class, segments; quarantine, huge, external and
+//       threads are leaves. None is held while map, unmap, allocated or freed run.
+#ifndef MUNINN_TOOLS_HEAP_HEAP_H
+#define MUNINN_TOOLS_HEAP_HEAP_H
+
+#include "base/types.h"
+
+typedef struct HeapThread HeapThread; // a client thread's caches and counters
+
+#define HEAP_REDZONE_MAX 4096
+#define HEAP_SIZE_MAX    (1ull << 45) // larger requests fail
+
+typedef enum HeapKind {
+    HEAP_MALLOC,
+    HEAP_NEW,
+    HEAP_NEW_ARRAY,
+    HEAP_MEMALIGN, // freed as HEAP_MALLOC
+    HEAP_CUSTOM,   // external: MALLOCLIKE
+    HEAP_POOL,     // external: part of a pool
+    HEAP_KIND_COUNT
+} HeapKind;
+
+typedef enum HeapState {
+    HEAP_NEVER_USED, // of slots only: heap_find() does not return it
+    HEAP_LIVE,
+    HEAP_QUARANTINED,
+    HEAP_RECYCLED,
+} HeapState;
+
+typedef enum HeapResult {
+    HEAP_OK,
+    HEAP_NOT_A_BLOCK,
+    HEAP_DOUBLE_FREE,
+    HEAP_MISMATCHED,  // freed all the same, as the incumbent does
+    HEAP_NO_MEMORY,
+    HEAP_NEEDS_FULL,  // nothing was done: call again in full context
+} HeapResult;
+
+// What the tool does for the heap. Only map and unmap run in full context alone;
+// all others must be fit for light exits. Those marked * may be NULL.
+typedef struct HeapHooks {
+    // Client memory, readable, writable and zero, registered as such. 0: refused.
+    GuestAddr (*map)(u64 size_bytes, u64 alignment);
+    void (*unmap)(GuestAddr start, u64 size_bytes);
+    // * The content is not needed any more: give the pages back, shadow included if
+    // the tool likes. fresh() comes again before the range is used. NULL: MADV_DONTNEED.
+    void (*discard)(GuestAddr start, u64 size_bytes);
+    // * The range belongs to the heap and is nobody's: not addressable. Before it is
+    // first cut into slots; memory mapped and not yet cut is announced by map alone.
+    void (*fresh)(GuestAddr start, u64 size_bytes);
+    // * [start, +size) is a block: addressable, and undefined, or defined if it was
+    // zeroed. `context` is the origin.
+    void (*allocated)(GuestAddr start, u64 size_bytes, bool is_zeroed, u32 context);
+    // * [start, +size) is not addressable any more.
+    void (*freed)(GuestAddr start, u64 size_bytes);
+    // * Writes `byte`, for fills and zeroing. The client may have unmapped the place:
+    // a tool that survives this supplies it. NULL: written directly.
+    void (*fill)(GuestAddr start, u64 size_bytes, u8 byte);
+    // * For heap_realloc(): copies data and what the tool knows of it. NULL: data only.
+    void (*copy)(GuestAddr from, GuestAddr to, u64 size_bytes);
+} HeapHooks;
+
+typedef struct HeapOptions {
+    u32 redzone_bytes;    // --redzone-size; heap_defaults(): 16
+    u64 freelist_volume;  // --freelist-vol: 20,000,000
+    u64 freelist_big;     // --freelist-big-blocks: 1,000,000; 0: strict order
+    int malloc_fill;      // --malloc-fill: a byte, or -1
+    int free_fill;        // --free-fill
+    HeapHooks hooks;
+} HeapOptions;
+
+void heap_defaults(HeapOptions *ret_options);
+bool heap_init(const HeapOptions *options); // false: no memory for the tables
+void heap_destroy(void);                    // for tests: every thread must have ended
+
+// --- threads. `thread_index` is what descriptions of blocks will show.
+HeapThread *heap_thread_start(u16 thread_index); // NULL: no memory
+void heap_thread_end(HeapThread *thread);        // its caches go back to everyone
+
+// The fork hooks of the engine. Between prepare and the others every lock is held, so
+// heap_fork_prepare/parent also serve to stop the heap for a walk. The child
+// keeps `self` alone; what other threads had in their caches is given up.
+void heap_fork_prepare(void);
+void heap_fork_parent(void);
+void heap_fork_child(HeapThread *self);
+
+// --- blocks
+#define HEAP_ZEROED 0x80 // or-ed to a kind: calloc
+
+// The start of the new block, aligned to `alignment` (a power of two, at least 16 is
+// given). 0: try heap_alloc_full().
+GuestAddr heap_alloc(HeapThread *thread, u64 size_bytes, u64 alignment, u32 kind, u32 context);
+GuestAddr heap_alloc_full(HeapThread *thread, u64 size_bytes, u64 alignment, u32 kind,
+                          u32 context); // full context; 0: no memory
+
+typedef enum HeapRelation { HEAP_INSIDE, HEAP_BEFORE, HEAP_AFTER } HeapRelation;
+
+// A block and where an address lies relative to it.
+typedef struct HeapBlock {
+    GuestAddr start;
+    u64 size_bytes; // as requested
+    u32 alloc_context;
+    u32 free_context; // meaningful unless live
+    u16 thread;       // that allocated it
+    u8 kind;          // HeapKind
+    u8 state;         // HeapState
+    u8 relation;      // HeapRelation
+    bool is_external;
+    u64 distance_bytes; // from the start, to the start, or from the end
+    GuestAddr pool;     // anchor, of HEAP_POOL
+} HeapBlock;
+
+// Ends a block. `ret_block`, which may be NULL, is filled for HEAP_DOUBLE_FREE and
+// HEAP_MISMATCHED; for the latter as the block was. HEAP_NOT_A_BLOCK: ask heap_find().
+HeapResult heap_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context,
+                     HeapBlock *ret_block);
+
+// True if evictions left something to unmap: call heap_settle() in full context soon.
+bool heap_is_unsettled(void);
+void heap_settle(void);
+
+// A new block with the old content, always elsewhere, so that stale pointers are
+// caught; the old one is freed. NULL and size 0 are the caller's policy. Fails
+// without effect, except that HEAP_MISMATCHED has moved the block all the same.
+// The result needs full context when it is HEAP_NEEDS_FULL.
+HeapResult heap_realloc(HeapThread *thread, GuestAddr start, u64 size_bytes, u32 context,
+                        bool is_full, GuestAddr *ret_start);
+
+// The requested size of the live block that starts here, external ones included.
+bool heap_usable_size(GuestAddr start, u64 *ret_size_bytes);
+
+// The block that an address is in or near: the one whose redzone it is in, else the
+// nearest within 4 KiB in the same slab. Live and quarantined ones win over recycled.
+bool heap_find(GuestAddr address, HeapBlock *ret_block);
+
+// Calls fn for every live block, ascending, external ones included. A block that
+// external blocks are carved from is left out if `skip_containers`. Other threads
+// must be stopped or inside heap_fork_prepare(). False: no memory for the walk.
+typedef void HeapVisit(void *data, const HeapBlock *block);
+bool heap_for_each_live(bool skip_containers, HeapVisit *fn, void *data);
+
+typedef struct HeapStats {
+    u64 allocs;
+    u64 frees;
+    u64 allocated_bytes; // ever
+    u64 freed_bytes;
+    u64 live_blocks;
+    u64 live_bytes;
+    u64 quarantine_bytes; // footprint, without the open chunks of threads
+} HeapStats;
+
+// Exact while no thread is inside the heap.
+void heap_stats(HeapStats *ret_stats);
+
+// Panics if any structure is inconsistent. Threads must be stopped.
+void heap_validate(void);
+
+// --- external blocks. `context` and `thread` as for heap_alloc(); the shadow is marked by
+// allocated() and freed(). A FREELIKE'd block stays described until its place is
+// announced again or many others were freed since.
+HeapResult heap_malloclike(HeapThread *thread, GuestAddr start, u64 size_bytes, u32 redzone_bytes,
+                           bool is_zeroed, u32 context); // HEAP_MISMATCHED: one is live there
+HeapResult heap_freelike(HeapThread *thread, GuestAddr start, u32 context, HeapBlock *ret_block);
+HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size_bytes,
+                               u32 context, HeapBlock *ret_old);
+
+enum { HEAP_POOL_AUTO_FREE = 1, HEAP_POOL_META = 2 }; // as in valgrind.h
+
+// HEAP_NOT_A_BLOCK: no such pool, or no such chunk in it. HEAP_MISMATCHED: exists already.
+HeapResult heap_pool_create(GuestAddr pool, u32 redzone_bytes, bool is_zeroed, u32 flags);
+HeapResult heap_pool_destroy(HeapThread *thread, GuestAddr pool, u32 context);
+HeapResult heap_pool_alloc(HeapThread *thread, GuestAddr pool, GuestAddr start, u64 size_bytes,
+                           u32 context);
+HeapResult heap_pool_free(HeapThread *thread, GuestAddr pool, GuestAddr start, u32 context,
+                          HeapBlock *ret_block);
+HeapResult heap_pool_trim(HeapThread *thread, GuestAddr pool, GuestAddr start, u64 size_bytes,
+                          u32 context);
+HeapResult heap_pool_move(GuestAddr from, GuestAddr to);
+HeapResult heap_pool_change(GuestAddr pool, GuestAddr from, GuestAddr to, u64 size_bytes,
+                            u32 context);
+bool heap_pool_exists(GuestAddr pool);
+
+#endif

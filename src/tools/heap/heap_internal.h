@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+//
+// The structures behind heap.h, whose words they use, and the lookup from an
+// address to a slot: table of segments → unit → slab → slot by multiplication
+// with the inverse of the stride.
+#ifndef MUNINN_TOOLS_HEAP_HEAP_INTERNAL_H
+#define MUNINN_TOOLS_HEAP_HEAP_INTERNAL_H
+
+#include "base/assert.h"
+#include "base/futex_lock.h"
+#include "base/types.h"
+#include "base/vec.h"
+#include "tools/heap/heap.h"
+#include "tools/heap/size_class.h"
+
+#define SEGMENT_SHIFT 22
+#define SEGMENT_BYTES (1ull << SEGMENT_SHIFT)
+#define UNIT_SHIFT    16
+#define UNIT_BYTES    (1ull << UNIT_SHIFT)
+#define UNITS         64 // in a segment
+#define ADDRESS_BITS  47
+#define TABLE_ENTRIES (1ull << (ADDRESS_BITS - SEGMENT_SHIFT))
+
+#define SLOT_ALIGN    16ull
+#define UNIT_SLOTS    (UNIT_BYTES / SLOT_ALIGN) // the most slots that a slab can have
+#define MEDIUM_MAX    (1 * MiB - 1)             // larger blocks are huge
+#define CLASS_MEDIUM  CLASS_COUNT               // of a slab with a single slot
+#define NO_SLAB       0xff
+
+// All that is known about a block, 16 bytes for each slot.
+typedef struct SlotMeta {
+    u32 size; // requested
+    u32 alloc_context;
+    u32 free_context;
+    u32 word; // thread:16 kind:3 state:2 shift:11, see meta_word()
+} SlotMeta;
+_Static_assert(sizeof(SlotMeta) == 16, "the metadata of a segment is as large as its slots");
+
+// Where the block starts inside its slot, in multiples of 16: aligned blocks have it.
+static inline u32 meta_word(u32 thread, u32 kind, HeapState state, u64 shift_bytes)
+{
+    return thread | kind << 16 | (u32)state << 19 | (u32)(shift_bytes / SLOT_ALIGN) << 21;
+}
+
+static inline HeapState word_state(u32 word)
+{
+    return (HeapState)(word >> 19 & 3);
+}
+
+static inline u32 word_kind(u32 word)
+{
+    return word >> 16 & 7;
+}
+
+static inline u64 word_shift(u32 word)
+{
+    return (word >> 21) * SLOT_ALIGN;
+}
+
+static inline u32 word_with_state(u32 word, HeapState state)
+{
+    return (word & ~(3u << 19)) | (u32)state << 19;
+}
+
+// The first 64 bytes are what a lookup reads.
+typedef struct Slab {
+    GuestAddr first; // start of slot 0
+    u64 reciprocal;  // 2^40 / stride, rounded up
+    SlotMeta *meta;
+    u32 stride;
+    u16 slot_count; // 0: not a slab
+    u16 free_count; // bits set in free_bits. Class lock
+    u8 class_index; // or CLASS_MEDIUM
+    u8 unit_count;
+    bool is_listed; // in the list of its class. Class lock
+    struct Slab *next; // slabs of the class with free slots. Class lock
+    struct Slab *previous;
+    u64 free_bits[UNIT_SLOTS / 64]; // slots that are in no cache and in no block. Class lock
+} Slab;
+
+typedef struct Segment {
+    GuestAddr base;
+    SlotMeta *meta;   // UNIT_SLOTS for each unit; those of a slab begin at its first unit
+    u64 free_units;   // segment lock
+    u64 fresh_units;  // must be announced by fresh() before use. Segment lock
+    u64 dirty_units;  // free, and still holding pages. Segment lock
+    u8 head[UNITS];   // the first unit of the slab that covers this one, or NO_SLAB
+    Slab slabs[UNITS];
+} Segment;
+
+typedef struct HugeBlock {
+    GuestAddr base; // of its mapping
+    u64 mapped_bytes;
+    GuestAddr start;
+    u64 size;
+    u32 alloc_context;
+    u32 free_context;
+    u32 word; // as in SlotMeta
+    u32 index; // in heap.huge_live
+    struct HugeBlock *next; // unused records, or those to unmap. Huge lock
+} HugeBlock;
+
+typedef struct FreeSlot {
+    GuestAddr start; // of the slot
+    SlotMeta *meta;
+} FreeSlot;
+
+#define MAGAZINE_SLOTS 192
+
+#define CHUNK_ENTRIES 125
+typedef struct QuarantineChunk {
+    struct QuarantineChunk *next;
+    u32 first; // entries before it are gone
+    u32 count;
+    u64 volume; // footprint of its blocks
+    GuestAddr entries[CHUNK_ENTRIES]; // starts of blocks
+} QuarantineChunk;
+
+// Everything here but the counters belongs to its thread; those are read by heap_stats().
+struct HeapThread {
+    u64 allocs;
+    u64 frees;
+    u64 allocated_bytes;
+    u64 freed_bytes;
+    QuarantineChunk *chunk; // open: not in the queue yet. NULL at first
+    HeapThread *next;       // threads lock
+    u16 index;
+    bool is_active;
+    u16 counts[CLASS_COUNT];
+    FreeSlot slots[CLASS_COUNT][MAGAZINE_SLOTS];
+};
+
+typedef struct ClassList {
+    Lock lock;
+    u32 stride;
+    u32 unit_count;
+    u16 slot_count;
+    u16 magazine_slots; // the most that a thread keeps
+    u64 reciprocal;
+    Slab *partial; // slabs with free slots
+    u64 padding[4]; // a cache line each: the locks of classes are taken independently
+} ClassList;
+_Static_assert(sizeof(ClassList) == 64, "one line");
+
+typedef struct QuarantineQueue {
+    QuarantineChunk *head;
+    QuarantineChunk *tail;
+} QuarantineQueue;
+
+typedef struct Heap {
+    HeapOptions options;
+    u64 gap;          // the redzone, rounded up to SLOT_ALIGN
+    u64 chunk_volume; // an open chunk is queued when it holds as much
+    u64 *table;       // by address >> SEGMENT_SHIFT: Segment *, HugeBlock * | 1, or 0
+
+    Lock segment_lock;
+    u32 first_free_segment; // none before it has free units
+    Vec segments;           // Segment *
+    u64 dirty_bytes;        // in free units that keep their pages
+
+    Lock quarantine_lock;
+    QuarantineQueue small;
+    QuarantineQueue big;
+    QuarantineChunk *unused_chunks;
+    u64 volume; // of both queues
+
+    Lock huge_lock;
+    Vec huge_live;         // HugeBlock *, all that have a mapping
+    HugeBlock *huge_unused;
+    HugeBlock *huge_dying; // left quarantine, still mapped
+
+    Lock thread_lock;
+    HeapThread *threads; // never freed, used again
+    HeapStats ended;     // counters of threads that ended
+
+    ClassList classes[CLASS_COUNT];
+} Heap;
+
+extern Heap heap;
+
+static inline u64 round_up(u64 x, u64 alignment)
+{
+    return (x + alignment - 1) & ~(alignment - 1);
+}
+
+static inline u64 table_entry(GuestAddr address)
+{
+    if (UNLIKELY(address >> ADDRESS_BITS))
+        return 0;
+    return __atomic_load_n(&heap.table[address >> SEGMENT_SHIFT], __ATOMIC_ACQUIRE);
+}
+
+static inline bool entry_is_huge(u64 entry)
+{
+    return entry & 1;
+}
+
+static inline HugeBlock *entry_huge(u64 entry)
+{
+    return (HugeBlock *)(entry & ~1ull);
+}
+
+// The slab that covers an address of the segment, or NULL.
+static inline Slab *segment_slab(Segment *segment, GuestAddr address)
+{
+    u32 head = segment->head[(address >> UNIT_SHIFT) % UNITS];
+
+    return head == NO_SLAB ? NULL : &segment->slabs[head];
+}
+
+// For an address at or behind slot 0. Exact: offsets are below 2^21, strides below 2^21.
+static inline u64 slab_slot(const Slab *slab, GuestAddr address)
+{
+    if (slab->slot_count == 1)
+        return 0;
+    return ((address - slab->first) * slab->reciprocal) >> 40;
+}
+
+// A slot by the exact start of the block in it. NULL: none.
+typedef struct SlotRef {
+    Slab *slab;
+    SlotMeta *meta;
+    u32 slot;
+} SlotRef;
+
+static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
+{
+    Slab *slab = segment_slab((Segment *)entry, start);
+
+    if (UNLIKELY(!slab || start < slab->first))
+        return false;
+    u64 slot = slab_slot(slab, start);
+    if (UNLIKELY(slot >= slab->slot_count))
+        return false;
+    SlotMeta *meta = &slab->meta[slot];
+    u32 word = __atomic_load_n(&meta->word, __ATOMIC_ACQUIRE);
+    if (UNLIKELY(slab->first + slot * slab->stride + word_shift(word) != start))
+        return false;
+    *ret = (SlotRef){ slab, meta, (u32)slot };
+    return true;
+}
+
+// --- segment_hot.c
+Slab *units_take(u64 unit_count); // NULL: map a segment first. Slab has slot_count 0
+void slab_publish(Slab *slab);    // from now on lookups find it
+void units_give(Slab *slab);      // the slab ends; lock order H4
+bool segment_add(void);           // full context
+Segment *slab_segment(const Slab *slab, u32 *ret_unit);
+void segments_destroy(void);
+
+// --- slab_hot.c
+void classes_init(void);
+bool magazine_refill(HeapThread *thread, u32 class_index);
+void magazine_put(HeapThread *thread, u32 class_index, FreeSlot slot);
+void magazines_empty(HeapThread *thread);
+GuestAddr medium_alloc(u64 size, u64 alignment, SlotMeta **ret_meta);
+
+// --- huge_hot.c
+HugeBlock *huge_alloc(u64 size, u64 alignment); // full context. NULL: no memory
+void huge_retire(HugeBlock *block);             // left quarantine
+void huge_destroy(void);
+
+// --- quarantine_hot.c
+void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint);
+void quarantine_close(HeapThread *thread);
+void quarantine_drain(HeapThread *thread); // all of it: memory is short
+
+// --- find_hot.c
+void describe_slot(const Slab *slab, u32 slot, HeapBlock *ret_block);
+void describe_huge(const HugeBlock *block, HeapBlock *ret_block);
+
+// --- external_hot.c: all of these take the external lock themselves, except where noted
+extern Lock external_lock;
+bool external_find(GuestAddr address, HeapBlock *ret_block);
+bool external_live_at(GuestAddr start, HeapBlock *ret_block);
+// Live blocks, ascending: the first that starts at or after `from`. Under the lock.
+bool external_next(GuestAddr from, HeapBlock *ret_block);
+void external_validate(void);
+void external_destroy(void);
+
+#endif

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+//
+// The monitor's end of the wire: puts the records of all rings into one order.
+//
+// A ring that is empty now may get a record with a stamp smaller than one we
+// hold, if its producer has taken the stamp and not published yet. `begun` shows
+// that, except for the moment in which that store is still in the store buffer of its
+// core. So a record is handed over when it is older than ORDER_LAG and than
+// whatever is begun elsewhere.
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "wire/wire.h"
+
+#define ORDER_LAG 100000ull // ticks: tens of microseconds; a store buffer drains in one
+enum { HEADER_BYTES = 16 };
+
+typedef struct RingView {
+    u64 read;      // private copy of the position; the shared one is for the producer
+    u64 last;      // stamp of the last record taken
+    u64 next;      // stamp of the record at read, when has_next
+    u64 available; // write position when last looked at
+    bool has_next;
+    bool damaged;
+} RingView;
+
+struct WireConsumer {
+    WireShared *shared;
+    u32 damaged;
+    RingView rings[WIRE_RINGS];
+    u64 copy[WIRE_RECORD_BYTES_MAX / 8];
+};
+
+static long futex_wake(u32 *word)
+{
+    return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+int wire_create(void)
+{
+    int fd = memfd_create("muninn-wire", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, sizeof(WireShared)) != 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+WireShared *wire_map(int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0 || (u64)info.st_size != sizeof(WireShared))
+        return NULL;
+    void *at = mmap(NULL, sizeof(WireShared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                    fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void wire_unmap(WireShared *shared)
+{
+    munmap(shared, sizeof(WireShared));
+}
+
+WireConsumer *wire_consumer_new(WireShared *shared)
+{
+    WireConsumer *consumer = calloc(1, sizeof(*consumer));
+    if (consumer)
+        consumer->shared = shared;
+    return consumer;
+}
+
+void wire_consumer_free(WireConsumer *consumer)
+{
+    free(consumer);
+}
+
+u32 wire_damaged_rings(const WireConsumer *consumer)
+{
+    return consumer->damaged;
+}
+
+static void give_back(WireRing *ring, u64 read)
+{
+    __atomic_store_n(&ring->read, read, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&ring->producer_waits, __ATOMIC_SEQ_CST)) {
+        __atomic_store_n(&ring->producer_waits, 0, __ATOMIC_SEQ_CST);
+        futex_wake(&ring->producer_waits);
+    }
+}
+
+static void abandon(WireConsumer *consumer, RingView *view, WireRing *ring)
+{
+    if (!view->damaged)
+        consumer->damaged++;
+    view->damaged = true;
+    view->has_next = false;
+    view->read = view->available = __atomic_load_n(&ring->write, __ATOMIC_ACQUIRE);
+    give_back(ring, view->read);
+}
+
+// Reads the header of the record at view->read. A skip is passed over.
+static void look(WireConsumer *consumer, RingView *view, WireRing *ring)
+{
+    view->has_next = false;
+    while (!view->damaged && view->read < view->available) {
+        u64 header[2];
+        u64 offset = view->read % WIRE_RING_BYTES;
+        memcpy(header, ring->data + offset, 8);
+        u64 bytes = (header[0] >> 32) * 8;
+        bool is_skip = (header[0] & 0xffff) == RECORD_SKIP;
+        if (bytes == 0 || offset + bytes > WIRE_RING_BYTES ||
+            view->read + bytes > view->available ||
+            (!is_skip && (bytes < HEADER_BYTES || bytes > WIRE_RECORD_BYTES_MAX))) {
+            abandon(consumer, view, ring);
+            return;
+        }
+        if (is_skip) {
+            view->read += bytes;
+            continue;
+        }
+        memcpy(header, ring->data + offset, sizeof(header));
+        view->next = header[1];
+        view->has_next = true;
+        return;
+    }
+}
+
+static void refresh(WireConsumer *consumer, u32 index)
+{
+    RingView *view = &consumer->rings[index];
+    WireRing *ring = &consumer->shared->rings[index];
+    u64 write = __atomic_load_n(&ring->write, __ATOMIC_ACQUIRE);
+    if (write - view->read > WIRE_RING_BYTES || (write & 7)) {
+        abandon(consumer, view, ring);
+        return;
+    }
+    view->available = write;
+    if (!view->has_next)
+        look(consumer, view, ring);
+}
+
+// Copies the record out (W3) and moves on.
+static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
+{
+    RingView *view = &consumer->rings[index];
+    WireRing *ring = &consumer->shared->rings[index];
+    const u8 *at = ring->data + view->read % WIRE_RING_BYTES;
+    u64 header;
+    memcpy(&header, at, 8);
+    u64 bytes = (header >> 32) * 8;
+    if (bytes < HEADER_BYTES || bytes > WIRE_RECORD_BYTES_MAX ||
+        view->read + bytes > view->available ||
+        view->read % WIRE_RING_BYTES + bytes > WIRE_RING_BYTES) {
+        abandon(consumer, view, ring);
+        return false;
+    }
+    memcpy(consumer->copy, at, bytes);
+    *ret_record = (WireRecord){
+        .type = header & 0xffff,
+        .ring = index,
+        .stamp = view->next,
+        .words = consumer->copy + HEADER_BYTES / 8,
+        .count = bytes / 8 - HEADER_BYTES / 8,
+    };
+    view->last = view->next;
+    view->read += bytes;
+    look(consumer, view, ring);
+    return true;
+}
+
+// The stamp below which this ring will have no further record.
+static u64 bound(const WireConsumer *consumer, u32 index, u64 now, bool final)
+{
+    const RingView *view = &consumer->rings[index];
+    if (view->has_next)
+        return view->next;
+    if (final || view->damaged)
+        return ~0ull;
+    u64 begun = __atomic_load_n(&consumer->shared->rings[index].begun, __ATOMIC_ACQUIRE);
+    return begun > view->last && begun < now ? begun : now;
+}
+
+// A ring whose thread has ended is free again when it has been emptied.
+static void retire(WireConsumer *consumer, u32 index)
+{
+    RingView *view = &consumer->rings[index];
+    WireRing *ring = &consumer->shared->rings[index];
+    u32 state = __atomic_load_n(&ring->state, __ATOMIC_ACQUIRE);
+    if (state != RING_ENDED || view->has_next)
+        return;
+    if (view->read != __atomic_load_n(&ring->write, __ATOMIC_ACQUIRE))
+        return;
+    give_back(ring, view->read);
+    view->damaged = false;
+    __atomic_store_n(&ring->state, RING_FREE, __ATOMIC_RELEASE);
+}
+
+// Takes from `index` while its records are older than all others can be.
+static size_t take_run(WireConsumer *consumer, u32 index, u64 limit, WireRecordFn *fn, void *arg)
+{
+    RingView *view = &consumer->rings[index];
+    WireRing *ring = &consumer->shared->rings[index];
+    size_t count = 0;
+    u64 given_back = view->read;
+    while (view->has_next && view->next <= limit) {
+        WireRecord record;
+        if (!take(consumer, index, &record))
+            break;
+        fn(arg, &record);
+        count++;
+        if (view->read - given_back > WIRE_RING_BYTES / 8) {
+            give_back(ring, view->read);
+            given_back = view->read;
+        }
+    }
+    give_back(ring, view->read);
+    return count;
+}
+
+size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg)
+{
+    size_t count = 0;
+    for (;;) {
+        u64 now = final ? ~0ull : wire_stamp() - ORDER_LAG;
+        u32 high = __atomic_load_n(&consumer->shared->header.ring_high, __ATOMIC_ACQUIRE);
+        u64 least = ~0ull, second = now;
+        u32 chosen = WIRE_RINGS;
+        if (high > WIRE_RINGS)
+            high = WIRE_RINGS;
+        for (u32 i = 0; i < high; i++) {
+            refresh(consumer, i);
+            u64 stamp = bound(consumer, i, now, final);
+            if (consumer->rings[i].has_next && stamp < least) {
+                if (chosen != WIRE_RINGS && least < second)
+                    second = least;
+                least = stamp;
+                chosen = i;
+            } else if (stamp < second) {
+                second = stamp;
+            }
+        }
+        if (chosen == WIRE_RINGS || least > second) {
+            for (u32 i = 0; i < high; i++)
+                retire(consumer, i);
+            return count;
+        }
+        count += take_run(consumer, chosen, second, fn, arg);
+    }
+}
+
+// ----------------------------------------------------------------- codec
+
+typedef struct Cursor {
+    const u64 *at;
+    size_t left;
+    bool bad;
+} Cursor;
+
+static u64 get_u64(Cursor *cursor)
+{
+    if (cursor->left == 0) {
+        cursor->bad = true;
+        return 0;
+    }
+    cursor->left--;
+    return *cursor->at++;
+}
+
+static const u64 *get_span(Cursor *cursor, u64 words)
+{
+    if (cursor->bad || words > cursor->left) {
+        cursor->bad = true;
+        return NULL;
+    }
+    const u64 *span = cursor->at;
+    cursor->at += words;
+    cursor->left -= words;
+    return span;
+}
+
+static WireText get_text(Cursor *cursor)
+{
+    u64 size = get_u64(cursor);
+    if (size > WIRE_RECORD_BYTES_MAX) {
+        cursor->bad = true;
+        return (WireText){"", 0};
+    }
+    const char *data = (const char *)get_span(cursor, size / 8 + 1);
+    if (!data || data[size] != '\0') {
+        cursor->bad = true;
+        return (WireText){"", 0};
+    }
+    return (WireText){data, size};
+}
+
+static WireWords get_words(Cursor *cursor)
+{
+    u64 count = get_u64(cursor);
+    const u64 *data = get_span(cursor, count);
+    return (WireWords){data, data ? count : 0};
+}
+
+#define U64(field) result.field = get_u64(&cursor);
+#define TEXT(field) result.field = get_text(&cursor);
+#define WORDS(field) result.field = get_words(&cursor);
+#define RECORD(NAME, Name, ...)                                             \
+    bool wire_get_##Name(const WireRecord *record, Wire_##Name *ret_record) \
+    {                                                                       \
+        Wire_##Name result;                                                 \
+        Cursor cursor = {record->words, record->count, false};              \
+        if (record->type != RECORD_##NAME)                                  \
+            return false;                                                   \
+        __VA_ARGS__                                                         \
+        if (cursor.bad || cursor.left != 0)                                 \
+            return false;                                                   \
+        *ret_record = result;                                               \
+        return true;                                                        \
+    }
+#include "wire/records.def"
+#undef U64
+#undef TEXT
+#undef WORDS
+
+const char *wire_record_name(WireRecordType type)
+{
+    static const char *const names[] = {
+        [RECORD_NONE] = "none",
+        [RECORD_SKIP] = "skip",
+#define RECORD(NAME, Name, ...) [RECORD_##NAME] = #Name,
+#include "wire/records.def"
+    };
+    return type < ARRAY_LEN(names) ? names[type] : "unknown";
+}
+
+void wire_finding_judge(WireShared *shared, u32 id, WireVerdict verdict)
+{
+    if (id >= WIRE_FINDINGS)
+        return;
+    __atomic_store_n(&shared->findings[id].verdict, verdict, __ATOMIC_RELEASE);
+    futex_wake(&shared->findings[id].verdict);
+}
+
+void wire_synced(WireShared *shared, u32 ring, u32 sequence)
+{
+    __atomic_store_n(&shared->rings[ring].synced, sequence, __ATOMIC_RELEASE);
+    futex_wake(&shared->rings[ring].synced);
+}
+
+void wire_set_ready(WireShared *shared, WireReady ready)
+{
+    __atomic_store_n(&shared->header.ready, ready, __ATOMIC_RELEASE);
+    futex_wake(&shared->header.ready);
+}
+
+void wire_finish(WireShared *shared, i32 exit_code)
+{
+    shared->header.exit_code = exit_code;
+    __atomic_store_n(&shared->header.finished, 1, __ATOMIC_RELEASE);
+    futex_wake(&shared->header.finished);
+}

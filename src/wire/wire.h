@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+//
+// All that the engine and the monitor share: one piece of shared memory per run,
+// in which every client thread has a ring for its records, every finding a slot
+// for its verdict and its count, and the monitor a place for its requests.
+//
+//   engine                                       monitor
+//   wire_put_x(producer, &x)  ──  ring  ──▶      wire_drain() → wire_get_x()
+//   wire_finding_wait()       ◀─ verdict ──      wire_finding_judge()
+//   wire_request_take()       ◀─ request ──      wire_request()
+//
+// Beside it there is a socket, `life`: a byte in it wakes the monitor at once, and its
+// hang-up says that the other side is gone.
+//
+// What must stay true
+//   W1  A ring has one producer at a time and one consumer. What the producer has
+//       published is never changed or lost, also when its process dies the next moment.
+//   W2  A full ring blocks its producer; nothing is dropped. If the monitor is gone, a
+//       producer drops everything instead, and the run goes on.
+//   W3  The client can scribble over all of this. The monitor copies a record before
+//       it looks at it, checks every length, and believes no pointer.
+//   W4  Records of all threads have one order, that of their stamps (the time stamp
+//       counter as the record was begun). If one thread's record was published before
+//       another thread's was begun, it comes first.
+#ifndef MUNINN_WIRE_WIRE_H
+#define MUNINN_WIRE_WIRE_H
+
+#include "base/types.h"
+
+#define WIRE_MAGIC 0x006e6e696e756d77ull
+enum { WIRE_VERSION = 1 };
+
+enum {
+    WIRE_RING_BYTES = 256 * 1024, // a power of two
+    WIRE_RINGS = 2048,
+    WIRE_RECORD_BYTES_MAX = 64 * 1024,
+    WIRE_FINDINGS = 1 << 18,
+    WIRE_REQUEST_BYTES = 4096,
+    WIRE_FRAMES_MAX = 512, // of one stack
+};
+
+// In lists of pcs, as the call stack has them: the first is exact, the others are
+// return addresses unless this bit is set; 0 stands for frames left out.
+#define WIRE_EXACT_PC (1ull << 63)
+
+typedef enum WireRecordType {
+    RECORD_NONE,
+    RECORD_SKIP, // to the end of the ring's memory
+#define RECORD(NAME, Name, ...) RECORD_##NAME,
+#include "wire/records.def"
+    RECORD_TYPES,
+} WireRecordType;
+
+typedef enum FindingKind {
+#define KIND(NAME, tool, xml, suppression, id) KIND_##NAME,
+#include "wire/kinds.def"
+    KIND_COUNT,
+} FindingKind;
+
+typedef enum PartKind {
+#define PART(NAME, id, values) PART_##NAME,
+#include "wire/parts.def"
+    PART_COUNT
+} PartKind;
+
+typedef struct WireText {
+    const char *data; // ends in a zero byte, which size does not count
+    size_t size;
+} WireText;
+
+typedef struct WireWords {
+    const u64 *data;
+    size_t count;
+} WireWords;
+
+#define U64(field) u64 field;
+#define TEXT(field) WireText field;
+#define WORDS(field) WireWords field;
+#define RECORD(NAME, Name, ...)  \
+    typedef struct Wire_##Name { \
+        __VA_ARGS__              \
+    } Wire_##Name;
+#include "wire/records.def"
+#undef U64
+#undef TEXT
+#undef WORDS
+
+// ---------------------------------------------------------- the shared memory
+
+typedef enum WireRingState { RING_FREE, RING_OWNED, RING_ENDED } WireRingState;
+
+// Positions count bytes since the ring was made and never wrap.
+typedef struct WireRing {
+    // The producer's line.
+    _Alignas(64) u64 write; // what is before it is published
+    u64 begun;              // stamp of the record begun last; while that is being read,
+                            // one more than the stamp before it
+    // The consumer's line.
+    _Alignas(64) u64 read;
+    u32 producer_waits; // futex: a producer sleeps until `read` moves
+    u32 synced;         // futex: sequence of the last SYNC record that was dealt with
+    // Set once in a while.
+    _Alignas(64) u32 state; // WireRingState
+    u32 lock;               // of the last ring, which threads share when there are too many
+    _Alignas(64) u8 data[WIRE_RING_BYTES];
+} WireRing;
+
+typedef enum WireVerdict {
+    VERDICT_NONE,       // the monitor has not answered
+    VERDICT_SHOWN,
+    VERDICT_SUPPRESSED,
+    VERDICT_IGNORED,    // over the limit, or not asked for: not counted
+} WireVerdict;
+
+typedef struct WireFinding {
+    u64 count;   // times it happened; the engine's
+    u32 verdict; // WireVerdict; a futex; the monitor's
+    u32 unused;
+} WireFinding;
+
+// Whether the monitor is content with its options; if not it has said why.
+typedef enum WireReady { READY_NOT_YET, READY_YES, READY_REFUSED } WireReady;
+
+typedef struct WireHeader {
+    u64 magic;
+    u32 version;
+    i32 pid;
+    u64 start_stamp;  // time stamp counter and CLOCK_MONOTONIC at one moment
+    u64 start_ns;
+    u32 ring_high;    // rings below it have been used
+    u32 finding_high; // findings below it have been made
+    u32 stop_findings; // the monitor wants no new ones: --error-limit
+    u32 shown_count;  // different findings shown so far
+    u32 ready;        // a futex: WireReady
+    u32 finished;     // a futex: 1 when the report is written
+    i32 exit_code;    // with it: what to exit with, -1 for the client's own
+    u32 sync_sequence; // of the newest SYNC record
+    u32 exit_now;     // the monitor wants the client to end: --exit-on-first-error
+    // A request of the monitor's; at most one at a time.
+    u32 request_sequence; // of the newest
+    u32 request_taken;    // of the last one taken
+    char request[WIRE_REQUEST_BYTES];
+} WireHeader;
+
+typedef struct WireShared {
+    _Alignas(4096) WireHeader header;
+    _Alignas(4096) WireFinding findings[WIRE_FINDINGS];
+    _Alignas(4096) WireRing rings[WIRE_RINGS];
+} WireShared;
+
+// A memfd of the right size, empty; or -errno. Close-on-exec.
+int wire_create(void);
+// Maps it; NULL when it is not a wire, or there is no memory.
+WireShared *wire_map(int fd);
+void wire_unmap(WireShared *shared);
+
+// Not before what precedes it has been read (W4): rdtsc alone may be executed early.
+static inline u64 wire_stamp(void)
+{
+    u32 low, high;
+    __asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return (u64)high << 32 | low;
+}
+
+// ------------------------------------------------------------------- producing
+// Callable from the cache: general registers only, no libc.
+
+typedef struct WireProducer {
+    WireShared *shared;
+    WireRing *ring;
+    u64 read_seen;     // the consumer's position when last looked at
+    bool is_common;    // the ring is shared with other threads, under its lock
+    const int *life;   // the socket; *life < 0 when the monitor is gone
+} WireProducer;
+
+// False when the process is without a monitor.
+bool wire_producer_open(WireProducer *producer, WireShared *shared, const int *life);
+void wire_producer_close(WireProducer *producer);
+
+// Room for a record of `words` words behind its header, all in one piece; NULL: the
+// monitor is gone. wire_publish() must follow, with nothing else in between.
+u64 *wire_begin(WireProducer *producer, WireRecordType type, size_t words);
+void wire_publish(WireProducer *producer);
+
+// Wakes the monitor now; without it it looks a few times a second.
+void wire_ring_bell(WireProducer *producer);
+// True when the other side has closed the socket.
+bool wire_hung_up(int life);
+
+#define RECORD(NAME, Name, ...) \
+    void wire_put_##Name(WireProducer *producer, const Wire_##Name *record);
+#include "wire/records.def"
+
+// Waits until the monitor has dealt with everything that this thread has put.
+void wire_sync(WireProducer *producer);
+// Waits for a word in the header to differ from 0. False: the monitor is gone.
+bool wire_wait(u32 *word, int life);
+// Waits for the monitor's verdict on a finding. VERDICT_IGNORED if it is gone.
+WireVerdict wire_finding_wait(WireShared *shared, u32 id, int life);
+
+// ------------------------------------------------------------------- consuming
+
+typedef struct WireRecord {
+    WireRecordType type;
+    u32 ring;         // the number of the ring it came from
+    u64 stamp;
+    const u64 *words; // a private copy
+    size_t count;
+} WireRecord;
+
+typedef struct WireConsumer WireConsumer;
+WireConsumer *wire_consumer_new(WireShared *shared);
+void wire_consumer_free(WireConsumer *consumer);
+
+// Hands over what can be put in order now; with `final`, when no producer lives any
+// more, everything. Returns the number of records.
+typedef void WireRecordFn(void *arg, const WireRecord *record);
+size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg);
+// Rings whose contents made no sense; what was in them is lost.
+u32 wire_damaged_rings(const WireConsumer *consumer);
+
+// False when the record is not of that type or not well formed. Texts and words
+// point into the record.
+#define RECORD(NAME, Name, ...) \
+    bool wire_get_##Name(const WireRecord *record, Wire_##Name *ret_record);
+#include "wire/records.def"
+
+void wire_synced(WireShared *shared, u32 ring, u32 sequence);
+void wire_finding_judge(WireShared *shared, u32 id, WireVerdict verdict);
+void wire_set_ready(WireShared *shared, WireReady ready);
+void wire_finish(WireShared *shared, i32 exit_code);
+
+const char *wire_record_name(WireRecordType type);
+
+#endif

@@ -51,8 +51,8 @@ static inline void write_meta(SlotMeta *meta, u64 size, u32 context, u32 word)
     __atomic_store_n(&meta->word, word, __ATOMIC_RELEASE);
 }
 
-static inline GuestAddr small_alloc(HeapThread *thread, u64 room, u64 size, u64 alignment,
-                                    u32 kind, u32 context)
+static inline GuestAddr small_alloc(HeapThread *thread, u64 room, u64 size, u64 alignment, u32 kind,
+                                    u32 context)
 {
     u32 class_index = class_of_size(room);
 
@@ -142,8 +142,8 @@ GuestAddr heap_alloc_full(HeapThread *thread, u64 size, u64 alignment, u32 kind,
 static bool kinds_match(u32 allocated, u32 freed)
 {
     static const u8 family[HEAP_KIND_COUNT] = {
-        [HEAP_MALLOC] = 0, [HEAP_MEMALIGN] = 0, [HEAP_NEW] = 1,
-        [HEAP_NEW_ARRAY] = 2, [HEAP_CUSTOM] = 3, [HEAP_POOL] = 4,
+        [HEAP_MALLOC] = 0,    [HEAP_MEMALIGN] = 0, [HEAP_NEW] = 1,
+        [HEAP_NEW_ARRAY] = 2, [HEAP_CUSTOM] = 3,   [HEAP_POOL] = 4,
     };
 
     return allocated == freed || family[allocated] == family[freed];
@@ -206,9 +206,8 @@ static HeapResult refuse_free(HeapThread *thread, GuestAddr start, u32 context, 
     if (external_live_at(start, &block)) {
         if (ret_block)
             *ret_block = block;
-        HeapResult result = block.kind == HEAP_CUSTOM
-                                ? heap_freelike(thread, start, context, NULL)
-                                : HEAP_OK;
+        HeapResult result =
+            block.kind == HEAP_CUSTOM ? heap_freelike(thread, start, context, NULL) : HEAP_OK;
         return result == HEAP_OK ? HEAP_MISMATCHED : result;
     }
     if (!ref)

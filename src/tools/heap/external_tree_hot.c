@@ -24,7 +24,7 @@ static u64 priority(const Node *node)
     return (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
 }
 
-Node *node_new(void)
+Node *external_node_new(void)
 {
     if (!unused) {
         Node *nodes = pages_map(NODE_POOL_BYTES);
@@ -39,17 +39,17 @@ Node *node_new(void)
     }
     Node *node = unused;
     unused = node->next;
-    *node = (Node){ 0 };
+    *node = (Node){0};
     return node;
 }
 
-void node_delete(Node *node)
+void external_node_delete(Node *node)
 {
     node->next = unused;
     unused = node;
 }
 
-void tree_insert(Tree tree, Node *node)
+void external_tree_insert(Tree tree, Node *node)
 {
     Node **link = &external_roots[tree];
     u64 mine = priority(node);
@@ -73,7 +73,7 @@ void tree_insert(Tree tree, Node *node)
     *link = node;
 }
 
-void tree_remove(Tree tree, Node *node)
+void external_tree_remove(Tree tree, Node *node)
 {
     Node **link = &external_roots[tree];
 
@@ -97,7 +97,7 @@ void tree_remove(Tree tree, Node *node)
     node->left = node->right = NULL;
 }
 
-Node *tree_floor(Tree tree, GuestAddr address)
+Node *external_tree_floor(Tree tree, GuestAddr address)
 {
     Node *best = NULL;
 
@@ -112,7 +112,7 @@ Node *tree_floor(Tree tree, GuestAddr address)
     return best;
 }
 
-Node *tree_ceiling(Tree tree, GuestAddr address)
+Node *external_tree_ceiling(Tree tree, GuestAddr address)
 {
     Node *best = NULL;
 
@@ -127,9 +127,9 @@ Node *tree_ceiling(Tree tree, GuestAddr address)
     return best;
 }
 
-Node *tree_at(Tree tree, GuestAddr start)
+Node *external_tree_at(Tree tree, GuestAddr start)
 {
-    Node *node = tree_floor(tree, start);
+    Node *node = external_tree_floor(tree, start);
 
     return node && node->start == start ? node : NULL;
 }
@@ -145,18 +145,18 @@ static void forget(Node *node)
     else
         freed_newest = node->previous;
     freed_count--;
-    tree_remove(TREE_FREED, node);
-    node_delete(node);
+    external_tree_remove(TREE_FREED, node);
+    external_node_delete(node);
 }
 
-void remember_freed(Node *node, u32 context)
+void external_remember(Node *node, u32 context)
 {
-    forget_freed(node->start, max_u64(node->size, 1));
+    external_forget(node->start, max_u64(node->size, 1));
     node->free_context = context;
     node->next = NULL;
     node->previous = freed_newest;
     node->pool = NULL;
-    tree_insert(TREE_FREED, node);
+    external_tree_insert(TREE_FREED, node);
     if (freed_newest)
         freed_newest->next = node;
     else
@@ -166,13 +166,13 @@ void remember_freed(Node *node, u32 context)
         forget(freed_oldest);
 }
 
-void forget_freed(GuestAddr start, u64 size)
+void external_forget(GuestAddr start, u64 size)
 {
-    Node *node = tree_floor(TREE_FREED, start);
+    Node *node = external_tree_floor(TREE_FREED, start);
 
     if (node && node->start + max_u64(node->size, 1) > start)
         forget(node);
-    while ((node = tree_ceiling(TREE_FREED, start)) && node->start - start < size)
+    while ((node = external_tree_ceiling(TREE_FREED, start)) && node->start - start < size)
         forget(node);
 }
 
@@ -211,10 +211,10 @@ void external_validate(void)
     for (const Node *node = freed_oldest; node; node = node->next)
         count++;
     ASSERT(count == freed_count);
-    for (Node *pool = tree_ceiling(TREE_POOL, 0); pool;
-         pool = tree_ceiling(TREE_POOL, pool->start + 1)) {
+    for (Node *pool = external_tree_ceiling(TREE_POOL, 0); pool;
+         pool = external_tree_ceiling(TREE_POOL, pool->start + 1)) {
         for (Node *chunk = pool->pool; chunk; chunk = chunk->next) {
-            ASSERT(chunk->pool == pool && tree_at(TREE_CHUNK, chunk->start) == chunk);
+            ASSERT(chunk->pool == pool && external_tree_at(TREE_CHUNK, chunk->start) == chunk);
             ASSERT(!chunk->next || chunk->next->previous == chunk);
         }
         if (pool->start == ~0ull)

@@ -43,13 +43,13 @@ static void chunk_unlink(Node *chunk)
 static void chunk_free(Node *chunk, u32 context)
 {
     chunk_unlink(chunk);
-    tree_remove(TREE_CHUNK, chunk);
-    remember_freed(chunk, context);
+    external_tree_remove(TREE_CHUNK, chunk);
+    external_remember(chunk, context);
 }
 
 static Node *chunk_of(GuestAddr pool, GuestAddr start)
 {
-    Node *chunk = tree_at(TREE_CHUNK, start);
+    Node *chunk = external_tree_at(TREE_CHUNK, start);
 
     return chunk && chunk->pool->start == pool ? chunk : NULL;
 }
@@ -60,16 +60,16 @@ HeapResult heap_pool_create(GuestAddr anchor, u32 redzone, bool is_zeroed, u32 f
 
     lock_acquire(&external_lock);
     Node *pool = NULL;
-    if (tree_at(TREE_POOL, anchor))
+    if (external_tree_at(TREE_POOL, anchor))
         result = HEAP_MISMATCHED;
-    else if (!(pool = node_new()))
+    else if (!(pool = external_node_new()))
         result = HEAP_NO_MEMORY;
     if (pool) {
         pool->start = anchor;
         pool->redzone = redzone;
         pool->is_zeroed = is_zeroed;
         pool->flags = (u8)flags;
-        tree_insert(TREE_POOL, pool);
+        external_tree_insert(TREE_POOL, pool);
     }
     lock_release(&external_lock);
     return result;
@@ -80,7 +80,7 @@ static void free_inside(HeapThread *thread, GuestAddr start, u64 size, u32 conte
 {
     for (;;) {
         lock_acquire(&external_lock);
-        const Node *node = tree_ceiling(TREE_CUSTOM, start);
+        const Node *node = external_tree_ceiling(TREE_CUSTOM, start);
         GuestAddr inner = node && node->start - start < size ? node->start : 0;
         lock_release(&external_lock);
         if (!inner || heap_freelike(thread, inner, context, NULL) != HEAP_OK)
@@ -96,7 +96,7 @@ static bool is_auto_free(const Node *pool)
 HeapResult heap_pool_destroy(HeapThread *thread, GuestAddr anchor, u32 context)
 {
     lock_acquire(&external_lock);
-    Node *pool = tree_at(TREE_POOL, anchor);
+    Node *pool = external_tree_at(TREE_POOL, anchor);
     if (!pool) {
         lock_release(&external_lock);
         return HEAP_NOT_A_BLOCK;
@@ -111,13 +111,13 @@ HeapResult heap_pool_destroy(HeapThread *thread, GuestAddr anchor, u32 context)
             free_inside(thread, start, size, context);
         mark_freed(start, size);
         lock_acquire(&external_lock);
-        pool = tree_at(TREE_POOL, anchor); // another thread may have been as rude
+        pool = external_tree_at(TREE_POOL, anchor); // another thread may have been as rude
         if (!pool)
             break;
     }
     if (pool) {
-        tree_remove(TREE_POOL, pool);
-        node_delete(pool);
+        external_tree_remove(TREE_POOL, pool);
+        external_node_delete(pool);
     }
     lock_release(&external_lock);
     return HEAP_OK;
@@ -126,11 +126,11 @@ HeapResult heap_pool_destroy(HeapThread *thread, GuestAddr anchor, u32 context)
 // Under the lock. A live chunk at the same start is replaced: it was never freed.
 static HeapResult chunk_add(HeapThread *thread, Node *pool, GuestAddr start, u64 size, u32 context)
 {
-    Node *stale = tree_at(TREE_CHUNK, start);
+    Node *stale = external_tree_at(TREE_CHUNK, start);
 
     if (stale)
         chunk_free(stale, context);
-    Node *chunk = node_new();
+    Node *chunk = external_node_new();
     if (!chunk)
         return HEAP_NO_MEMORY;
     chunk->start = start;
@@ -140,8 +140,8 @@ static HeapResult chunk_add(HeapThread *thread, Node *pool, GuestAddr start, u64
     chunk->thread = thread->index;
     chunk->kind = HEAP_POOL;
     chunk_link(pool, chunk);
-    forget_freed(start, max_u64(size, 1));
-    tree_insert(TREE_CHUNK, chunk);
+    external_forget(start, max_u64(size, 1));
+    external_tree_insert(TREE_CHUNK, chunk);
     return HEAP_OK;
 }
 
@@ -153,7 +153,7 @@ HeapResult heap_pool_alloc(HeapThread *thread, GuestAddr anchor, GuestAddr start
     u64 redzone = 0;
 
     lock_acquire(&external_lock);
-    Node *pool = tree_at(TREE_POOL, anchor);
+    Node *pool = external_tree_at(TREE_POOL, anchor);
     if (pool && size <= HEAP_SIZE_MAX && start + size >= start) {
         is_zeroed = pool->is_zeroed;
         redzone = pool->redzone;
@@ -172,19 +172,19 @@ HeapResult heap_pool_alloc(HeapThread *thread, GuestAddr anchor, GuestAddr start
 HeapResult heap_pool_free(HeapThread *thread, GuestAddr anchor, GuestAddr start, u32 context,
                           HeapBlock *ret_block)
 {
-    HeapBlock block = { 0 };
+    HeapBlock block = {0};
     bool auto_free = false;
 
     lock_acquire(&external_lock);
     Node *chunk = chunk_of(anchor, start);
-    Node *freed = chunk ? NULL : tree_at(TREE_FREED, start);
+    Node *freed = chunk ? NULL : external_tree_at(TREE_FREED, start);
     bool is_double = freed && freed->pool_anchor == anchor;
     if (chunk) {
         auto_free = is_auto_free(chunk->pool);
-        node_describe(TREE_CHUNK, chunk, &block);
+        external_node_describe(TREE_CHUNK, chunk, &block);
         chunk_free(chunk, context);
     } else if (is_double) {
-        node_describe(TREE_FREED, freed, &block);
+        external_node_describe(TREE_FREED, freed, &block);
     }
     lock_release(&external_lock);
     if ((chunk || is_double) && ret_block)
@@ -211,12 +211,12 @@ static bool chunk_trim(Node *chunk, GuestAddr low, GuestAddr high, u32 context)
     }
     GuestAddr new_start = max_u64(start, low), new_end = min_u64(end, high);
     if (new_start != start) {
-        tree_remove(TREE_CHUNK, chunk);
+        external_tree_remove(TREE_CHUNK, chunk);
         chunk->start = new_start;
-        stale = tree_at(TREE_CHUNK, new_start);
+        stale = external_tree_at(TREE_CHUNK, new_start);
         if (stale)
             chunk_free(stale, context);
-        tree_insert(TREE_CHUNK, chunk);
+        external_tree_insert(TREE_CHUNK, chunk);
         mark_freed(start, new_start - start);
     }
     chunk->size = new_end - new_start;
@@ -231,7 +231,7 @@ HeapResult heap_pool_trim(HeapThread *thread, GuestAddr anchor, GuestAddr start,
     if (start + size < start)
         return HEAP_NOT_A_BLOCK;
     lock_acquire(&external_lock);
-    Node *pool = tree_at(TREE_POOL, anchor);
+    Node *pool = external_tree_at(TREE_POOL, anchor);
     // A chunk may end its neighbour only if the two overlap; then the walk starts again, and
     // ends, because there is one chunk fewer.
     for (Node *chunk = pool ? pool->pool : NULL, *next; chunk; chunk = next) {
@@ -250,15 +250,15 @@ HeapResult heap_pool_move(GuestAddr from, GuestAddr to)
     HeapResult result = HEAP_OK;
 
     lock_acquire(&external_lock);
-    Node *pool = tree_at(TREE_POOL, from);
+    Node *pool = external_tree_at(TREE_POOL, from);
     if (!pool) {
         result = HEAP_NOT_A_BLOCK;
-    } else if (tree_at(TREE_POOL, to)) {
+    } else if (external_tree_at(TREE_POOL, to)) {
         result = HEAP_MISMATCHED;
     } else {
-        tree_remove(TREE_POOL, pool);
+        external_tree_remove(TREE_POOL, pool);
         pool->start = to;
-        tree_insert(TREE_POOL, pool);
+        external_tree_insert(TREE_POOL, pool);
         for (Node *chunk = pool->pool; chunk; chunk = chunk->next)
             chunk->pool_anchor = to;
     }
@@ -273,15 +273,15 @@ HeapResult heap_pool_change(GuestAddr anchor, GuestAddr from, GuestAddr to, u64 
     lock_acquire(&external_lock);
     Node *chunk = chunk_of(anchor, from);
     if (chunk) {
-        tree_remove(TREE_CHUNK, chunk);
+        external_tree_remove(TREE_CHUNK, chunk);
         chunk->start = to;
         chunk->size = size;
         chunk->alloc_context = context;
-        Node *stale = tree_at(TREE_CHUNK, to);
+        Node *stale = external_tree_at(TREE_CHUNK, to);
         if (stale)
             chunk_free(stale, context);
-        forget_freed(to, max_u64(size, 1));
-        tree_insert(TREE_CHUNK, chunk);
+        external_forget(to, max_u64(size, 1));
+        external_tree_insert(TREE_CHUNK, chunk);
     }
     lock_release(&external_lock);
     return chunk ? HEAP_OK : HEAP_NOT_A_BLOCK;
@@ -290,7 +290,7 @@ HeapResult heap_pool_change(GuestAddr anchor, GuestAddr from, GuestAddr to, u64 
 bool heap_pool_exists(GuestAddr anchor)
 {
     lock_acquire(&external_lock);
-    bool exists = tree_at(TREE_POOL, anchor) != NULL;
+    bool exists = external_tree_at(TREE_POOL, anchor) != NULL;
     lock_release(&external_lock);
     return exists;
 }

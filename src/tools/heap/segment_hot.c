@@ -114,7 +114,7 @@ static void forget_meta(Slab *slab)
         return;
     }
     for (u32 i = 0; i < slab->slot_count; i++)
-        slab->meta[i] = (SlotMeta){ 0 };
+        slab->meta[i] = (SlotMeta){0};
 }
 
 static void discard(GuestAddr start, u64 size_bytes)

@@ -14,7 +14,7 @@ void classes_init(void)
 {
     for (u32 i = 0; i < CLASS_COUNT; i++) {
         ClassList *list = &heap.classes[i];
-        *list = (ClassList){ 0 };
+        *list = (ClassList){0};
         list->stride = class_capacity(i) + (u32)heap.gap;
         list->unit_count = list->stride <= LARGE_STRIDE ? 1 : 4;
         list->slot_count = (u16)((list->unit_count * UNIT_BYTES - heap.gap) / list->stride);

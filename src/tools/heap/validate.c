@@ -143,7 +143,7 @@ static void add_block(void *data, const HeapBlock *block)
 void heap_validate(void)
 {
     HeapStats stats;
-    Sum sum = { 0 };
+    Sum sum = {0};
 
     for (size_t i = 0; i < heap.segments.count; i++)
         validate_segment(segment_at(i));

@@ -449,6 +449,48 @@ TEST(empty_heap_has_no_leaks)
     leak_free(check);
 }
 
+static void add_to_list(void *data, const HeapBlock *block)
+{
+    CHECK(leak_list_add(data, block->start, block->size_bytes, block->alloc_context));
+}
+
+TEST(blocks_of_the_heap_go_straight_into_a_check)
+{
+    LeakBlockList list = { 0 };
+    HeapOptions options;
+    u64 *last = NULL;
+
+    world_options(&options);
+    CHECK(heap_init(&options));
+    HeapThread *t = heap_thread_start(1);
+    for (u32 i = 0; i < 10000; i++) {
+        u64 *block = (u64 *)world_alloc(t, 16 + i % 400 + (i % 5000 == 0) * 2 * MiB, 16,
+                                        HEAP_MALLOC | HEAP_ZEROED, i % 7);
+        block[1] = (u64)last;
+        last = block;
+    }
+    heap_free(t, world_alloc(t, 10, 16, HEAP_MALLOC, 9), HEAP_MALLOC, 1, NULL);
+    start_world();
+    heap_fork_prepare();
+    CHECK(heap_for_each_live(true, add_to_list, &list));
+    heap_fork_parent();
+    CHECK_EQ(list.count, 10000);
+    input.blocks = list.blocks;
+    input.block_count = list.count;
+    for (u32 lost = 0; lost < 2; lost++) {
+        root[0] = lost ? 0 : (u64)last;
+        LeakCheck *check = leak_check(&input, NULL);
+        CHECK(check);
+        const LeakAmount *now = leak_summary(check)->now;
+        CHECK_EQ(now[LEAK_REACHABLE].blocks, lost ? 0 : 10000);
+        CHECK_EQ(now[LEAK_DEFINITE].blocks, lost ? 1 : 0);
+        leak_free(check);
+    }
+    leak_list_free(&list);
+    heap_thread_end(t);
+    heap_destroy();
+}
+
 // --- random heaps
 
 enum { SMALL_HEAP = 40 };

@@ -70,7 +70,9 @@ typedef enum HeapResult {
 } HeapResult;
 
 // What the tool does for the heap. Only map and unmap run in full context alone;
-// all others must be fit for light exits. Those marked * may be NULL.
+// all others must be fit for light exits, and discard and fresh may run under locks of
+// the heap. Those marked * may be NULL. Ranges of external blocks are what the client said,
+// mapped or not.
 typedef struct HeapHooks {
     // Client memory, readable, writable and zero, registered as such. 0: refused.
     GuestAddr (*map)(u64 size_bytes, u64 alignment);

@@ -161,8 +161,8 @@ HeapResult heap_pool_alloc(HeapThread *thread, GuestAddr anchor, GuestAddr start
     }
     lock_release(&external_lock);
     if (result == HEAP_OK) {
-        mark_redzone(start - redzone, redzone);
-        mark_redzone(start + size, redzone);
+        mark_redzone(start - min_u64(start, redzone), min_u64(start, redzone));
+        mark_redzone(start + size, min_u64(redzone, ~(start + size)));
         if (heap.options.hooks.allocated)
             heap.options.hooks.allocated(start, size, is_zeroed, context);
     }

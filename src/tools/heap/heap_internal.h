@@ -80,6 +80,7 @@ typedef struct Slab {
 
 typedef struct Segment {
     GuestAddr base;
+    u32 index;       // in heap.segments
     SlotMeta *meta;  // UNIT_SLOTS for each unit; those of a slab begin at its first unit
     u64 free_units;  // segment lock
     u64 fresh_units; // must be announced by fresh() before use. Segment lock

@@ -152,6 +152,7 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
     ctx->stop_request = 0;
     if (signal_is_deliverable(ctx)) {
         redirect_interrupted(ctx);
+        ctx->guard_failed = 0;
         signal_deliver_pending(ctx);
         ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
     }

@@ -101,6 +101,8 @@ bool aspace_unguard_range(GuestAddr start, u64 len);
 // --- access to client memory; false when any byte is not accessible. No lock
 // needed; a fault inside is caught by signal/ through guest_access_fixup().
 bool guest_read(GuestAddr addr, void *dst, size_t len);
+// Whether a byte of the engine's own can be read; for tables that have holes.
+bool engine_can_read(const void *address);
 // Guards in the way are lifted, for which guest_write() takes the engine lock: a caller
 // must not hold it.
 bool guest_write(GuestAddr addr, const void *src, size_t len);

@@ -23,8 +23,8 @@ static void *exchange_blocks(void *argument)
         u64 size = r % 64 == 0 ? (r >> 8) % 200000 : (r >> 8) % 300 + 8;
         GuestAddr mine = world_alloc(t, size, 16, HEAP_MALLOC, (u32)i);
         memset((void *)mine, (u8)mine >> 4, min_u64(size, 4096));
-        GuestAddr theirs = __atomic_exchange_n(&mailbox[(r >> 40) % MAILBOXES], mine,
-                                               __ATOMIC_ACQ_REL);
+        GuestAddr theirs =
+            __atomic_exchange_n(&mailbox[(r >> 40) % MAILBOXES], mine, __ATOMIC_ACQ_REL);
         u64 usable;
         if (!theirs)
             continue;
@@ -71,7 +71,7 @@ static void run_all(void *(*fn)(void *))
 
 TEST(threads_free_the_blocks_of_others)
 {
-    static const u64 volumes[] = { 0, 100000, 20000000 };
+    static const u64 volumes[] = {0, 100000, 20000000};
 
     for (u32 i = 0; i < ARRAY_LEN(volumes); i++) {
         HeapStats stats;
@@ -134,8 +134,8 @@ static void *look_up(void *argument)
         return complaint;
     }
     while (__atomic_load_n(&finished, __ATOMIC_ACQUIRE) < WORKERS - 2) {
-        GuestAddr address = __atomic_load_n(&mailbox[world_random(&seed) % MAILBOXES],
-                                            __ATOMIC_ACQUIRE);
+        GuestAddr address =
+            __atomic_load_n(&mailbox[world_random(&seed) % MAILBOXES], __ATOMIC_ACQUIRE);
         if (address && heap_find(address + 4, &block) && block.size_bytes > 300000)
             return "a description makes no sense";
     }

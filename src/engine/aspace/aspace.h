@@ -89,6 +89,11 @@ bool aspace_code_is_busy(GuestAddr addr);
 // them are writable again now) and the call is worth repeating.
 bool aspace_unguard_all(void);
 
+// Whether there may be guarded pages in the range, and how many guards there ever were; both
+// without the lock.
+bool aspace_may_be_guarded(GuestAddr start, u64 len);
+u64 aspace_guards_made(void);
+
 // Makes the guarded pages of [start, start + len) writable for a system call that is
 // going to write there; true if there were any. Costs nothing while nothing is guarded.
 bool aspace_unguard_range(GuestAddr start, u64 len);

@@ -35,6 +35,8 @@ static GuardedPage *guard_table;
 static u64 guard_slots;         // a power of two
 static u64 guard_used;          // including the dead
 static u64 guard_count;         // pages guarded now
+static u64 guard_low, guard_high; // they lie in [low, high); atomic: read without the lock
+static u64 guard_additions;       // ever; atomic
 
 static u64 guard_hash(GuestAddr page)
 {
@@ -121,6 +123,16 @@ static bool host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
     return host_protect(page, PAGE_SIZE, prot, n->pkey ? (i32)n->pkey : -1) == 0;
 }
 
+static void note_bounds(GuestAddr page)
+{
+    u64 low = guard_count ? min_u64(guard_low, page) : page;
+    u64 high = guard_count ? max_u64(guard_high, page + PAGE_SIZE) : page + PAGE_SIZE;
+
+    __atomic_store_n(&guard_low, low, __ATOMIC_RELAXED);
+    __atomic_store_n(&guard_high, high, __ATOMIC_RELAXED);
+    __atomic_store_n(&guard_additions, guard_additions + 1, __ATOMIC_RELEASE);
+}
+
 static void guard_page(const MapNode *n, GuestAddr page)
 {
     if (page == 0)
@@ -137,6 +149,7 @@ static void guard_page(const MapNode *n, GuestAddr page)
         return;
     }
     g->late_faults = 0;
+    note_bounds(page);
     guard_count++;
 }
 
@@ -264,6 +277,17 @@ bool aspace_code_is_busy(GuestAddr addr)
             return true;
     }
     return false;
+}
+
+bool aspace_may_be_guarded(GuestAddr start, u64 len)
+{
+    return start < __atomic_load_n(&guard_high, __ATOMIC_RELAXED) &&
+           start + len > __atomic_load_n(&guard_low, __ATOMIC_RELAXED);
+}
+
+u64 aspace_guards_made(void)
+{
+    return __atomic_load_n(&guard_additions, __ATOMIC_ACQUIRE);
 }
 
 bool aspace_unguard_all(void)

@@ -26,11 +26,11 @@ static u64 size_of(Dwarf_Die *die)
     return size;
 }
 
-static void describe(Unit *unit, Dwarf_Die *die, Variable *ret_variable)
+static void describe(DebugInfo *info, Unit *unit, Dwarf_Die *die, Variable *ret_variable)
 {
     ret_variable->name = die_plain_name(die);
     ret_variable->line = (u32)die_number(die, DW_AT_decl_line);
-    ret_variable->file = unit_file(unit, die_number(die, DW_AT_decl_file));
+    ret_variable->file = unit_file(info, unit, die_number(die, DW_AT_decl_file));
     ret_variable->folder = unit_folder(unit);
 }
 
@@ -127,7 +127,7 @@ bool variables_find_global(Globals *globals, DebugInfo *info, u64 vaddr, Variabl
     if (!range || range->index >= globals->count)
         return false;
     *ret_variable = (Variable){ .offset = vaddr - range->low, .size = range->high - range->low };
-    describe(&info->units[globals->units[range->index]], &globals->dies[range->index],
+    describe(info, &info->units[globals->units[range->index]], &globals->dies[range->index],
              ret_variable);
     return ret_variable->name != NULL;
 }
@@ -238,6 +238,6 @@ bool variables_find_local(DebugInfo *info, u64 pc, i64 distance, Variable *ret_v
         return false;
     *ret_variable = (Variable){ .offset = (u64)(search.distance - search.offset),
                                 .size = search.size };
-    describe(unit, &search.found, ret_variable);
+    describe(info, unit, &search.found, ret_variable);
     return ret_variable->name != NULL;
 }

@@ -26,8 +26,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "muninn-monitor is started by muninn, not by hand\n");
         return 1;
     }
-    // What these name is here under other numbers, or was opened by the engine.
-    options.log_file = NULL;
+    // What these name is here under other numbers.
     options.log_fd = INTAKE_LOG;
     if (options.xml_fd >= 0)
         options.xml_fd = INTAKE_XML;

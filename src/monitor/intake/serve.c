@@ -60,6 +60,7 @@ static bool run_open(Run *run)
     run->attach = INTAKE_ATTACH;
     run->pidfd = (int)syscall(SYS_pidfd_open, run->shared->header.pid, 0);
     run->info = (RunInfo){
+        .log_is_open = options->log_file != NULL, // by the engine
         .pid = run->shared->header.pid,
         .tool = run->options->tool,
         .tool_title = tool_title(run->options),

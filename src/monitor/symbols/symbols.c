@@ -440,9 +440,9 @@ const char *symbols_demangle(Symbols *symbols, const char *mangled)
     const ReaderReply *reply = reader_process_ready(&symbols->reader)
                                    ? reader_process_ask(&symbols->reader, &request, kept)
                                    : NULL;
-    const char *name = reply && reply->item_count
-                           ? keep(symbols, reader_reply_text(reply, reader_reply_items(reply)->name))
-                           : NULL;
+    const char *name = NULL;
+    if (reply && reply->item_count)
+        name = keep(symbols, reader_reply_text(reply, reader_reply_items(reply)->name));
     if (!name)
         name = kept;
     map_put(&symbols->demangled, (u64)(uintptr_t)kept, (u64)(uintptr_t)name);

@@ -137,12 +137,13 @@ static bool is_same_file(const ModuleSpec *a, const ModuleSpec *b)
 static void describe_file(Symbols *symbols, const SymbolsMapping *mapping, ModuleSpec *ret_spec)
 {
     struct stat status;
-    ModuleSpec spec = { .path = keep(symbols, mapping->path), .inode = mapping->inode };
+    const char *path = mapping->path ? mapping->path : "";
+    ModuleSpec spec = { .path = keep(symbols, path), .inode = mapping->inode };
 
     if (mapping->build_id && mapping->build_id_size <= READER_BUILD_ID_MAX) {
         memcpy(spec.build_id, mapping->build_id, mapping->build_id_size);
         spec.build_id_size = (u32)mapping->build_id_size;
-    } else if (mapping->path[0] == '/' && stat(mapping->path, &status) == 0 &&
+    } else if (path[0] == '/' && stat(path, &status) == 0 &&
                (!mapping->inode || mapping->inode == status.st_ino)) {
         // Tells a file that is overwritten later. A look at the inode opens no file.
         spec.inode = status.st_ino;
@@ -423,6 +424,9 @@ size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_
         ret_frames[i] = list->frames[i];
         ret_frames[i].pc = pc - back;
     }
+    // Some JITs keep their code in a memfd, which has a path but no symbols.
+    if (count == 1 && !ret_frames[0].function)
+        jit_frame(symbols, pc - back, &ret_frames[0]);
     return count;
 }
 
@@ -440,9 +444,9 @@ const char *symbols_demangle(Symbols *symbols, const char *mangled)
     const ReaderReply *reply = reader_process_ready(&symbols->reader)
                                    ? reader_process_ask(&symbols->reader, &request, kept)
                                    : NULL;
-    const char *name = reply && reply->item_count
-                           ? keep(symbols, reader_reply_text(reply, reader_reply_items(reply)->name))
-                           : NULL;
+    const char *name = NULL;
+    if (reply && reply->item_count)
+        name = keep(symbols, reader_reply_text(reply, reader_reply_items(reply)->name));
     if (!name)
         name = kept;
     map_put(&symbols->demangled, (u64)(uintptr_t)kept, (u64)(uintptr_t)name);

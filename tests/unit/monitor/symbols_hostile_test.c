@@ -376,6 +376,71 @@ TEST(a_reader_that_does_not_answer_is_replaced)
     reader_process_free(&process);
 }
 
+// A library of two functions, mapped so that its file offsets are its addresses less the base.
+static Symbols *map_library(const char *name, u64 *ret_first, u64 *ret_second)
+{
+    static char path[256];
+    CHECK(shell("cd %s && printf 'int first(void)\\n{\\n    return 1;\\n}\\n' > %s1.c && "
+                "printf 'int second(void)\\n{\\n    return 2;\\n}\\n' > %s2.c && "
+                "gcc -shared -fPIC -g %s1.c %s2.c -o %s && "
+                "nm %s | sed -n 's/ T / /p' | sort -k2 | cut -d' ' -f1 > %s.nm",
+                folder, name, name, name, name, name, name, name));
+    snprintf(path, sizeof path, "%s/%s.nm", folder, name);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fscanf(file, "%lx %lx", ret_first, ret_second) == 2);
+    fclose(file);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    Symbols *symbols = symbols_new(&config);
+    symbols_map(symbols, &(SymbolsMapping){ .start = 0x100000, .size = 0x5000, .path = path,
+                                            .executable = true });
+    return symbols;
+}
+
+static Frame ask_one(Symbols *symbols, u64 offset)
+{
+    Frame frame;
+    u64 pc = 0x100000 + offset;
+    CHECK_EQ(symbols_frames(symbols, symbols_place(symbols, pc), pc, false, &frame, 1), 1);
+    return frame;
+}
+
+TEST(a_file_that_kills_the_reader_is_read_for_its_symbol_table_only)
+{
+    u64 first, second;
+    Symbols *symbols = map_library("deadly.so", &first, &second);
+    CHECK_STR(symbols_demangle(symbols, "_Z3foov"), "foo()");
+    i32 pid = reader_pid();
+    if (pid <= 0)
+        return;
+    u32 before = warning_count;
+    kill(pid, SIGKILL);
+    Frame frame = ask_one(symbols, first);
+    CHECK_STR(frame.function, "first");
+    CHECK(frame.file == NULL);
+    CHECK_EQ(warning_count, before + 1);
+    kill(reader_pid(), SIGKILL);
+    frame = ask_one(symbols, second);
+    CHECK(frame.function == NULL && frame.object != NULL);
+    CHECK_EQ(warning_count, before + 2);
+    frame = ask_one(symbols, first); // what was found stays
+    CHECK_STR(frame.function, "first");
+    symbols_free(symbols);
+}
+
+TEST(a_file_truncated_while_it_is_read_costs_its_names)
+{
+    u64 first, second;
+    Symbols *symbols = map_library("truncated.so", &first, &second);
+    Frame frame = ask_one(symbols, first);
+    CHECK_STR(frame.function, "first");
+    CHECK_EQ(frame.line, 2);
+    CHECK(shell("truncate -s 100 %s/truncated.so", folder));
+    frame = ask_one(symbols, second + 1);
+    CHECK(frame.object != NULL);
+    CHECK_STR(symbols_demangle(symbols, "_Z3foov"), "foo()");
+    symbols_free(symbols);
+}
+
 TEST(a_reader_ends_with_its_monitor)
 {
     int pipe_ends[2];

@@ -244,10 +244,10 @@ static SourceLine add_inlined(Reader *reader, DebugInfo *info, Unit *unit, const
     u32 scope = body_scope(body, vaddr);
     while (scope != SCOPE_NONE && reply->reply.item_count < READER_FRAMES_MAX - 1) {
         Scope *call = &body->scopes[scope];
-        const char *linkage = die_linkage_name(&call->die);
+        const char *linkage = die_linkage_name(&call->die), *plain = die_plain_name(&call->die);
         ReaderItem *item = new_item(reply);
-        add_name(reader, reply, item, linkage ? linkage : die_plain_name(&call->die),
-                 linkage != NULL);
+        add_name(reader, reply, item, linkage ? linkage : plain, linkage != NULL);
+        item->plain = reply_add_string(reply, plain);
         add_path(reply, item, place.path, place.folder);
         item->line = place.line;
         item->inlined = 1;

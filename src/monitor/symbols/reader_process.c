@@ -250,6 +250,7 @@ static bool is_sound(const ReaderReply *reply)
         return false;
     for (u32 i = 0; i < reply->item_count; i++)
         if (!is_sound_text(reply, items[i].name) || !is_sound_text(reply, items[i].mangled) ||
+            !is_sound_text(reply, items[i].plain) ||
             !is_sound_text(reply, items[i].directory) || !is_sound_text(reply, items[i].file))
             return false;
     return is_sound_text(reply, reply->warning);

@@ -336,6 +336,7 @@ static void fill_frame(Symbols *symbols, const ReaderReply *reply, const ReaderI
 {
     frame->function = keep(symbols, reader_reply_text(reply, item->name));
     frame->mangled = keep(symbols, reader_reply_text(reply, item->mangled));
+    frame->plain = keep(symbols, reader_reply_text(reply, item->plain));
     frame->directory = keep(symbols, reader_reply_text(reply, item->directory));
     frame->file = keep(symbols, reader_reply_text(reply, item->file));
     frame->line = item->line;

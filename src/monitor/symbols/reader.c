@@ -267,6 +267,9 @@ static void add_function(Reader *reader, const ReaderModule *module, Body *body,
 
     if (name) {
         add_name(reader, reply, item, name->name, true);
+        // Suppressions of the incumbent may have the version, which it shows.
+        if (name->versioned)
+            item->mangled = reply_add_string(reply, name->versioned);
         item->offset = vaddr - name->address;
     } else if (body) {
         const char *linkage = die_linkage_name(&body->die);

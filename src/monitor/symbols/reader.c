@@ -377,7 +377,8 @@ void reader_answer(Reader *reader, const ReaderRequest *request, const char *pay
         answer_data(reader, module, vaddr, reply);
         break;
     case READER_STACK:
-        if (variables_find_local(&module->info, vaddr, request->distance, &variable))
+        if (variables_find_local(&module->info, module->image.elf, vaddr, request->distance,
+                                 &variable))
             add_variable(reply, &variable);
         break;
     }

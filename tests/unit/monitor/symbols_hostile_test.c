@@ -3,7 +3,8 @@
 // Hostile input: debug info, symbol tables, packages and perf maps with bytes changed at
 // random, from fixed seeds. Whatever the reader does with them, the monitor's side goes on and
 // gives at least one frame for each question. How often the reader's process died is printed:
-// those are defects of elfutils or of ours, contained.
+// those are defects of elfutils or of ours, contained. Under sanitizers they fail the test, for
+// there the code that is ours stops at the first wrong byte.
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #include "monitor/symbols/reader_process.h"
 #include "monitor/symbols/symbols.h"
 
-#define FUZZ_MS 6000 // for all forms together
+#define FUZZ_ROUNDS 120 // mutants of each form: a number, so that a run can be repeated
 
 static char folder[] = "/tmp/muninn-hostile-XXXXXX";
 static u32 warning_count;
@@ -166,7 +167,7 @@ static void ask_around(const char *path, u64 text_size)
     symbols_free(symbols);
 }
 
-static void fuzz(const char *name, const char *build, u64 budget_ms)
+static void fuzz(const char *name, const char *build)
 {
     char seed[256], victim[256];
     snprintf(seed, sizeof seed, "%s/%s", folder, name);
@@ -185,18 +186,20 @@ static void fuzz(const char *name, const char *build, u64 budget_ms)
     }
     size_t size;
     u8 *original = read_file(seed, &size), *bytes = malloc(size);
-    u64 end = now_ms() + budget_ms;
-    u32 rounds = 0, before = warning_count;
+    u32 before = warning_count;
     random_state = 0x9e3779b97f4a7c15ull;
-    for (; now_ms() < end; rounds++) {
+    for (u32 round = 0; round < FUZZ_ROUNDS; round++) {
         memcpy(bytes, original, size);
         mutate(bytes, size);
         write_file(victim, bytes, size);
         ask_around(victim, 0x1400);
     }
-    printf("%s: %u mutants, the reader gave up %u times\n", name, rounds, warning_count - before);
+    printf("%s: %u mutants, the reader gave up %u times\n", name, FUZZ_ROUNDS,
+           warning_count - before);
     free(original);
     free(bytes);
+    if (MUNINN_DEBUG)
+        CHECK_EQ(warning_count, before);
 }
 
 TEST(mutated_debug_info_costs_names_never_the_monitor)
@@ -213,7 +216,7 @@ TEST(mutated_debug_info_costs_names_never_the_monitor)
         { "stripped", "gcc -s -rdynamic" },
     };
     for (size_t i = 0; i < ARRAY_LEN(forms); i++)
-        fuzz(forms[i].name, forms[i].build, FUZZ_MS / ARRAY_LEN(forms));
+        fuzz(forms[i].name, forms[i].build);
 }
 
 TEST(mutated_packages_cost_names_never_the_monitor)
@@ -229,9 +232,8 @@ TEST(mutated_packages_cost_names_never_the_monitor)
     CHECK(system(command) == 0);
     size_t size;
     u8 *original = read_file(package, &size), *bytes = malloc(size);
-    u64 end = now_ms() + 1500;
     random_state = 42;
-    for (u32 rounds = 0; now_ms() < end; rounds++) {
+    for (u32 round = 0; round < FUZZ_ROUNDS; round++) {
         memcpy(bytes, original, size);
         mutate(bytes, size);
         write_file(package, bytes, size);

@@ -17,6 +17,7 @@
 #include "engine/log/log.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
+#include "engine/syscall/file_writes.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -287,9 +288,11 @@ static i64 perform(ThreadCtx *ctx, u64 nr, const u64 args[6])
     i64 result;
     if (handler && aspace_guards_made())
         lift_guards(nr, args);
+    file_writes_before(nr, args);
     do
         result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
     while (descriptors_settle(nr, args, &result));
+    file_writes_after(nr, args, result);
     return result;
 }
 

@@ -183,6 +183,13 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
     return result;
 }
 
+static i64 do_read(ThreadCtx *ctx, const u64 a[6])
+{
+    if (UNLIKELY(procview_open_files))
+        procview_refresh((int)a[0], ctx->gpr[RAX] == NR_pread64 ? (i64)a[3] : -1);
+    return pass_through(ctx, ctx->gpr[RAX], a);
+}
+
 static i64 plain_poll(ThreadCtx *ctx, const u64 a[6])
 {
     return pass_through(ctx, NR_poll, a);

@@ -25,7 +25,7 @@
 #define WALL_LIMIT_NETWORK_MS 900000 // debuginfod has time limits of its own
 #define LOOK_STEP_MS          250 // how often the limits are looked at
 #define REPLY_USUAL           (16 * KiB)
-#define READER_DATA_LIMIT     (8 * GiB)
+#define READER_DATA_LIMIT     (16 * GiB)
 
 void reader_process_init(ReaderProcess *process, const SymbolsConfig *config)
 {
@@ -250,6 +250,7 @@ static bool is_sound(const ReaderReply *reply)
         return false;
     for (u32 i = 0; i < reply->item_count; i++)
         if (!is_sound_text(reply, items[i].name) || !is_sound_text(reply, items[i].mangled) ||
+            !is_sound_text(reply, items[i].plain) ||
             !is_sound_text(reply, items[i].directory) || !is_sound_text(reply, items[i].file))
             return false;
     return is_sound_text(reply, reply->warning);

@@ -137,12 +137,13 @@ static bool is_same_file(const ModuleSpec *a, const ModuleSpec *b)
 static void describe_file(Symbols *symbols, const SymbolsMapping *mapping, ModuleSpec *ret_spec)
 {
     struct stat status;
-    ModuleSpec spec = { .path = keep(symbols, mapping->path), .inode = mapping->inode };
+    const char *path = mapping->path ? mapping->path : "";
+    ModuleSpec spec = { .path = keep(symbols, path), .inode = mapping->inode };
 
     if (mapping->build_id && mapping->build_id_size <= READER_BUILD_ID_MAX) {
         memcpy(spec.build_id, mapping->build_id, mapping->build_id_size);
         spec.build_id_size = (u32)mapping->build_id_size;
-    } else if (mapping->path[0] == '/' && stat(mapping->path, &status) == 0 &&
+    } else if (path[0] == '/' && stat(path, &status) == 0 &&
                (!mapping->inode || mapping->inode == status.st_ino)) {
         // Tells a file that is overwritten later. A look at the inode opens no file.
         spec.inode = status.st_ino;
@@ -335,6 +336,7 @@ static void fill_frame(Symbols *symbols, const ReaderReply *reply, const ReaderI
 {
     frame->function = keep(symbols, reader_reply_text(reply, item->name));
     frame->mangled = keep(symbols, reader_reply_text(reply, item->mangled));
+    frame->plain = keep(symbols, reader_reply_text(reply, item->plain));
     frame->directory = keep(symbols, reader_reply_text(reply, item->directory));
     frame->file = keep(symbols, reader_reply_text(reply, item->file));
     frame->line = item->line;
@@ -423,6 +425,9 @@ size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_
         ret_frames[i] = list->frames[i];
         ret_frames[i].pc = pc - back;
     }
+    // Some JITs keep their code in a memfd, which has a path but no symbols.
+    if (count == 1 && !ret_frames[0].function)
+        jit_frame(symbols, pc - back, &ret_frames[0]);
     return count;
 }
 

@@ -46,8 +46,8 @@ static u8 rank_of(const char *name, u8 type, u8 binding)
     if (underscores == 1 && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D'))
         underscores = 0;
     u8 by_binding = binding == STB_GLOBAL ? 0 : binding == STB_WEAK ? 1 : 2;
-    return (u8)((type == STT_NOTYPE) * RANK_LABEL + underscores * 8 + (strchr(name, '@') != NULL) * 4 +
-                by_binding);
+    u8 versioned = strchr(name, '@') != NULL;
+    return (u8)((type == STT_NOTYPE) * RANK_LABEL + underscores * 8 + versioned * 4 + by_binding);
 }
 
 static bool is_wanted(const Elf64_Sym *symbol, ElfNameKind kind, bool section_is_code)

@@ -443,6 +443,22 @@ TEST(a_file_truncated_while_it_is_read_costs_its_names)
     symbols_free(symbols);
 }
 
+TEST(a_reader_holds_none_of_the_users_files)
+{
+    Symbols *symbols = symbols_new(&config);
+    char path[64], target[256] = { 0 };
+    symbols_demangle(symbols, "_Z3foov");
+    i32 pid = reader_pid();
+    for (int fd = 0; pid > 0 && fd < (MUNINN_DEBUG ? 2 : 3); fd++) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+        CHECK(readlink(path, target, sizeof target - 1) > 0);
+        CHECK_STR(target, "/dev/null");
+    }
+    snprintf(path, sizeof path, "/proc/%d/fd/4", pid);
+    CHECK(pid <= 0 || access(path, F_OK) != 0);
+    symbols_free(symbols);
+}
+
 TEST(a_reader_ends_with_its_monitor)
 {
     int pipe_ends[2];

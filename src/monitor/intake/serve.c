@@ -163,8 +163,9 @@ static void become_twin(Run *run, const Attachment *attachment)
         _exit(1);
 }
 
-// A child of the client wants a monitor: this process divides, and the twin, which is
-// nobody's child either, serves it.
+// A child of the client wants a monitor: this process divides, and the twin serves it. A
+// twin stays our child, for in a container orphans might come to the client, which
+// would find a child that it does not know.
 static bool divide(Run *run)
 {
     Attachment attachment;
@@ -172,13 +173,9 @@ static bool divide(Run *run)
         return false;
     pid_t pid = fork();
     if (pid == 0) {
-        if (fork() != 0)
-            _exit(0);
         become_twin(run, &attachment);
         return true;
     }
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
     for (int i = 0; i < attachment.count; i++)
         close(attachment.fds[i]);
     return true;
@@ -217,12 +214,22 @@ static bool turn(Run *run, int *wait_ms)
     return !(fds[1].revents & POLLHUP) || !run->finished;
 }
 
+// Holds nothing meanwhile that somebody might wait for the end of.
+static void wait_for_twins(void)
+{
+    close_range(0, ~0u, 0);
+    while (wait(NULL) > 0 || errno == EINTR)
+        ;
+}
+
 int intake_serve(const Options *options, int argc, char **argv)
 {
     Run run = {.options = options, .argc = argc, .argv = argv};
     int wait_ms = WAIT_MIN_MS;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a limit that a report meets is an error of its write()
+    signal(SIGCHLD, SIG_IGN); // nobody has to be told of the end of a twin
     run.suppressions = suppress_new();
     if (!run_open(&run))
         return 1;
@@ -233,5 +240,7 @@ int intake_serve(const Options *options, int argc, char **argv)
     wire_set_ready(run.shared, READY_YES);
     while (turn(&run, &wait_ms))
         ;
+    symbols_free(run.symbols);
+    wait_for_twins();
     return 0;
 }

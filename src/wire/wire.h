@@ -193,10 +193,11 @@ bool wire_hung_up(int life);
 
 // Waits until the monitor has dealt with everything that this thread has put.
 void wire_sync(WireProducer *producer);
-// Waits for a word in the header to differ from 0. False: the monitor is gone.
-bool wire_wait(u32 *word, int life);
+// Waits for a word in the header to differ from 0. False: the monitor is gone. The socket may
+// get another number, or be given up by another thread, meanwhile.
+bool wire_wait(u32 *word, const int *life);
 // Waits for the monitor's verdict on a finding. VERDICT_IGNORED if it is gone.
-WireVerdict wire_finding_wait(WireShared *shared, u32 id, int life);
+WireVerdict wire_finding_wait(WireShared *shared, u32 id, const int *life);
 
 // ------------------------------------------------------------------- consuming
 

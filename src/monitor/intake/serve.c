@@ -168,8 +168,9 @@ static void become_twin(Run *run, const Attachment *attachment)
         _exit(1);
 }
 
-// A child of the client wants a monitor: this process divides, and the twin, which is
-// nobody's child either, serves it.
+// A child of the client wants a monitor: this process divides, and the twin serves it. A
+// twin stays our child, for in a container orphans might come to the client, which
+// would find a child that it does not know.
 static bool divide(Run *run)
 {
     Attachment attachment;
@@ -177,13 +178,9 @@ static bool divide(Run *run)
         return false;
     pid_t pid = fork();
     if (pid == 0) {
-        if (fork() != 0)
-            _exit(0);
         become_twin(run, &attachment);
         return true;
     }
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
     for (int i = 0; i < attachment.count; i++)
         close(attachment.fds[i]);
     return true;
@@ -222,6 +219,14 @@ static bool turn(Run *run, int *wait_ms)
     return !(fds[1].revents & POLLHUP) || !run->finished;
 }
 
+// Holds nothing meanwhile that somebody might wait for the end of.
+static void wait_for_twins(void)
+{
+    close_range(0, ~0u, 0);
+    while (wait(NULL) > 0 || errno == EINTR)
+        ;
+}
+
 int intake_serve(const Options *options, int option_count, char **option_words, int argc,
                  char **argv)
 {
@@ -235,6 +240,8 @@ int intake_serve(const Options *options, int option_count, char **option_words, 
     int wait_ms = WAIT_MIN_MS;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a limit that a report meets is an error of its write()
+    signal(SIGCHLD, SIG_IGN); // nobody has to be told of the end of a twin
     run.suppressions = suppress_new();
     if (!run_open(&run))
         return 1;
@@ -245,5 +252,7 @@ int intake_serve(const Options *options, int option_count, char **option_words, 
     wire_set_ready(run.shared, READY_YES);
     while (turn(&run, &wait_ms))
         ;
+    symbols_free(run.symbols);
+    wait_for_twins();
     return 0;
 }

@@ -89,9 +89,20 @@ bool aspace_code_is_busy(GuestAddr addr);
 // them are writable again now) and the call is worth repeating.
 bool aspace_unguard_all(void);
 
+// Whether there may be guarded pages in the range, and how many guards there ever were; both
+// without the lock.
+bool aspace_may_be_guarded(GuestAddr start, u64 len);
+u64 aspace_guards_made(void);
+
 // Makes the guarded pages of [start, start + len) writable for a system call that is
 // going to write there; true if there were any. Costs nothing while nothing is guarded.
 bool aspace_unguard_range(GuestAddr start, u64 len);
+
+// A file was written: retires the blocks that were made from it, whatever its pages were
+// mapped as. True if it has any. Engine lock held.
+bool aspace_file_written(u64 dev, u64 inode);
+// Changes when a file that had no blocks gets some; needs no lock.
+u64 aspace_code_files(void);
 
 // --- access to client memory; false when any byte is not accessible. No lock
 // needed; a fault inside is caught by signal/ through guest_access_fixup().

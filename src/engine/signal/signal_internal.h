@@ -112,6 +112,7 @@ typedef struct Sleep {
     u64 started;         // time stamp counter
     i64 done;            // what earlier attempts have transferred
     bool begun;          // the kernel has slept for it already
+    bool tells_left;     // a sleep: the kernel leaves in `left` what remains
     struct timespec left;
 } Sleep;
 void sleep_begin(Sleep *sleep, u64 nr, const u64 args[6]);

@@ -54,11 +54,12 @@ void sleep_begin(Sleep *sleep, u64 nr, const u64 args[6])
     for (unsigned i = 0; i < 6; i++)
         sleep->args[i] = args[i];
     sleep->done = 0;
-    sleep->begun = false;
+    sleep->begun = sleep->tells_left = false;
     if (!signal_kicks)
         return;
     sleep->started = wire_stamp();
-    if (row_of(nr)->form == SLEEPS && is_for_a_time(nr, args))
+    sleep->tells_left = is_for_a_time(nr, args);
+    if (sleep->tells_left)
         sleep->args[row_of(nr)->argument + 1] = (u64)&sleep->left;
 }
 
@@ -150,7 +151,7 @@ static void shorten(Sleep *sleep)
             shorten_spec(sleep, row->argument);
         break;
     case SLEEPS:
-        if (is_for_a_time(sleep->nr, sleep->original))
+        if (sleep->tells_left)
             sleep->args[row->argument] = (u64)&sleep->left; // and again what is left of that
         break;
     }
@@ -246,7 +247,7 @@ i64 sleep_end(ThreadCtx *ctx, Sleep *sleep, i64 result)
         result = interrupted(ctx, sleep);
     if (sleep->done)
         return sleep->done + (result > 0 ? result : 0);
-    if (result == -EINTR && row->form == SLEEPS && is_for_a_time(sleep->nr, sleep->original)) {
+    if (result == -EINTR && sleep->tells_left) {
         GuestAddr rest = sleep->original[row->argument + 1];
         if (rest && !guest_write(rest, &sleep->left, sizeof(sleep->left)))
             return -EFAULT;

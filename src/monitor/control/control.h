@@ -32,7 +32,11 @@ typedef enum ControlCommandId {
     CONTROL_COMMANDS
 } ControlCommandId;
 
-typedef enum ControlWhere { CONTROL_IN_MONITOR, CONTROL_IN_ENGINE, CONTROL_IN_THREADS } ControlWhere;
+typedef enum ControlWhere {
+    CONTROL_IN_MONITOR,
+    CONTROL_IN_ENGINE,
+    CONTROL_IN_THREADS
+} ControlWhere;
 
 typedef struct ControlCommand {
     const char *name, *old_name, *arguments, *help;
@@ -41,7 +45,8 @@ typedef struct ControlCommand {
 
 extern const ControlCommand control_commands[CONTROL_COMMANDS];
 
-// Which command a line is; CONTROL_COMMANDS: none of these. *ret_arguments is what stands behind it.
+// Which command a line is; CONTROL_COMMANDS: none of these. *ret_arguments is what stands
+// behind it.
 ControlCommandId control_find(const char *line, const char **ret_arguments);
 
 // ----------------------------------------------------------------- the server

@@ -115,8 +115,8 @@ static int explain_silence(i32 pid)
         fprintf(stderr, "muninn ctl: process %d does not run under muninn\n", pid);
     else
         fprintf(stderr,
-                "muninn ctl: process %d has no monitor to talk to: its tool reports nothing, or it\n"
-                "is a child that has not reported anything yet\n",
+                "muninn ctl: process %d has no monitor to talk to: its tool reports nothing,\n"
+                "or it is a child that has not reported anything yet\n",
                 pid);
     return EXIT_ASKED_WRONGLY;
 }

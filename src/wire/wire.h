@@ -37,6 +37,7 @@ enum {
     WIRE_FINDINGS = 1 << 18,
     WIRE_REQUEST_BYTES = 4096,
     WIRE_FRAMES_MAX = 512, // of one stack
+    WIRE_DRAIN_MAX = 65536,
 };
 
 // In lists of pcs, as the call stack has them: the first is exact, the others are
@@ -213,8 +214,8 @@ typedef struct WireConsumer WireConsumer;
 WireConsumer *wire_consumer_new(WireShared *shared);
 void wire_consumer_free(WireConsumer *consumer);
 
-// Hands over what can be put in order now; with `final`, when no producer lives any
-// more, everything. Returns the number of records.
+// Hands over what can be put in order now, up to about WIRE_DRAIN_MAX; with `final`, when no
+// producer lives any more, everything. Returns the number of records.
 typedef void WireRecordFn(void *arg, const WireRecord *record);
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg);
 // Rings whose contents made no sense; what was in them is lost.

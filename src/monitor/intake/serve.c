@@ -190,6 +190,17 @@ static void empty_bell(int life)
         ;
 }
 
+// The more there is to read, the sooner we look again. That a thread waits for us it
+// tells by the bell.
+static int next_wait_ms(size_t count, int wait_ms)
+{
+    if (count >= WIRE_DRAIN_MAX)
+        return 0;
+    if (count > 0)
+        return WAIT_MIN_MS;
+    return wait_ms == 0 ? WAIT_MIN_MS : wait_ms * 2 < WAIT_MAX_MS ? wait_ms * 2 : WAIT_MAX_MS;
+}
+
 // One turn; false when there is nothing left to wait for.
 static bool turn(Run *run, int *wait_ms)
 {
@@ -205,7 +216,7 @@ static bool turn(Run *run, int *wait_ms)
     if (!run->finished) {
         bool gone = client_is_gone(run);
         size_t count = wire_drain(run->consumer, gone, run_take, run);
-        *wait_ms = count ? WAIT_MIN_MS : *wait_ms * 2 < WAIT_MAX_MS ? *wait_ms * 2 : WAIT_MAX_MS;
+        *wait_ms = next_wait_ms(count, *wait_ms);
         if (run->ended || gone)
             finish(run);
     }

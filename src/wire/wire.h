@@ -39,6 +39,7 @@ enum {
     WIRE_FINDINGS = 1 << 18,
     WIRE_REQUEST_BYTES = 4096,
     WIRE_FRAMES_MAX = 512, // of one stack
+    WIRE_DRAIN_MAX = 65536,
 };
 
 // In lists of pcs, as the call stack has them: the first is exact, the others are
@@ -205,8 +206,9 @@ bool wire_hung_up(int life);
 
 // Waits until the monitor has dealt with everything that this thread has put.
 void wire_sync(WireProducer *producer);
-// Waits for a word in the header to differ from 0. False: the monitor is gone.
-bool wire_wait(u32 *word, int life);
+// Waits for a word in the header to differ from 0. False: the monitor is gone. The socket may
+// get another number, or be given up by another thread, meanwhile.
+bool wire_wait(u32 *word, const int *life);
 // The newest request, if it is not `seen` and is one for each thread, or has been taken by
 // nobody and is taken now. Returns its sequence, 0: none.
 u32 wire_request_take(WireShared *shared, u32 seen, char ret_text[WIRE_REQUEST_BYTES],
@@ -215,7 +217,7 @@ u32 wire_request_take(WireShared *shared, u32 seen, char ret_text[WIRE_REQUEST_B
 void wire_kicks_close(WireShared *shared);
 void wire_kicks_open(WireShared *shared);
 // Waits for the monitor's verdict on a finding. VERDICT_IGNORED if it is gone.
-WireVerdict wire_finding_wait(WireShared *shared, u32 id, int life);
+WireVerdict wire_finding_wait(WireShared *shared, u32 id, const int *life);
 
 // ------------------------------------------------------------------- consuming
 
@@ -231,8 +233,8 @@ typedef struct WireConsumer WireConsumer;
 WireConsumer *wire_consumer_new(WireShared *shared);
 void wire_consumer_free(WireConsumer *consumer);
 
-// Hands over what can be put in order now; with `final`, when no producer lives any
-// more, everything. Returns the number of records.
+// Hands over what can be put in order now, up to about WIRE_DRAIN_MAX; with `final`, when no
+// producer lives any more, everything. Returns the number of records.
 typedef void WireRecordFn(void *arg, const WireRecord *record);
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg);
 // Rings whose contents made no sense; what was in them is lost.

@@ -99,10 +99,10 @@ static bool take_ends(const Ends *ends)
 
 void relay_lost(void)
 {
-    if (!relay.shared || relay.life < 0)
-        return;
-    descriptor_drop(relay.life);
-    relay.life = -1;
+    int life = __atomic_exchange_n(&relay.life, -1, __ATOMIC_ACQ_REL);
+    if (life < 0)
+        return; // another thread says it
+    descriptor_drop(life);
     log_note("the monitor has gone: the program goes on, and nothing more is reported");
 }
 
@@ -150,28 +150,53 @@ static void arrange_descriptors(const Ends *ends, const Options *options)
 static _Noreturn void become_monitor(const char *path, const Ends *ends,
                                      const Options *options, char **argv)
 {
-    raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
-    if (raw_syscall0(SYS_fork) != 0)
-        _exit(0); // the monitor's parent is init
     prctl(PR_SET_NAME, "muninn-monitor");
     arrange_descriptors(ends, options);
     execv(path, argv);
     _exit(127);
 }
 
+// True when orphans come to the client: the first process of a container, or one that has
+// asked for it.
+static bool client_adopts_orphans(void)
+{
+    int adopts = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &adopts);
+    return adopts || raw_syscall0(SYS_getpid) == 1;
+}
+
+// The monitor's parent where orphans would come to the client.
+static _Noreturn void guard(i64 monitor)
+{
+    prctl(PR_SET_NAME, "muninn-guard");
+    close_range(0, ~0u, 0);
+    while (raw_syscall4(SYS_wait4, (u64)monitor, 0, __WALL, 0) == -EINTR)
+        ;
+    _exit(0);
+}
+
+// The monitor's parent is init, so that no wait() of the client's knows of it. If the client
+// itself takes init's place, the parent is a process that ends without a signal: wait()
+// passes such children over. The monitor cannot be that one, for execve resets the signal.
 static bool spawn_monitor(const Ends *ends, const Options *options, char **argv)
 {
     char path[PATH_MAX];
     if (!monitor_path(path) || access(path, X_OK) != 0)
         return false;
-    i64 pid = raw_syscall0(SYS_fork);
-    if (pid == 0)
-        become_monitor(path, ends, options, argv);
-    if (pid < 0)
-        return false;
-    while (raw_syscall4(SYS_wait4, (u64)pid, 0, __WALL, 0) == -EINTR)
+    bool has_guard = client_adopts_orphans();
+    i64 pid = raw_syscall6(SYS_clone, has_guard ? 0 : SIGCHLD, 0, 0, 0, 0, 0);
+    if (pid == 0) {
+        raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
+        i64 monitor = raw_syscall0(SYS_fork);
+        if (monitor == 0)
+            become_monitor(path, ends, options, argv);
+        if (has_guard)
+            guard(monitor);
+        _exit(0);
+    }
+    while (pid > 0 && !has_guard && raw_syscall4(SYS_wait4, (u64)pid, 0, __WALL, 0) == -EINTR)
         ;
-    return true;
+    return pid > 0;
 }
 
 // muninn-monitor OPTIONS -- WORDS
@@ -213,14 +238,14 @@ void relay_start(const Options *options, int argc, char **argv)
     relay_producer(&thread_ctx);
     // What can be wrong with what the user gave us is told before the program starts.
     bool may_refuse = options->suppressions.count > 0 || options->baseline;
-    if (may_refuse && wire_wait(&relay.shared->header.ready, relay.life) &&
+    if (may_refuse && wire_wait(&relay.shared->header.ready, &relay.life) &&
         relay.shared->header.ready == READY_REFUSED)
         _exit(EXIT_REFUSED);
 }
 
 // ------------------------------------------------------------------- a child
 
-static bool send_ends(const Ends *ends)
+static bool send_ends(int to, const Ends *ends)
 {
     i32 pid = (i32)raw_syscall0(SYS_getpid);
     int fds[4] = {ends->wire, ends->life[1], ends->attach[1], log_fd()};
@@ -242,7 +267,7 @@ static bool send_ends(const Ends *ends)
         .cmsg_type = SCM_RIGHTS,
     };
     memcpy(CMSG_DATA(&control.header), fds, (size_t)count * sizeof(int));
-    i64 n = raw_syscall3(SYS_sendmsg, (u64)relay.attach, (u64)&message, MSG_NOSIGNAL);
+    i64 n = raw_syscall3(SYS_sendmsg, (u64)to, (u64)&message, MSG_NOSIGNAL);
     return n == sizeof(pid);
 }
 
@@ -263,12 +288,14 @@ static bool attach(void)
     if (relay.attach < 0 || !make_ends(&ends))
         return false;
     int old = relay.attach;
-    bool ok = send_ends(&ends);
+    // Sent when it is complete: the twin looks at once.
+    bool ok = take_ends(&ends) && send_ends(old, &ends);
     descriptor_drop(old);
-    relay.attach = -1;
-    ok = ok && take_ends(&ends);
     close_ends(&ends);
     if (!ok) {
+        if (relay.life >= 0)
+            descriptor_drop(relay.life);
+        relay.life = relay.attach = -1;
         relay.shared = NULL;
         log_note("the monitor has gone: nothing is reported of this child");
     }
@@ -459,7 +486,7 @@ int relay_end(ThreadCtx *ctx, int status, int signal)
     WireHeader *header = &relay.shared->header;
     wire_put_end(producer, &(Wire_end){(u64)status, (u64)signal});
     wire_ring_bell(producer);
-    if (!wire_wait(&header->finished, relay.life)) {
+    if (!wire_wait(&header->finished, &relay.life)) {
         relay_lost();
         return status;
     }

@@ -171,8 +171,9 @@ static void become_twin(Run *run, const Attachment *attachment)
     commands_open(run);
 }
 
-// A child of the client wants a monitor: this process divides, and the twin, which is
-// nobody's child either, serves it.
+// A child of the client wants a monitor: this process divides, and the twin serves it. A
+// twin stays our child, for in a container orphans might come to the client, which
+// would find a child that it does not know.
 static bool divide(Run *run)
 {
     Attachment attachment;
@@ -180,13 +181,9 @@ static bool divide(Run *run)
         return false;
     pid_t pid = fork();
     if (pid == 0) {
-        if (fork() != 0)
-            _exit(0);
         become_twin(run, &attachment);
         return true;
     }
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
     for (int i = 0; i < attachment.count; i++)
         close(attachment.fds[i]);
     return true;
@@ -199,6 +196,17 @@ static void empty_bell(int life)
     char bytes[64];
     while (recv(life, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
         ;
+}
+
+// The more there is to read, the sooner we look again. That a thread waits for us it
+// tells by the bell.
+static int next_wait_ms(size_t count, int wait_ms)
+{
+    if (count >= WIRE_DRAIN_MAX)
+        return 0;
+    if (count > 0)
+        return WAIT_MIN_MS;
+    return wait_ms == 0 ? WAIT_MIN_MS : wait_ms * 2 < WAIT_MAX_MS ? wait_ms * 2 : WAIT_MAX_MS;
 }
 
 // One turn; false when there is nothing left to wait for.
@@ -219,7 +227,7 @@ static bool turn(Run *run, int *wait_ms)
     if (!run->finished) {
         bool gone = client_is_gone(run);
         size_t count = wire_drain(run->consumer, gone, run_take, run);
-        *wait_ms = count ? WAIT_MIN_MS : *wait_ms * 2 < WAIT_MAX_MS ? *wait_ms * 2 : WAIT_MAX_MS;
+        *wait_ms = next_wait_ms(count, *wait_ms);
         if (run->ended || gone)
             finish(run);
         else
@@ -228,6 +236,14 @@ static bool turn(Run *run, int *wait_ms)
     if ((fds[1].revents & POLLIN) && divide(run))
         return true;
     return !(fds[1].revents & POLLHUP) || !run->finished;
+}
+
+// Holds nothing meanwhile that somebody might wait for the end of.
+static void wait_for_twins(void)
+{
+    close_range(0, ~0u, 0);
+    while (wait(NULL) > 0 || errno == EINTR)
+        ;
 }
 
 int intake_serve(const Options *options, int option_count, char **option_words, int argc,
@@ -243,6 +259,8 @@ int intake_serve(const Options *options, int option_count, char **option_words, 
     int wait_ms = WAIT_MIN_MS;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a limit that a report meets is an error of its write()
+    signal(SIGCHLD, SIG_IGN); // nobody has to be told of the end of a twin
     run.suppressions = suppress_new();
     if (!run_open(&run))
         return 1;
@@ -254,5 +272,7 @@ int intake_serve(const Options *options, int option_count, char **option_words, 
     wire_set_ready(run.shared, READY_YES);
     while (turn(&run, &wait_ms))
         ;
+    symbols_free(run.symbols);
+    wait_for_twins();
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launch/options.h"
+#include "monitor/control/control.h"
 #include "monitor/intake/intake.h"
 
 static Options options;
@@ -32,8 +33,16 @@ static int keep_users_options(char **words, int count)
 
 int main(int argc, char **argv)
 {
+    static const char subcommand[] = "--subcommand=";
     sigset_t none;
 
+    if (argc > 1 && strncmp(argv[1], subcommand, sizeof(subcommand) - 1) == 0) {
+        const char *name = argv[1] + sizeof(subcommand) - 1;
+        int status = control_subcommand(name, argc - 2, argv + 2);
+        if (status < 0)
+            fprintf(stderr, "muninn %s: there is no such subcommand\n", name);
+        return status < 0 ? 1 : status;
+    }
     // Whatever the client's parent ignored or blocked is not for us.
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -36,7 +36,9 @@ def test(function):
 
 def set_up():
     includes = [f"-I{ROOT}/include", f"-I{ROOT}/src"]
-    for name in ("actor", "descriptors"):
+    for name in ("actor", "descriptors", "prints"):
+        if name == "prints" and not os.path.exists("/usr/include/valgrind/valgrind.h"):
+            continue
         subprocess.run(["gcc", "-g", "-O1", "-Wall", "-Wextra", "-Werror", *includes, "-o",
                         WORK / name, HERE / f"{name}.c", "-lpthread"], check=True)
 

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from world import (ACTOR, MUNINN, Skip, folder, reads, run, summary, test, wait_for_end)
+from world import (Skip, clean_environment, command, folder, reads, run, summary, test, wait_for_end)
 
 
 def expect(words, options=(), found=(1, 2), status=0, **others):
@@ -67,13 +67,18 @@ def a_client_with_low_limits():
 
 @test
 def a_limit_on_file_size_from_outside_is_the_programs():
-    """Set before the start, it holds for what the program writes; a report that is cut is said."""
-    log = folder() / "log"
-    done = subprocess.run(["bash", "-c", 'ulimit -f 64; exec "$@"', "bash",
-                           MUNINN, "--tool=findingtest", f"--log-file={log}", ACTOR,
-                           "find", "1", "find", "2"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done
-    assert reads(wait_for_end(log)) == [1, 2]
+    """A soft limit is not ours. A hard one, if we may not lift it, costs the report, not the run."""
+    for limit in ("-S -f 64", "-f 64"):
+        log = folder() / "log"
+        done = subprocess.run(
+            ["bash", "-c", f'ulimit {limit}; exec "$@"', "bash",
+             *command("find", 1, "find", 2, "exit", 3, options=[f"--log-file={log}"])],
+            capture_output=True, text=True, timeout=60, env=clean_environment())
+        assert done.returncode == 3, done
+        if "nothing will be reported" in log.read_text():
+            assert limit == "-f 64", log.read_text()
+        else:
+            assert reads(wait_for_end(log)) == [1, 2]
 
 
 @test

@@ -100,6 +100,7 @@ static void finish(Run *run)
     if (run->report)
         exit_code = findings_close(run);
     run->finished = true;
+    commands_end(run);
     wire_finish(run->shared, exit_code);
 }
 
@@ -148,6 +149,7 @@ static void become_twin(Run *run, const Attachment *attachment)
 {
     static const int places[] = {INTAKE_WIRE, INTAKE_LIFE, INTAKE_ATTACH, INTAKE_LOG};
     // The parent's report stays with the parent: what is written is on its way already.
+    commands_forget(run);
     wire_consumer_free(run->consumer);
     wire_unmap(run->shared);
     close(run->pidfd);
@@ -166,6 +168,7 @@ static void become_twin(Run *run, const Attachment *attachment)
         suppress_reset(run->suppressions, i);
     if (!run_open(run))
         _exit(1);
+    commands_open(run);
 }
 
 // A child of the client wants a monitor: this process divides, and the twin serves it. A
@@ -195,24 +198,40 @@ static void empty_bell(int life)
         ;
 }
 
+// The more there is to read, the sooner we look again. That a thread waits for us it
+// tells by the bell.
+static int next_wait_ms(size_t count, int wait_ms)
+{
+    if (count >= WIRE_DRAIN_MAX)
+        return 0;
+    if (count > 0)
+        return WAIT_MIN_MS;
+    return wait_ms == 0 ? WAIT_MIN_MS : wait_ms * 2 < WAIT_MAX_MS ? wait_ms * 2 : WAIT_MAX_MS;
+}
+
 // One turn; false when there is nothing left to wait for.
 static bool turn(Run *run, int *wait_ms)
 {
-    struct pollfd fds[] = {
+    enum { OWN_FDS = 3 };
+    struct pollfd fds[OWN_FDS + CONTROL_FDS_MAX] = {
         {run->finished ? -1 : run->life, POLLIN, 0},
         {run->attach, POLLIN, 0},
         {run->finished ? -1 : run->pidfd, POLLIN, 0},
     };
-    if (poll(fds, ARRAY_LEN(fds), run->finished ? -1 : *wait_ms) < 0 && errno != EINTR)
+    size_t control_count = commands_fds(run, fds + OWN_FDS);
+    int timeout_ms = run->finished ? -1 : commands_wait_ms(run, *wait_ms);
+    if (poll(fds, OWN_FDS + control_count, timeout_ms) < 0 && errno != EINTR)
         return false;
     if (fds[0].revents & POLLIN)
         empty_bell(run->life);
     if (!run->finished) {
         bool gone = client_is_gone(run);
         size_t count = wire_drain(run->consumer, gone, run_take, run);
-        *wait_ms = count ? WAIT_MIN_MS : *wait_ms * 2 < WAIT_MAX_MS ? *wait_ms * 2 : WAIT_MAX_MS;
+        *wait_ms = next_wait_ms(count, *wait_ms);
         if (run->ended || gone)
             finish(run);
+        else
+            commands_turn(run, fds + OWN_FDS, control_count);
     }
     if ((fds[1].revents & POLLIN) && divide(run))
         return true;
@@ -249,6 +268,7 @@ int intake_serve(const Options *options, int option_count, char **option_words, 
         wire_set_ready(run.shared, READY_REFUSED);
         return 1;
     }
+    commands_open(&run);
     wire_set_ready(run.shared, READY_YES);
     while (turn(&run, &wait_ms))
         ;

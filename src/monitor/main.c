@@ -31,5 +31,17 @@ int main(int argc, char **argv)
     options.log_fd = INTAKE_LOG;
     if (options.xml_fd >= 0)
         options.xml_fd = INTAKE_XML;
-    return intake_serve(&options, argc - program, argv + program);
+    // The words that the user wrote; the one before the program is "--".
+    int words = 0;
+    for (int i = 1; i < program - 1; i++) {
+        if (!options_is_internal(argv[i]))
+            argv[words++] = argv[i];
+    }
+    return intake_serve(&(IntakeCommand){
+        .options = &options,
+        .option_count = words,
+        .option_words = (const char *const *)argv,
+        .argc = argc - program,
+        .argv = (const char *const *)argv + program,
+    });
 }

@@ -25,9 +25,8 @@ typedef struct RunFinding {
 } RunFinding;
 
 typedef struct Run {
-    const Options *options;
-    int argc;
-    char **argv;
+    const IntakeCommand *command;
+    const Options *options; // of it
     WireShared *shared;
     WireConsumer *consumer;
     int life, attach, pidfd;

@@ -64,8 +64,10 @@ static bool run_open(Run *run)
         .tool = run->options->tool,
         .tool_title = tool_title(run->options),
         .program = run->options->exe,
-        .argc = run->argc,
-        .argv = (const char *const *)run->argv,
+        .argc = run->command->argc,
+        .argv = run->command->argv,
+        .option_count = run->command->option_count,
+        .options = run->command->option_words,
         .muninn_exe = run->options->muninn_exe,
         .start_ms = (i64)(run->shared->header.start_ns / 1000000),
     };
@@ -152,9 +154,8 @@ static void become_twin(Run *run, const Attachment *attachment)
         dup2(attachment->fds[i], places[i]);
     close_range(INTAKE_FDS, ~0u, 0);
     *run = (Run){
+        .command = run->command,
         .options = run->options,
-        .argc = run->argc,
-        .argv = run->argv,
         .suppressions = run->suppressions,
     };
     for (size_t i = 0; i < suppress_count(run->suppressions); i++)
@@ -233,9 +234,9 @@ static void wait_for_twins(void)
         ;
 }
 
-int intake_serve(const Options *options, int argc, char **argv)
+int intake_serve(const IntakeCommand *command)
 {
-    Run run = {.options = options, .argc = argc, .argv = argv};
+    Run run = {.command = command, .options = command->options};
     int wait_ms = WAIT_MIN_MS;
 
     signal(SIGPIPE, SIG_IGN);

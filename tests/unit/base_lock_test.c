@@ -41,6 +41,34 @@ TEST(lock_lets_one_in_at_a_time)
     CHECK(!lock_is_held(&lock));
 }
 
+static unsigned repaired;
+
+static void count_repairs(const Lock *dead)
+{
+    CHECK(lock_is_held(dead));
+    repaired++;
+}
+
+TEST(locks_of_the_dead_are_set_free_and_no_others)
+{
+    static Lock mine, others;
+
+    lock_set_owner(7);
+    lock_acquire(&others);
+    lock_free_those_of_dead(1234, count_repairs); // forgets it: as if another thread held it
+    CHECK(repaired == 0 && lock_is_held(&others));
+    lock_set_owner(8);
+    lock_acquire(&lock);
+    lock_acquire(&mine);
+    CHECK(!lock_try(&others));
+    lock_set_owner(7);
+    lock_free_those_of_dead(8, count_repairs);
+    CHECK(repaired == 2 && !lock_is_held(&lock) && !lock_is_held(&mine) && lock_is_held(&others));
+    lock_release(&others);
+    CHECK(lock_try(&lock));
+    lock_release(&lock);
+}
+
 TEST(held_lock_cannot_be_tried)
 {
     CHECK(lock_try(&lock));

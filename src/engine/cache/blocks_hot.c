@@ -78,6 +78,17 @@ static void withdraw(CodePtr *table, const Block *b, CodePtr entry, CodePtr miss
         __atomic_store_n(&table[(u16)b->pc], miss, __ATOMIC_RELEASE);
 }
 
+void block_sever(Block *b)
+{
+    b->incoming = 0;
+    for (u32 i = 0; i < b->exit_count; i++) {
+        Exit *x = &exits[b->first_exit + i];
+        patch(x, x->stub);
+        x->to = NULL;
+        x->next = x->prev = 0;
+    }
+}
+
 void block_unlink(Block *b)
 {
     while (b->incoming)

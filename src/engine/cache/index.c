@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Changes of the block index; searches are in blocks_hot.c.
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/pages.h"
 #include "engine/cache/unit.h"
@@ -20,6 +22,12 @@ static void allocate(u64 slots)
 void index_init(void)
 {
     allocate(INDEX_SLOTS_AT_START);
+}
+
+void index_clear(void)
+{
+    memset(block_index.slots, 0, (block_index.mask + 1) * sizeof(IndexSlot));
+    block_index.used = 0;
 }
 
 static void grow(void)

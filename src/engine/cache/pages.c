@@ -4,6 +4,8 @@
 //
 // A block refers to each page it has bytes from by one PageRef, threaded into
 // the list of a hash bucket. Refs come from one table, which grows, and are reused.
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/pages.h"
 #include "engine/cache/unit.h"
@@ -27,6 +29,13 @@ void pages_init(void)
 {
     refs_max = PAGE_REFS_AT_START;
     refs = cache_reserve_table(sizeof(PageRef) * refs_max);
+}
+
+void pages_clear(void)
+{
+    memset(buckets, 0, sizeof(buckets));
+    free_refs = 0;
+    refs_used = 1;
 }
 
 static u32 bucket_of(u64 page)

@@ -173,6 +173,26 @@ static Unit *next_unit(void)
     return u;
 }
 
+static void empty_table(u64 table, CodePtr miss)
+{
+    for (u32 i = 0; i < LOOKUP_ENTRIES; i++)
+        __atomic_store_n(&((CodePtr *)table)[i], miss, __ATOMIC_RELEASE);
+}
+
+void cache_start_again(void)
+{
+    for (unsigned i = 0; i < CACHE_UNITS; i++) {
+        for (u32 k = 0; k < units[i].block_count; k++) {
+            units[i].blocks[k].retired = true;
+            block_sever(&units[i].blocks[k]);
+        }
+    }
+    index_clear();
+    pages_clear();
+    empty_table(LOOKUP_TABLE, gateway_lookup_miss());
+    empty_table(RETURN_TABLE, gateway_return_miss());
+}
+
 static bool unit_has_room(const Unit *u, size_t code_room, size_t max_exits, size_t max_marks)
 {
     return (size_t)(u->cold - u->next) >= code_room && u->block_count < blocks_max &&

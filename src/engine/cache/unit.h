@@ -73,8 +73,12 @@ void index_init(void);
 void block_drop(Block *block);
 void pages_sweep(void);
 void block_unlink(Block *block);
+void block_sever(Block *block); // its exits, whatever the lists of links say
 void block_hash_insert(Block *block);
 void block_hash_remove(Block *block);
 void pages_init(void);
+// Emptied without a look at what they hold.
+void index_clear(void);
+void pages_clear(void);
 
 #endif

@@ -23,6 +23,7 @@ void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr retu
     call->result = 0;
     call->state = 0;
     call->run_original = false;
+    call->needs_full = false;
 }
 
 void activation_push(ThreadCtx *ctx, u32 index, GuestAddr return_address)
@@ -87,6 +88,8 @@ u32 redirect_fast_entry(u32 index)
     if (function->replace) {
         call_begin(ctx, &t->call, hook, return_address);
         u64 result = function->replace(ctx, &t->call);
+        if (t->call.needs_full)
+            return 1;
         t->step = t->call.run_original ? STEP_ORIGINAL : STEP_REPLACED;
         if (t->call.run_original)
             return 1;

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/raw_syscall.h"
+#include "engine/cache/cache.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
@@ -58,6 +59,7 @@ static void go_on_as_parent(ThreadCtx *ctx)
 static void go_on_as_child(ThreadCtx *ctx, const CloneArgs *args)
 {
     ctx->tid = (i32)raw_syscall0(SYS_gettid);
+    lock_set_owner((u32)ctx->tid);
     ctx->vfork_depth = 0;
     ctx->record->tid = ctx->tid;
     registry_keep_only(ctx->record);
@@ -101,6 +103,7 @@ static void vfork_child(void *data)
     memcpy(child->record->xsave, ctx->xsave, ctx->xsave_size);
     ctx->xsave = child->record->xsave;
     ctx->tid = (i32)raw_syscall0(SYS_gettid);
+    lock_set_owner((u32)ctx->tid);
     ctx->vfork_depth++;
     ctx->actions = child->actions;
     ctx->gpr[RAX] = 0;
@@ -137,6 +140,20 @@ static void free_memory(const VforkChild *child)
     lock_release(&thread_lock);
 }
 
+// What the child was doing under the lock when it was killed is unknown. Blocks it made are
+// almost always what it was at; the rest is lists, changed by single stores.
+static void repair(const Lock *lock)
+{
+    if (lock == &engine_lock)
+        cache_start_again();
+}
+
+void locks_free_those_of(i32 own_tid, i32 dead_tid)
+{
+    lock_set_owner((u32)own_tid);
+    lock_free_those_of_dead((u32)dead_tid, repair);
+}
+
 i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args)
 {
     VforkChild child;
@@ -153,6 +170,7 @@ i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args)
         result = native_clone_on_stack(args, child.record->stack, child.record->stack_size, 0,
                                        vfork_child, &child);
         *ctx = saved;
+        locks_free_those_of(ctx->tid, (i32)result);
         exec_area_close(ctx->record);
         if (result > 0)
             hooks_vfork_parent(ctx);

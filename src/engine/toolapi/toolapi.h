@@ -13,6 +13,7 @@
 #include "base/types.h"
 #include "engine/decode/decode.h"
 #include "engine/run/run.h"
+#include "launch/options.h"
 
 typedef struct ThreadCtx ToolThread;
 typedef struct Builder ToolBlock;
@@ -44,6 +45,8 @@ typedef struct ToolCall {
     u64 result;         // rax, in an `after` handler, which may change it
     u64 state;          // 0 in `before`; what that leaves here, `after` finds
     bool run_original;  // a `replace` handler sets this to decline
+    bool needs_full;    // a fast `replace` handler sets this, with nothing done: it is called
+                        // again outside the cache, where thread->in_cache is 0
 } ToolCall;
 
 typedef u64 ToolReplaceFn(ToolThread *thread, ToolCall *call);
@@ -95,7 +98,7 @@ typedef struct Tool {
     u32 needs; // ToolNeeds bits
 
     // --- life
-    void (*prepare)(void); // before anything of the client's is mapped
+    void (*prepare)(const Options *options); // before anything of the client's is mapped
     void (*start)(void);  // before the client's first instruction
     void (*finish)(void); // the process ends; other threads may still be running
     void (*thread_start)(ToolThread *thread);
@@ -118,6 +121,9 @@ typedef struct Tool {
     // out by the tool, below 2^30; thread->guard_failed tells that the block's first
     // instruction is one whose shadow guard has failed. NULL: there is only one.
     u32 (*version)(ToolThread *thread);
+    // The version of the blocks that the code being emitted leads to from here. False: that
+    // is known only when it runs. NULL: 0.
+    bool (*exit_version)(ToolBlock *block, u32 *ret_version);
     // A fault in a block. True: it was the tool's own doing, and the instruction
     // is to be tried again. May change the address that the client will be told.
     bool (*fault)(ToolThread *thread, u64 *address);

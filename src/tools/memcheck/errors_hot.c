@@ -17,18 +17,14 @@ static u32 context_here(ToolThread *thread)
 
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write)
 {
-    RelayPart where = {
-        .kind = PART_ADDRESS_UNKNOWN,
-        .value_count = 1,
-        .values = {address},
-    };
+    RelayPart parts[MEMCHECK_PARTS_MAX];
     relay_finding(thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,
         .value_count = 2,
         .values = {size, address},
         .context = context_here(thread),
-        .part_count = 1,
-        .parts = &where,
+        .part_count = describe_address(thread, address, parts),
+        .parts = parts,
         .key = size,
     });
 }

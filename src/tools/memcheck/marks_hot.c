@@ -45,6 +45,20 @@ void shadow_make_noaccess(GuestAddr start, u64 size)
     set_u_bits(start, size, true);
 }
 
+// The first V byte in [at, end) that is not 0.
+static GuestAddr skip_zero(GuestAddr at, GuestAddr end)
+{
+    while (at < end && at & 7 && *shadow_of(at) == 0)
+        at++;
+    if (at & 7 && at < end)
+        return at;
+    while (at + 8 <= end && *(const u64 *)shadow_of(at) == 0)
+        at += 8;
+    while (at < end && *shadow_of(at) == 0)
+        at++;
+    return at;
+}
+
 // K3: below its own stack pointer a thread has nothing.
 static bool below_stack(ToolThread *thread, GuestAddr address)
 {
@@ -58,9 +72,7 @@ GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
     GuestAddr end = start + size;
     if (!shadow_is_mapped(start, size))
         return start;
-    for (GuestAddr at = start; at < end; at++) {
-        if (*shadow_of(at) == 0)
-            continue;
+    for (GuestAddr at = skip_zero(start, end); at < end; at = skip_zero(at + 1, end)) {
         if (*u_bits_of(at) >> (at & 7) & 1 || below_stack(thread, at))
             return at;
     }
@@ -69,9 +81,5 @@ GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
 
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size)
 {
-    for (GuestAddr at = start; at < start + size; at++) {
-        if (*shadow_of(at))
-            return at;
-    }
-    return start + size;
+    return skip_zero(start, start + size);
 }

@@ -3,15 +3,66 @@
 // Memcheck as a tool: its hooks, and its state in each thread.
 #include "tools/memcheck/memcheck.h"
 
+#include <string.h>
+
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/log/log.h"
+#include "tools/memcheck/heap_functions.h"
 #include "tools/tools.h"
 
 enum { DIRTY_INSNS_MAX = 16 };
 
-static void start(void)
+const Options *memcheck_options;
+
+// Memory of the heap is the client's: it is in its maps, and it may be unmapped by it.
+static GuestAddr heap_map(u64 size, u64 alignment)
 {
+    u64 room = size + alignment;
+    i64 at = sys_mmap(0, room, 3 /* PROT_READ | PROT_WRITE */, 0x22 /* MAP_PRIVATE | ANONYMOUS */,
+                      (u64)-1, 0);
+    if (at < 0)
+        return 0;
+    GuestAddr start = ((u64)at + alignment - 1) & ~(alignment - 1);
+    if (start > (u64)at)
+        sys_munmap((u64)at, start - (u64)at);
+    if ((u64)at + room > start + size)
+        sys_munmap(start + size, (u64)at + room - start - size);
+    return start;
+}
+
+static void heap_unmap(GuestAddr start, u64 size)
+{
+    sys_munmap(start, size);
+}
+
+static void heap_copy(GuestAddr from, GuestAddr to, u64 size)
+{
+    memcpy((void *)to, (const void *)from, size);
+    memcpy(shadow_of(to), shadow_of(from), size);
+}
+
+static void prepare(const Options *options)
+{
+    HeapOptions heap;
+    memcheck_options = options;
+    shadow_init();
+    heap_defaults(&heap);
+    heap.redzone_bytes = (u32)options->redzone_size_bytes;
+    heap.freelist_volume = options->freelist_vol_bytes;
+    heap.freelist_big = options->freelist_big_blocks_bytes;
+    heap.malloc_fill = options->malloc_fill;
+    heap.free_fill = options->free_fill;
+    heap.hooks = (HeapHooks){
+        .map = heap_map,
+        .unmap = heap_unmap,
+        .fresh = heap_mark_noaccess,
+        .allocated = heap_mark_allocated,
+        .freed = heap_mark_noaccess,
+        .copy = heap_copy,
+    };
+    if (!heap_init(&heap))
+        log_refuse("no memory for the heap's tables");
 }
 
 // A thread's registers are defined when it starts; its stack below rsp is not.
@@ -23,17 +74,21 @@ static void thread_start(ToolThread *thread)
     thread->tool_thread = mt;
     thread->engine_gs = SHADOW_OFFSET;
     __asm__ volatile("wrgsbase %0" : : "r"(SHADOW_OFFSET));
+    mt->heap = heap_thread_start((u16)thread->number);
     lock_acquire(&engine_lock);
     const Mapping *stack = aspace_find(thread->gpr[RSP] - 1);
     if (stack) {
         mt->stack_lo = stack->start;
         mt->stack_hi = stack->end;
+        enum { RED_ZONE = 128 };
+        shadow_open_stack(stack->start, thread->gpr[RSP] - RED_ZONE);
     }
     lock_release(&engine_lock);
 }
 
 static void thread_end(ToolThread *thread)
 {
+    heap_thread_end(memcheck_thread(thread)->heap);
     pages_unmap(thread->tool_thread, sizeof(MemcheckThread));
     thread->tool_thread = NULL;
 }
@@ -42,15 +97,19 @@ const Tool tool_memcheck = {
     .name = "memcheck",
     .summary = "Finds uses of undefined values, invalid accesses and leaks.",
     .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLSTACK | TOOL_NEEDS_MONITOR,
-    .prepare = shadow_init,
-    .start = start,
+    .prepare = prepare,
+    .functions = memcheck_functions,
+    .function_count = MEMCHECK_FUNCTIONS,
     .thread_start = thread_start,
     .thread_end = thread_end,
     .dirty_insns_max = DIRTY_INSNS_MAX,
     .block = instrument_block,
     .insn = instrument_insn,
     .version = version_of_thread,
+    .exit_version = instrument_exit_version,
     .fault = shadow_fault,
+    .syscall_before = syscalls_before,
+    .syscall_after = syscalls_after,
     .mapped = shadow_mapped,
     .unmapped = shadow_unmapped,
 };

@@ -22,7 +22,9 @@
 #ifndef MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
 #define MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
 
+#include "engine/relay/relay.h"
 #include "engine/toolapi/toolapi.h"
+#include "tools/heap/heap.h"
 #include "tools/memcheck/definedness.h"
 
 // --- where shadow is. SKEW keeps a byte and its shadow out of each other's way in the
@@ -44,6 +46,7 @@ static inline u8 *u_bits_of(GuestAddr address) // of 8 bytes
 // --- a thread
 typedef struct MemcheckThread {
     Definedness defined;
+    HeapThread *heap;
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
 } MemcheckThread;
 
@@ -56,6 +59,8 @@ static inline MemcheckThread *memcheck_thread(ToolThread *thread)
 void shadow_init(void);
 void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot);
 void shadow_unmapped(GuestAddr start, GuestAddr end);
+// The part of a stack below its pointer: undefined, and not to be touched (K3).
+void shadow_open_stack(GuestAddr start, GuestAddr end);
 bool shadow_fault(ToolThread *thread, u64 *address);
 // [start, start + size), all of it mapped client memory; general registers only.
 void shadow_make_defined(GuestAddr start, u64 size);
@@ -69,10 +74,12 @@ bool shadow_is_mapped(GuestAddr start, u64 size);
 // --- versions_hot.c
 u32 version_of_thread(ToolThread *thread);
 MemberSet version_set(u32 version);
+u32 version_number(MemberSet set);
 #define VERSION_FIRST (1u << 29) // the first instruction's guard has failed
 
 // --- instrument.c
 void instrument_insn(ToolBlock *block, const ToolInsn *insn);
+bool instrument_exit_version(ToolBlock *block, u32 *ret_version);
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 
 // --- access_hot.c: called from blocks
@@ -80,10 +87,23 @@ void access_step(ToolThread *thread, u64 step, GuestAddr address);
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
+void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)
+
+// --- describe_hot.c: the parts of a finding that say what an address is
+#define MEMCHECK_PARTS_MAX 4
+u32 describe_block(const HeapBlock *block, GuestAddr address, RelayPart *ret_parts);
+u32 describe_address(ToolThread *thread, GuestAddr address, RelayPart *ret_parts);
+
+// --- syscalls.c
+void syscalls_before(ToolThread *thread, const ToolSyscall *call);
+void syscalls_after(ToolThread *thread, const ToolSyscall *call);
+
+// --- memcheck.c
+extern const Options *memcheck_options;
 
 // --- errors_hot.c
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write);

@@ -3,14 +3,24 @@
 // The shadow of the address space: mapped with the client's memory, unmapped with it.
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
+#include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
 #include "tools/memcheck/memcheck.h"
 
 #define V_BYTES CLIENT_END
 #define U_BYTES (CLIENT_END / 8)
+
+#define ONES_BYTES (1 * MiB)
+static int ones_fd = -1; // hidden: a file of that many bytes 0xff
+
+static void ones_moved(int fd)
+{
+    ones_fd = fd;
+}
 
 static void reserve(u64 start, u64 size)
 {
@@ -44,8 +54,22 @@ static void u_pages(GuestAddr start, GuestAddr end, u64 *ret_start, u64 *ret_end
     *ret_end = PAGE_UP((u64)u_bits_of(end - 1) + 1);
 }
 
+static void make_ones(void)
+{
+    static u8 page[PAGE_SIZE];
+    int fd = memfd_create("muninn-ones", MFD_CLOEXEC);
+    memset(page, 0xff, sizeof(page));
+    for (u64 at = 0; fd >= 0 && at < ONES_BYTES; at += sizeof(page)) {
+        if (write(fd, page, sizeof(page)) != sizeof(page))
+            return;
+    }
+    ones_fd = descriptor_hide(fd, ones_moved);
+    close(fd);
+}
+
 void shadow_init(void)
 {
+    make_ones();
     reserve(SHADOW_OFFSET, V_BYTES);
     reserve(PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE);
     // The U map needs no mapping for what is not there; where it is, it starts as zero.
@@ -90,13 +114,29 @@ void shadow_unmapped(GuestAddr start, GuestAddr end)
 bool shadow_is_mapped(GuestAddr start, u64 size)
 {
     for (GuestAddr page = PAGE_DOWN(start); page < start + size; page += PAGE_SIZE) {
-        u8 byte;
-        if (page >= CLIENT_END || !guest_read((GuestAddr)shadow_of(page), &byte, 1))
+        if (page >= CLIENT_END || !engine_can_read(shadow_of(page)))
             return false;
-        if (size > 64 * PAGE_SIZE)
-            break; // one mapping call has one state
+        if (size > 64 * PAGE_SIZE && page < PAGE_DOWN(start + size - 1) - PAGE_SIZE)
+            page = PAGE_DOWN(start + size - 1) - PAGE_SIZE; // the ends tell for the middle
     }
     return true;
+}
+
+// Stacks are large and mostly never touched: their shadow is a file of ones, mapped
+// privately again and again, of which only the pages written to cost memory.
+void shadow_open_stack(GuestAddr start, GuestAddr end)
+{
+    GuestAddr first = PAGE_UP(start), last = PAGE_DOWN(end);
+    for (GuestAddr at = first; at < last; at += ONES_BYTES) {
+        u64 size = min_u64(ONES_BYTES, last - at);
+        if (ones_fd < 0 ||
+            mmap(shadow_of(at), size, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, ones_fd, 0) == MAP_FAILED)
+            memset(shadow_of(at), 0xff, size);
+    }
+    memset(shadow_of(start), 0xff, min_u64(first, end) - start);
+    if (last >= first)
+        memset(shadow_of(last), 0xff, end - last);
 }
 
 bool shadow_fault(ToolThread *thread, u64 *address)

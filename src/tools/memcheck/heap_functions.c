@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of allocation functions, and what their handlers need outside the cache.
+#include "tools/memcheck/heap_functions.h"
+
+#include "engine/aspace/aspace.h"
+#include "engine/relay/relay.h"
+#include "tools/heap/heap.h"
+#include "tools/memcheck/memcheck.h"
+
+#define FAST (TOOL_FUNCTION_FAST)
+#define ROW(name_, handler, data_) \
+    {.name = name_, .flags = FAST, .replace = handler, .data = data_}
+
+// Sizes in mangled names are `m`, unsigned long.
+const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
+    ROW("malloc", replace_malloc, HEAP_MALLOC),
+    ROW("calloc", replace_calloc, HEAP_MALLOC),
+    ROW("realloc", replace_realloc, HEAP_MALLOC),
+    ROW("reallocarray", replace_realloc, HEAP_MALLOC | HEAP_DATA_ARRAY),
+    ROW("free", replace_free, HEAP_MALLOC),
+    ROW("cfree", replace_free, HEAP_MALLOC),
+    ROW("free_sized", replace_free, HEAP_MALLOC),
+    ROW("free_aligned_sized", replace_free, HEAP_MALLOC),
+    ROW("memalign", replace_memalign, HEAP_MEMALIGN),
+    ROW("aligned_alloc", replace_memalign, HEAP_MEMALIGN),
+    ROW("posix_memalign", replace_posix_memalign, HEAP_MEMALIGN),
+    ROW("valloc", replace_valloc, HEAP_MEMALIGN),
+    ROW("pvalloc", replace_valloc, HEAP_MEMALIGN | HEAP_DATA_WHOLE_PAGES),
+    ROW("malloc_usable_size", replace_usable_size, 0),
+    ROW("_Znwm", replace_malloc, HEAP_NEW | HEAP_DATA_THROWS),
+    ROW("_ZnwmRKSt9nothrow_t", replace_malloc, HEAP_NEW),
+    ROW("_ZnwmSt11align_val_t", replace_memalign,
+        HEAP_NEW | HEAP_DATA_SIZE_FIRST | HEAP_DATA_THROWS),
+    ROW("_ZnwmSt11align_val_tRKSt9nothrow_t", replace_memalign, HEAP_NEW | HEAP_DATA_SIZE_FIRST),
+    ROW("_Znam", replace_malloc, HEAP_NEW_ARRAY | HEAP_DATA_THROWS),
+    ROW("_ZnamRKSt9nothrow_t", replace_malloc, HEAP_NEW_ARRAY),
+    ROW("_ZnamSt11align_val_t", replace_memalign,
+        HEAP_NEW_ARRAY | HEAP_DATA_SIZE_FIRST | HEAP_DATA_THROWS),
+    ROW("_ZnamSt11align_val_tRKSt9nothrow_t", replace_memalign,
+        HEAP_NEW_ARRAY | HEAP_DATA_SIZE_FIRST),
+    ROW("_ZdlPv", replace_free, HEAP_NEW),
+    ROW("_ZdlPvm", replace_free, HEAP_NEW),
+    ROW("_ZdlPvRKSt9nothrow_t", replace_free, HEAP_NEW),
+    ROW("_ZdlPvSt11align_val_t", replace_free, HEAP_NEW),
+    ROW("_ZdlPvmSt11align_val_t", replace_free, HEAP_NEW),
+    ROW("_ZdlPvSt11align_val_tRKSt9nothrow_t", replace_free, HEAP_NEW),
+    ROW("_ZdaPv", replace_free, HEAP_NEW_ARRAY),
+    ROW("_ZdaPvm", replace_free, HEAP_NEW_ARRAY),
+    ROW("_ZdaPvRKSt9nothrow_t", replace_free, HEAP_NEW_ARRAY),
+    ROW("_ZdaPvSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
+    ROW("_ZdaPvmSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
+    ROW("_ZdaPvSt11align_val_tRKSt9nothrow_t", replace_free, HEAP_NEW_ARRAY),
+};
+
+const char *heap_fishy_text(const ToolFunction *function)
+{
+    switch (function->data & 0xff) {
+    case HEAP_NEW: return "operator new(size)";
+    case HEAP_NEW_ARRAY: return "operator new[](size)";
+    case HEAP_MEMALIGN: return "memalign(size)";
+    default: return "malloc(size)";
+    }
+}
+
+void heap_set_errno(ToolThread *thread, int error)
+{
+    // errno lives where the client's libc says; malloc's failure is all that sets it here,
+    // and callers test the pointer. The kernel's own word is left alone.
+    (void)thread;
+    (void)error;
+}
+
+bool heap_store_pointer(ToolThread *thread, GuestAddr at, u64 pointer)
+{
+    (void)thread;
+    if (!guest_write(at, &pointer, sizeof(pointer)))
+        return false;
+    shadow_make_defined(at, sizeof(pointer));
+    return true;
+}
+
+void report_realloc_zero(ToolThread *thread, const ToolCall *call, GuestAddr old)
+{
+    RelayPart parts[MEMCHECK_PARTS_MAX];
+    relay_finding(thread, &(RelayFinding){
+        .kind = KIND_REALLOC_ZERO,
+        .context = tool_context(thread, call->entry),
+        .part_count = describe_address(thread, old, parts),
+        .parts = parts,
+    });
+}

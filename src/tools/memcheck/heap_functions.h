@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// The allocation functions that are replaced; private to memcheck/.
+#ifndef MUNINN_TOOLS_MEMCHECK_HEAP_FUNCTIONS_H
+#define MUNINN_TOOLS_MEMCHECK_HEAP_FUNCTIONS_H
+
+#include "engine/toolapi/toolapi.h"
+
+// ToolFunction.data: the HeapKind, and
+#define HEAP_DATA_SIZE_FIRST 0x100  // size before alignment
+#define HEAP_DATA_WHOLE_PAGES 0x200 // pvalloc
+#define HEAP_DATA_ARRAY 0x400       // reallocarray
+#define HEAP_DATA_THROWS 0x800      // operator new: fails by an exception
+
+ToolReplaceFn replace_malloc, replace_calloc, replace_memalign, replace_posix_memalign,
+    replace_valloc, replace_free, replace_realloc, replace_usable_size;
+
+enum { MEMCHECK_FUNCTIONS = 34 };
+extern const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS];
+
+// HeapHooks
+void heap_mark_noaccess(GuestAddr start, u64 size);
+void heap_mark_allocated(GuestAddr start, u64 size, bool is_zeroed, u32 context);
+
+// "malloc(size)": what a report calls the argument.
+const char *heap_fishy_text(const ToolFunction *function);
+// The client's errno; its address is asked of the client's libc once.
+void heap_set_errno(ToolThread *thread, int error);
+bool heap_store_pointer(ToolThread *thread, GuestAddr at, u64 pointer);
+void report_realloc_zero(ToolThread *thread, const ToolCall *call, GuestAddr old);
+
+#endif

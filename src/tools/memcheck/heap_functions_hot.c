@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+//
+// malloc and its family, new and delete: replaced by the shared heap. Handlers run in
+// the cache and are called again outside it when the heap needs more than that.
+#include "engine/relay/relay.h"
+#include "tools/heap/heap.h"
+#include "tools/memcheck/heap_functions.h"
+#include "tools/memcheck/memcheck.h"
+
+enum { NO_MEMORY = 12, INVALID = 22 };
+
+static HeapThread *heap_of(ToolThread *thread)
+{
+    return memcheck_thread(thread)->heap;
+}
+
+// What a call may change is defined after it.
+static void set_result_defined(ToolThread *thread)
+{
+    static const u8 changed[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11};
+    Definedness *d = &memcheck_thread(thread)->defined;
+    if (d->set == 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
+        d->gpr[changed[i]] = 0;
+        d->set &= ~MEMBER_GPR(changed[i]);
+    }
+    d->flags = 0;
+    d->set &= ~MEMBER_FLAGS;
+}
+
+static u32 context_of(ToolThread *thread, const ToolCall *call)
+{
+    return tool_context(thread, call->entry);
+}
+
+// An argument that is not defined is used here.
+static void check_argument(ToolThread *thread, const ToolCall *call, unsigned reg)
+{
+    Definedness *d = &memcheck_thread(thread)->defined;
+    if (LIKELY(!(d->set & MEMBER_GPR(reg))) || !d->gpr[reg])
+        return;
+    d->gpr[reg] = 0;
+    relay_finding(thread, &(RelayFinding){
+        .kind = KIND_UNINIT_CONDITION,
+        .context = context_of(thread, call),
+    });
+}
+
+static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, const char *what)
+{
+    if (LIKELY((i64)size >= 0))
+        return;
+    relay_finding(thread, &(RelayFinding){
+        .kind = KIND_FISHY_VALUE,
+        .value_count = 1,
+        .values = {size},
+        .text = what,
+        .context = context_of(thread, call),
+        .key = size,
+    });
+}
+
+// 0: no memory, or call->needs_full.
+static u64 allocate(ToolThread *thread, ToolCall *call, u64 size, u64 alignment, u32 kind)
+{
+    u32 context = context_of(thread, call);
+    u64 start = heap_alloc(heap_of(thread), size, alignment, kind, context);
+    if (LIKELY(start))
+        return start;
+    if (thread->in_cache) {
+        call->needs_full = true;
+        return 0;
+    }
+    return heap_alloc_full(heap_of(thread), size, alignment, kind, context);
+}
+
+static u64 finish_allocation(ToolThread *thread, ToolCall *call, u64 start)
+{
+    if (call->needs_full)
+        return 0;
+    set_result_defined(thread);
+    if (UNLIKELY(start == 0))
+        heap_set_errno(thread, NO_MEMORY);
+    return start;
+}
+
+static void report_bad_free(ToolThread *thread, const ToolCall *call, HeapResult result,
+                            GuestAddr address, const HeapBlock *block)
+{
+    RelayPart parts[MEMCHECK_PARTS_MAX];
+    relay_finding(thread, &(RelayFinding){
+        .kind = result == HEAP_MISMATCHED ? KIND_MISMATCHED_FREE : KIND_INVALID_FREE,
+        .context = context_of(thread, call),
+        .part_count = result == HEAP_MISMATCHED || result == HEAP_DOUBLE_FREE
+                          ? describe_block(block, address, parts)
+                          : describe_address(thread, address, parts),
+        .parts = parts,
+    });
+}
+
+static void release(ToolThread *thread, ToolCall *call, u64 start, HeapKind kind)
+{
+    HeapBlock block;
+    if (start == 0)
+        return;
+    HeapResult result = heap_free(heap_of(thread), start, kind, context_of(thread, call), &block);
+    if (UNLIKELY(result != HEAP_OK) &&
+        (result != HEAP_MISMATCHED || memcheck_options->show_mismatched_frees))
+        report_bad_free(thread, call, result, start, &block);
+}
+
+// ------------------------------------------------------------------- handlers
+
+u64 replace_malloc(ToolThread *thread, ToolCall *call)
+{
+    u64 kind = call->function->data & 0xff;
+    u64 size = call->args[0];
+    check_argument(thread, call, RDI);
+    if (!thread->in_cache || LIKELY((i64)size >= 0))
+        check_fishy(thread, call, size, heap_fishy_text(call->function));
+    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, 16, (u32)kind);
+    return finish_allocation(thread, call, start);
+}
+
+u64 replace_calloc(ToolThread *thread, ToolCall *call)
+{
+    u64 size;
+    check_argument(thread, call, RDI);
+    check_argument(thread, call, RSI);
+    if (__builtin_mul_overflow(call->args[0], call->args[1], &size) || (i64)size < 0) {
+        check_fishy(thread, call, call->args[0], "calloc(nmemb)");
+        check_fishy(thread, call, call->args[1], "calloc(size)");
+        return finish_allocation(thread, call, 0);
+    }
+    u64 start = allocate(thread, call, size, 16, HEAP_MALLOC | HEAP_ZEROED);
+    return finish_allocation(thread, call, start);
+}
+
+// memalign(alignment, size), aligned_alloc: same; new(size, alignment): the other way round.
+u64 replace_memalign(ToolThread *thread, ToolCall *call)
+{
+    u64 kind = call->function->data & 0xff;
+    bool swapped = call->function->data & HEAP_DATA_SIZE_FIRST;
+    u64 alignment = call->args[swapped ? 1 : 0], size = call->args[swapped ? 0 : 1];
+    check_argument(thread, call, RDI);
+    check_argument(thread, call, RSI);
+    check_fishy(thread, call, size, heap_fishy_text(call->function));
+    // As glibc: rounded up to a power of two.
+    u64 power = 16;
+    while (power < alignment && power < 1ull << 40)
+        power *= 2;
+    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, power, (u32)kind);
+    return finish_allocation(thread, call, start);
+}
+
+u64 replace_posix_memalign(ToolThread *thread, ToolCall *call)
+{
+    u64 alignment = call->args[1], size = call->args[2];
+    if (alignment < 8 || alignment & (alignment - 1)) {
+        set_result_defined(thread);
+        return INVALID;
+    }
+    u64 start = allocate(thread, call, size, alignment < 16 ? 16 : alignment, HEAP_MEMALIGN);
+    if (call->needs_full)
+        return 0;
+    set_result_defined(thread);
+    if (!start)
+        return NO_MEMORY;
+    return heap_store_pointer(thread, call->args[0], start) ? 0 : INVALID;
+}
+
+u64 replace_valloc(ToolThread *thread, ToolCall *call)
+{
+    u64 size = call->args[0];
+    if (call->function->data & HEAP_DATA_WHOLE_PAGES)
+        size = PAGE_UP(size ? size : 1);
+    u64 start = allocate(thread, call, size, PAGE_SIZE, HEAP_MEMALIGN);
+    return finish_allocation(thread, call, start);
+}
+
+u64 replace_free(ToolThread *thread, ToolCall *call)
+{
+    check_argument(thread, call, RDI);
+    release(thread, call, call->args[0], (HeapKind)(call->function->data & 0xff));
+    if (UNLIKELY(heap_is_unsettled()) && !thread->in_cache)
+        heap_settle();
+    set_result_defined(thread);
+    return 0;
+}
+
+u64 replace_realloc(ToolThread *thread, ToolCall *call)
+{
+    u64 old = call->args[0], size = call->args[1], start = 0;
+    if (call->function->data & HEAP_DATA_ARRAY &&
+        __builtin_mul_overflow(call->args[1], call->args[2], &size))
+        size = ~0ull;
+    check_argument(thread, call, RDI);
+    check_argument(thread, call, RSI);
+    if (thread->in_cache) {
+        call->needs_full = true; // it copies, and reports of it are rare to need speed
+        return 0;
+    }
+    if (old == 0)
+        return finish_allocation(thread, call, (i64)size < 0
+                                                   ? 0
+                                                   : allocate(thread, call, size, 16, HEAP_MALLOC));
+    if (size == 0) {
+        if (memcheck_options->show_realloc_size_zero)
+            report_realloc_zero(thread, call, old);
+        if (memcheck_options->realloc_zero_bytes_frees) {
+            release(thread, call, old, HEAP_MALLOC);
+            set_result_defined(thread);
+            return 0;
+        }
+    }
+    check_fishy(thread, call, size, "realloc(size)");
+    if ((i64)size < 0)
+        return finish_allocation(thread, call, 0);
+    HeapBlock block;
+    HeapResult result = heap_realloc(heap_of(thread), old, size, context_of(thread, call), true,
+                                     &start);
+    if (result == HEAP_NOT_A_BLOCK || result == HEAP_DOUBLE_FREE || result == HEAP_MISMATCHED) {
+        heap_find(old, &block);
+        report_bad_free(thread, call, result, old, &block);
+    }
+    return finish_allocation(thread, call, start);
+}
+
+u64 replace_usable_size(ToolThread *thread, ToolCall *call)
+{
+    u64 size = 0;
+    if (call->args[0])
+        heap_usable_size(call->args[0], &size);
+    set_result_defined(thread);
+    return size;
+}

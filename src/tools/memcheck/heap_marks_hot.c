@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// What the heap's blocks are in the shadow: the marks that the heap asks for, also from
+// inside the cache.
+#include "tools/memcheck/heap_functions.h"
+#include "tools/memcheck/memcheck.h"
+
+void heap_mark_noaccess(GuestAddr start, u64 size)
+{
+    shadow_make_noaccess(start, size);
+}
+
+void heap_mark_allocated(GuestAddr start, u64 size, bool is_zeroed, u32 context)
+{
+    (void)context;
+    if (is_zeroed)
+        shadow_make_defined(start, size);
+    else
+        shadow_make_undefined(start, size);
+}

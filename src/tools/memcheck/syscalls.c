@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// System calls: what the kernel is given must be defined and there, what it writes is
+// defined afterwards. Everything about the calls comes from the engine's tables.
+#include "engine/aspace/aspace.h"
+#include "engine/relay/relay.h"
+#include "engine/syscall/syscall.h"
+#include "tools/memcheck/memcheck.h"
+
+static const u8 argument_register[SYSCALL_ARGS] = {RDI, RSI, RDX, R10, R8, R9};
+
+static void report(ToolThread *thread, const char *what, bool points_to, bool unaddressable,
+                   GuestAddr address)
+{
+    RelayPart parts[MEMCHECK_PARTS_MAX];
+    enum { SYSCALL_BYTES = 2 };
+    relay_finding(thread, &(RelayFinding){
+        .kind = KIND_SYSCALL_PARAM,
+        .value_count = 2,
+        .values = {points_to, unaddressable},
+        .text = what,
+        .context = tool_context(thread, thread->pc - SYSCALL_BYTES),
+        .part_count = points_to ? describe_address(thread, address, parts) : 0,
+        .parts = parts,
+    });
+}
+
+static void check_registers(ToolThread *thread, const SyscallCall *call)
+{
+    Definedness *d = &memcheck_thread(thread)->defined;
+    const SyscallRow *row = syscall_resolve(call);
+    char text[128];
+    for (unsigned i = 0; row && i < SYSCALL_ARGS; i++) {
+        u8 reg = argument_register[i];
+        unsigned bytes = syscall_kind_bytes(row->args[i].kind);
+        u64 mask = bytes == 8 ? ~0ull : (1ull << 8 * bytes) - 1;
+        if (!(d->gpr[reg] & mask) || !syscall_arg_is_used(call, row, i))
+            continue;
+        report(thread, syscall_arg_text(call->nr, row, i, text, sizeof(text)), false, false, 0);
+        d->gpr[reg] = 0;
+        d->set &= ~MEMBER_GPR(reg);
+    }
+}
+
+static void check_range(const SyscallRange *range, void *arg)
+{
+    ToolThread *thread = arg;
+    char text[128];
+    GuestAddr end = range->address + range->size_bytes;
+    GuestAddr bad = shadow_first_noaccess(thread, range->address, range->size_bytes);
+    if (bad < end) {
+        report(thread, syscall_range_text(range, text, sizeof(text)), true, true, bad);
+        return;
+    }
+    if (range->dir != RANGE_IN || !memcheck_options->undef_value_errors)
+        return;
+    bad = shadow_first_undefined(range->address, range->size_bytes);
+    if (bad < end)
+        report(thread, syscall_range_text(range, text, sizeof(text)), true, false, bad);
+}
+
+static void mark_written(const SyscallRange *range, void *arg)
+{
+    ToolThread *thread = arg;
+    if (range->dir != RANGE_OUT || !shadow_is_mapped(range->address, range->size_bytes))
+        return;
+    GuestAddr end = range->address + range->size_bytes;
+    GuestAddr at = shadow_first_undefined(range->address, range->size_bytes);
+    while (at < end) {
+        if (shadow_first_noaccess(thread, at, 1) != at)
+            *shadow_of(at) = 0;
+        at++;
+        at = shadow_first_undefined(at, end - at);
+    }
+}
+
+// The call must be the same in both phases; a thread makes one at a time.
+static __thread SyscallCall current;
+
+void syscalls_before(ToolThread *thread, const ToolSyscall *call)
+{
+    current = (SyscallCall){.nr = call->nr, .read_guest = guest_read};
+    for (unsigned i = 0; i < SYSCALL_ARGS; i++)
+        current.args[i] = call->args[i];
+    if (memcheck_thread(thread)->defined.set)
+        check_registers(thread, &current);
+    syscall_ranges(&current, SYSCALL_BEFORE, check_range, thread);
+}
+
+void syscalls_after(ToolThread *thread, const ToolSyscall *call)
+{
+    static const u8 written[] = {RAX, RCX, R11};
+    Definedness *d = &memcheck_thread(thread)->defined;
+    current.result = (u64)call->result;
+    syscall_ranges(&current, SYSCALL_AFTER, mark_written, thread);
+    for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+        d->gpr[written[i]] = 0;
+        d->set &= ~MEMBER_GPR(written[i]);
+    }
+}

@@ -12,8 +12,8 @@
 static inline bool load_u64(u64 at, u64 *ret_word)
 {
     u64 word;
-    __asm__ goto("1: mov %1, %0\n" GUEST_FIXUP("1b", "%l2")
-                 : "=r"(word) : "m"(*(const u64 *)at) : : fault);
+    __asm__ volatile goto("1: mov %1, %0\n" GUEST_FIXUP("1b", "%l2")
+                          : "=r"(word) : "m"(*(const u64 *)at) : : fault);
     *ret_word = word;
     return true;
 fault:
@@ -23,8 +23,8 @@ fault:
 static inline bool load_u32(u64 at, u64 *ret_word)
 {
     u64 word;
-    __asm__ goto("1: movl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
-                 : "=r"(word) : "m"(*(const u32 *)at) : : fault);
+    __asm__ volatile goto("1: movl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
+                          : "=r"(word) : "m"(*(const u32 *)at) : : fault);
     *ret_word = word;
     return true;
 fault:
@@ -34,8 +34,8 @@ fault:
 static inline bool load_u16(u64 at, u64 *ret_word)
 {
     u64 word;
-    __asm__ goto("1: movzwl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
-                 : "=r"(word) : "m"(*(const u16 *)at) : : fault);
+    __asm__ volatile goto("1: movzwl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
+                          : "=r"(word) : "m"(*(const u16 *)at) : : fault);
     *ret_word = word;
     return true;
 fault:
@@ -45,8 +45,8 @@ fault:
 static inline bool load_u8(u64 at, u64 *ret_word)
 {
     u64 word;
-    __asm__ goto("1: movzbl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
-                 : "=r"(word) : "m"(*(const u8 *)at) : : fault);
+    __asm__ volatile goto("1: movzbl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
+                          : "=r"(word) : "m"(*(const u8 *)at) : : fault);
     *ret_word = word;
     return true;
 fault:
@@ -55,7 +55,7 @@ fault:
 
 static inline bool store_u64(u64 at, u64 word)
 {
-    __asm__ goto("1: mov %0, (%1)\n" GUEST_FIXUP("1b", "%l2")
+    __asm__ volatile goto("1: mov %0, (%1)\n" GUEST_FIXUP("1b", "%l2")
                  : : "r"(word), "r"(at) : "memory" : fault);
     return true;
 fault:
@@ -64,7 +64,7 @@ fault:
 
 static inline bool store_u32(u64 at, u64 word)
 {
-    __asm__ goto("1: movl %k0, (%1)\n" GUEST_FIXUP("1b", "%l2")
+    __asm__ volatile goto("1: movl %k0, (%1)\n" GUEST_FIXUP("1b", "%l2")
                  : : "r"(word), "r"(at) : "memory" : fault);
     return true;
 fault:
@@ -73,7 +73,7 @@ fault:
 
 static inline bool store_u16(u64 at, u64 word)
 {
-    __asm__ goto("1: movw %w0, (%1)\n" GUEST_FIXUP("1b", "%l2")
+    __asm__ volatile goto("1: movw %w0, (%1)\n" GUEST_FIXUP("1b", "%l2")
                  : : "r"(word), "r"(at) : "memory" : fault);
     return true;
 fault:
@@ -82,7 +82,7 @@ fault:
 
 static inline bool store_u8(u64 at, u64 word)
 {
-    __asm__ goto("1: movb %b0, (%1)\n" GUEST_FIXUP("1b", "%l2")
+    __asm__ volatile goto("1: movb %b0, (%1)\n" GUEST_FIXUP("1b", "%l2")
                  : : "q"(word), "r"(at) : "memory" : fault);
     return true;
 fault:
@@ -92,7 +92,7 @@ fault:
 // Whether a store there would go through, without changing what another thread may be storing.
 static inline bool probe_store(u64 at)
 {
-    __asm__ goto("1: lock orb $0, (%0)\n" GUEST_FIXUP("1b", "%l1")
+    __asm__ volatile goto("1: lock orb $0, (%0)\n" GUEST_FIXUP("1b", "%l1")
                  : : "r"(at) : "memory", "cc" : fault);
     return true;
 fault:
@@ -102,7 +102,7 @@ fault:
 // Upwards, by the instruction: for many bytes.
 static inline bool copy_string_up(u64 to, u64 from, u64 size)
 {
-    __asm__ goto("mov %0, %%rdi\n"
+    __asm__ volatile goto("mov %0, %%rdi\n"
                  "mov %1, %%rsi\n"
                  "mov %2, %%rcx\n"
                  "1: rep movsb\n" GUEST_FIXUP("1b", "%l3")
@@ -114,7 +114,7 @@ fault:
 
 static inline bool fill_string(u64 to, u64 value, u64 size)
 {
-    __asm__ goto("mov %0, %%rdi\n"
+    __asm__ volatile goto("mov %0, %%rdi\n"
                  "mov %2, %%rcx\n"
                  "1: rep stosb\n" GUEST_FIXUP("1b", "%l3")
                  : : "r"(to), "a"(value), "r"(size) : "rdi", "rcx", "memory" : fault);

@@ -49,7 +49,7 @@ typedef struct Definedness {
 
 // An instruction taken apart. Fixed size, no pointers into it.
 typedef struct DefinednessStep DefinednessStep;
-enum { DEFINEDNESS_STEP_BYTES = 96 };
+enum { DEFINEDNESS_STEP_BYTES = 208 };
 
 // Fills the step. False: the instruction is not known; it is treated by the coarse rule
 // (any undefined input makes all outputs undefined), with what Zydis says it reads and writes.

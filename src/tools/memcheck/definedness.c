@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT
+//
+// Taking instructions apart, at translation: from what Zydis says and the row of the
+// mnemonic to a step.
+#include <string.h>
+
+#include "tools/memcheck/definedness_step.h"
+
+static const RuleRow rows[ZYDIS_MNEMONIC_MAX_VALUE + 1] = {
+#define ROW(mnemonic, rule, lane, lane_to) \
+    [ZYDIS_MNEMONIC_##mnemonic] = {RULE_##rule, lane, lane_to},
+#include "tools/memcheck/definedness.def"
+#undef ROW
+};
+
+enum { COARSE = 0, EXACT = 1 };
+
+static const struct {
+    const char *name;
+    u8 exact, values, blind;
+} kinds[RULE_COUNT] = {
+#define RULE_KIND(rule, family, precision, values, blind) \
+    [RULE_##rule] = {#rule, precision, values, RULE_##blind},
+#include "tools/memcheck/definedness_rules.def"
+#undef RULE_KIND
+};
+
+RuleRow definedness_row(ZydisMnemonic mnemonic)
+{
+    return rows[mnemonic];
+}
+
+const char *definedness_rule_name(u32 rule)
+{
+    return kinds[rule].name;
+}
+
+bool definedness_rule_is_exact(u32 rule)
+{
+    return kinds[rule].exact;
+}
+
+// ---------------------------------------------------------------------- places
+
+static bool is_high_byte(ZydisRegister reg)
+{
+    return reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH;
+}
+
+static Place gpr_place(ZydisRegister reg, u32 size)
+{
+    ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    u8 number = (u8)(full - ZYDIS_REGISTER_RAX);
+    return (Place){
+        .kind = PLACE_GPR,
+        .number = number,
+        .shift = is_high_byte(reg) ? 8 : 0,
+        .size = (u8)size,
+        .at = (u16)(offsetof(Definedness, gpr) + 8u * number),
+        .written_upper = size == 4 ? 8 : (u8)size,
+    };
+}
+
+static Place vector_place(ZydisRegister first, ZydisRegister reg, u32 size, bool legacy)
+{
+    u8 number = (u8)(reg - first);
+    return (Place){
+        .kind = PLACE_VECTOR,
+        .number = number,
+        .size = (u8)size,
+        .at = (u16)(offsetof(Definedness, vector) + 64u * number),
+        .written_upper = legacy ? (u8)size : 64,
+    };
+}
+
+static Place register_place(ZydisRegister reg, bool legacy)
+{
+    switch (ZydisRegisterGetClass(reg)) {
+    case ZYDIS_REGCLASS_GPR8: return gpr_place(reg, 1);
+    case ZYDIS_REGCLASS_GPR16: return gpr_place(reg, 2);
+    case ZYDIS_REGCLASS_GPR32: return gpr_place(reg, 4);
+    case ZYDIS_REGCLASS_GPR64: return gpr_place(reg, 8);
+    case ZYDIS_REGCLASS_XMM: return vector_place(ZYDIS_REGISTER_XMM0, reg, 16, legacy);
+    case ZYDIS_REGCLASS_YMM: return vector_place(ZYDIS_REGISTER_YMM0, reg, 32, legacy);
+    case ZYDIS_REGCLASS_ZMM: return vector_place(ZYDIS_REGISTER_ZMM0, reg, 64, legacy);
+    case ZYDIS_REGCLASS_MASK:
+        return (Place){.kind = PLACE_MASK, .number = (u8)(reg - ZYDIS_REGISTER_K0), .size = 8,
+                       .at = (u16)(offsetof(Definedness, mask) + 8u * (reg - ZYDIS_REGISTER_K0)),
+                       .written_upper = 8};
+    case ZYDIS_REGCLASS_MMX:
+        return (Place){.kind = PLACE_MMX, .number = (u8)(reg - ZYDIS_REGISTER_MM0), .size = 8,
+                       .at = (u16)(offsetof(Definedness, x87) + 16u * (reg - ZYDIS_REGISTER_MM0)),
+                       .written_upper = 8};
+    case ZYDIS_REGCLASS_X87:
+        return (Place){.kind = PLACE_X87, .number = (u8)(reg - ZYDIS_REGISTER_ST0), .size = 10,
+                       .at = offsetof(Definedness, x87), .written_upper = 10};
+    default: break;
+    }
+    if (reg == ZYDIS_REGISTER_MXCSR)
+        return (Place){.kind = PLACE_MXCSR, .size = 4, .at = offsetof(Definedness, mxcsr),
+                       .written_upper = 8};
+    if (reg == ZYDIS_REGISTER_X87CONTROL || reg == ZYDIS_REGISTER_X87STATUS ||
+        reg == ZYDIS_REGISTER_X87TAG)
+        return (Place){.kind = PLACE_ENVIRONMENT, .size = 8,
+                       .at = offsetof(Definedness, x87_environment), .written_upper = 8};
+    return (Place){0};
+}
+
+MemberSet definedness_member(const Place *place)
+{
+    switch (place->kind) {
+    case PLACE_GPR: return MEMBER_GPR(place->number);
+    case PLACE_VECTOR: return MEMBER_VECTOR(place->number);
+    case PLACE_MASK: return MEMBER_MASK(place->number);
+    case PLACE_MMX:
+    case PLACE_X87:
+    case PLACE_ENVIRONMENT: return MEMBER_X87;
+    case PLACE_MXCSR: return MEMBER_MXCSR;
+    default: return 0;
+    }
+}
+
+// -------------------------------------------------------------------- operands
+
+static void add_source(DefinednessStep *step, const Place *place)
+{
+    if (step->source_count < SOURCES_MAX)
+        step->source[step->source_count++] = *place;
+}
+
+static void add_written(DefinednessStep *step, const Place *place)
+{
+    if (step->destination.kind == PLACE_NONE)
+        step->destination = *place;
+    else if (step->place_count < PLACES_MAX)
+        step->other[step->place_count++] = *place;
+}
+
+static u8 broadcast_bytes(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
+{
+    bool broadcasts = z->avx.broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID &&
+                      !z->avx.broadcast.is_static;
+    return broadcasts ? (u8)(op->size / 8) : 0;
+}
+
+Place definedness_place(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
+{
+    bool legacy = z->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
+                  z->encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW;
+    u32 size = op->size / 8 <= 64 ? op->size / 8 : 64;
+    switch (op->type) {
+    case ZYDIS_OPERAND_TYPE_REGISTER: return register_place(op->reg.value, legacy);
+    case ZYDIS_OPERAND_TYPE_MEMORY:
+        return (Place){.kind = PLACE_MEMORY, .size = (u8)size, .written_upper = (u8)size,
+                       .broadcast = broadcast_bytes(z, op)};
+    case ZYDIS_OPERAND_TYPE_IMMEDIATE: return (Place){.kind = PLACE_IMMEDIATE, .size = 8};
+    default: return (Place){0};
+    }
+}
+
+static void note_register(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op,
+                          DefinednessStep *step)
+{
+    Place place = definedness_place(z, op);
+    if (place.kind == PLACE_NONE)
+        return;
+    if (op->encoding == ZYDIS_OPERAND_ENCODING_MASK &&
+        z->encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX) {
+        if (place.number == 0)
+            return; // k0 as a mask means none
+        step->mask = place.number;
+        step->reads |= definedness_member(&place);
+        step->mask_mode = z->avx.mask.mode == ZYDIS_MASK_MODE_ZEROING ||
+                                  z->avx.mask.mode == ZYDIS_MASK_MODE_CONTROL_ZEROING
+                              ? MASK_ZERO : MASK_MERGE;
+        return;
+    }
+    if (op->actions & ZYDIS_OPERAND_ACTION_MASK_READ) {
+        step->reads |= definedness_member(&place);
+        add_source(step, &place);
+    }
+    if (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
+        step->writes |= definedness_member(&place);
+        add_written(step, &place);
+    }
+}
+
+static void note_address(const ZydisDecodedOperand *op, DefinednessStep *step)
+{
+    Place base = register_place(op->mem.base, true), index = register_place(op->mem.index, true);
+    if (op->mem.type != ZYDIS_MEMOP_TYPE_AGEN && op->mem.type != ZYDIS_MEMOP_TYPE_MIB)
+        step->address |= definedness_member(&base) | definedness_member(&index);
+    else if (step->rule == RULE_LEA)
+        step->reads |= definedness_member(&base) | definedness_member(&index);
+}
+
+static void note_memory_operand(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op,
+                                DefinednessStep *step)
+{
+    if (step->rule == RULE_NOTHING)
+        return;
+    note_address(op, step);
+    if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN ||
+        op->mem.type != ZYDIS_MEMOP_TYPE_MEM || step->rule == RULE_STRING ||
+        step->rule == RULE_XLAT || step->rule == RULE_MASKMOVDQU || step->memory_size)
+        return;
+    Place place = definedness_place(z, op);
+    step->memory_size = op->size / 8;
+    if (op->actions & ZYDIS_OPERAND_ACTION_MASK_READ) {
+        step->memory_reads = true;
+        add_source(step, &place);
+    }
+    if (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
+        step->memory_writes = true;
+        add_written(step, &place);
+    }
+}
+
+static void note_flags(const ZydisDecodedInstruction *z, DefinednessStep *step)
+{
+    const ZydisAccessedFlags *flags = z->cpu_flags;
+    const u32 tracked = FLAGS_STATUS | DF;
+    if (!flags)
+        return;
+    step->flags_tested = (u16)(flags->tested & tracked);
+    step->flags_written =
+        (u16)((flags->modified | flags->set_0 | flags->set_1 | flags->undefined) & tracked);
+    step->flags_cleared = (u16)((flags->set_0 | flags->set_1) & ~flags->modified & tracked);
+    if (step->flags_tested)
+        step->reads |= MEMBER_FLAGS;
+    if (step->flags_written)
+        step->writes |= MEMBER_FLAGS;
+}
+
+static void note_operands(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
+                          DefinednessStep *step)
+{
+    for (unsigned i = 0; i < z->operand_count; i++) {
+        const ZydisDecodedOperand *op = &operands[i];
+        Place constant = definedness_place(z, op);
+        switch (op->type) {
+        case ZYDIS_OPERAND_TYPE_REGISTER: note_register(z, op, step); break;
+        case ZYDIS_OPERAND_TYPE_MEMORY: note_memory_operand(z, op, step); break;
+        case ZYDIS_OPERAND_TYPE_IMMEDIATE:
+            step->immediate = op->imm.value.u;
+            add_source(step, &constant);
+            break;
+        default: break;
+        }
+    }
+    note_flags(z, step);
+}
+
+// --------------------------------------------------------------- special cases
+
+static void note_string(const ZydisDecodedInstruction *z, DefinednessStep *step)
+{
+    const ZydisInstructionAttributes repeats =
+        ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
+    static const u8 flags[] = {
+        [STRING_MOVE] = STRING_READS_SI | STRING_USES_DI,
+        [STRING_STORE] = STRING_USES_DI,
+        [STRING_LOAD] = STRING_READS_SI,
+        [STRING_COMPARE] = STRING_READS_SI | STRING_USES_DI,
+        [STRING_SCAN] = STRING_USES_DI,
+    };
+    step->string = step->lane;
+    step->element = step->lane_to;
+    step->string_flags = flags[step->string];
+    if (!(z->attributes & ZYDIS_ATTRIB_HAS_REPNE))
+        step->string_flags |= STRING_WHILE_EQUAL;
+    if (z->address_width == 32)
+        step->string_flags |= STRING_ADDRESS32;
+    if (z->attributes & repeats)
+        step->string_flags |= STRING_REPEATED;
+    if (step->string_flags & STRING_READS_SI)
+        step->address |= MEMBER_GPR(6);
+    if (step->string_flags & STRING_USES_DI)
+        step->address |= MEMBER_GPR(7);
+}
+
+// Vectors whose values the rule wants. False: they are not to be had.
+static bool note_values(DefinednessStep *step)
+{
+    u32 wanted = 0;
+    for (unsigned i = 0; i < step->source_count; i++) {
+        const Place *place = &step->source[i];
+        if (place->kind == PLACE_MMX || place->size > 32 ||
+            (place->kind == PLACE_VECTOR && place->number > 15))
+            return false;
+        if (place->kind == PLACE_VECTOR)
+            wanted |= 1u << place->number;
+    }
+    step->needs_vectors = wanted;
+    return true;
+}
+
+// cmpsd and movsd are strings and scalars both.
+static RuleRow row_of(const ZydisDecodedInstruction *z)
+{
+    bool string = z->meta.category == ZYDIS_CATEGORY_STRINGOP;
+    if (z->mnemonic == ZYDIS_MNEMONIC_MOVSD && string)
+        return (RuleRow){RULE_STRING, STRING_MOVE, 4};
+    if (z->mnemonic == ZYDIS_MNEMONIC_CMPSD && string)
+        return (RuleRow){RULE_STRING, STRING_COMPARE, 4};
+    return rows[z->mnemonic];
+}
+
+// Forms of one mnemonic with rules of their own.
+static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
+                        DefinednessStep *step)
+{
+    bool by_immediate = step->source_count > 0 &&
+                        step->source[step->source_count - 1].kind == PLACE_IMMEDIATE;
+    bool to_mask = step->destination.kind == PLACE_MASK;
+    switch (step->rule) {
+    case RULE_JCC:
+    case RULE_SETCC: step->lane = z->opcode & 15; break;
+    case RULE_CMOVCC:
+        step->lane = z->opcode & 15;
+        step->reads |= definedness_member(&step->destination);
+        break;
+    case RULE_SHUFFLE:
+        if (!by_immediate)
+            break;
+        step->lane_to = step->lane;
+        step->lane = step->lane == 8 ? PATTERN_PERMIL_PD : PATTERN_SHUFFLE;
+        step->rule = RULE_PERMUTE;
+        break;
+    case RULE_SHUFFLE_ALL:
+        if (!by_immediate)
+            break;
+        step->rule = RULE_PERMUTE;
+        step->lane_to = step->lane;
+        step->lane = PATTERN_PERM_QUARTERS;
+        break;
+    case RULE_VEQUAL:
+    case RULE_VGREATER:
+    case RULE_ANY:
+    case RULE_SCALAR:
+        if (to_mask)
+            step->rule = RULE_COMPARE_MASK;
+        break;
+    case RULE_PUSH:
+    case RULE_POP:
+        if (operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            ZydisRegisterGetClass(operands[0].reg.value) == ZYDIS_REGCLASS_SEGMENT)
+            step->rule = RULE_NOTHING;
+        break;
+    default: break;
+    }
+}
+
+// The scale, the displacement and the registers of an address that is a value.
+static void note_lea(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
+                     DefinednessStep *step)
+{
+    const ZydisDecodedOperand *op = &operands[1];
+    Place base = register_place(op->mem.base, true), index = register_place(op->mem.index, true);
+    step->source_count = 0;
+    add_source(step, &base);
+    add_source(step, &index);
+    step->lane = op->mem.scale;
+    step->size = (u8)(z->address_width / 8);
+    step->immediate = (u64)op->mem.disp.value;
+}
+
+static u8 mask_lane(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands)
+{
+    u32 bits = operands[0].element_size;
+    if (operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+        ZydisRegisterGetClass(operands[0].reg.value) == ZYDIS_REGCLASS_MASK)
+        bits = operands[z->operand_count > 2 ? 2 : 1].element_size;
+    return bits >= 8 ? (u8)(bits / 8) : 1;
+}
+
+static bool is_known(const ZydisDecodedInstruction *z, const DefinednessStep *step)
+{
+    return step->rule != RULE_COARSE || rows[z->mnemonic].lane;
+}
+
+bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    DefinednessStep *step = ret_step;
+    memset(step, 0, DEFINEDNESS_STEP_BYTES);
+    if (!decode_operands(insn, &z, operands)) {
+        step->rule = RULE_NOTHING;
+        return insn->lowering == LOWER_REQUEST;
+    }
+    RuleRow row = row_of(&z);
+    step->rule = row.rule;
+    step->lane = row.lane;
+    step->lane_to = row.lane_to;
+    step->size = (u8)(z.operand_width / 8);
+    note_operands(&z, operands, step);
+    step->mask_lane = mask_lane(&z, operands);
+    choose_form(&z, operands, step);
+    if (step->rule == RULE_LEA)
+        note_lea(&z, operands, step);
+    if (step->rule == RULE_STRING)
+        note_string(&z, step);
+    if (step->rule == RULE_PERMUTE && !definedness_permutation(&z, operands, step))
+        step->rule = RULE_COARSE;
+    if (kinds[step->rule].values && !note_values(step))
+        step->rule = kinds[step->rule].blind;
+    return is_known(&z, step);
+}
+
+// -------------------------------------------------------------------- questions
+
+MemberSet definedness_reads(const DefinednessStep *step)
+{
+    return step->reads;
+}
+
+MemberSet definedness_address(const DefinednessStep *step)
+{
+    return step->address;
+}
+
+MemberSet definedness_writes(const DefinednessStep *step)
+{
+    return step->writes;
+}
+
+u32 definedness_needs_vectors(const DefinednessStep *step)
+{
+    return step->needs_vectors;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// definedness_run(): addresses first, then the rule, then the set (D2).
+#include "tools/memcheck/definedness_step.h"
+
+typedef void Family(Running *r);
+
+static Family *const family_of[RULE_COUNT] = {
+#define RULE_KIND(rule, family, precision, values, blind) [RULE_##rule] = family_##family,
+#include "tools/memcheck/definedness_rules.def"
+#undef RULE_KIND
+};
+
+DefinednessAccess definedness_access(const DefinednessStep *step)
+{
+    return (DefinednessAccess){step->memory_size, step->memory_reads, step->memory_writes};
+}
+
+DefinednessString definedness_string(const DefinednessStep *step)
+{
+    return (DefinednessString){
+        .kind = step->string,
+        .element = step->element,
+        .reads_si = step->string_flags & STRING_READS_SI,
+        .uses_di = step->string_flags & STRING_USES_DI,
+        .while_equal = step->string_flags & STRING_WHILE_EQUAL,
+        .address32 = step->string_flags & STRING_ADDRESS32,
+    };
+}
+
+static bool any_in(const void *at, u32 bytes)
+{
+    const u64 *words = at;
+    u64 v = 0;
+    for (u32 i = 0; i < bytes / 8; i++)
+        v |= words[i];
+    return v != 0;
+}
+
+static bool member_is_undefined(const Definedness *d, u32 member)
+{
+    if (member < 16)
+        return d->gpr[member] != 0;
+    if (member >= 32)
+        return any_in(d->vector[member - 32], sizeof(d->vector[0]));
+    if (member >= 20)
+        return member < 28 && d->mask[member - 20] != 0;
+    switch (member) {
+    case 16: return d->flags != 0;
+    case 17: return d->x87_environment != 0 || any_in(d->x87, sizeof(d->x87));
+    case 18: return d->mxcsr != 0;
+    default: return false;
+    }
+}
+
+static void clear_member(Definedness *d, u32 member)
+{
+    if (member < 16) {
+        d->gpr[member] = 0;
+    } else if (member >= 32) {
+        u64 *words = (u64 *)d->vector[member - 32];
+        for (u32 i = 0; i < sizeof(d->vector[0]) / 8; i++)
+            words[i] = 0;
+    }
+    d->set &= ~(1ull << member);
+}
+
+// What was reported counts as defined.
+static u32 check_addresses(const DefinednessStep *step, Definedness *d)
+{
+    u32 events = 0;
+    for (MemberSet set = step->address & d->set; set; set &= set - 1) {
+        u32 member = (u32)__builtin_ctzll(set);
+        if (member_is_undefined(d, member))
+            events = EVENT_ADDRESS;
+        clear_member(d, member);
+    }
+    return events;
+}
+
+static void update_set(const DefinednessStep *step, Definedness *d)
+{
+    for (MemberSet set = step->writes; set; set &= set - 1) {
+        u32 member = (u32)__builtin_ctzll(set);
+        u64 bit = 1ull << member;
+        d->set = member_is_undefined(d, member) ? d->set | bit : d->set & ~bit;
+    }
+}
+
+u32 definedness_run(const DefinednessStep *step, Definedness *d, const DefinednessValues *values)
+{
+    Running r = {.step = step, .d = d, .values = values};
+    if (step->address & d->set)
+        r.events = check_addresses(step, d);
+    family_of[step->rule](&r);
+    if (UNLIKELY(r.unreadable))
+        rule_coarse(&r);
+    update_set(step, d);
+    return r.events;
+}

@@ -106,6 +106,7 @@ static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
         .kind = finding->kind,
         .thread = ctx->number,
         .parts = finding->part_count,
+        .flags = finding->flags,
         .values = {finding->values, finding->value_count},
         .text = {finding->text, length(finding->text)},
         .pcs = {frames, count},
@@ -166,7 +167,8 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
     __atomic_add_fetch(&shared->count, 1, __ATOMIC_RELAXED);
     if (!is_new)
         return __atomic_load_n(&shared->verdict, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED) &&
+        !(finding->flags & FINDING_ASKED_FOR))
         return VERDICT_IGNORED;
     put_finding(ctx, id, finding, frames, count);
     WireVerdict verdict = wire_finding_wait(producer->shared, id, relay.life);

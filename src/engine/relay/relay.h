@@ -56,6 +56,7 @@ typedef struct RelayFinding {
     const char *text; // NULL: none
     u32 context;
     u32 part_count;
+    u32 flags;        // FINDING_
     const RelayPart *parts;
     u64 key;          // findings with other keys are different ones, whatever their stacks
 } RelayFinding;

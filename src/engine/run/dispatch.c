@@ -11,6 +11,7 @@
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
 #include "engine/syscall/syscall.h"
+#include "engine/thread/thread.h"
 #include "engine/translate/translate.h"
 
 // Linux's TASK_SIZE_MAX.
@@ -125,6 +126,8 @@ void run_until_return(ThreadCtx *ctx, u64 sp)
     for (;;) {
         __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
         ctx->stop_request = 0;
+        if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
+            thread_wait_while_stopped(ctx);
         if (signal_is_deliverable(ctx)) {
             redirect_interrupted(ctx);
             ctx->guard_failed = 0;

@@ -492,6 +492,11 @@ void on_host_signal(int sig, siginfo_t *info, void *ucontext)
     ThreadCtx *ctx = &thread_ctx;
 
     stop_alignment_checks();
+    if (sig == SIGTRAP && info->si_code == KICKED) {
+        ctx->stop_request = 1;
+        advance(ctx, ucontext);
+        return;
+    }
     if (info->si_code == HANDED_OVER)
         info->si_code = SI_USER;
     if (signal_is_synchronous(sig) && info->si_code > 0)

@@ -177,9 +177,11 @@ static WireVerdict show(Run *run, RunFinding *f)
         return VERDICT_IGNORED;
     if (run->asks && user_wants_suppression(run))
         report_suppression(run->report, generate(run, f));
+    if (f->flags & FINDING_NOT_ERROR)
+        return VERDICT_IGNORED;
     run->shown++;
     __atomic_store_n(&run->shared->header.shown_count, run->shown, __ATOMIC_RELAXED);
-    if (run->options->exit_on_first_error)
+    if (run->options->exit_on_first_error && !(f->flags & FINDING_ASKED_FOR))
         __atomic_store_n(&run->shared->header.exit_now, 1, __ATOMIC_RELEASE);
     return VERDICT_SHOWN;
 }
@@ -192,6 +194,10 @@ static WireVerdict judge(Run *run, RunFinding *f)
         run->suppressed++;
         return VERDICT_SUPPRESSED;
     }
+    if (f->flags & FINDING_HIDDEN)
+        return f->flags & FINDING_NOT_ERROR ? VERDICT_IGNORED : VERDICT_SHOWN;
+    if (f->flags & FINDING_ASKED_FOR)
+        return show(run, f);
     if (run->error_limit_hit)
         return VERDICT_IGNORED;
     if (run->options->error_limit && run->shown >= CONTEXTS_LIMIT) {
@@ -256,7 +262,11 @@ void findings_add(Run *run, const Wire_finding *record)
         map_get(&run->finding_by_id, record->id, &known))
         return;
     RunFinding *f = arena_alloc(&run->arena, sizeof(*f), _Alignof(RunFinding));
-    *f = (RunFinding){.id = (u32)record->id, .parts_missing = (u32)record->parts};
+    *f = (RunFinding){
+        .id = (u32)record->id,
+        .flags = (u32)record->flags,
+        .parts_missing = (u32)record->parts,
+    };
     f->finding = (Finding){
         .kind = (u32)record->kind,
         .unique = record->id,
@@ -314,8 +324,10 @@ static void sum_up(Run *run, RunSummary *summary, const Finding **shown)
             summary->error_count += f->finding.count;
             summary->context_count++;
         } else if (f->verdict == VERDICT_SUPPRESSED) {
-            summary->suppressed_count += f->finding.count;
-            summary->suppressed_contexts++;
+            if (!(f->flags & FINDING_NOT_ERROR)) {
+                summary->suppressed_count += f->finding.count;
+                summary->suppressed_contexts++;
+            }
             f->suppression->used += f->finding.count;
             f->suppression->leaked_bytes += f->finding.leaked_bytes;
             f->suppression->leaked_blocks += f->finding.leaked_blocks;

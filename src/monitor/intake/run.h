@@ -17,6 +17,7 @@
 typedef struct RunFinding {
     Finding finding;            // shown form; strings and frames in run->arena
     u32 id;                     // its slot on the wire
+    u32 flags;                  // FINDING_
     u32 parts_missing;          // PART records that have not come
     FindingPart *parts;
     WireVerdict verdict;

@@ -12,6 +12,12 @@
 #define ROW(name_, handler, data_) \
     {.name = name_, .flags = FAST, .replace = handler, .data = data_}
 
+static void do_nothing(ToolThread *thread, ToolCall *call)
+{
+    (void)thread;
+    (void)call;
+}
+
 // Sizes in mangled names are `m`, unsigned long.
 const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
     ROW("malloc", replace_malloc, HEAP_MALLOC),
@@ -51,6 +57,8 @@ const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
     ROW("_ZdaPvSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
     ROW("_ZdaPvmSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
     ROW("_ZdaPvSt11align_val_tRKSt9nothrow_t", replace_free, HEAP_NEW_ARRAY),
+    [MEMCHECK_CXX_FREERES] = {.name = "_ZN9__gnu_cxx9__freeresEv", .before = do_nothing},
+    [MEMCHECK_LIBC_FREERES] = {.name = "__libc_freeres", .before = do_nothing},
 };
 
 const char *heap_fishy_text(const ToolFunction *function)

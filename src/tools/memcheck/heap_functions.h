@@ -15,7 +15,11 @@
 ToolReplaceFn replace_malloc, replace_calloc, replace_memalign, replace_posix_memalign,
     replace_valloc, replace_free, replace_realloc, replace_usable_size;
 
-enum { MEMCHECK_FUNCTIONS = 34 };
+enum {
+    MEMCHECK_CXX_FREERES = 34, // not replaced: where they are is what matters
+    MEMCHECK_LIBC_FREERES,
+    MEMCHECK_FUNCTIONS
+};
 extern const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS];
 
 // HeapHooks

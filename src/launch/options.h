@@ -89,6 +89,7 @@ typedef struct Options {
     bool error_limit;
     i32 error_exitcode;      // 0: the exit status stays the program's
     bool exit_on_first_error;
+    u32 summary;             // SUMMARY_
     const char *error_markers; // "BEGIN,END" or NULL
     u32 show_error_list;     // ERROR_LIST_
     OptionList suppressions; // files, absolute

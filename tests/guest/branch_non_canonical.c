@@ -6,8 +6,8 @@
 // STRESS: no-link
 //
 // A branch to an address that is not canonical faults itself: rip is the branch, and nothing was
-// pushed or popped. stacktest stands for the tools that keep the call stack; without one, the engine
-// can tell so much of calls only (fault.c).
+// pushed or popped. stacktest stands for the tools that keep the call stack; without one, the
+// engine can tell so much of calls only (fault.c).
 #include "guest.h"
 #include <setjmp.h>
 #include <ucontext.h>

@@ -2,8 +2,8 @@
 //
 // A handler that calls the client: nested, interrupted, left by longjmp.
 // BUILD: dynamic nopie static
-// STDOUT: twice 12 nested 26 caught 100 ticks 1
-// LOG: selftest_calls_back calls 106 returns 0
+// STDOUT: twice 12 nested 26 caught 30000 ticks 1
+// LOG: selftest_calls_back calls 30006 returns 0
 // LOG: selftest_counted* calls 8 returns 8
 #include <setjmp.h>
 #include <signal.h>
@@ -64,7 +64,7 @@ int main(void)
     int caught = 0;
     long twice = selftest_calls_back(add_one, 10);
     long nested = selftest_calls_back(nest, 16);
-    for (volatile int i = 0; i < 100; i++) {
+    for (volatile int i = 0; i < 30000; i++) {
         if (setjmp(back) == 0)
             selftest_calls_back(jump_out, i);
         else

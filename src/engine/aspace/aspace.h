@@ -89,13 +89,26 @@ bool aspace_code_is_busy(GuestAddr addr);
 // them are writable again now) and the call is worth repeating.
 bool aspace_unguard_all(void);
 
+// Whether there may be guarded pages in the range, and how many guards there ever were; both
+// without the lock.
+bool aspace_may_be_guarded(GuestAddr start, u64 len);
+u64 aspace_guards_made(void);
+
 // Makes the guarded pages of [start, start + len) writable for a system call that is
 // going to write there; true if there were any. Costs nothing while nothing is guarded.
 bool aspace_unguard_range(GuestAddr start, u64 len);
 
+// A file was written: retires the blocks that were made from it, whatever its pages were
+// mapped as. True if it has any. Engine lock held.
+bool aspace_file_written(u64 dev, u64 inode);
+// Changes when a file that had no blocks gets some; needs no lock.
+u64 aspace_code_files(void);
+
 // --- access to client memory; false when any byte is not accessible. No lock
 // needed; a fault inside is caught by signal/ through guest_access_fixup().
 bool guest_read(GuestAddr addr, void *dst, size_t len);
+// Whether a byte of the engine's own can be read; for tables that have holes.
+bool engine_can_read(const void *address);
 // Guards in the way are lifted, for which guest_write() takes the engine lock: a caller
 // must not hold it.
 bool guest_write(GuestAddr addr, const void *src, size_t len);

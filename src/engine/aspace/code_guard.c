@@ -35,6 +35,9 @@ static GuardedPage *guard_table;
 static u64 guard_slots;         // a power of two
 static u64 guard_used;          // including the dead
 static u64 guard_count;         // pages guarded now
+static u64 guard_low, guard_high; // they lie in [low, high); atomic: read without the lock
+static u64 guard_additions;       // ever; atomic
+static u64 code_files = 1;        // grows when another file gets blocks; atomic
 
 static u64 guard_hash(GuestAddr page)
 {
@@ -121,6 +124,16 @@ static bool host_protect_page(const MapNode *n, GuestAddr page, u64 prot)
     return host_protect(page, PAGE_SIZE, prot, n->pkey ? (i32)n->pkey : -1) == 0;
 }
 
+static void note_bounds(GuestAddr page)
+{
+    u64 low = guard_count ? min_u64(guard_low, page) : page;
+    u64 high = guard_count ? max_u64(guard_high, page + PAGE_SIZE) : page + PAGE_SIZE;
+
+    __atomic_store_n(&guard_low, low, __ATOMIC_RELAXED);
+    __atomic_store_n(&guard_high, high, __ATOMIC_RELAXED);
+    __atomic_store_n(&guard_additions, guard_additions + 1, __ATOMIC_RELEASE);
+}
+
 static void guard_page(const MapNode *n, GuestAddr page)
 {
     if (page == 0)
@@ -137,6 +150,7 @@ static void guard_page(const MapNode *n, GuestAddr page)
         return;
     }
     g->late_faults = 0;
+    note_bounds(page);
     guard_count++;
 }
 
@@ -176,9 +190,13 @@ static void guard_aliases(const MapNode *n, GuestAddr page)
 void aspace_guard_code(GuestAddr start, GuestAddr end)
 {
     for (GuestAddr page = PAGE_DOWN(start); page < end; page += PAGE_SIZE) {
-        const MapNode *n = tree_find(page);
+        MapNode *n = tree_find(page);
         if (!n)
             continue;
+        if (n->m.inode && !n->has_code) {
+            n->has_code = true;
+            __atomic_store_n(&code_files, code_files + 1, __ATOMIC_RELEASE);
+        }
         if (n->m.prot & PROT_WRITE)
             guard_page(n, page);
         if (is_shared_file(n))
@@ -266,6 +284,17 @@ bool aspace_code_is_busy(GuestAddr addr)
     return false;
 }
 
+bool aspace_may_be_guarded(GuestAddr start, u64 len)
+{
+    return start < __atomic_load_n(&guard_high, __ATOMIC_RELAXED) &&
+           start + len > __atomic_load_n(&guard_low, __ATOMIC_RELAXED);
+}
+
+u64 aspace_guards_made(void)
+{
+    return __atomic_load_n(&guard_additions, __ATOMIC_ACQUIRE);
+}
+
 bool aspace_unguard_all(void)
 {
     if (!guard_count)
@@ -323,6 +352,24 @@ void guard_retire_code(GuestAddr start, GuestAddr end)
     for (MapNode *n = tree_at_or_after(start); n && n->m.start < end; n = tree_next(n))
         if (n->m.prot & PROT_EXEC)
             cache_invalidate(max_u64(n->m.start, start), min_u64(n->m.end, end));
+}
+
+u64 aspace_code_files(void)
+{
+    return __atomic_load_n(&code_files, __ATOMIC_ACQUIRE);
+}
+
+bool aspace_file_written(u64 dev, u64 inode)
+{
+    bool any = false;
+
+    for (MapNode *n = tree_at_or_after(0); n; n = tree_next(n)) {
+        if (!n->has_code || n->m.inode != inode || n->m.dev != dev)
+            continue;
+        cache_invalidate(n->m.start, n->m.end);
+        any = true;
+    }
+    return any;
 }
 
 void guard_note_writable(GuestAddr start, GuestAddr end)

@@ -69,6 +69,12 @@ bool guest_read(GuestAddr addr, void *dst, size_t len)
     return range_is_client(addr, len) && guest_copy_bytes(dst, (const void *)addr, len) == 0;
 }
 
+bool engine_can_read(const void *address)
+{
+    u8 byte;
+    return guest_copy_bytes(&byte, address, 1) == 0;
+}
+
 // How often another thread may translate from the page again before the write is through.
 #define WRITE_TRIES 16
 

@@ -120,57 +120,111 @@ static void finish_client_step(ThreadCtx *ctx, ExitReason reason, GuestAddr pc)
         signal_raise_trace(ctx);
 }
 
-void run_until_return(ThreadCtx *ctx, u64 sp)
-{
-    ctx->exit_reason = EXIT_RESUME;
-    for (;;) {
-        __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
-        ctx->stop_request = 0;
-        if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
-            thread_wait_while_stopped(ctx);
-        if (signal_is_deliverable(ctx)) {
-            redirect_interrupted(ctx);
-            ctx->guard_failed = 0;
-            signal_deliver_pending(ctx);
-            ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
-        }
-        if (UNLIKELY(sp && ctx->pc == RUN_NOWHERE && ctx->gpr[RSP] == sp))
-            return;
-        if (UNLIKELY(ctx->pc >> 63) && emulate_vsyscall(ctx)) {
-            ctx->exit_reason = EXIT_RESUME;
-            continue;
-        }
-        CodePtr code = enter_point(ctx);
-        if (!code) {
-            ctx->exit_reason = EXIT_RESUME;
-            continue;
-        }
-        ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
-        ctx->client_step = ctx->flags & FLAG_TF ? CLIENT_STEP_ARMED : CLIENT_STEP_NONE;
-        if (UNLIKELY(stress_signals) && !ctx->client_step)
-            stress_maybe_step(ctx);
-        gateway.enter(code);
-        if (!ctx->client_step)
-            ctx->flags &= ~(u64)FLAG_TF; // ours, if the way in was cut short
+// One loop of a thread; a tool's handler that calls the client starts another on top of it.
+typedef struct RunLoop {
+    void *go_on[5]; // __builtin_setjmp buffer: where a loop above this one jumps that is over
+    struct RunLoop *outer;
+    GuestAddr slot; // of the return address RUN_NOWHERE; 0 for the outermost
+    u64 old_sp;
+} RunLoop;
 
-        __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
-        ExitReason reason = ctx->exit_reason;
-        GuestAddr pc = ctx->pc;
-        switch (reason) {
-        case EXIT_SYSCALL: run_syscall(ctx); break;
-        case EXIT_EMULATE: emulate_insn(ctx); break;
-        case EXIT_REDIRECT: redirect_run(ctx); break;
-        case EXIT_REQUEST: request_run(ctx); break;
-        case EXIT_STALE: drop_stale_block(ctx); break;
-        default: break;
-        }
-        if (UNLIKELY(ctx->client_step))
-            finish_client_step(ctx, reason, pc);
+// Whether the client has left the call that this loop was for. The memory from the slot up to
+// old_sp belongs to one stack: a pointer in there is that of somebody above the call. One
+// elsewhere may be of another stack, while the call waits; but a call whose return address is
+// overwritten waits no longer.
+static bool is_left(const ThreadCtx *ctx, const RunLoop *loop)
+{
+    u64 sp = ctx->gpr[RSP], word;
+    if (sp > loop->slot && sp <= loop->old_sp)
+        return true;
+    return sp > loop->old_sp && guest_read(loop->slot, &word, sizeof(word)) && word != RUN_NOWHERE;
+}
+
+static bool has_returned(const ThreadCtx *ctx, const RunLoop *loop)
+{
+    return loop->slot && ctx->pc == RUN_NOWHERE && ctx->gpr[RSP] == loop->slot + 8;
+}
+
+// Runs the client until it leaves the cache. False: it could not enter, or the call of this
+// loop has returned (*ret_returned).
+static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
+{
+    __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
+    ctx->stop_request = 0;
+    if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
+        thread_wait_while_stopped(ctx);
+    if (signal_is_deliverable(ctx)) {
+        redirect_interrupted(ctx);
+        ctx->guard_failed = 0;
+        signal_deliver_pending(ctx);
+        ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
     }
+    if (UNLIKELY(has_returned(ctx, loop))) {
+        *ret_returned = true;
+        return false;
+    }
+    CodePtr code = NULL;
+    if (LIKELY(!(ctx->pc >> 63)) || !emulate_vsyscall(ctx))
+        code = enter_point(ctx);
+    if (!code) {
+        ctx->exit_reason = EXIT_RESUME;
+        return false;
+    }
+    ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
+    ctx->client_step = ctx->flags & FLAG_TF ? CLIENT_STEP_ARMED : CLIENT_STEP_NONE;
+    if (UNLIKELY(stress_signals) && !ctx->client_step)
+        stress_maybe_step(ctx);
+    gateway.enter(code);
+    if (!ctx->client_step)
+        ctx->flags &= ~(u64)FLAG_TF; // ours, if the way in was cut short
+    __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+static void finish_exit(ThreadCtx *ctx)
+{
+    ExitReason reason = ctx->exit_reason;
+    GuestAddr pc = ctx->pc;
+    switch (reason) {
+    case EXIT_SYSCALL: run_syscall(ctx); break;
+    case EXIT_EMULATE: emulate_insn(ctx); break;
+    case EXIT_REDIRECT: redirect_run(ctx); break;
+    case EXIT_REQUEST: request_run(ctx); break;
+    case EXIT_STALE: drop_stale_block(ctx); break;
+    default: break;
+    }
+    if (UNLIKELY(ctx->client_step))
+        finish_client_step(ctx, reason, pc);
+}
+
+// The compiler wants the jump and its target in different functions.
+static _Noreturn __attribute__((noinline)) void go_on_with(RunLoop *loop)
+{
+    __builtin_longjmp(loop->go_on, 1);
+}
+
+void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp)
+{
+    RunLoop loop = {.outer = ctx->loop, .slot = slot, .old_sp = old_sp};
+    bool returned = false;
+    ctx->exit_reason = EXIT_RESUME;
+    bool again = __builtin_setjmp(loop.go_on) != 0;
+    ctx->loop = &loop;
+    if (again)
+        finish_exit(ctx); // of the loop that is over
+    while (!returned) {
+        if (!run_once(ctx, &loop, &returned))
+            continue;
+        if (UNLIKELY(slot) && !has_returned(ctx, &loop) && is_left(ctx, &loop))
+            go_on_with(loop.outer);
+        finish_exit(ctx);
+    }
+    ctx->loop = loop.outer;
 }
 
 _Noreturn void run_thread(ThreadCtx *ctx)
 {
-    run_until_return(ctx, 0);
+    ctx->loop = NULL;
+    run_until_return(ctx, 0, 0);
     panic_at(__FILE__, __LINE__, "a thread has run out of code");
 }

@@ -86,6 +86,7 @@ typedef struct PendingSignal {
 
 struct RedirectThread;
 struct SeccompFilter;
+struct RunLoop;
 struct SignalActions;
 struct ThreadRecord;
 
@@ -121,6 +122,7 @@ typedef struct ThreadCtx {
     struct RedirectThread *redirect; // NULL when the tool intercepts nothing
 
     // --- owned by the dispatcher
+    struct RunLoop *loop; // the innermost one of this thread
     u64 in_cache;     // 1 while the thread may be executing emitted code
     u64 safe_epoch;   // cache epoch seen at the last safe point (cache/cache.h)
     u32 stepping;     // single-stepping to a boundary (signal/)
@@ -196,9 +198,11 @@ extern Lock engine_lock;
 // thread_exit()/process_exit() only.
 _Noreturn void run_thread(ThreadCtx *ctx);
 
-// Runs the client from ctx->pc until it returns to RUN_NOWHERE with the stack
-// pointer `sp` (0: for ever) and there is no signal to deliver.
-void run_until_return(ThreadCtx *ctx, u64 sp);
+// Runs the client from ctx->pc until it returns to RUN_NOWHERE, an address that the caller
+// has put at `slot` of its stack, and there is no signal to deliver. `old_sp` is the client's
+// stack pointer before the call. If the client leaves the call in another way (longjmp), this does
+// not return: the loop that it was called from goes on, and the frames between are dropped.
+void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp);
 
 // An address at which the client can have no code: where functions that the
 // engine calls return to.

@@ -44,7 +44,7 @@ bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, u
     thread->gpr[RAX] = 0; // a variadic function gets no vector arguments
     thread->gpr[RSP] = sp;
     thread->pc = function;
-    run_until_return(thread, sp + 8);
+    run_until_return(thread, sp, gpr[RSP]);
     if (thread->redirect_count)
         redirect_returned(thread, RUN_NOWHERE); // of a function that was tail-called
 

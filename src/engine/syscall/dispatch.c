@@ -17,6 +17,7 @@
 #include "engine/log/log.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
+#include "engine/syscall/file_writes.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -182,6 +183,13 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
     return result;
 }
 
+static i64 do_read(ThreadCtx *ctx, const u64 a[6])
+{
+    if (UNLIKELY(procview_open_files))
+        procview_refresh((int)a[0], ctx->gpr[RAX] == NR_pread64 ? (i64)a[3] : -1);
+    return pass_through(ctx, ctx->gpr[RAX], a);
+}
+
 static i64 plain_poll(ThreadCtx *ctx, const u64 a[6])
 {
     return pass_through(ctx, NR_poll, a);
@@ -226,11 +234,42 @@ static i64 call_kernel(ThreadCtx *ctx, u64 nr, const u64 a[6])
     return gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+static void lift_guard(const SyscallRange *range, void *arg)
+{
+    (void)arg;
+    if (range->dir != RANGE_OUT || !aspace_may_be_guarded(range->address, range->size_bytes))
+        return;
+    lock_acquire(&engine_lock);
+    aspace_unguard_range(range->address, range->size_bytes);
+    lock_release(&engine_lock);
+}
+
+// Calls that write where their row does not say, and have no harm done when they are repeated.
+static bool writes_elsewhere(u64 nr)
+{
+    return nr == NR_process_vm_writev || nr == NR_io_uring_enter || nr == NR_io_submit;
+}
+
+// Pages that only we have made read-only must not be in the kernel's way: it would have taken
+// what it cannot write, and the datagram is lost. True: where this call writes is known.
+static bool lift_guards(u64 nr, const u64 a[6])
+{
+    SyscallCall call = {
+        .nr = nr, .args = {a[0], a[1], a[2], a[3], a[4], a[5]}, .read_guest = guest_read,
+    };
+    const SyscallRow *row = syscall_resolve(&call);
+
+    syscall_ranges(&call, SYSCALL_BEFORE, lift_guard, NULL);
+    return row && !row->sub && !writes_elsewhere(nr);
+}
+
 static i64 pass_through(ThreadCtx *ctx, u64 nr, const u64 a[6])
 {
+    u64 guards = aspace_guards_made();
+    bool is_known = guards == 0 || lift_guards(nr, a);
     i64 result = call_kernel(ctx, nr, a);
-    // The kernel may have met pages that only we have made read-only.
-    if (result == -EFAULT && unguard_all())
+    // Another thread may have set one meanwhile.
+    if (result == -EFAULT && (!is_known || guards != aspace_guards_made()) && unguard_all())
         result = call_kernel(ctx, nr, a);
     return result;
 }
@@ -254,9 +293,13 @@ static i64 perform(ThreadCtx *ctx, u64 nr, const u64 args[6])
     if (descriptors_refuse(nr, args))
         return -EBADF;
     i64 result;
+    if (handler && aspace_guards_made())
+        lift_guards(nr, args);
+    file_writes_before(nr, args);
     do
         result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
     while (descriptors_settle(nr, args, &result));
+    file_writes_after(nr, args, result);
     return result;
 }
 

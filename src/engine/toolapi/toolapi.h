@@ -126,6 +126,9 @@ typedef struct Tool {
     // out by the tool, below 2^30; thread->guard_failed tells that the block's first
     // instruction is one whose shadow guard has failed. NULL: there is only one.
     u32 (*version)(ToolThread *thread);
+    // The version of the blocks that the code being emitted leads to from here. False: that
+    // is known only when it runs. NULL: 0.
+    bool (*exit_version)(ToolBlock *block, u32 *ret_version);
     // A fault in a block. True: it was the tool's own doing, and the instruction
     // is to be tried again. May change the address that the client will be told.
     bool (*fault)(ToolThread *thread, u64 *address);

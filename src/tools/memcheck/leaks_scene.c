@@ -280,9 +280,7 @@ static bool add_blocks(LeakScene *scene)
 static bool read_words(void *data, GuestAddr address, u32 count, u64 *ret_words)
 {
     (void)data;
-    u8 byte;
-    if (!guest_read((GuestAddr)shadow_of(address), &byte, 1) ||
-        !guest_read(address, ret_words, 8ull * count))
+    if (!shadow_is_mapped(address, 8) || !guest_read(address, ret_words, 8ull * count))
         return false;
     const u64 *v = (const u64 *)shadow_of(address);
     for (u32 i = 0; i < count; i++) {

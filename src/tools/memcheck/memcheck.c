@@ -109,6 +109,7 @@ const Tool tool_memcheck = {
     .block = instrument_block,
     .insn = instrument_insn,
     .version = version_of_thread,
+    .exit_version = instrument_exit_version,
     .fault = shadow_fault,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,

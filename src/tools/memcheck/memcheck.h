@@ -74,10 +74,12 @@ bool shadow_is_mapped(GuestAddr start, u64 size);
 // --- versions_hot.c
 u32 version_of_thread(ToolThread *thread);
 MemberSet version_set(u32 version);
+u32 version_number(MemberSet set);
 #define VERSION_FIRST (1u << 29) // the first instruction's guard has failed
 
 // --- instrument.c
 void instrument_insn(ToolBlock *block, const ToolInsn *insn);
+bool instrument_exit_version(ToolBlock *block, u32 *ret_version);
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 
 // --- access_hot.c: called from blocks
@@ -85,6 +87,7 @@ void access_step(ToolThread *thread, u64 step, GuestAddr address);
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
+void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)

@@ -114,8 +114,7 @@ void shadow_unmapped(GuestAddr start, GuestAddr end)
 bool shadow_is_mapped(GuestAddr start, u64 size)
 {
     for (GuestAddr page = PAGE_DOWN(start); page < start + size; page += PAGE_SIZE) {
-        u8 byte;
-        if (page >= CLIENT_END || !guest_read((GuestAddr)shadow_of(page), &byte, 1))
+        if (page >= CLIENT_END || !engine_can_read(shadow_of(page)))
             return false;
         if (size > 64 * PAGE_SIZE && page < PAGE_DOWN(start + size - 1) - PAGE_SIZE)
             page = PAGE_DOWN(start + size - 1) - PAGE_SIZE; // the ends tell for the middle

@@ -63,6 +63,15 @@ typedef enum PartKind {
     PART_COUNT
 } PartKind;
 
+// Value 2 of PART_ADDRESS_MAPPED: what the mapping is. The last three are an ELF object's.
+typedef enum MappedPlace {
+    MAPPED_ANONYMOUS,
+    MAPPED_FILE,
+    MAPPED_TEXT,
+    MAPPED_DATA,
+    MAPPED_BSS,
+} MappedPlace;
+
 // Of a finding.
 typedef enum FindingFlags {
     FINDING_NOT_ERROR = 1, // does not count as one, though it may be shown

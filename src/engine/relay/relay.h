@@ -67,6 +67,10 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
 // The errors counted so far: shown ones, repetitions included.
 u64 relay_error_count(void);
 
+// Runs `fn`, which is compiled as it comes, also from the cache. There it must not wait for
+// the engine lock: whoever holds it may be waiting for the thread to leave the cache.
+void relay_outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx, void *data), void *data);
+
 // A line of the report, left out where the user wants no text (-q, XML); and one that is not.
 // The caller goes on when it is written.
 void relay_line(ThreadCtx *ctx, const char *text);

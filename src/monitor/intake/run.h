@@ -64,8 +64,14 @@ void findings_add(Run *run, const Wire_finding *record);
 void findings_add_part(Run *run, const Wire_part *record);
 // Frames for a list of pcs as the call stack has them.
 ReportStack findings_stack(Run *run, WireWords pcs);
+char *findings_keep_text(Run *run, const char *text); // as long as the run
 const char *findings_thread_name(Run *run, u64 number);
 // Counts and closes the report. Returns the exit code for the client, -1: its own.
 i32 findings_close(Run *run);
+
+// parts.c
+// Names what a part is about; `before` is the part before it, or NULL. Returns how many
+// parts it has become: one or two.
+size_t parts_name(Run *run, const Wire_part *record, FindingPart *before, FindingPart *part);
 
 #endif

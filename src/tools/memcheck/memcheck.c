@@ -10,6 +10,7 @@
 #include "engine/log/log.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/leaks.h"
+#include "tools/memcheck/ranges.h"
 #include "tools/tools.h"
 
 enum { DIRTY_INSNS_MAX = 16 };
@@ -113,6 +114,7 @@ const Tool tool_memcheck = {
     .fault = shadow_fault,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
+    .request = requests_run,
     .mapped = shadow_mapped,
     .unmapped = shadow_unmapped,
 };

@@ -133,6 +133,8 @@ static void finish(ThreadCtx *ctx)
 
 static int on_process_end(ThreadCtx *ctx, int status)
 {
+    if (tool->exiting && !__atomic_load_n(&finished, __ATOMIC_SEQ_CST))
+        tool->exiting(ctx);
     finish(ctx);
     return relay_end(ctx, status, 0);
 }

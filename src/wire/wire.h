@@ -66,6 +66,22 @@ typedef enum PartKind {
     PART_COUNT
 } PartKind;
 
+// Value 2 of PART_ADDRESS_MAPPED: what the mapping is. The last three are an ELF object's.
+typedef enum MappedPlace {
+    MAPPED_ANONYMOUS,
+    MAPPED_FILE,
+    MAPPED_TEXT,
+    MAPPED_DATA,
+    MAPPED_BSS,
+} MappedPlace;
+
+// Of a finding.
+typedef enum FindingFlags {
+    FINDING_NOT_ERROR = 1, // does not count as one, though it may be shown
+    FINDING_HIDDEN = 2,    // is only judged: the suppressions may know it
+    FINDING_ASKED_FOR = 4, // the user wants to see it: no limit on their number holds
+} FindingFlags;
+
 typedef struct WireText {
     const char *data; // ends in a zero byte, which size does not count
     size_t size;
@@ -113,7 +129,7 @@ typedef enum WireVerdict {
     VERDICT_NONE,       // the monitor has not answered
     VERDICT_SHOWN,
     VERDICT_SUPPRESSED,
-    VERDICT_IGNORED,    // over the limit, or not asked for: not counted
+    VERDICT_IGNORED,    // over the limit, not asked for, or no error: not counted
 } WireVerdict;
 
 typedef struct WireFinding {

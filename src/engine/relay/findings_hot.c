@@ -141,6 +141,7 @@ static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
         .kind = finding->kind,
         .thread = ctx->number,
         .parts = finding->part_count,
+        .flags = finding->flags,
         .values = {finding->values, finding->value_count},
         .text = {finding->text, length(finding->text)},
         .pcs = {frames, count},
@@ -150,36 +151,38 @@ static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
     wire_ring_bell(&ctx->wire);
 }
 
-// Runs `fn`, which is compiled as it comes, from the cache: there the vector registers
-// are the client's, and the place that they have outside the cache is free.
-static void outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx))
+// In the cache the vector registers are the client's, and the place that they have
+// outside of it is free.
+void relay_outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx, void *data), void *data)
 {
     if (!ctx->in_cache) {
-        fn(ctx);
+        fn(ctx, data);
         return;
     }
     u64 mask = gateway_xsave_mask();
     u32 low = (u32)mask, high = (u32)(mask >> 32);
     __asm__ volatile("xsave64 %0" : "+m"(*ctx->xsave) : "a"(low), "d"(high) : "memory");
-    fn(ctx);
+    fn(ctx, data);
     __asm__ volatile("xrstor64 %0" : : "m"(*ctx->xsave), "a"(low), "d"(high) : "memory");
 }
 
-static void open_producer(ThreadCtx *ctx)
+static void open_producer(ThreadCtx *ctx, void *data)
 {
+    (void)data;
     relay_producer(ctx);
 }
 
-static void say_lost(ThreadCtx *ctx)
+static void say_lost(ThreadCtx *ctx, void *data)
 {
     (void)ctx;
+    (void)data;
     relay_lost();
 }
 
 static WireProducer *producer_of(ThreadCtx *ctx)
 {
     if (UNLIKELY(ctx->wire.ring == NULL))
-        outside(ctx, open_producer);
+        relay_outside(ctx, open_producer, NULL);
     return ctx->wire.ring && relay.life >= 0 ? &ctx->wire : NULL;
 }
 
@@ -201,14 +204,15 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
     __atomic_add_fetch(&shared->count, 1, __ATOMIC_RELAXED);
     if (!is_new)
         return __atomic_load_n(&shared->verdict, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED) &&
+        !(finding->flags & FINDING_ASKED_FOR))
         return VERDICT_IGNORED;
     put_finding(ctx, id, finding, frames, count);
     WireVerdict verdict = wire_finding_wait(producer->shared, id, &relay.life);
     if (__atomic_load_n(&header->exit_now, __ATOMIC_ACQUIRE))
         process_exit(ctx, 1);
     if (relay.life >= 0 && wire_hung_up(relay.life))
-        outside(ctx, say_lost);
+        relay_outside(ctx, say_lost, NULL);
     return verdict;
 }
 

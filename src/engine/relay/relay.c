@@ -403,7 +403,9 @@ static WireText text_of(const char *text)
 
 void relay_code_mapped(const Mapping *mapping)
 {
-    if (!relay.shared || !(mapping->prot & PROT_EXEC) || !mapping->name)
+    bool is_code = mapping->prot & PROT_EXEC;
+    // An object's data has names too, found from where its first bytes are.
+    if (!relay.shared || !mapping->name || !(is_code || mapping->inode))
         return;
     WireProducer *producer = relay_producer(&thread_ctx);
     if (producer) {
@@ -413,7 +415,7 @@ void relay_code_mapped(const Mapping *mapping)
             .offset = mapping->offset,
             .device = mapping->dev,
             .inode = mapping->inode,
-            .executable = true,
+            .executable = is_code,
             .path = text_of(mapping->name),
         });
     }

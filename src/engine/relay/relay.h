@@ -56,6 +56,7 @@ typedef struct RelayFinding {
     const char *text; // NULL: none
     u32 context;
     u32 part_count;
+    u32 flags;        // FINDING_
     const RelayPart *parts;
     u64 key;          // findings with other keys are different ones, whatever their stacks
 } RelayFinding;
@@ -65,6 +66,10 @@ typedef struct RelayFinding {
 WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
 // The errors counted so far: shown ones, repetitions included.
 u64 relay_error_count(void);
+
+// Runs `fn`, which is compiled as it comes, also from the cache. There it must not wait for
+// the engine lock: whoever holds it may be waiting for the thread to leave the cache.
+void relay_outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx, void *data), void *data);
 
 // A line of the report, left out where the user wants no text (-q, XML); and one that is not.
 // The caller goes on when it is written.

@@ -12,6 +12,7 @@
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
 #include "engine/syscall/syscall.h"
+#include "engine/thread/thread.h"
 #include "engine/translate/translate.h"
 
 // Linux's TASK_SIZE_MAX.
@@ -155,6 +156,8 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
         ctx->kicked = 0;
         relay_poll(ctx);
     }
+    if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
+        thread_wait_while_stopped(ctx);
     if (signal_is_deliverable(ctx)) {
         redirect_interrupted(ctx);
         ctx->guard_failed = 0;

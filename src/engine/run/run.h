@@ -177,6 +177,10 @@ typedef struct ThreadCtx {
     GuestAddr recent_pc[16];
     u32 recent_next;
 
+    // --- owned by thread/: who may be taken for standing still (thread_stop_others())
+    u32 is_stopped; // atomic
+    u32 in_kernel;  // atomic: in a system call of the client's, which may sleep
+
     // --- counters, summed by --stats
     u64 stat_dispatches;
     u64 stat_indirect_misses;

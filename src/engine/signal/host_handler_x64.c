@@ -513,7 +513,10 @@ void on_host_signal(int sig, siginfo_t *info, void *ucontext)
     ThreadCtx *ctx = &thread_ctx;
 
     stop_alignment_checks();
-    if (UNLIKELY(is_kick(info)))
+    if (sig == SIGTRAP && info->si_code == KICKED) {
+        ctx->stop_request = 1;
+        advance(ctx, ucontext);
+    } else if (UNLIKELY(is_kick(info)))
         on_kick(ctx, ucontext);
     else if (signal_is_synchronous(sig) && info->si_code > 0)
         on_fault(ctx, info, ucontext);

@@ -105,6 +105,9 @@ i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6]);
 // Returns the restored rax; pc and every register are the frame's.
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
 
+// Makes a thread leave the cache, if it is there; the client does not notice.
+void signal_kick(i32 tid);
+
 // --- extended state
 void xstate_init(void); // asks the processor; may be called again
 #define XSTATE_PKRU (1ull << 9)

@@ -73,6 +73,8 @@ void host_requeue(const siginfo_t *info);
 i64 host_queue_to_self(const siginfo_t *info);
 i64 host_hand_over(i32 tid, const siginfo_t *info);
 #define HANDED_OVER (-0x4d55)
+// A SIGTRAP with this code is signal_kick()'s.
+#define KICKED (-0x4d4b)
 _Noreturn void host_die_by(const siginfo_t *info);
 
 // --- actions.c

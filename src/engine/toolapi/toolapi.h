@@ -92,6 +92,9 @@ typedef struct ToolFunction {
 bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, unsigned count,
                       u64 *ret_result);
 
+// Where a row of the tool's table has been found last; 0: nowhere.
+GuestAddr tool_function_address(const ToolFunction *function);
+
 typedef struct Tool {
     const char *name;
     const char *summary;
@@ -100,6 +103,8 @@ typedef struct Tool {
     // --- life
     void (*prepare)(const Options *options); // before anything of the client's is mapped
     void (*start)(void);  // before the client's first instruction
+    // The process is about to end by the client's own will: its functions can still be run.
+    void (*exiting)(ToolThread *thread);
     void (*finish)(void); // the process ends; other threads may still be running
     void (*thread_start)(ToolThread *thread);
     void (*thread_end)(ToolThread *thread);

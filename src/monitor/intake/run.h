@@ -18,6 +18,7 @@
 typedef struct RunFinding {
     Finding finding;            // shown form; strings and frames in run->arena
     u32 id;                     // its slot on the wire
+    u32 flags;                  // FINDING_
     u32 parts_missing;          // PART records that have not come
     FindingPart *parts;
     WireVerdict verdict;
@@ -61,6 +62,7 @@ void findings_add(Run *run, const Wire_finding *record);
 void findings_add_part(Run *run, const Wire_part *record);
 // Frames for a list of pcs as the call stack has them.
 ReportStack findings_stack(Run *run, WireWords pcs);
+char *findings_keep_text(Run *run, const char *text); // as long as the run
 const char *findings_thread_name(Run *run, u64 number);
 // Counts and closes the report. Returns the exit code for the client, -1: its own.
 i32 findings_close(Run *run);
@@ -91,5 +93,10 @@ int core_command(const CommandAnswer *answer, ControlCommandId id, const char *a
 // The state of a process or thread of it as /proc has it: 'R', 'S', 'T'; '?' if there is none.
 char process_state(i32 pid, i32 tid);
 u64 now_ms(void);
+
+// parts.c
+// Names what a part is about; `before` is the part before it, or NULL. Returns how many
+// parts it has become: one or two.
+size_t parts_name(Run *run, const Wire_part *record, FindingPart *before, FindingPart *part);
 
 #endif

@@ -130,15 +130,30 @@ void access_call(ToolThread *thread, u64 is_return, GuestAddr unused)
     drop_vectors(d, is_return ? MEMBER_VECTOR(0) | MEMBER_VECTOR(1) : 0xffull << 32);
 }
 
+enum { FRAME_MAX = 8 << 20 }; // more is a change of stacks
+
+static void fill_undefined(GuestAddr start, u64 size)
+{
+    u8 *at = shadow_of(start);
+    __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(0xff) : "memory");
+}
+
 // `what` is (bytes << 1) for rsp going up by so many, 1 for `leave`.
 void access_leave_frame(ToolThread *thread, u64 what, GuestAddr unused)
 {
     (void)unused;
     GuestAddr sp = thread->gpr[RSP];
     u64 size = what == 1 ? thread->gpr[RBP] + 8 - sp : what >> 1;
-    enum { FRAME_MAX = 8 << 20 }; // more is a change of stacks
-    if (size < FRAME_MAX && shadow_is_mapped(sp, size)) {
-        u8 *at = shadow_of(sp);
-        __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(0xff) : "memory");
-    }
+    if (size < FRAME_MAX && shadow_is_mapped(sp, size))
+        fill_undefined(sp, size);
+}
+
+// (bytes << 1) for rsp going down by so many, (register << 1 | 1) by what is in it.
+void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused)
+{
+    (void)unused;
+    u64 size = what & 1 ? thread->gpr[what >> 1] : what >> 1;
+    GuestAddr sp = thread->gpr[RSP] - size;
+    if (size < FRAME_MAX && shadow_is_mapped(sp, size))
+        fill_undefined(sp, size);
 }

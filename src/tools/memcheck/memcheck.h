@@ -101,6 +101,7 @@ void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shado
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
+void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)

@@ -82,6 +82,7 @@ void shadow_make_noaccess(GuestAddr start, u64 size);
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size);
+bool shadow_below_stack(ToolThread *thread, GuestAddr address); // K3
 bool shadow_is_mapped(GuestAddr start, u64 size);
 
 // --- versions_hot.c

@@ -3,9 +3,10 @@
 
 import os
 import re
+import signal
 import subprocess
 
-from world import (ACTOR, MUNINN, WORK, clean_environment, folder, reads, run, start, summary, test,
+from world import (ACTOR, MUNINN, Skip, WORK, clean_environment, folder, monitors, reads, run, start, summary, test,
                    wait_for, wait_for_end)
 
 
@@ -193,9 +194,31 @@ def a_program_that_is_the_first_of_its_namespace_sees_no_strange_child():
     words = ["find", 1, "fork", "find", 2, "end", "waitall", "out", "end", "find", 3, "exit", 4]
     run_in = ["unshare", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*run_in, "true"], capture_output=True).returncode != 0:
-        from world import Skip
         raise Skip("no new pid namespace here")
     done = subprocess.run([*run_in, MUNINN, "--tool=findingtest", ACTOR, *map(str, words)], cwd=WORK,
                           env=clean_environment(), capture_output=True, text=True, timeout=30)
     assert done.returncode == 4 and done.stdout == "end\n", done
     assert sorted(reads(done.stderr)) == [1, 2, 3], repr(done.stderr)
+
+
+@test
+def threads_of_a_child_ask_for_one_monitor():
+    for _ in range(3):
+        where = folder()
+        done = run("fork", "threads", 30, 3, "end", options=[f"--log-file={where}/%p"])
+        assert done.status == 0, done
+        found = [summary(text) for text in logs(where, 1).values() if reads(text)]
+        assert found == [(30 * 9, 30 * 3 + 1)], found
+
+
+@test
+def a_child_of_a_program_that_lost_its_monitor_is_not_told_again():
+    log = folder() / "log"
+    process = start("out", "ready", "sleep", 300, "find", 1, "fork", "find", 2, "end", "exit", 3,
+                    options=[f"--log-file={log}"])
+    assert process.stdout.readline() == b"ready\n"
+    for pid, words in monitors().items():
+        if f"--log-file={log}".encode() in words:
+            os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert process.returncode == 3 and log.read_text().count("the monitor has gone") == 1

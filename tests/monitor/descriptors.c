@@ -8,14 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static int open_one(void)
+__attribute__((noinline, noclone)) static int open_one(void)
 {
-    return open("/dev/null", O_RDONLY);
+    int fd = open("/dev/null", O_RDONLY);
+    __asm__ volatile("");
+    return fd;
 }
 
-static void close_one(int fd)
+__attribute__((noinline, noclone)) static void close_one(int fd)
 {
     close(fd);
+    __asm__ volatile("");
 }
 
 int main(int argc, char **argv)

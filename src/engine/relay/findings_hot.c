@@ -50,7 +50,7 @@ typedef struct Names {
 static Names names_of(const RelayFinding *finding, const GuestAddr *frames, size_t count)
 {
     Names names;
-    u64 hash = mix(finding->kind + 1, finding->key);
+    u64 hash = mix(mix(0, finding->kind + 1), finding->key);
     for (const char *c = finding->text; c && *c; c++)
         hash = mix(hash, (u8)*c);
     names.near = hash;

@@ -27,6 +27,7 @@ enum { MONITOR_INPUT = 6, MONITOR_XML = 7, MONITOR_FDS = 8 };
 enum { EXIT_REFUSED = 1 };
 enum { ABOVE_MONITOR_FDS = 10 };
 
+static Lock attach_lock; // of becoming a child with a monitor
 Relay relay = {.life = -1, .attach = -1};
 
 bool relay_is_on(void)
@@ -73,8 +74,8 @@ static void attach_moved(int fd)
     relay.attach = fd;
 }
 
-// Maps the wire and hides our ends of the sockets.
-static bool take_ends(const Ends *ends)
+// Maps the wire and makes it one. The monitor may look at it as soon as it has it.
+static bool map_wire(const Ends *ends)
 {
     struct timespec now;
     WireShared *shared = wire_map(ends->wire);
@@ -94,6 +95,11 @@ static bool take_ends(const Ends *ends)
         .kicks_closed = !relay.takes_kicks,
     };
     relay.shared = shared;
+    return true;
+}
+
+static bool hide_sockets(const Ends *ends)
+{
     return descriptor_hide(ends->life[0], life_moved) >= 0 &&
            descriptor_hide(ends->attach[0], attach_moved) >= 0;
 }
@@ -228,7 +234,8 @@ void relay_start(const Options *options, int argc, char **argv)
         return;
     }
     char **words = monitor_argv(options, argc, argv);
-    bool ok = words && take_ends(&ends) && spawn_monitor(&ends, options, words);
+    bool ok = words && map_wire(&ends) && hide_sockets(&ends) &&
+              spawn_monitor(&ends, options, words);
     free(words);
     close_ends(&ends);
     if (!ok) {
@@ -274,7 +281,6 @@ static bool send_ends(int to, const Ends *ends)
 
 static void announce_mappings(void)
 {
-    wire_put_maps_reset(&thread_ctx.wire, &(Wire_maps_reset){(u64)relay.shared->header.pid});
     lock_acquire(&engine_lock);
     for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m))
         relay_code_mapped(m);
@@ -285,13 +291,14 @@ static void announce_mappings(void)
 static bool attach(void)
 {
     Ends ends;
-    relay.is_child = false;
     if (relay.attach < 0 || !make_ends(&ends))
         return false;
     int old = relay.attach;
-    // Sent when it is complete: the twin looks at once.
-    bool ok = take_ends(&ends) && send_ends(old, &ends);
+    // Sent when the wire is complete: the twin looks at once.
+    bool ok = map_wire(&ends) && send_ends(old, &ends);
     descriptor_drop(old);
+    relay.attach = -1;
+    ok = ok && hide_sockets(&ends);
     close_ends(&ends);
     if (!ok) {
         if (relay.life >= 0)
@@ -308,11 +315,12 @@ void relay_fork_child(void)
     if (!relay.shared && !relay.is_child)
         return;
     thread_ctx.wire = (WireProducer){0};
+    relay.is_child = !relay.shared || relay.life >= 0; // not if we know that it is dead
     if (relay.life >= 0)
         descriptor_drop(relay.life);
     relay.life = -1;
     relay.shared = NULL;
-    relay.is_child = true;
+    lock_reset_after_fork(&attach_lock);
     relay.threads = 0;
     relay_findings_reset();
 }
@@ -328,26 +336,49 @@ static void announce_thread(ThreadCtx *ctx)
     });
 }
 
+static bool open_producer(ThreadCtx *ctx, bool is_first, bool is_fork_child)
+{
+    if (relay.life < 0 || !wire_producer_open(&ctx->wire, relay.shared, &relay.life))
+        return false;
+    if (is_first) {
+        wire_put_start(&ctx->wire, &(Wire_start){
+            .pid = (u64)relay.shared->header.pid,
+            .ppid = (u64)raw_syscall0(SYS_getppid),
+            .is_fork_child = is_fork_child,
+        });
+    }
+    announce_thread(ctx);
+    return true;
+}
+
+// In a fork's child: the first thread that has something to say makes the connection; others
+// wait. Those that map code meanwhile hold the engine's lock, so we take that one later.
+static bool connect_child(ThreadCtx *ctx)
+{
+    bool is_first = false;
+    lock_acquire(&attach_lock);
+    if (relay.is_child) {
+        is_first = attach() && open_producer(ctx, true, true);
+        if (is_first)
+            wire_put_maps_reset(&ctx->wire, &(Wire_maps_reset){(u64)relay.shared->header.pid});
+        __atomic_store_n(&relay.is_child, false, __ATOMIC_RELEASE);
+    }
+    lock_release(&attach_lock);
+    if (is_first)
+        announce_mappings();
+    return is_first || open_producer(ctx, false, false);
+}
+
 WireProducer *relay_producer(ThreadCtx *ctx)
 {
     if (LIKELY(ctx->wire.ring != NULL))
         return relay.life >= 0 ? &ctx->wire : NULL;
-    bool is_new_child = relay.is_child;
-    if (is_new_child && (relay.is_silent || !attach()))
-        return NULL;
-    if (relay.life < 0 || !wire_producer_open(&ctx->wire, relay.shared, &relay.life))
-        return NULL;
-    if (relay.threads == 0) {
-        wire_put_start(&ctx->wire, &(Wire_start){
-            .pid = (u64)relay.shared->header.pid,
-            .ppid = (u64)raw_syscall0(SYS_getppid),
-            .is_fork_child = is_new_child,
-        });
-    }
-    announce_thread(ctx);
-    if (is_new_child)
-        announce_mappings();
-    return &ctx->wire;
+    bool ok;
+    if (__atomic_load_n(&relay.is_child, __ATOMIC_ACQUIRE))
+        ok = !relay.is_silent && connect_child(ctx);
+    else
+        ok = open_producer(ctx, relay.threads == 0, false);
+    return ok ? &ctx->wire : NULL;
 }
 
 void relay_thread_start(ThreadCtx *ctx)

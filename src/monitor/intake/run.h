@@ -26,11 +26,8 @@ typedef struct RunFinding {
 } RunFinding;
 
 typedef struct Run {
-    const Options *options;
-    int option_count;
-    char **option_words;
-    int argc;
-    char **argv;
+    const IntakeCommand *command;
+    const Options *options; // of it
     WireShared *shared;
     WireConsumer *consumer;
     int life, attach, pidfd;

@@ -65,10 +65,10 @@ static bool run_open(Run *run)
         .tool = run->options->tool,
         .tool_title = tool_title(run->options),
         .program = run->options->exe,
-        .argc = run->argc,
-        .argv = (const char *const *)run->argv,
-        .option_count = run->option_count,
-        .options = (const char *const *)run->option_words,
+        .argc = run->command->argc,
+        .argv = run->command->argv,
+        .option_count = run->command->option_count,
+        .options = run->command->option_words,
         .muninn_exe = run->options->muninn_exe,
         .start_ms = (i64)(run->shared->header.start_ns / 1000000),
     };
@@ -157,11 +157,8 @@ static void become_twin(Run *run, const Attachment *attachment)
         dup2(attachment->fds[i], places[i]);
     close_range(INTAKE_FDS, ~0u, 0);
     *run = (Run){
+        .command = run->command,
         .options = run->options,
-        .option_count = run->option_count,
-        .option_words = run->option_words,
-        .argc = run->argc,
-        .argv = run->argv,
         .suppressions = run->suppressions,
     };
     for (size_t i = 0; i < suppress_count(run->suppressions); i++)
@@ -246,16 +243,9 @@ static void wait_for_twins(void)
         ;
 }
 
-int intake_serve(const Options *options, int option_count, char **option_words, int argc,
-                 char **argv)
+int intake_serve(const IntakeCommand *command)
 {
-    Run run = {
-        .options = options,
-        .option_count = option_count,
-        .option_words = option_words,
-        .argc = argc,
-        .argv = argv,
-    };
+    Run run = {.command = command, .options = command->options};
     int wait_ms = WAIT_MIN_MS;
 
     signal(SIGPIPE, SIG_IGN);

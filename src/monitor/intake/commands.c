@@ -159,7 +159,7 @@ static const char *why_silent(char state)
     case 'T': return "it is stopped by a signal";
     case 't': return "it is stopped by a debugger";
     case 'D': return "it waits in the kernel";
-    default: return "it is busy in the kernel, or has become another user";
+    default: return "it is ending, busy in the kernel, or has become another user";
     }
 }
 

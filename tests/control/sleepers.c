@@ -340,6 +340,15 @@ static int in_signalfd(const char *name)
     return 0;
 }
 
+static int in_poll_of_signalfd(const char *name)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    struct pollfd fd = {signalfd(-1, &all, SFD_NONBLOCK), POLLIN, 0};
+    EXPECT(poll(&fd, 1, DURATION_MS), 0, 0);
+}
+
 static int in_sigwait(const char *name)
 {
     siginfo_t info;
@@ -409,8 +418,8 @@ static Sleeper sleepers[] = {
     S(in_sigtimedwait_for_all), S(in_semtimedop), S(in_io_getevents), S(in_recv_with_timeout),
     S(in_read_with_timeout), S(in_send_with_timeout), S(in_accept_with_timeout), S(in_read),
     S(in_read_all_blocked), S(in_poll_for_ever), S(in_recvmmsg), S(in_semop), S(in_msgrcv),
-    S(in_wait), S(in_fcntl), S(in_write), S(in_send), S(in_recv_all), K(in_signalfd),
-    K(in_sigwait), K(in_pause), K(in_sigsuspend), K(in_read_interrupted), K(in_poll_interrupted),
+    S(in_wait), S(in_fcntl), S(in_write), S(in_send), S(in_recv_all),
+    S(in_poll_of_signalfd), K(in_signalfd), K(in_sigwait), K(in_pause), K(in_sigsuspend), K(in_read_interrupted), K(in_poll_interrupted),
     K(in_nanosleep_interrupted),
 };
 enum { COUNT = sizeof sleepers / sizeof *sleepers };

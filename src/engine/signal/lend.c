@@ -5,13 +5,9 @@
 // client's, all of it, and the synchronous signals that wait in our memory are
 // lent to its queue: it wakes the right sleepers, and none else. What is left of
 // them afterwards comes back through our handler (S5).
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/signalfd.h>
 
-#include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/syscall/syscall.h"
@@ -74,46 +70,6 @@ static void hide_hand_overs(GuestAddr records, u64 size_bytes)
     }
 }
 
-static bool is_signalfd(int fd)
-{
-    char path[32], target[32];
-
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    i64 n = raw_syscall3(SYS_readlink, (u64)path, (u64)target, sizeof(target));
-    return n == 21 && memcmp(target, "anon_inode:[signalfd]", 21) == 0;
-}
-
-// A signalfd has taken the monitor's kick, which the client must not see.
-// Returns how many bytes are left.
-static u64 remove_kicks(ThreadCtx *ctx, const u64 args[6], u64 size_bytes)
-{
-    struct signalfd_siginfo record;
-    u64 kept = 0;
-
-    for (u64 at = 0; at + sizeof(record) <= size_bytes; at += sizeof(record)) {
-        if (!guest_read(args[1] + at, &record, sizeof(record)) || record.ssi_signo == 0 ||
-            record.ssi_signo > SIGNAL_COUNT)
-            return size_bytes;
-        if (record.ssi_signo == WIRE_KICK_SIGNAL && record.ssi_code == SI_QUEUE &&
-            record.ssi_ptr == WIRE_KICK && is_signalfd((int)args[0])) {
-            ctx->kicked = 1;
-            continue;
-        }
-        if (kept != at)
-            guest_write(args[1] + kept, &record, sizeof(record));
-        kept += sizeof(record);
-    }
-    return kept;
-}
-
-static i64 settle_read(ThreadCtx *ctx, const u64 args[6], i64 result)
-{
-    if (!signal_kicks || result <= 0 || result % (i64)sizeof(struct signalfd_siginfo) != 0)
-        return result;
-    u64 left = remove_kicks(ctx, args, (u64)result);
-    return left ? (i64)left : -EINTR; // and the read goes on
-}
-
 i64 signal_sleeping_call(ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
     bool lends = (ctx->client_mask & MASK_SYNCHRONOUS) != 0;
@@ -128,8 +84,6 @@ i64 signal_sleeping_call(ThreadCtx *ctx, u64 nr, const u64 args[6])
         r = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
         if (UNLIKELY(lends))
             take_signals_back(ctx);
-        if (nr == NR_read)
-            r = settle_read(ctx, a, r);
     } while (UNLIKELY(ctx->kicked) && sleep_goes_on(ctx, &sleep, &r));
     r = sleep_end(ctx, &sleep, r);
     if (UNLIKELY(lends) && nr == NR_read && r > 0)

@@ -102,6 +102,7 @@ i64 sys_pselect6(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_epoll_pwait(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_epoll_pwait2(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_signalfd(ThreadCtx *ctx, const u64 args[6]); // and signalfd4
 // Returns the restored rax; pc and every register are the frame's.
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
 

@@ -98,6 +98,12 @@ u64 aspace_guards_made(void);
 // going to write there; true if there were any. Costs nothing while nothing is guarded.
 bool aspace_unguard_range(GuestAddr start, u64 len);
 
+// A file was written: retires the blocks that were made from it, whatever its pages were
+// mapped as. True if it has any. Engine lock held.
+bool aspace_file_written(u64 dev, u64 inode);
+// Changes when a file that had no blocks gets some; needs no lock.
+u64 aspace_code_files(void);
+
 // --- access to client memory; false when any byte is not accessible. No lock
 // needed; a fault inside is caught by signal/ through guest_access_fixup().
 bool guest_read(GuestAddr addr, void *dst, size_t len);

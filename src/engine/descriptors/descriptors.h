@@ -48,6 +48,9 @@ void descriptors_fork_child(void);
 int descriptors_log_across_exec(bool is_other_process);
 void descriptors_after_failed_exec(void);
 
+// From now on not all threads share one table (F3).
+void descriptors_table_is_split(void);
+
 // -------------------------------------------------------- the client's calls
 
 // The lowest hidden number, or INT32_MAX: what is below needs no further look.

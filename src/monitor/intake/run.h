@@ -25,8 +25,11 @@ typedef struct RunFinding {
 } RunFinding;
 
 typedef struct Run {
-    const IntakeCommand *command;
-    const Options *options; // of it
+    const Options *options;
+    int option_count;
+    char **option_words;
+    int argc;
+    char **argv;
     WireShared *shared;
     WireConsumer *consumer;
     int life, attach, pidfd;

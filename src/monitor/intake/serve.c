@@ -60,14 +60,15 @@ static bool run_open(Run *run)
     run->attach = INTAKE_ATTACH;
     run->pidfd = (int)syscall(SYS_pidfd_open, run->shared->header.pid, 0);
     run->info = (RunInfo){
+        .log_is_open = options->log_file != NULL, // by the engine
         .pid = run->shared->header.pid,
         .tool = run->options->tool,
         .tool_title = tool_title(run->options),
         .program = run->options->exe,
-        .argc = run->command->argc,
-        .argv = run->command->argv,
-        .option_count = run->command->option_count,
-        .options = run->command->option_words,
+        .argc = run->argc,
+        .argv = (const char *const *)run->argv,
+        .option_count = run->option_count,
+        .options = (const char *const *)run->option_words,
         .muninn_exe = run->options->muninn_exe,
         .start_ms = (i64)(run->shared->header.start_ns / 1000000),
     };
@@ -154,8 +155,11 @@ static void become_twin(Run *run, const Attachment *attachment)
         dup2(attachment->fds[i], places[i]);
     close_range(INTAKE_FDS, ~0u, 0);
     *run = (Run){
-        .command = run->command,
         .options = run->options,
+        .option_count = run->option_count,
+        .option_words = run->option_words,
+        .argc = run->argc,
+        .argv = run->argv,
         .suppressions = run->suppressions,
     };
     for (size_t i = 0; i < suppress_count(run->suppressions); i++)
@@ -164,9 +168,8 @@ static void become_twin(Run *run, const Attachment *attachment)
         _exit(1);
 }
 
-// A child of the client wants a monitor: this process divides, and the twin serves it. A
-// twin stays our child, for in a container orphans might come to the client, which
-// would find a child that it does not know.
+// A child of the client wants a monitor: this process divides, and the twin, which is
+// nobody's child either, serves it.
 static bool divide(Run *run)
 {
     Attachment attachment;
@@ -174,9 +177,13 @@ static bool divide(Run *run)
         return false;
     pid_t pid = fork();
     if (pid == 0) {
+        if (fork() != 0)
+            _exit(0);
         become_twin(run, &attachment);
         return true;
     }
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
     for (int i = 0; i < attachment.count; i++)
         close(attachment.fds[i]);
     return true;
@@ -189,17 +196,6 @@ static void empty_bell(int life)
     char bytes[64];
     while (recv(life, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
         ;
-}
-
-// The more there is to read, the sooner we look again. That a thread waits for us it
-// tells by the bell.
-static int next_wait_ms(size_t count, int wait_ms)
-{
-    if (count >= WIRE_DRAIN_MAX)
-        return 0;
-    if (count > 0)
-        return WAIT_MIN_MS;
-    return wait_ms == 0 ? WAIT_MIN_MS : wait_ms * 2 < WAIT_MAX_MS ? wait_ms * 2 : WAIT_MAX_MS;
 }
 
 // One turn; false when there is nothing left to wait for.
@@ -217,7 +213,7 @@ static bool turn(Run *run, int *wait_ms)
     if (!run->finished) {
         bool gone = client_is_gone(run);
         size_t count = wire_drain(run->consumer, gone, run_take, run);
-        *wait_ms = next_wait_ms(count, *wait_ms);
+        *wait_ms = count ? WAIT_MIN_MS : *wait_ms * 2 < WAIT_MAX_MS ? *wait_ms * 2 : WAIT_MAX_MS;
         if (run->ended || gone)
             finish(run);
     }
@@ -226,22 +222,19 @@ static bool turn(Run *run, int *wait_ms)
     return !(fds[1].revents & POLLHUP) || !run->finished;
 }
 
-// Holds nothing meanwhile that somebody might wait for the end of.
-static void wait_for_twins(void)
+int intake_serve(const Options *options, int option_count, char **option_words, int argc,
+                 char **argv)
 {
-    close_range(0, ~0u, 0);
-    while (wait(NULL) > 0 || errno == EINTR)
-        ;
-}
-
-int intake_serve(const IntakeCommand *command)
-{
-    Run run = {.command = command, .options = command->options};
+    Run run = {
+        .options = options,
+        .option_count = option_count,
+        .option_words = option_words,
+        .argc = argc,
+        .argv = argv,
+    };
     int wait_ms = WAIT_MIN_MS;
 
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); // a limit that a report meets is an error of its write()
-    signal(SIGCHLD, SIG_IGN); // nobody has to be told of the end of a twin
     run.suppressions = suppress_new();
     if (!run_open(&run))
         return 1;
@@ -252,7 +245,5 @@ int intake_serve(const IntakeCommand *command)
     wire_set_ready(run.shared, READY_YES);
     while (turn(&run, &wait_ms))
         ;
-    symbols_free(run.symbols);
-    wait_for_twins();
     return 0;
 }

@@ -66,6 +66,7 @@ typedef struct RunInfo {
     const char *muninn_exe;
     i64 start_ms;       // CLOCK_MONOTONIC
     bool is_fork_child; // a client that began by fork
+    bool log_is_open; // the log_fd of report_open() is the --log-file already
 } RunInfo;
 
 typedef struct SuppressionUse {

@@ -242,6 +242,8 @@ int main(int argc, char **argv, char **envp)
         fdtrack_report = report_descriptor;
         request_text_hook = relay_client_text;
         request_error_count = relay_error_count;
+        request_monitor_hook = relay_run_command;
+        signal_kicks = true;
     }
     redirect_init();
     watch_memory();

@@ -236,8 +236,8 @@ WireVerdict wire_finding_wait(WireShared *shared, u32 id, const int *life)
 bool wire_wait(u32 *word, const int *life)
 {
     while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) {
-        if (is_gone(life))
-            return false;
+        if (is_gone(life)) // its last act may have been to set the word
+            return __atomic_load_n(word, __ATOMIC_ACQUIRE) != 0;
         futex_wait(word, 0);
     }
     return true;

@@ -29,7 +29,6 @@ enum { ABOVE_MONITOR_FDS = 10 };
 
 static Lock attach_lock; // of becoming a child with a monitor
 Relay relay = {.life = -1, .attach = -1};
-void (*relay_command_hook)(ThreadCtx *ctx, char *command);
 
 bool relay_is_on(void)
 {
@@ -253,7 +252,7 @@ void relay_start(const Options *options, int argc, char **argv)
 
 // ------------------------------------------------------------------- a child
 
-static bool send_ends(const Ends *ends)
+static bool send_ends(int to, const Ends *ends)
 {
     i32 pid = (i32)raw_syscall0(SYS_getpid);
     int fds[4] = {ends->wire, ends->life[1], ends->attach[1], log_fd()};
@@ -275,7 +274,7 @@ static bool send_ends(const Ends *ends)
         .cmsg_type = SCM_RIGHTS,
     };
     memcpy(CMSG_DATA(&control.header), fds, (size_t)count * sizeof(int));
-    i64 n = raw_syscall3(SYS_sendmsg, (u64)relay.attach, (u64)&message, MSG_NOSIGNAL);
+    i64 n = raw_syscall3(SYS_sendmsg, (u64)to, (u64)&message, MSG_NOSIGNAL);
     return n == sizeof(pid);
 }
 
@@ -294,12 +293,16 @@ static bool attach(void)
     if (relay.attach < 0 || !make_ends(&ends))
         return false;
     int old = relay.attach;
-    bool ok = map_wire(&ends) && send_ends(&ends);
+    // Sent when the wire is complete: the twin looks at once.
+    bool ok = map_wire(&ends) && send_ends(old, &ends);
     descriptor_drop(old);
     relay.attach = -1;
     ok = ok && hide_sockets(&ends);
     close_ends(&ends);
     if (!ok) {
+        if (relay.life >= 0)
+            descriptor_drop(relay.life);
+        relay.life = relay.attach = -1;
         relay.shared = NULL;
         log_note("the monitor has gone: nothing is reported of this child");
     }
@@ -426,15 +429,21 @@ void relay_unmapped(GuestAddr start, GuestAddr end)
 void relay_exec(ThreadCtx *ctx, const char *path)
 {
     WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
-    if (producer)
-        wire_put_exec(producer, &(Wire_exec){text_of(path)});
+    if (!producer)
+        return;
+    if (ctx->vfork_depth == 0)
+        wire_kicks_close(relay.shared);
+    wire_put_exec(producer, &(Wire_exec){text_of(path)});
 }
 
 void relay_exec_failed(ThreadCtx *ctx, int error)
 {
     WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
-    if (producer)
-        wire_put_exec_failed(producer, &(Wire_exec_failed){(u64)error});
+    if (!producer)
+        return;
+    if (ctx->vfork_depth == 0)
+        wire_kicks_open(relay.shared);
+    wire_put_exec_failed(producer, &(Wire_exec_failed){(u64)error});
 }
 
 static void put_line(ThreadCtx *ctx, const char *text, bool is_note)
@@ -513,35 +522,4 @@ int relay_end(ThreadCtx *ctx, int status, int signal)
         return status;
     }
     return header->exit_code >= 0 ? header->exit_code : status;
-}
-
-// ------------------------------------------------------------------ requests
-
-void relay_poll(ThreadCtx *ctx)
-{
-    if (!relay.shared || !relay_command_hook)
-        return;
-    WireHeader *header = &relay.shared->header;
-    u32 newest = __atomic_load_n(&header->request_sequence, __ATOMIC_ACQUIRE);
-    u32 taken = __atomic_load_n(&header->request_taken, __ATOMIC_RELAXED);
-    char command[WIRE_REQUEST_BYTES];
-
-    if (newest == taken || !__atomic_compare_exchange_n(&header->request_taken, &taken, newest,
-                                                        false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return;
-    memcpy(command, header->request, sizeof(command));
-    command[sizeof(command) - 1] = '\0';
-    relay_command_hook(ctx, command);
-}
-
-void relay_answer(ThreadCtx *ctx, const char *text)
-{
-    WireProducer *producer = relay_producer(ctx);
-    if (!producer)
-        return;
-    wire_put_command_done(producer, &(Wire_command_done){
-        .sequence = relay.shared->header.request_taken,
-        .text = text_of(text),
-    });
-    wire_ring_bell(producer);
 }

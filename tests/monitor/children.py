@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 
-from world import (ACTOR, MUNINN, Skip, WORK, clean_environment, folder, monitors, reads, run, start, summary, test,
+from world import (ACTOR, MUNINN, Skip, WORK, clean_environment, folder, monitor_of, reads, run, start, summary, test,
                    wait_for, wait_for_end)
 
 
@@ -217,8 +217,6 @@ def a_child_of_a_program_that_lost_its_monitor_is_not_told_again():
     process = start("out", "ready", "sleep", 300, "find", 1, "fork", "find", 2, "end", "exit", 3,
                     options=[f"--log-file={log}"])
     assert process.stdout.readline() == b"ready\n"
-    for pid, words in monitors().items():
-        if f"--log-file={log}".encode() in words:
-            os.kill(pid, signal.SIGKILL)
+    os.kill(monitor_of(log), signal.SIGKILL)
     process.communicate(timeout=30)
     assert process.returncode == 3 and log.read_text().count("the monitor has gone") == 1

@@ -9,7 +9,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from world import (died_of, folder, monitors, reads, run, start, summary, test, wait_for,
+from world import (died_of, folder, monitor_of, monitors_of, reads, run, start, summary, test, wait_for,
                    wait_for_end, wait_for_json, wait_for_xml)
 
 KILLS = 200
@@ -128,9 +128,7 @@ def the_client_outlives_its_monitor_with_one_warning():
         log = folder() / "log"
         process = start(*words, options=[f"--log-file={log}", "--error-exitcode=9"])
         assert process.stdout.readline() == b"ready\n"
-        ours = [pid for pid, argv in monitors().items() if f"--log-file={log}".encode() in argv]
-        assert len(ours) == 1, ours
-        os.kill(ours[0], signal.SIGKILL)
+        os.kill(monitor_of(log), signal.SIGKILL)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 6, (words, process.returncode, err)
         text = log.read_text() + err.decode()
@@ -144,11 +142,11 @@ def a_monitor_that_is_stopped_holds_the_client_and_no_more():
     log = folder() / "log"
     process = start("out", "ready", "sleep", 200, "find", 1, "out", "past", options=[f"--log-file={log}"])
     assert process.stdout.readline() == b"ready\n"
-    ours = [pid for pid, argv in monitors().items() if f"--log-file={log}".encode() in argv]
-    os.kill(ours[0], signal.SIGSTOP)
+    monitor = monitor_of(log)
+    os.kill(monitor, signal.SIGSTOP)
     time.sleep(0.6)
     assert process.poll() is None
-    os.kill(ours[0], signal.SIGCONT)
+    os.kill(monitor, signal.SIGCONT)
     assert process.communicate(timeout=60)[0] == b"past\n"
     assert summary(log.read_text()) == (1, 1)
 
@@ -157,5 +155,4 @@ def a_monitor_that_is_stopped_holds_the_client_and_no_more():
 def no_monitor_stays_behind():
     log = folder() / "log"
     run("find", 1, "fork", "find", 2, "end", options=[f"--log-file={log}"])
-    wait_for(lambda: not [a for a in monitors().values() if f"--log-file={log}".encode() in a],
-             what="the end of the monitors")
+    wait_for(lambda: not monitors_of(log), what="the end of the monitors")

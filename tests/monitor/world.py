@@ -156,6 +156,18 @@ def monitors():
     return found
 
 
+def monitors_of(log):
+    """The pids of the monitors that write this log."""
+    return [pid for pid, words in monitors().items() if f"--log-file={log}".encode() in words]
+
+
+def monitor_of(log):
+    """The one; it may still be on its way to being one."""
+    found = wait_for(lambda: monitors_of(log), what="a monitor")
+    assert len(found) == 1, found
+    return found[0]
+
+
 def read_within(fd, seconds):
     """What can be read until the end of file or the time is up; (bytes, ended)."""
     data, end = b"", time.monotonic() + seconds

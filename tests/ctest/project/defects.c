@@ -48,8 +48,8 @@ int main(int argc, char **argv)
         for (unsigned d = 0; d < sizeof(defects) / sizeof(defects[0]); d++) {
             // The number of the argument makes equal defects different ones.
             if (strcmp(argv[i], defects[d].name) == 0)
-                muninn_test_finding(defects[d].kind, defects[d].v0 + (Word)(i == 2), defects[d].v1, 20,
-                                    defects[d].text, 0);
+                muninn_test_finding(defects[d].kind, defects[d].v0 + (Word)(i == 2),
+                                    defects[d].v1, 20, defects[d].text, 0);
         }
     }
     return 0;

@@ -37,7 +37,21 @@ static void raise_limit(const struct rlimit *limit)
         file_size_limit(&highest, NULL);
 }
 
-static i64 write_under_limit(int fd, const void *data, u64 size, const struct rlimit *limit)
+// What is to be done to the file: `data` is NULL to give it a size.
+typedef struct FileWork {
+    int fd;
+    const void *data;
+    u64 size;
+} FileWork;
+
+static i64 work_on(const FileWork *work)
+{
+    if (work->data)
+        return write_all(work->fd, work->data, work->size);
+    return raw_syscall2(SYS_ftruncate, (u64)(u32)work->fd, work->size);
+}
+
+static i64 work_under_limit(const FileWork *work, const struct rlimit *limit)
 {
     const u64 signal = 1ull << (SIGXFSZ - 1);
     const struct timespec at_once = { 0, 0 };
@@ -45,7 +59,7 @@ static i64 write_under_limit(int fd, const void *data, u64 size, const struct rl
 
     raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (u64)&signal, (u64)&mask, sizeof(mask));
     raise_limit(limit);
-    i64 result = write_all(fd, data, size);
+    i64 result = work_on(work);
     file_size_limit(limit, NULL);
     if (result == -EFBIG)
         raw_syscall4(SYS_rt_sigtimedwait, (u64)&signal, 0, (u64)&at_once, sizeof(signal));
@@ -53,11 +67,21 @@ static i64 write_under_limit(int fd, const void *data, u64 size, const struct rl
     return result;
 }
 
-bool own_file_write(int fd, const void *data, u64 size_bytes)
+static i64 work_beyond_limit(const FileWork *work)
 {
     struct rlimit limit;
 
     if (file_size_limit(NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return write_all(fd, data, size_bytes) == 0;
-    return write_under_limit(fd, data, size_bytes, &limit) == 0;
+        return work_on(work);
+    return work_under_limit(work, &limit);
+}
+
+bool own_file_write(int fd, const void *data, u64 size_bytes)
+{
+    return size_bytes == 0 || work_beyond_limit(&(FileWork){ fd, data, size_bytes }) == 0;
+}
+
+i64 own_file_resize(int fd, u64 size_bytes)
+{
+    return work_beyond_limit(&(FileWork){ fd, NULL, size_bytes });
 }

@@ -9,5 +9,7 @@
 
 // All of it, or false. No libc, no errno: safe in any context.
 bool own_file_write(int fd, const void *data, u64 size_bytes);
+// As ftruncate(2). 0 or -errno.
+i64 own_file_resize(int fd, u64 size_bytes);
 
 #endif

@@ -123,6 +123,7 @@ static void finish(ThreadCtx *ctx)
     if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
         return;
     request_text_flush(ctx);
+    relay_client_ended(ctx);
     fdtrack_finish(ctx);
     if (tool->finish)
         tool->finish();
@@ -145,6 +146,7 @@ static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 
 static void on_exec(ThreadCtx *ctx)
 {
+    request_text_flush(ctx);
     relay_exec(ctx, "");
 }
 
@@ -158,10 +160,10 @@ static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
     };
     if (event->kind == FD_TRACK_SUMMARY || event->inherited) {
         // What the parent has left open is no error of this program's.
-        relay_line(ctx, event->text);
+        relay_note(ctx, event->text);
         if (event->inherited) {
-            relay_line(ctx, "   <inherited from parent>");
-            relay_line(ctx, "");
+            relay_note(ctx, "   <inherited from parent>");
+            relay_note(ctx, "");
         }
         return;
     }

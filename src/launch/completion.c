@@ -236,7 +236,7 @@ static void fish_option(const OptionRow *row)
 {
     ValueForm form = option_kinds[row->kind].form;
 
-    printf("    complete -c $command -l %s", row->name);
+    printf("    complete -c $command -n __muninn_is_before_program -l %s", row->name);
     if (row->letter != 0)
         printf(" -s %c", row->letter);
     if (takes_file(row))
@@ -256,7 +256,13 @@ static void fish_option(const OptionRow *row)
 void completion_print_fish(void)
 {
     printf(header, "fish");
-    puts("\nfor command in muninn valgrind");
+    puts("\n"
+         "function __muninn_is_before_program\n"
+         "    for word in (commandline -opc)[2..]\n"
+         "        string match -q -- '-*' $word; or return 1\n"
+         "    end\n"
+         "end\n\n"
+         "for command in muninn valgrind");
     for (u32 i = 0; i < option_row_count; i++)
         if (is_offered(&option_rows[i]))
             fish_option(&option_rows[i]);

@@ -120,7 +120,7 @@ static void answer_help_and_version(void)
     if (options.help == NULL)
         return;
     if (!help_print(options.help, options.tool)) {
-        say("--help=%s: no such topic; name a tool, or nothing", options.help);
+        say("--help=%s: no such topic; name a tool that is here, or nothing", options.help);
         exit(EXIT_USAGE);
     }
     exit(EXIT_SUCCESS);

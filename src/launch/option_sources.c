@@ -116,11 +116,20 @@ static void read_file(OptionSources *sources, const char *path, bool is_here, st
 
 // ---------------------------------------------------------------- all of them
 
+// A question is answered even if a file is wrong.
+static bool is_question(const char *word)
+{
+    return strcmp(word, "-h") == 0 || strcmp(word, "--version") == 0 ||
+           strncmp(word, "--help", strlen("--help")) == 0;
+}
+
 static bool is_command_line_only(int argc, char **argv)
 {
     bool only = false;
 
     for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+        if (is_question(argv[i]))
+            return true;
         if (strcmp(argv[i], "--command-line-only=yes") == 0)
             only = true;
         else if (strcmp(argv[i], "--command-line-only=no") == 0)
@@ -150,7 +159,10 @@ static void read_sources(OptionSources *sources, bool is_compat)
     u32 first = is_compat ? 0 : 1;
     char path[PATH_MAX];
 
-    for (u32 i = first; i < ARRAY_LEN(names) && home != NULL && home[0] != '\0'; i++) {
+    // A service may have a home directory that it cannot enter: no reason for a word.
+    bool has_home = home != NULL && home[0] != '\0' && access(home, X_OK) == 0;
+
+    for (u32 i = first; i < ARRAY_LEN(names) && has_home; i++) {
         if ((size_t)snprintf(path, sizeof(path), "%s/%s", home, names[i].file) < sizeof(path))
             read_file(sources, path, false, &seen[i]);
     }
@@ -162,13 +174,15 @@ static void read_sources(OptionSources *sources, bool is_compat)
     }
 }
 
-// Splits a source into argv from `at` on. False if one of its words is no option.
+// Splits a source into argv from `at` on. False if it is no list of options.
 static bool split_source(OptionSources *sources, OptionSource *source, int at, u32 room)
 {
     char place[4300];
+    bool is_open;
 
     source->first = at;
-    source->count = (int)options_split_text(source->words_text, sources->argv + at, room);
+    source->count =
+        (int)options_split_text(source->words_text, sources->argv + at, room, &is_open);
     for (int i = at; i < at + source->count; i++) {
         const char *word = sources->argv[i];
 
@@ -180,7 +194,12 @@ static bool split_source(OptionSources *sources, OptionSource *source, int at, u
         sources->failed = true;
         return false;
     }
-    return true;
+    if (is_open) {
+        option_sources_locate(sources, at + source->count - 1, place, sizeof(place));
+        snprintf(sources->problem, sizeof(sources->problem), "%sa quote is never closed", place);
+        sources->failed = true;
+    }
+    return !is_open;
 }
 
 bool option_sources_read(OptionSources *sources, int argc, char **argv, bool is_compat,

@@ -30,9 +30,9 @@ typedef struct OptionSources {
 } OptionSources;
 
 // Reads all sources there are. `is_compat` adds those of Valgrind.
-// --command-line-only=yes among the user's words leaves only these. A file that is
-// left out is named by `warn`. False if what is there cannot be options, with the
-// reason in sources->problem.
+// --command-line-only=yes among the user's words leaves only these, and so does a
+// question for help or the version. A file that is left out is named by `warn`.
+// False if what is there cannot be options, with the reason in sources->problem.
 bool option_sources_read(OptionSources *sources, int argc, char **argv, bool is_compat,
                          void (*warn)(const char *format, ...));
 

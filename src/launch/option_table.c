@@ -35,7 +35,8 @@ const Subcommand option_subcommands[] = {
 // than the kind.
 #define KIND_FLAG            .kind = OPTION_FLAG
 #define KIND_BOOL            .kind = OPTION_BOOL
-#define KIND_BITS(yes, no)   .kind = OPTION_BITS, .min = (yes), .max = (no)
+#define KIND_BITS(yes, no, except) \
+    .kind = OPTION_BITS, .min = (yes), .max = (no), .unless = (except)
 #define KIND_INT(low, high)  .kind = OPTION_INT, .min = (low), .max = (high)
 #define KIND_FD              .kind = OPTION_FD, .min = 0, .max = INT32_MAX
 #define KIND_HEX(low, high)  .kind = OPTION_HEX, .min = (low), .max = (high)
@@ -47,6 +48,7 @@ const Subcommand option_subcommands[] = {
 #define KIND_CONSTANT(text)  .kind = OPTION_CONSTANT, .accepted = (text)
 #define KIND_SOCKET          .kind = OPTION_SOCKET
 #define KIND_RANGES          .kind = OPTION_RANGES
+#define KIND_FALLING_RANGE(size) .kind = OPTION_FALLING_RANGE, .max = (size)
 #define KIND_PATH            .kind = OPTION_PATH
 #define KIND_PATH_TEMPLATE   .kind = OPTION_PATH_TEMPLATE
 #define KIND_LIST            .kind = OPTION_LIST

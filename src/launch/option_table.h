@@ -12,7 +12,8 @@
 typedef enum OptionKind {
     OPTION_FLAG,            // bool: --name, or --name=yes|no
     OPTION_BOOL,            // bool: --name=yes|no
-    OPTION_BITS,            // u32: yes sets the bits `min`, no clears the bits `max`
+    OPTION_BITS,            // u32: yes sets the bits `min`, no clears the bits `max`, but not
+                            // while one of the bits `unless` is set
     OPTION_INT,             // i32 from min to max
     OPTION_FD,              // i32, not negative
     OPTION_HEX,             // i32 from min to max, hexadecimal with or without 0x
@@ -23,7 +24,8 @@ typedef enum OptionKind {
     OPTION_OPTIONAL_STRING, // const char *: "" for --name alone
     OPTION_CONSTANT,        // const char *: --name means `accepted`
     OPTION_SOCKET,          // const char *: a.b.c.d or a.b.c.d:port
-    OPTION_RANGES,          // const char *: numbers in pairs, "0x10-0x20,30-40"
+    OPTION_RANGES,          // const char *: numbers that rise in pairs, "0x10-0x20,30-40"
+    OPTION_FALLING_RANGE,   // const char *: a pair of numbers that falls, by `max` at most
     OPTION_PATH,            // const char *: a file to be read
     OPTION_PATH_TEMPLATE,   // const char *: a file to be written, see options_expand_path()
     OPTION_LIST,            // OptionList of strings
@@ -70,6 +72,7 @@ typedef struct OptionRow {
     const char *accepted; // for OPTION_REFUSED and OPTION_CONSTANT
     const OptionValue *values;
     i64 min, max;
+    u32 unless;
     u16 field; // offset in struct Options
     u8 group;
     u8 kind;

@@ -69,7 +69,7 @@ static bool parse_bits(Options *options, const OptionRow *row, const char *value
         return false;
     if (yes)
         *(u32 *)field |= (u32)row->min;
-    else
+    else if ((*(u32 *)field & row->unless) == 0)
         *(u32 *)field &= ~(u32)row->max;
     return true;
 }
@@ -265,7 +265,7 @@ static bool parse_socket(Options *options, const OptionRow *row, const char *val
         good = *at++ == '.' && read_decimal(&at, 255);
     if (good && *at == ':') {
         at++;
-        good = read_decimal(&at, UINT16_MAX);
+        good = *at != '0' && read_decimal(&at, UINT16_MAX);
     }
     if (!good || *at != '\0')
         return option_fail(options,
@@ -275,26 +275,35 @@ static bool parse_socket(Options *options, const OptionRow *row, const char *val
     return true;
 }
 
-static bool read_number(const char **at)
+static bool read_number(const char **at, u64 *ret_number)
 {
     char *end;
 
     if (!is_digit(**at))
         return false;
     errno = 0;
-    strtoull(*at, &end, 0);
+    *ret_number = strtoull(*at, &end, 0);
     *at = end;
     return errno == 0;
+}
+
+static bool range_is_good(const OptionRow *row, u64 from, u64 to)
+{
+    if (row->kind == OPTION_FALLING_RANGE)
+        return from > to && from - to <= (u64)row->max;
+    return from < to;
 }
 
 static bool parse_ranges(Options *options, const OptionRow *row, const char *value, void *field)
 {
     const char *at = value;
+    u64 from, to;
     bool good;
 
     do {
-        good = read_number(&at) && *at++ == '-' && read_number(&at);
-    } while (good && *at == ',' && *++at != '\0');
+        good = read_number(&at, &from) && *at++ == '-' && read_number(&at, &to) &&
+               range_is_good(row, from, to);
+    } while (good && row->kind == OPTION_RANGES && *at == ',' && *++at != '\0');
     if (!good || *at != '\0' || at[-1] == ',')
         return option_fail(options, "--%s=%s: the value must have the form %s", row->name, value,
                            row->arg);
@@ -475,6 +484,7 @@ const OptionKindRow option_kinds[OPTION_KIND_COUNT] = {
     [OPTION_CONSTANT]        = {parse_constant, NULL,           VALUE_NEVER,    8, false},
     [OPTION_SOCKET]          = {parse_socket,   format_string,  VALUE_REQUIRED, 8, false},
     [OPTION_RANGES]          = {parse_ranges,   format_string,  VALUE_REQUIRED, 8, false},
+    [OPTION_FALLING_RANGE]   = {parse_ranges,   format_string,  VALUE_REQUIRED, 8, false},
     [OPTION_PATH]            = {parse_string,   format_string,  VALUE_REQUIRED, 8, false},
     [OPTION_PATH_TEMPLATE]   = {parse_string,   format_string,  VALUE_REQUIRED, 8, false},
     [OPTION_LIST]            = {parse_list,     format_string,  VALUE_REQUIRED, 4, true},

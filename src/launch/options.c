@@ -189,8 +189,8 @@ int options_parse(int argc, char **argv, Options *options)
 }
 
 // Cuts the first word off *text, in place, without its quotes. Returns NULL at
-// the end of the text. A quote that is never closed reaches to the end.
-static char *next_word(char **text)
+// the end of the text.
+static char *next_word(char **text, bool *ret_is_open)
 {
     static const char blanks[] = " \t\r\n";
     char *in = *text + strspn(*text, blanks);
@@ -214,16 +214,18 @@ static char *next_word(char **text)
         else
             *out++ = *in;
     }
+    *ret_is_open = quote != 0;
     *text = *in != '\0' ? in + 1 : in;
     *out = '\0';
     return word;
 }
 
-u32 options_split_text(char *text, char **words, u32 words_max)
+u32 options_split_text(char *text, char **words, u32 words_max, bool *ret_is_open)
 {
     u32 count = 0;
 
-    for (char *word; (word = next_word(&text)) != NULL; count++)
+    *ret_is_open = false;
+    for (char *word; (word = next_word(&text, ret_is_open)) != NULL; count++)
         if (count < words_max)
             words[count] = word;
     return count;
@@ -245,6 +247,11 @@ int options_settle(Options *options)
         options->sigill_diagnostics = false;
     if (options->verbosity >= 2 && !was_given(options, offsetof(Options, show_error_list)))
         options->show_error_list = ERROR_LIST_YES;
+    // A tree from which everything can be chosen.
+    if (options->xtree_leak && !was_given(options, offsetof(Options, leak_check)))
+        options->leak_check = LEAK_CHECK_FULL;
+    if (options->xtree_leak && !was_given(options, offsetof(Options, show_leak_kinds)))
+        options->show_leak_kinds = LEAK_ALL;
 
     bool has_xml_place =
         options->xml_fd >= 0 || options->xml_file != NULL || options->xml_socket != NULL;
@@ -257,6 +264,9 @@ int options_settle(Options *options)
                     options->alignment);
     else if (options->track_origins && !options->undef_value_errors)
         option_fail(options, "--track-origins=yes has no effect with --undef-value-errors=no");
+    else if (options->pages_as_heap && options->stacks)
+        option_fail(options,
+                    "--pages-as-heap=yes measures stacks, too: --stacks=yes cannot be added");
     else
         return 0;
     return -EINVAL;

@@ -89,6 +89,7 @@ typedef struct Options {
     bool error_limit;
     i32 error_exitcode;      // 0: the exit status stays the program's
     bool exit_on_first_error;
+    u32 summary;             // SUMMARY_
     const char *error_markers; // "BEGIN,END" or NULL
     u32 show_error_list;     // ERROR_LIST_
     OptionList suppressions; // files, absolute
@@ -199,8 +200,9 @@ int options_parse(int argc, char **argv, Options *options);
 // Cuts the options in `text` (of an environment variable or a file) up in place:
 // blanks separate them, quotes and backslashes protect blanks, a word that starts
 // with # is a comment to the end of the line. Returns their number, of which as
-// many as fit stand in words.
-u32 options_split_text(char *text, char **words, u32 words_max);
+// many as fit stand in words. A quote that is never closed reaches to the end, and
+// *ret_is_open is true then.
+u32 options_split_text(char *text, char **words, u32 words_max, bool *ret_is_open);
 
 // What follows from several options together: to be called once, when all are
 // parsed. Returns 0, or -EINVAL for what makes no sense together.

@@ -27,6 +27,14 @@ __attribute__((format(printf, 3, 4))) static int refuse(Program *program, int er
     return -error;
 }
 
+// Sandboxes older than faccessat2(2) refuse it with EPERM, which no file does; then the older call
+// must do, which asks for the real user instead of the effective one.
+static bool may_execute(const char *path)
+{
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ||
+           (errno == EPERM && access(path, X_OK) == 0);
+}
+
 // Opens a file that the kernel would execute. `what` and `path` name it in the
 // sentence: "" for the program, else what it is needed for.
 static int open_executable(Program *program, const char *what, const char *path, int *ret_fd)
@@ -43,7 +51,7 @@ static int open_executable(Program *program, const char *what, const char *path,
         return refuse(program, EACCES, "%s%s is a directory", what, path);
     if (!S_ISREG(status.st_mode))
         return refuse(program, EACCES, "%s%s is not a regular file", what, path);
-    if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0) {
+    if (!may_execute(path)) {
         if (errno == EACCES && (status.st_mode & 0111) == 0)
             return refuse(program, EACCES, "%s%s is not executable; chmod +x would make it so",
                           what, path);

@@ -11,6 +11,25 @@
 
 static Options options;
 
+// Takes out what the launcher and the engine say to each other. Returns how many are left.
+static int keep_users_options(char **words, int count)
+{
+    static const char *const internal[] = {
+        "--muninn-exe=", "--exe=", "--script=", "--execfn=", "--seccomp-fd=",
+    };
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        bool ours = false;
+        for (size_t j = 0; j < ARRAY_LEN(internal); j++)
+            ours |= strncmp(words[i], internal[j], strlen(internal[j])) == 0;
+        if (strncmp(words[i], "--verbosity=", 12) == 0)
+            words[i] = words[i][12] == '-' ? (char *)"-q" : (char *)"-v";
+        if (!ours)
+            words[kept++] = words[i];
+    }
+    return kept;
+}
+
 int main(int argc, char **argv)
 {
     sigset_t none;
@@ -26,10 +45,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "muninn-monitor is started by muninn, not by hand\n");
         return 1;
     }
-    // What these name is here under other numbers, or was opened by the engine.
-    options.log_file = NULL;
+    // What these name is here under other numbers.
     options.log_fd = INTAKE_LOG;
     if (options.xml_fd >= 0)
         options.xml_fd = INTAKE_XML;
-    return intake_serve(&options, argc - program, argv + program);
+    int option_count = keep_users_options(argv + 1, program - 2);
+    return intake_serve(&options, option_count, argv + 1, argc - program, argv + program);
 }

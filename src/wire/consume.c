@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/own_file.h"
 #include "wire/wire.h"
 
 #define ORDER_LAG 100000ull // ticks: tens of microseconds; a store buffer drains in one
@@ -48,10 +49,10 @@ int wire_create(void)
     int fd = memfd_create("muninn-wire", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
-    if (ftruncate(fd, sizeof(WireShared)) != 0) {
-        int error = errno;
+    i64 error = own_file_resize(fd, sizeof(WireShared));
+    if (error < 0) {
         close(fd);
-        return -error;
+        return (int)error;
     }
     return fd;
 }

@@ -144,6 +144,7 @@ static void fuzz(u32 count)
 
     for (u32 i = 0; i < count; i++) {
         char text[2048], path[64];
+        bool is_open;
         const char *tool = tools[random_below(ARRAY_LEN(tools))];
 
         make_text(text, sizeof(text));
@@ -151,7 +152,7 @@ static void fuzz(u32 count)
         char *copy = strdup(text);
         u32 max = random_below(4) == 0 ? random_below(3) : (u32)strlen(copy) + 1;
         char **words = calloc(max + 2, sizeof(*words));
-        u32 found = options_split_text(copy, words + 1, max);
+        u32 found = options_split_text(copy, words + 1, max, &is_open);
         words[0] = (char *)"muninn";
         options_init(&first);
         first.tool = tool;

@@ -35,6 +35,7 @@ GUESTS = {
     "work-go": Guest("work.go", ("go", "build", "-o", "@OUT@", "@IN@")),
     "work-rs": Guest("work.rs", ("rustc", "-O", "-g", "-C", "panic=unwind", "@IN@", "-o", "@OUT@")),
     "Work.class": Guest("Work.java", ("javac", "-d", "@OUTDIR@", "@IN@")),
+    "sandbox": Guest("sandbox.c", ("gcc", *C_FLAGS, "-lseccomp")),
     "churn-cpp": Guest(
         "churn.cpp", ("g++", "-std=c++17", "-O2", "@IN@", "-o", "@OUT@"), BENCH_SOURCE
     ),

@@ -135,6 +135,34 @@ def nginx(context):
     return b"\n".join([*transcript, *bad]) + b"\n"
 
 
+def sshd(context):
+    """Before a client has proved who it is, sshd talks to it from a process in a sandbox."""
+    port, folder = harness.free_port(), context.folder
+    log = os.path.join(folder, "log")
+    text = guest_file("sshd.conf").decode().replace("@DIR@", folder).replace("@PORT@", str(port))
+    config, key = os.path.join(folder, "sshd.conf"), os.path.join(folder, "user")
+    with open(config, "w", encoding="ascii") as out:
+        out.write(text)
+    for name in "host", "user":
+        context.native(
+            ["/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/{name}"]
+        )
+    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+    server = context.start(["/usr/sbin/sshd", "-D", "-e", "-f", config], log)
+    await_port(context, server, port, log)
+    client = ["/usr/bin/ssh", "-F", "none", "-p", str(port), "-i", key, "-o", "BatchMode=yes"]
+    client += ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    answers = []
+    for command in "echo over ssh", "cat | tr a-z A-Z; exit 0", "grep ^Seccomp: /proc/self/status":
+        answers.append(context.native([*client, f"{user}@127.0.0.1", command], b"some text\n"))
+    server.send_signal(signal.SIGTERM)
+    answers.append(f"exit {context.finish(server)}".encode())
+    with open(log, "rb") as file:
+        answers.append(b"%d accepted" % file.read().count(b"Accepted publickey"))
+    return b"\n".join(answers) + b"\n"
+
+
 def workers_of(master):
     with open(f"/proc/{master}/task/{master}/children", encoding="ascii") as file:
         return set(file.read().split())

@@ -24,6 +24,7 @@ LINKED_MODES = ("tiny-cache", "signals")  # for programs that tiny blocks make t
 PACKAGES = {
     "ab": "apache2-utils",
     "busybox": "busybox-static",
+    "bwrap": "bubblewrap",
     "cc1": "gcc",
     "curl": "curl",
     "go": "golang-go",
@@ -39,6 +40,8 @@ PACKAGES = {
     "rg": "ripgrep",
     "script": "bsdutils",
     "setpriv": "util-linux",
+    "ssh": "openssh-client",
+    "sshd": "openssh-server",
     "unshare": "util-linux",
     "xz": "xz-utils",
 }
@@ -389,6 +392,37 @@ def debuggers():
     )
 
 
+def sandbox_forbidden():
+    """Containers may forbid the namespaces that bwrap is made of."""
+    words = ["bwrap", "--ro-bind", "/", "/", "true"]
+    probe = subprocess.run(words, stderr=subprocess.DEVNULL, check=False)
+    return "namespaces are forbidden on this machine" if probe.returncode != 0 else None
+
+
+def sshd_forbidden():
+    return None if os.geteuid() == 0 else "sshd wants to be root"
+
+
+def sandboxes():
+    yield Row("libseccomp", ["@GUESTS@/sandbox"], builds=("sandbox",), status=7)
+    script = "@GUESTS@/sandbox export > filter && exec bwrap --ro-bind / / --dev /dev "
+    script += "--seccomp 9 sh -c 'uname; echo $?; mkdir /tmp/x; echo $?; ls -d /usr' 9< filter"
+    bwrap = dict(builds=("sandbox",), needs=("bwrap",), forbidden=sandbox_forbidden)
+    for title, options in ("", ()), (" followed", TRACE_CHILDREN):
+        yield Row("bwrap" + title, ["sh", "-c", script], options=options, stress=NO_STRESS, **bwrap)
+    page = dict(environment={"MANWIDTH": "80"}, stress=NO_STRESS, timeout_s=40)
+    for title, options in ("", ()), (" followed", TRACE_CHILDREN):
+        yield Row(
+            "man" + title, ["man", "-P", "cat", "@DIR@/muninn.1"], options=options,
+            files={"muninn.1": os.path.join(HERE, "..", "..", "docs", "man", "muninn.1")}, **page
+        )
+    ssh = dict(scenario=servers.sshd, needs=("sshd", "ssh", "ssh-keygen"), stress=NO_STRESS)
+    for title, options in ("", ()), (" followed", TRACE_CHILDREN):
+        yield Row(
+            "sshd" + title, options=options, forbidden=sshd_forbidden, timeout_s=60, **ssh
+        )
+
+
 def server_rows():
     yield Row(
         "redis",
@@ -429,4 +463,5 @@ def rows(cache):
         *shells(),
         *guests(text),
         *debuggers(),
+        *sandboxes(),
     ]

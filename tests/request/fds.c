@@ -209,6 +209,18 @@ static void bad_uses(void)
     MAKE(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
+static void sweep(void)
+{
+    for (int fd = 20; fd < 30; fd++)
+        MAKE(dup2(0, fd));
+    close(24);
+    close(26);
+    for (int fd = 20; fd < 1024; fd++)
+        close(fd); // all of it one sweep, which begins well
+    for (int fd = 40; fd >= 20; fd--)
+        close(fd); // and one that does not
+}
+
 // Threads that open and close as fast as they can: numbers go from one to the other.
 static void *churn(void *arg)
 {
@@ -278,6 +290,8 @@ int main(int argc, char **argv)
         closes();
     else if (!strcmp(mode, "bad"))
         bad_uses();
+    else if (!strcmp(mode, "sweep"))
+        sweep();
     else if (!strcmp(mode, "race"))
         race();
     else if (!strcmp(mode, "children"))
@@ -291,8 +305,6 @@ int main(int argc, char **argv)
         list_open();
         raise(SIGTERM);
     }
-    if (!strcmp(mode, "bad"))
-        return 0; // list_open() itself uses what is not open
     list_open();
     return 0;
 }

@@ -106,6 +106,14 @@ class FdTests:
                 _, _, err = self.track(how, "bad", *stress)
                 self.judge_bad(how, stress, events(err))
 
+    def sweeps(self):
+        """A loop that closes everything is no thousand errors."""
+        _, out, err = self.track("all", "sweep")
+        wrong = [e[0] for e in events(err) if "already closed" in e[0] or "Invalid" in e[0]]
+        good = wrong == ["Invalid file descriptor 40 in syscall close()"]
+        self.verdict("fds: a sweep is not wrong", "" if good else f"{wrong}")
+        self.compare("fds: what a sweep leaves", out, err, "all")
+
     def judge_bad(self, how, stress, found):
         name = " ".join([f"--track-fds={how}", *stress])
         closes = [e for e in found if "already closed" in e[0]]
@@ -124,3 +132,4 @@ class FdTests:
         self.lists()
         self.processes()
         self.wrong_uses()
+        self.sweeps()

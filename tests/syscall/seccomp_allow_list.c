@@ -9,13 +9,15 @@
 // RUN[trace]: trace
 // RUN[log]: log
 // RUN[unknown]: unknown
+// RUN[survive]: survive
 // MUNINN: --tool=none
 // MUNINN: --tool=count --log-file=/dev/null
 // STRESS: tiny-blocks
 // STRESS: signals
 //
 // An allow-list of three calls: what is on it works, new code and new pages included; what is
-// not meets the filter's action. Nothing that the engine does for itself may.
+// not meets the filter's action. Nothing that the engine does for itself may: a client that keeps to
+// its list survives one that kills, through faults, handlers and code that it has not run before.
 #include "filter.h"
 #include <linux/audit.h>
 #include <ucontext.h>
@@ -39,7 +41,7 @@ static const struct {
     {"errno", SECCOMP_RET_ERRNO | EBUSY},       {"trap", SECCOMP_RET_TRAP | 77},
     {"trap-blocked", SECCOMP_RET_TRAP},         {"trap-ignored", SECCOMP_RET_TRAP},
     {"trace", SECCOMP_RET_TRACE | 5},           {"log", SECCOMP_RET_LOG},
-    {"unknown", 0x12340000},
+    {"unknown", 0x12340000},                    {"survive", SECCOMP_RET_KILL_PROCESS},
 };
 
 // Code that has not run before, and page faults on memory that has not been touched.
@@ -62,6 +64,22 @@ __attribute__((noinline)) static int much_code(int n)
     return sum;
 }
 
+static void on_illegal(int sig, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+
+    CHECK(sig == SIGILL && info->si_code == ILL_ILLOPN);
+    uc->uc_mcontext.gregs[REG_RIP] += 2;
+}
+
+static void survive(void)
+{
+    for (int i = 0; i < 100; i++)
+        __asm__ volatile("ud2" ::: "memory");
+    say("more code %d\n", much_code(3000));
+    syscall(SYS_exit_group, 5);
+}
+
 static void in_child(const char *name, uint32_t action)
 {
     const int *calls = CALLS(SYS_write, SYS_exit_group, SYS_rt_sigreturn);
@@ -72,10 +90,13 @@ static void in_child(const char *name, uint32_t action)
         on_signal(SIGSYS, on_trap, 0);
     if (name[4] == '-' && name[5] == 'b')
         block_signal(SIG_BLOCK, SIGSYS);
+    on_signal(SIGILL, on_illegal, 0);
     no_new_privileges();
     CHECK(filter_install(calls, SECCOMP_RET_ALLOW, action, 0) == 0);
     say("installed\n");
     say("code %d\n", much_code(1000));
+    if (strcmp(name, "survive") == 0)
+        survive();
     long result = syscall(SYS_getppid);
     say("getppid %s\n", result > 0 ? "works" : error_name(errno));
     syscall(SYS_exit_group, 3);

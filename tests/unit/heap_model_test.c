@@ -339,3 +339,65 @@ TEST(random_announcements_agree_with_the_model)
     heap_thread_end(t);
     heap_destroy();
 }
+
+// A client may say anything about its pools: ranges that overlap, wrap or repeat. Nothing may
+// break, and what is announced last at a place is what is found there.
+TEST(hostile_announcements_break_nothing)
+{
+    HeapOptions options;
+    HeapBlock block;
+
+    seed = 4711;
+    world_options(&options);
+    CHECK(heap_init(&options));
+    t = heap_thread_start(1);
+    for (u32 i = 0; i < 60000; i++) {
+        u64 r = world_random(&seed);
+        GuestAddr pool = (r >> 8) % 3 + 1, at = 0x1000 + (r >> 16) % 600, to = at + (r >> 30) % 9;
+        u64 size = (r >> 34) % 50;
+        if (r % 97 == 0)
+            at = ~0ull - (r >> 50) % 20;
+        if (r % 89 == 0)
+            size = ~0ull >> (r >> 50) % 64;
+        u32 redzone = (r >> 40) % 2 ? ~0u : (u32)(r >> 44) % 16;
+        switch (r % 12) {
+        case 0:
+            heap_pool_create(pool, redzone, r >> 41 & 1, (r >> 42) % 4);
+            break;
+        case 1:
+            if ((r >> 45) % 20 == 0)
+                heap_pool_destroy(t, pool, 1);
+            break;
+        case 2 ... 4:
+            if (heap_pool_alloc(t, pool, at, size, i) == HEAP_OK && size)
+                CHECK(heap_find(at, &block));
+            break;
+        case 5:
+            heap_pool_free(t, pool, at, 1, &block);
+            break;
+        case 6:
+            heap_pool_trim(t, pool, at, size, 1);
+            break;
+        case 7:
+            heap_pool_change(pool, at, to, size, 1);
+            break;
+        case 8:
+            heap_pool_move(pool, (r >> 50) % 3 + 1);
+            break;
+        case 9:
+            if (heap_malloclike(t, at, size, redzone, false, i) == HEAP_OK && size)
+                CHECK(heap_find(at, &block) && block.alloc_context == i);
+            break;
+        case 10:
+            heap_freelike(t, at, 1, &block);
+            break;
+        default:
+            heap_resize_inplace(t, at, size, 1, &block);
+        }
+        heap_find(at + size, &block);
+        if (i % 5000 == 0)
+            heap_validate();
+    }
+    heap_thread_end(t);
+    heap_destroy();
+}

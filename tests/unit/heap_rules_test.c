@@ -365,6 +365,50 @@ TEST(quarantine_is_given_up_before_an_allocation_fails)
     finish();
 }
 
+TEST(client_that_writes_over_everything_does_not_disturb_the_heap)
+{
+    enum { BLOCKS = 5000 };
+    static GuestAddr blocks[BLOCKS];
+    HeapBlock block;
+
+    start();
+    for (u32 i = 0; i < BLOCKS; i++)
+        blocks[i] = world_alloc(t, i % 300, 16, HEAP_MALLOC, i);
+    for (u32 i = 0; i < BLOCKS; i++)
+        memset((void *)(blocks[i] & ~65535ull), 0xff, 65536);
+    heap_validate();
+    for (u32 i = 0; i < BLOCKS; i++) {
+        CHECK(heap_find(blocks[i], &block) && block.alloc_context == i);
+        CHECK_EQ(heap_free(t, blocks[i], HEAP_MALLOC, 1, NULL), HEAP_OK);
+        memset((void *)(blocks[i] & ~65535ull), 0xfe, 65536);
+    }
+    finish();
+}
+
+static u64 resident_bytes(void)
+{
+    unsigned long long total = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    CHECK(file && fscanf(file, "%llu %llu", &total, &resident) == 2);
+    fclose(file);
+    return resident * PAGE_SIZE;
+}
+
+TEST(a_block_costs_a_gap_and_at_most_24_bytes_more)
+{
+    enum { BLOCKS = 500000 };
+
+    start();
+    u64 before = resident_bytes();
+    for (u32 i = 0; i < BLOCKS; i++)
+        memset((void *)get(32), 1, 32);
+    u64 cost = (resident_bytes() - before) / BLOCKS;
+    printf("# a block of 32 bytes costs %llu\n", (unsigned long long)cost);
+    CHECK(cost <= 32 + 16 + 24);
+    finish();
+}
+
 TEST(counters_are_exact)
 {
     HeapStats stats;
@@ -473,6 +517,7 @@ TEST(pool_does_what_the_requests_say)
     CHECK_EQ(heap_pool_free(t, arena, arena + 300, 9, &block), HEAP_OK);
     CHECK_EQ(heap_pool_free(t, arena, arena + 300, 9, &block), HEAP_DOUBLE_FREE);
     CHECK_EQ(heap_pool_free(t, arena, arena + 301, 9, &block), HEAP_NOT_A_BLOCK);
+    CHECK_EQ(heap_free(t, arena + 200, HEAP_MALLOC, 9, &block), HEAP_NOT_A_BLOCK);
     CHECK_EQ(heap_pool_change(arena, arena + 400, arena + 410, 60, 8), HEAP_OK);
     CHECK(heap_find(arena + 410, &block) && block.size_bytes == 60);
     CHECK_EQ(heap_pool_move(arena, arena + 8), HEAP_OK);

@@ -3,6 +3,7 @@
 // Threads that free each other's blocks, race for the same free, look blocks up meanwhile, start,
 // end and fork.
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,8 +24,8 @@ static void *exchange_blocks(void *argument)
         u64 size = r % 64 == 0 ? (r >> 8) % 200000 : (r >> 8) % 300 + 8;
         GuestAddr mine = world_alloc(t, size, 16, HEAP_MALLOC, (u32)i);
         memset((void *)mine, (u8)mine >> 4, min_u64(size, 4096));
-        GuestAddr theirs = __atomic_exchange_n(&mailbox[(r >> 40) % MAILBOXES], mine,
-                                               __ATOMIC_ACQ_REL);
+        GuestAddr theirs =
+            __atomic_exchange_n(&mailbox[(r >> 40) % MAILBOXES], mine, __ATOMIC_ACQ_REL);
         u64 usable;
         if (!theirs)
             continue;
@@ -71,7 +72,7 @@ static void run_all(void *(*fn)(void *))
 
 TEST(threads_free_the_blocks_of_others)
 {
-    static const u64 volumes[] = { 0, 100000, 20000000 };
+    static const u64 volumes[] = {0, 100000, 20000000};
 
     for (u32 i = 0; i < ARRAY_LEN(volumes); i++) {
         HeapStats stats;
@@ -93,13 +94,27 @@ TEST(threads_free_the_blocks_of_others)
     }
 }
 
+enum { CONTESTED = 20000 };
+
+static GuestAddr contested[CONTESTED];
+static u32 racing_at; // all racers free this one next
+
+// The racers wait for each other at every block: whoever comes last opens the next.
 static void *race_to_free(void *argument)
 {
+    static u32 arrived;
     HeapThread *t = heap_thread_start((u16)(u64)argument);
     u64 won = 0;
 
-    for (u32 i = 0; i < MAILBOXES; i++)
-        won += heap_free(t, mailbox[i], HEAP_MALLOC, 1, NULL) == HEAP_OK;
+    for (u32 i = 0; i < CONTESTED; i++) {
+        if (__atomic_add_fetch(&arrived, 1, __ATOMIC_ACQ_REL) % 2 == 0)
+            __atomic_store_n(&racing_at, i + 1, __ATOMIC_RELEASE);
+        for (u32 spins = 1; __atomic_load_n(&racing_at, __ATOMIC_ACQUIRE) <= i; spins++) {
+            if (spins % 1000 == 0)
+                sched_yield(); // the other may have no core
+        }
+        won += heap_free(t, contested[i], HEAP_MALLOC, 1, NULL) == HEAP_OK;
+    }
     __atomic_fetch_add(&frees_that_won, won, __ATOMIC_RELAXED);
     heap_thread_end(t);
     return NULL;
@@ -107,15 +122,18 @@ static void *race_to_free(void *argument)
 
 TEST(of_racing_frees_exactly_one_wins)
 {
+    pthread_t racers[2];
+
     start_heap(20000000);
     HeapThread *t = heap_thread_start(9);
-    for (u32 round = 0; round < 20; round++) {
-        for (u32 i = 0; i < MAILBOXES; i++)
-            mailbox[i] = world_alloc(t, 10, 16, HEAP_MALLOC, 1);
-        frees_that_won = 0;
-        run_all(race_to_free);
-        CHECK_EQ(frees_that_won, MAILBOXES);
-    }
+    for (u32 i = 0; i < CONTESTED; i++)
+        contested[i] = world_alloc(t, 10, 16, HEAP_MALLOC, 1);
+    frees_that_won = racing_at = 0;
+    for (u64 i = 0; i < 2; i++)
+        CHECK(pthread_create(&racers[i], NULL, race_to_free, (void *)(i + 1)) == 0);
+    for (u64 i = 0; i < 2; i++)
+        pthread_join(racers[i], NULL);
+    CHECK_EQ(frees_that_won, CONTESTED);
     heap_thread_end(t);
     heap_validate();
     heap_destroy();
@@ -134,8 +152,8 @@ static void *look_up(void *argument)
         return complaint;
     }
     while (__atomic_load_n(&finished, __ATOMIC_ACQUIRE) < WORKERS - 2) {
-        GuestAddr address = __atomic_load_n(&mailbox[world_random(&seed) % MAILBOXES],
-                                            __ATOMIC_ACQUIRE);
+        GuestAddr address =
+            __atomic_load_n(&mailbox[world_random(&seed) % MAILBOXES], __ATOMIC_ACQUIRE);
         if (address && heap_find(address + 4, &block) && block.size_bytes > 300000)
             return "a description makes no sense";
     }

@@ -131,10 +131,18 @@ void calls_for_each_new(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result, F
 
 // ------------------------------------------------------------------ bad ones
 
+// fcntl(fd, F_GETFD) is how a program finds out whether a number is open.
+static bool only_asks(u64 nr, const u64 args[6])
+{
+    return nr == NR_fcntl && ((u32)args[1] == F_GETFD || (u32)args[1] == F_GETFL);
+}
+
 bool calls_find_bad(u64 nr, const u64 args[6], i32 *ret_fd)
 {
     const SyscallRow *row = syscall_row(nr);
     bool takes_number = nr == NR_dup2 || nr == NR_dup3; // the second need not be open
+    if (only_asks(nr, args))
+        return false;
     for (unsigned i = 0; row && i < SYSCALL_ARGS; i++) {
         u8 kind = row->args[i].kind;
         i32 fd = (i32)args[i];

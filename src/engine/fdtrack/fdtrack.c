@@ -136,6 +136,20 @@ static void report_bad_use(ThreadCtx *ctx, u64 nr, i32 fd, const FdRecord *close
     fdtrack_report(ctx, &event);
 }
 
+// Programs that close every number there might be do no wrong: a close next to the number
+// that the same place has closed just before belongs to such a sweep.
+static bool continues_sweep(ThreadCtx *ctx, i32 fd)
+{
+    static __thread i32 last_fd;
+    static __thread u32 last_context;
+    u32 context = context_of(ctx);
+    bool is_next = fd == last_fd + 1 || fd == last_fd - 1;
+    bool continues = is_next && context && context == last_context;
+    last_fd = fd;
+    last_context = context;
+    return continues;
+}
+
 static void judge_refusal(ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
     FdRecord record;
@@ -157,9 +171,10 @@ void fdtrack_after(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result)
         records_closed((i32)args[0], ctx->tid, result == GATEWAY_RESTART);
     if (result == GATEWAY_RESTART)
         return;
-    if (result == -EBADF)
+    bool is_sweep = nr == NR_close && continues_sweep(ctx, (i32)args[0]);
+    if (result == -EBADF && !is_sweep)
         judge_refusal(ctx, nr, args);
-    else
+    else if (result >= 0)
         calls_for_each_new(ctx, nr, args, result, note_new);
 }
 

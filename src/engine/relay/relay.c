@@ -383,16 +383,33 @@ void relay_exec_failed(ThreadCtx *ctx, int error)
         wire_put_exec_failed(producer, &(Wire_exec_failed){(u64)error});
 }
 
-void relay_line(ThreadCtx *ctx, const char *text)
+static void put_line(ThreadCtx *ctx, const char *text, bool is_note)
 {
     WireProducer *producer = relay_producer(ctx);
     if (!producer) {
         log_line("%s", text);
         return;
     }
-    wire_put_line(producer, &(Wire_line){text_of(text)});
+    wire_put_line(producer, &(Wire_line){is_note, text_of(text)});
     wire_sync(producer);
     relay_check();
+}
+
+void relay_line(ThreadCtx *ctx, const char *text)
+{
+    put_line(ctx, text, false);
+}
+
+void relay_note(ThreadCtx *ctx, const char *text)
+{
+    put_line(ctx, text, true);
+}
+
+void relay_client_ended(ThreadCtx *ctx)
+{
+    WireProducer *producer = relay_is_on() ? relay_producer(ctx) : NULL;
+    if (producer)
+        wire_put_client_ended(producer, &(Wire_client_ended){0});
 }
 
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)

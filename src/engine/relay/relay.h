@@ -66,8 +66,12 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
 // The errors counted so far: shown ones, repetitions included.
 u64 relay_error_count(void);
 
-// A line of the report. The caller goes on when it is written.
+// A line of the report, left out where the user wants no text (-q, XML); and one that is not.
+// The caller goes on when it is written.
 void relay_line(ThreadCtx *ctx, const char *text);
+void relay_note(ThreadCtx *ctx, const char *text);
+// The client has ended; what is told from here on are leaks and summaries.
+void relay_client_ended(ThreadCtx *ctx);
 // What the client prints by request; context 0: without a stack.
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context);
 

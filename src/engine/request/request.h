@@ -34,7 +34,8 @@ void request_fork_done(bool in_child);
 
 // A line that the client printed, without its newline. The context is not 0 for the
 // last line of a request that wants a backtrace, if there are call stacks. Writes to
-// the log unless replaced. Called under a lock: it must not print by requests.
+// the log unless replaced. Called under a lock that a fork takes after engine_lock, so it
+// must not take that one.
 extern void (*request_text_hook)(ThreadCtx *ctx, const char *text, u32 context);
 
 // The client prints lines in pieces. Whoever writes something of its own, or ends

@@ -30,10 +30,9 @@ typedef struct FollowArea {
     Program program;
     Options options;
     char path[PATH_MAX];
-    char option_text[8 * 1024];
     char *option_argv[OPTIONS_ARGV_MAX];
     u64 size;       // of the whole mapping
-    char *words[];  // argv, then the hidden environment's text
+    char *words[];  // argv, then the texts of the hidden environment and of the options
 } FollowArea;
 
 static __thread FollowArea *area;
@@ -103,7 +102,9 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     size_t argc = count_words(r->argv);
     size_t hidden = environment_hidden_size(r->envp);
     size_t words_max = argc + OPTIONS_ARGV_MAX + ARRAY_LEN(area->program.words) + 4;
-    if (!make_area(words_max * sizeof(char *) + hidden))
+    // The paths of the new program come on top of what the options are now.
+    size_t option_bytes = options_text_size(run_options) + 4 * PATH_MAX;
+    if (!make_area(words_max * sizeof(char *) + hidden + option_bytes))
         return -ENOMEM;
     FollowArea *a = area;
     if (!resolve(r, a->path))
@@ -112,7 +113,8 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
         note_unfollowed(&a->program);
         return 0;
     }
-    if (options_child_is_skipped(run_options, a->path))
+    if (options_child_is_skipped(run_options, a->path) ||
+        options_child_is_skipped_by_arg(run_options, r->argv))
         return 0;
     if (a->program.lost && run_options->verbosity >= 0)
         log_note("%s: runs without its set-user-ID or file capabilities", a->path);
@@ -128,7 +130,8 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     i64 refused = hand_over_filters(ctx, r, &a->options);
     if (refused < 0)
         return refused;
-    int option_count = options_to_argv(&a->options, a->option_text, sizeof(a->option_text),
+    char *option_text = (char *)(a->words + words_max) + hidden;
+    int option_count = options_to_argv(&a->options, option_text, option_bytes,
                                        a->option_argv, OPTIONS_ARGV_MAX);
     if (option_count < 0) {
         if (r->filters_fd >= 0)

@@ -188,18 +188,19 @@ static i64 set_strict(ThreadCtx *ctx)
 bool seccomp_set_mode(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 *ret_result)
 {
     bool by_prctl = nr == SYS_prctl;
+    u32 operation = (u32)args[0], flags = (u32)args[1];
     bool is_strict = by_prctl ? args[1] == SECCOMP_MODE_STRICT
-                              : (u32)args[0] == SECCOMP_SET_MODE_STRICT && !(u32)args[1] && !args[2];
+                              : operation == SECCOMP_SET_MODE_STRICT && !flags && !args[2];
     bool is_filter = by_prctl ? args[1] == SECCOMP_MODE_FILTER
-                              : (u32)args[0] == SECCOMP_SET_MODE_FILTER;
+                              : operation == SECCOMP_SET_MODE_FILTER;
 
-    if (by_prctl && (u32)args[0] != PR_SET_SECCOMP)
+    if (by_prctl && operation != PR_SET_SECCOMP)
         return false;
     if (is_strict) {
         *ret_result = set_strict(ctx);
         return true;
     }
-    return is_filter && set_filter(ctx, by_prctl ? 0 : (u32)args[1], args[2], by_prctl, ret_result);
+    return is_filter && set_filter(ctx, by_prctl ? 0 : flags, args[2], by_prctl, ret_result);
 }
 
 // ---------------------------------------------------------------- for good

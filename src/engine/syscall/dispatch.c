@@ -303,6 +303,30 @@ static i64 perform(ThreadCtx *ctx, u64 nr, const u64 args[6])
     return result;
 }
 
+// A listener may tell the kernel to go on with the call as it is, which for some calls would
+// be the engine's end: mappings in the wrong place, a process without an engine.
+static bool kernel_may_perform(u64 nr)
+{
+    SyscallHandler *handler = nr < ARRAY_LEN(handlers) ? handlers[nr] : NULL;
+
+    return !handler || handler == do_path_call || handler == do_getdents || handler == do_limit ||
+           handler == do_prctl || handler == do_ptrace;
+}
+
+static bool ask_listener(ThreadCtx *ctx, const ToolSyscall *call, i64 *ret_result)
+{
+    static u32 noted;
+
+    if (kernel_may_perform(call->nr)) {
+        *ret_result = pass_through(ctx, call->nr, call->args);
+        return true;
+    }
+    if (!__atomic_exchange_n(&noted, 1, __ATOMIC_RELAXED))
+        log_note("a seccomp listener is not asked about %s: the engine performs it",
+                 syscall_row(call->nr)->name);
+    return false;
+}
+
 // What the client's own filters leave to be done. False: nothing, the registers are final.
 static bool passes_filters(ThreadCtx *ctx, const ToolSyscall *call)
 {
@@ -310,7 +334,10 @@ static bool passes_filters(ThreadCtx *ctx, const ToolSyscall *call)
 
     switch (seccomp_judge(ctx, call->nr, call->args, &result)) {
     case SECCOMP_PERFORM: return true;
-    case SECCOMP_NOTIFY: result = pass_through(ctx, call->nr, call->args); break;
+    case SECCOMP_NOTIFY:
+        if (!ask_listener(ctx, call, &result))
+            return true;
+        break;
     case SECCOMP_ANSWERED: break;
     case SECCOMP_SIGNALLED: return false;
     case SECCOMP_AGAIN: result = GATEWAY_RESTART; break;

@@ -135,7 +135,8 @@ static i64 probe(const ExecCall *call)
     i64 result = raw_syscall4(SYS_faccessat2, (u64)(i64)call->dirfd, call->path, 1 /* X_OK */,
                               flags);
 
-    return result == -ENOSYS || result == -EINVAL ? 0 : result;
+    // Not known here, or refused by a filter from outside: the execve itself shall tell.
+    return result == -ENOSYS || result == -EINVAL || result == -EPERM ? 0 : result;
 }
 
 static i64 exec_native(ThreadCtx *ctx, const ExecCall *call)

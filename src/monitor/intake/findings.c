@@ -63,6 +63,12 @@ const char *findings_thread_name(Run *run, u64 number)
     if (!ok)
         return NULL;
     name[strcspn(name, "\n")] = '\0';
+    // The first thread is called as its program unless somebody has named it.
+    const char *slash = strrchr(run->options->execfn, '/');
+    const char *program = slash ? slash + 1 : run->options->execfn;
+    enum { COMM_MAX = 15 };
+    if (number == 1 && strncmp(name, program, COMM_MAX) == 0)
+        return NULL;
     return keep_text(run, name);
 }
 
@@ -225,8 +231,15 @@ static void set_leak(Finding *finding, const u64 *values, size_t count)
 // "Open file descriptor 3: /path": what is behind the colon.
 static const char *path_in(Run *run, const char *sentence)
 {
+    static const char closed[] = " is already closed";
     const char *colon = strstr(sentence, ": /");
-    return colon ? keep_text(run, colon + 2) : NULL;
+    if (!colon)
+        return NULL;
+    char *path = keep_text(run, colon + 2);
+    size_t length = strlen(path);
+    if (length >= sizeof(closed) && strcmp(path + length + 1 - sizeof(closed), closed) == 0)
+        path[length + 1 - sizeof(closed)] = '\0';
+    return path;
 }
 
 static void set_words(Run *run, Finding *finding, const Wire_finding *record)

@@ -58,8 +58,18 @@ static void take_fatal_signal(Run *run, const WireRecord *record)
 static void take_line(Run *run, const WireRecord *record)
 {
     Wire_line line;
-    if (wire_get_line(record, &line))
+    if (!wire_get_line(record, &line))
+        return;
+    if (line.is_note)
+        report_note(run->report, line.text.data);
+    else
         report_line(run->report, line.text.data);
+}
+
+static void take_client_ended(Run *run, const WireRecord *record)
+{
+    (void)record;
+    report_client_ended(run->report);
 }
 
 static void take_client_text(Run *run, const WireRecord *record)

@@ -17,7 +17,9 @@ enum { INTAKE_LOG = 2, INTAKE_WIRE = 3, INTAKE_LIFE = 4, INTAKE_ATTACH = 5 };
 enum { INTAKE_INPUT = 6, INTAKE_XML = 7, INTAKE_FDS = 8 };
 
 // Serves the client behind INTAKE_WIRE until it has ended and no child of it can ask for
-// a monitor any more. argv are the words of its command. Returns the exit status.
-int intake_serve(const Options *options, int argc, char **argv);
+// a monitor any more. argv are the words of its command, option_words those of muninn's
+// own options. Returns the exit status.
+int intake_serve(const Options *options, int option_count, char **option_words, int argc,
+                 char **argv);
 
 #endif

@@ -26,6 +26,8 @@ typedef struct RunFinding {
 
 typedef struct Run {
     const Options *options;
+    int option_count;
+    char **option_words;
     int argc;
     char **argv;
     WireShared *shared;

@@ -60,12 +60,15 @@ static bool run_open(Run *run)
     run->attach = INTAKE_ATTACH;
     run->pidfd = (int)syscall(SYS_pidfd_open, run->shared->header.pid, 0);
     run->info = (RunInfo){
+        .log_is_open = options->log_file != NULL, // by the engine
         .pid = run->shared->header.pid,
         .tool = run->options->tool,
         .tool_title = tool_title(run->options),
         .program = run->options->exe,
         .argc = run->argc,
         .argv = (const char *const *)run->argv,
+        .option_count = run->option_count,
+        .options = (const char *const *)run->option_words,
         .muninn_exe = run->options->muninn_exe,
         .start_ms = (i64)(run->shared->header.start_ns / 1000000),
     };
@@ -153,6 +156,8 @@ static void become_twin(Run *run, const Attachment *attachment)
     close_range(INTAKE_FDS, ~0u, 0);
     *run = (Run){
         .options = run->options,
+        .option_count = run->option_count,
+        .option_words = run->option_words,
         .argc = run->argc,
         .argv = run->argv,
         .suppressions = run->suppressions,
@@ -217,9 +222,16 @@ static bool turn(Run *run, int *wait_ms)
     return !(fds[1].revents & POLLHUP) || !run->finished;
 }
 
-int intake_serve(const Options *options, int argc, char **argv)
+int intake_serve(const Options *options, int option_count, char **option_words, int argc,
+                 char **argv)
 {
-    Run run = {.options = options, .argc = argc, .argv = argv};
+    Run run = {
+        .options = options,
+        .option_count = option_count,
+        .option_words = option_words,
+        .argc = argc,
+        .argv = argv,
+    };
     int wait_ms = WAIT_MIN_MS;
 
     signal(SIGPIPE, SIG_IGN);

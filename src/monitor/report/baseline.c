@@ -48,13 +48,13 @@ static bool add_known(Baseline *baseline, u64 fingerprint)
         baseline->known = known;
         baseline->capacity = capacity;
     }
-    baseline->known[baseline->count++] = (Known){ fingerprint, false };
+    baseline->known[baseline->count++] = (Known){fingerprint, false};
     return true;
 }
 
 // Reads the string whose opening quote is at *at, as far as it fits. Escapes stay as
-// they are: the members that matter have none.
-static void read_string(const char *data, size_t size, size_t *at, char *ret_text, size_t room)
+// they are: the members that matter have none. False if the file ends in it.
+static bool read_string(const char *data, size_t size, size_t *at, char *ret_text, size_t room)
 {
     size_t length = 0;
 
@@ -65,8 +65,7 @@ static void read_string(const char *data, size_t size, size_t *at, char *ret_tex
             ret_text[length++] = data[*at];
     }
     ret_text[length] = 0;
-    if (*at < size)
-        ++*at;
+    return (*at)++ < size;
 }
 
 static void skip_blanks(const char *data, size_t size, size_t *at)
@@ -85,7 +84,8 @@ static void read_members(Baseline *baseline, const char *data, size_t size)
             at++;
             continue;
         }
-        read_string(data, size, &at, key, sizeof(key));
+        if (!read_string(data, size, &at, key, sizeof(key)))
+            return;
         skip_blanks(data, size, &at);
         if (at >= size || data[at] != ':')
             continue;
@@ -93,7 +93,8 @@ static void read_members(Baseline *baseline, const char *data, size_t size)
         skip_blanks(data, size, &at);
         if (at >= size || data[at] != '"')
             continue;
-        read_string(data, size, &at, value, sizeof(value));
+        if (!read_string(data, size, &at, value, sizeof(value)))
+            return;
         if (strcmp(key, "format") == 0 && strcmp(value, "muninn-report") == 0)
             baseline->is_report = true;
         else if (strcmp(key, "fingerprint") == 0 && parse_fingerprint(value, &fingerprint))
@@ -170,7 +171,7 @@ Baseline *baseline_load(const char *path)
 
 static Known *find_known(const Baseline *baseline, const char *fingerprint)
 {
-    Known key = { 0 };
+    Known key = {0};
 
     if (baseline->count == 0 || !parse_fingerprint(fingerprint, &key.fingerprint))
         return NULL;

@@ -91,17 +91,17 @@ void buffer_clear(Buffer *buffer)
 void buffer_free(Buffer *buffer)
 {
     free(buffer->data);
-    *buffer = (Buffer){ 0 };
+    *buffer = (Buffer){0};
 }
 
 size_t utf8_decode(const char *text, size_t size, u32 *ret_point)
 {
-    static const u32 smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    static const u32 smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     const u8 *bytes = (const u8 *)text;
 
     if (size == 0)
         return 0;
-    size_t length = bytes[0] < 0x80           ? 1
+    size_t length = bytes[0] < 0x80             ? 1
                     : (bytes[0] & 0xe0) == 0xc0 ? 2
                     : (bytes[0] & 0xf0) == 0xe0 ? 3
                     : (bytes[0] & 0xf8) == 0xf0 ? 4
@@ -148,10 +148,17 @@ static void put_wide(Buffer *buffer, const char *text, size_t length, u32 point,
     bool hide = false;
 
     switch (reader) {
-    case READER_LOG: hide = point < 0xa0; break;
-    case READER_TERMINAL: hide = point < 0xa0 || reorders_text(point); break;
-    case READER_XML: hide = point < 0xa0 || (point & 0xfffe) == 0xfffe; break;
-    case READER_JSON: break;
+    case READER_LOG:
+        hide = point < 0xa0;
+        break;
+    case READER_TERMINAL:
+        hide = point < 0xa0 || reorders_text(point);
+        break;
+    case READER_XML:
+        hide = point < 0xa0 || (point & 0xfffe) == 0xfffe;
+        break;
+    case READER_JSON:
+        break;
     }
     if (hide)
         buffer_printf(buffer, "\\u{%x}", point);
@@ -168,14 +175,31 @@ static void put_ascii(Buffer *buffer, char c, Reader reader)
     else if (reader == READER_XML && c == '&')
         buffer_puts(buffer, "&amp;");
     else if (reader == READER_JSON && (c == '"' || c == '\\'))
-        buffer_put(buffer, (char[]){ '\\', c }, 2);
+        buffer_put(buffer, (char[]){'\\', c}, 2);
     else
         buffer_putc(buffer, c);
+}
+
+// How many bytes from the start are letters that every reader may have as they are.
+static size_t plain_length(const char *text, size_t size)
+{
+    size_t length = 0;
+
+    while (length < size && (u8)text[length] >= 0x20 && (u8)text[length] < 0x7f &&
+           !strchr("<>&\"\\", text[length]))
+        length++;
+    return length;
 }
 
 void buffer_put_safe(Buffer *buffer, const char *text, size_t size, Reader reader)
 {
     for (size_t i = 0; i < size;) {
+        size_t plain = plain_length(text + i, size - i);
+        if (plain) {
+            buffer_put(buffer, text + i, plain);
+            i += plain;
+            continue;
+        }
         u32 point;
         size_t length = utf8_decode(text + i, size - i, &point);
         u8 byte = (u8)text[i];

@@ -77,7 +77,7 @@ static void remember_count(Document *document, u64 unique, u64 offset)
         document->counts = counts;
         document->count_capacity = capacity;
     }
-    document->counts[document->count_count++] = (CountPlace){ unique, offset };
+    document->counts[document->count_count++] = (CountPlace){unique, offset};
 }
 
 void document_add(Document *document, u64 unique, size_t count_at)
@@ -106,9 +106,9 @@ static void correct_counts(Document *document, const RunSummary *summary)
     qsort(document->counts, document->count_count, sizeof(*document->counts), compare_places);
     for (size_t i = 0; i < summary->finding_count; i++) {
         const Finding *finding = summary->findings[i];
-        CountPlace key = { finding->unique, 0 };
-        const CountPlace *place = bsearch(&key, document->counts, document->count_count,
-                                          sizeof(key), compare_places);
+        CountPlace key = {finding->unique, 0};
+        const CountPlace *place =
+            bsearch(&key, document->counts, document->count_count, sizeof(key), compare_places);
         if (!place)
             continue;
         snprintf(text, sizeof(text), "%-*llu", COUNT_WIDTH, (unsigned long long)finding->count);

@@ -18,13 +18,13 @@ typedef struct CountPlace {
 
 typedef struct Document {
     Writer base;
-    const char *tail;   // the closing lines while findings may come
-    u64 end_offset;     // where the tail begins
+    const char *tail; // the closing lines while findings may come
+    u64 end_offset;   // where the tail begins
     u64 item_count;
     CountPlace *counts; // where each finding's count is, to be corrected at the end
     size_t count_count, count_capacity;
-    bool is_lines;      // JSON lines: no document around the items
-    bool patches;       // the sink can be rewritten
+    bool is_lines; // JSON lines: no document around the items
+    bool patches;  // the sink can be rewritten
 } Document;
 
 // Writes what is in `out` as the beginning, and the tail.

@@ -74,13 +74,12 @@ static void put_details(Buffer *out, const Finding *finding)
     const KindWords *words = report_kind(finding->kind);
 
     if (finding->has_leak)
-        buffer_printf(out,
-                      ", \"leak\": {\"bytes\": %llu, \"blocks\": %llu, \"record\": %llu, "
-                      "\"records\": %llu}",
-                      (unsigned long long)finding->leaked_bytes,
-                      (unsigned long long)finding->leaked_blocks,
-                      (unsigned long long)finding->record,
-                      (unsigned long long)finding->record_count);
+        buffer_printf(
+            out,
+            ", \"leak\": {\"bytes\": %llu, \"blocks\": %llu, \"record\": %llu, "
+            "\"records\": %llu}",
+            (unsigned long long)finding->leaked_bytes, (unsigned long long)finding->leaked_blocks,
+            (unsigned long long)finding->record, (unsigned long long)finding->record_count);
     if (words && strcmp(words->tool, "CoreError") == 0) {
         buffer_printf(out, ", \"fd\": {\"number\": %d", finding->fd);
         json_put_member(out, "path", finding->path);
@@ -97,8 +96,9 @@ static void json_finding(Writer *writer, const Finding *finding, ReportVerdict v
     char fingerprint[17];
 
     report_fingerprint(finding, fingerprint);
-    buffer_puts(out, document->is_lines ? "{\"type\": \"finding\", "
-                     : document->item_count ? ",\n    {" : "\n    {");
+    buffer_puts(out, document->is_lines     ? "{\"type\": \"finding\", "
+                     : document->item_count ? ",\n    {"
+                                            : "\n    {");
     buffer_printf(out, "\"id\": %llu", (unsigned long long)finding->unique);
     json_put_member(out, "kind", words ? words->id : "unknown");
     json_put_member(out, "tool", words ? words->tool : "unknown");
@@ -175,7 +175,7 @@ static void put_ending(Buffer *out, const JsonWriter *json, const RunSummary *su
     if (number)
         json_put_member(out, "signal", signal_name(number, name));
     buffer_printf(out, ", \"killed\": %s, \"error_limit_hit\": %s",
-                  summary->killed ? "true" : "false",
+                  summary->killed && !summary->replaced ? "true" : "false",
                   summary->error_limit_hit ? "true" : "false");
 }
 
@@ -256,7 +256,7 @@ Writer *json_writer_new(const Report *report, const Sink *sink)
     if (!json)
         return NULL;
     Writer *writer = &json->document.base;
-    *writer = (Writer){ .ops = &json_ops, .report = report, .sink = *sink };
+    *writer = (Writer){.ops = &json_ops, .report = report, .sink = *sink};
     json->document.is_lines = length > 6 && strcmp(sink->name + length - 6, ".jsonl") == 0;
     if (json->document.is_lines) {
         buffer_puts(&writer->out, "{\"type\": \"run\", \"format\": \"muninn-report\", "

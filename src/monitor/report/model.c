@@ -38,9 +38,15 @@ void report_banner_line(const Report *report, int index, Buffer *out)
     const RunInfo *run = &report->run;
 
     switch (index) {
-    case 0: buffer_puts(out, run->tool_title ? run->tool_title : run->tool); break;
-    case 1: buffer_puts(out, "Copyright (C) 2026, and MIT licensed, by the Muninn authors"); break;
-    case 2: buffer_puts(out, "Using Muninn-" MUNINN_VERSION "; rerun with -h for help"); break;
+    case 0:
+        buffer_puts(out, run->tool_title ? run->tool_title : run->tool);
+        break;
+    case 1:
+        buffer_puts(out, "Copyright (C) 2026, and MIT licensed, by the Muninn authors");
+        break;
+    case 2:
+        buffer_puts(out, "Using Muninn-" MUNINN_VERSION "; rerun with -h for help");
+        break;
     case 3:
         buffer_puts(out, "Command:");
         for (int i = 0; i < run->argc; i++) {
@@ -66,28 +72,28 @@ static const struct {
     i32 signal, code;
     const char *event;
 } signal_events[] = {
-    { SIGSEGV, SEGV_MAPERR, "Access not within mapped region" },
-    { SIGSEGV, SEGV_ACCERR, "Bad permissions for mapped region" },
-    { SIGSEGV, SI_KERNEL, "General Protection Fault" },
-    { SIGILL, ILL_ILLOPC, "Illegal opcode" },
-    { SIGILL, ILL_ILLOPN, "Illegal operand" },
-    { SIGILL, ILL_ILLADR, "Illegal addressing mode" },
-    { SIGILL, ILL_ILLTRP, "Illegal trap" },
-    { SIGILL, ILL_PRVOPC, "Privileged opcode" },
-    { SIGILL, ILL_PRVREG, "Privileged register" },
-    { SIGILL, ILL_COPROC, "Coprocessor error" },
-    { SIGILL, ILL_BADSTK, "Internal stack error" },
-    { SIGFPE, FPE_INTDIV, "Integer divide by zero" },
-    { SIGFPE, FPE_INTOVF, "Integer overflow" },
-    { SIGFPE, FPE_FLTDIV, "FP divide by zero" },
-    { SIGFPE, FPE_FLTOVF, "FP overflow" },
-    { SIGFPE, FPE_FLTUND, "FP underflow" },
-    { SIGFPE, FPE_FLTRES, "FP inexact" },
-    { SIGFPE, FPE_FLTINV, "FP invalid operation" },
-    { SIGFPE, FPE_FLTSUB, "FP subscript out of range" },
-    { SIGBUS, BUS_ADRALN, "Invalid address alignment" },
-    { SIGBUS, BUS_ADRERR, "Non-existent physical address" },
-    { SIGBUS, BUS_OBJERR, "Hardware error" },
+    {SIGSEGV, SEGV_MAPERR, "Access not within mapped region"},
+    {SIGSEGV, SEGV_ACCERR, "Bad permissions for mapped region"},
+    {SIGSEGV, SI_KERNEL, "General Protection Fault"},
+    {SIGILL, ILL_ILLOPC, "Illegal opcode"},
+    {SIGILL, ILL_ILLOPN, "Illegal operand"},
+    {SIGILL, ILL_ILLADR, "Illegal addressing mode"},
+    {SIGILL, ILL_ILLTRP, "Illegal trap"},
+    {SIGILL, ILL_PRVOPC, "Privileged opcode"},
+    {SIGILL, ILL_PRVREG, "Privileged register"},
+    {SIGILL, ILL_COPROC, "Coprocessor error"},
+    {SIGILL, ILL_BADSTK, "Internal stack error"},
+    {SIGFPE, FPE_INTDIV, "Integer divide by zero"},
+    {SIGFPE, FPE_INTOVF, "Integer overflow"},
+    {SIGFPE, FPE_FLTDIV, "FP divide by zero"},
+    {SIGFPE, FPE_FLTOVF, "FP overflow"},
+    {SIGFPE, FPE_FLTUND, "FP underflow"},
+    {SIGFPE, FPE_FLTRES, "FP inexact"},
+    {SIGFPE, FPE_FLTINV, "FP invalid operation"},
+    {SIGFPE, FPE_FLTSUB, "FP subscript out of range"},
+    {SIGBUS, BUS_ADRALN, "Invalid address alignment"},
+    {SIGBUS, BUS_ADRERR, "Non-existent physical address"},
+    {SIGBUS, BUS_OBJERR, "Hardware error"},
 };
 
 const char *signal_event(i32 number, i32 code)
@@ -113,8 +119,8 @@ bool kind_is_leak(u32 kind)
 
 static bool is_below_main(const char *function)
 {
-    static const char *const names[] = { "__libc_start_main", "__libc_start_call_main",
-                                         "generic_start_main", "libc_start_main_stage2" };
+    static const char *const names[] = {"__libc_start_main", "__libc_start_call_main",
+                                        "generic_start_main", "libc_start_main_stage2"};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         size_t length = strlen(names[i]);
@@ -197,7 +203,7 @@ void frame_put_file(const Options *options, const Frame *frame, Buffer *out)
 void frame_put_place(const Options *options, const Frame *frame, Buffer *out, Reader reader)
 {
     if (frame->file) {
-        Buffer file = { 0 };
+        Buffer file = {0};
         frame_put_file(options, frame, &file);
         buffer_puts(out, " (");
         buffer_put_safe(out, file.data, file.size, reader);
@@ -212,10 +218,9 @@ void frame_put_place(const Options *options, const Frame *frame, Buffer *out, Re
     }
 }
 
-size_t report_frame_text(const Report *report, const Frame *frame, char *buffer,
-                         size_t buffer_size)
+size_t report_frame_text(const Report *report, const Frame *frame, char *buffer, size_t buffer_size)
 {
-    Buffer out = { 0 };
+    Buffer out = {0};
 
     if (buffer_size == 0)
         return 0;
@@ -241,7 +246,7 @@ size_t report_frame_text(const Report *report, const Frame *frame, char *buffer,
 const Frame *stack_first_source(const ReportStack *stack)
 {
     for (size_t i = 0; i < stack->count; i++)
-        if (stack->frames[i].file && stack->frames[i].line)
+        if (stack->frames[i].file && stack->frames[i].file[0] && stack->frames[i].line)
             return &stack->frames[i];
     return NULL;
 }
@@ -277,7 +282,7 @@ static bool path_matches(const char *pattern, const char *path)
 
 static bool frame_is_wanted(const OptionList *only, const Frame *frame)
 {
-    Buffer path = { 0 };
+    Buffer path = {0};
     bool wanted = false;
 
     frame_source_path(frame, &path);

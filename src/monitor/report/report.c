@@ -31,13 +31,13 @@ static void add_writer(Report *report, Writer *writer)
 static void open_text(Report *report, int log_fd)
 {
     const Options *options = report->options;
-    SinkFile file = { options->log_file, "log", true };
+    SinkFile file = {options->log_file, "log", true};
     Sink sink;
 
-    if (options->log_file) {
+    if (options->log_file && !report->run.log_is_open) {
         if (!sink_open_file(&sink, &file, &report->run))
             sink_use_fd(&sink, log_fd, "the log");
-    } else if (options->log_socket) {
+    } else if (options->log_socket && !options->log_file) {
         if (!sink_open_socket(&sink, options->log_socket, false, report->run.pid))
             sink_use_fd(&sink, STDERR_FILENO, "standard error");
     } else {
@@ -50,7 +50,7 @@ static void open_text(Report *report, int log_fd)
 static void open_xml(Report *report, int log_fd)
 {
     const Options *options = report->options;
-    SinkFile file = { options->xml_file, "XML", false };
+    SinkFile file = {options->xml_file, "XML", false};
     Sink sink;
 
     if (!options->xml)
@@ -70,7 +70,7 @@ static void open_xml(Report *report, int log_fd)
 static void open_document(Report *report, const char *template, const char *what, int log_fd,
                           Writer *(*writer_new)(const Report *, const Sink *))
 {
-    SinkFile file = { template, what, false };
+    SinkFile file = {template, what, false};
     Sink sink;
 
     if (!template)
@@ -88,6 +88,9 @@ Report *report_open(const Options *options, const RunInfo *run, int log_fd)
     signal(SIGPIPE, SIG_IGN);
     report->options = options;
     report->run = *run;
+    // Until it calls execve, such a child has nothing to say to anybody.
+    if (run->is_fork_child && options->child_silent_after_fork)
+        return report;
     if (!getcwd(report->working_directory, sizeof(report->working_directory)))
         report->working_directory[0] = 0;
     if (options->baseline)
@@ -116,9 +119,15 @@ ReportVerdict report_finding(Report *report, const Finding *finding)
     ReportVerdict verdict = report_judge(report, finding);
 
     switch (verdict) {
-    case REPORT_FILTERED: report->filtered_count++; return verdict;
-    case REPORT_KNOWN: report->known_count++; break;
-    case REPORT_NEW: report->new_count++; break;
+    case REPORT_FILTERED:
+        report->filtered_count++;
+        return verdict;
+    case REPORT_KNOWN:
+        report->known_count++;
+        break;
+    case REPORT_NEW:
+        report->new_count++;
+        break;
     }
     if (report->baseline) {
         char fingerprint[17];
@@ -147,18 +156,18 @@ void report_note(Report *report, const char *text)
             report->writers[i]->ops->note(report->writers[i], text);
 }
 
-// The text comes first among the writers.
 void report_prompt(Report *report, const char *text)
 {
-    char line[256];
-    int size = snprintf(line, sizeof(line), "==%d== \n==%d== %s", report->run.pid, report->run.pid,
-                        text);
-    sink_write(&report->writers[0]->sink, line, (size_t)size);
+    for (size_t i = 0; i < report->writer_count; i++)
+        if (report->writers[i]->ops->prompt)
+            report->writers[i]->ops->prompt(report->writers[i], text);
 }
 
 void report_suppression(Report *report, const char *entry)
 {
-    sink_write(&report->writers[0]->sink, entry, strlen(entry));
+    for (size_t i = 0; i < report->writer_count && entry; i++)
+        if (report->writers[i]->ops->suppression)
+            report->writers[i]->ops->suppression(report->writers[i], entry);
 }
 
 void report_client_text(Report *report, u32 tid, const char *text, const ReportStack *stack)

@@ -44,10 +44,10 @@ typedef struct Finding {
     bool has_leak;           // leaked_* hold (xwhat with leakedbytes, leakedblocks)
     u64 leaked_bytes, leaked_blocks;
     u64 record, record_count; // "loss record N of M"
-    i32 fd;                  // of Fd… kinds; -1 otherwise
-    const char *path;        // of that descriptor, or NULL
-    const char *param;       // of SyscallParam: "write(buf)"; else NULL
-    ReportStack stack;       // where
+    i32 fd;                   // of Fd… kinds; -1 otherwise
+    const char *path;         // of that descriptor, or NULL
+    const char *param;        // of SyscallParam: "write(buf)"; else NULL
+    ReportStack stack;        // where
     const FindingPart *parts;
     size_t part_count;
     const char *suppression; // text of a generated entry, when asked for; else NULL
@@ -56,16 +56,17 @@ typedef struct Finding {
 
 typedef struct RunInfo {
     i32 pid, ppid;
-    const char *tool;        // "memcheck"
-    const char *tool_title;  // "Memcheck, a memory error detector"
-    const char *program;     // path of the client executable
-    int argc;                // the client's command
+    const char *tool;       // "memcheck"
+    const char *tool_title; // "Memcheck, a memory error detector"
+    const char *program;    // path of the client executable
+    int argc;               // the client's command
     const char *const *argv;
-    int option_count;        // muninn's own arguments
+    int option_count; // muninn's own arguments
     const char *const *options;
     const char *muninn_exe;
-    i64 start_ms;            // CLOCK_MONOTONIC
-    bool is_fork_child;      // a client that began by fork
+    i64 start_ms;       // CLOCK_MONOTONIC
+    bool is_fork_child; // a client that began by fork
+    bool log_is_open; // the log_fd of report_open() is the --log-file already
 } RunInfo;
 
 typedef struct SuppressionUse {
@@ -75,18 +76,18 @@ typedef struct SuppressionUse {
 } SuppressionUse;
 
 typedef struct RunSummary {
-    u64 error_count, context_count;             // shown
+    u64 error_count, context_count; // shown
     u64 suppressed_count, suppressed_contexts;
-    const Finding *const *findings;             // every shown one, with final counts
+    const Finding *const *findings; // every shown one, with final counts
     size_t finding_count;
-    const SuppressionUse *suppressions;         // used ones, and unused where count is 0
+    const SuppressionUse *suppressions; // used ones, and unused where count is 0
     size_t suppression_count;
-    bool replaced;         // the client has executed another program: its run is not over
-    bool killed;           // the client died without saying so
-    i32 signal;            // by which signal, if known; 0
-    i32 exit_code;         // if it ended by exit; else -1
+    bool replaced; // the client has executed another program: its run is not over
+    bool killed;   // the client died without saying so
+    i32 signal;    // by which signal, if known; 0
+    i32 exit_code; // if it ended by exit; else -1
     bool error_limit_hit;
-    bool has_errors;       // the tool makes findings: print ERROR SUMMARY
+    bool has_errors; // the tool makes findings: print ERROR SUMMARY
 } RunSummary;
 
 // A signal is about to end the client.
@@ -124,11 +125,11 @@ ReportVerdict report_finding(Report *report, const Finding *finding);
 void report_line(Report *report, const char *text);
 // A line that must be seen whatever the outputs are: with -q, and beside XML.
 void report_note(Report *report, const char *text);
-// What the client prints by request, with its stack if there is one.
 // A question to the user, in the text, without a line end; and the entry that the
 // answer asked for.
 void report_prompt(Report *report, const char *text);
 void report_suppression(Report *report, const char *entry);
+// What the client prints by request, with its stack if there is one.
 void report_client_text(Report *report, u32 tid, const char *text, const ReportStack *stack);
 void report_thread(Report *report, u32 tid, const char *name, const ReportStack *created_at);
 void report_fatal_signal(Report *report, const FatalSignal *fatal);
@@ -151,8 +152,8 @@ const char *report_part_id(u32 part);
 // Return the length. A kind that does not exist is named as such.
 size_t report_headline(u32 kind, const u64 *values, size_t count, const char *text, char *buffer,
                        size_t buffer_size);
-size_t report_part_text(u32 part, const u64 *values, size_t count, const char *text,
-                        char *buffer, size_t buffer_size);
+size_t report_part_text(u32 part, const u64 *values, size_t count, const char *text, char *buffer,
+                        size_t buffer_size);
 
 // "main (a.c:10)", as at the end of a line of a stack.
 size_t report_frame_text(const Report *report, const Frame *frame, char *buffer,

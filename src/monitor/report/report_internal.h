@@ -48,6 +48,8 @@ typedef struct WriterOps {
     void (*finding)(Writer *, const Finding *, ReportVerdict);
     void (*line)(Writer *, const char *text);
     void (*note)(Writer *, const char *text);
+    void (*prompt)(Writer *, const char *text);
+    void (*suppression)(Writer *, const char *entry);
     void (*client_text)(Writer *, u32 tid, const char *text, const ReportStack *);
     void (*thread)(Writer *, u32 tid, const char *name, const ReportStack *);
     void (*fatal)(Writer *, const FatalSignal *);
@@ -93,8 +95,8 @@ struct Report {
     RunInfo run;
     Writer *writers[WRITERS_MAX];
     size_t writer_count;
-    bool text_is_main;   // the text carries findings; otherwise only notes
-    Baseline *baseline;  // NULL: none
+    bool text_is_main;                          // the text carries findings; otherwise only notes
+    Baseline *baseline;                         // NULL: none
     u64 new_count, known_count, filtered_count; // contexts
     char working_directory[4096]; // of the client, for relative paths; "" if not known
 };

@@ -64,8 +64,8 @@ static void put_artifact(Buffer *out, const Report *report, const char *path)
 // A location object without its braces. Source if there is one, else the object.
 static void put_location(Buffer *out, const Report *report, const Frame *frame)
 {
-    Buffer path = { 0 };
-    bool has_source = frame->file != NULL;
+    Buffer path = {0};
+    bool has_source = frame->file && frame->file[0];
 
     if (has_source)
         frame_source_path(frame, &path);
@@ -97,12 +97,12 @@ static void put_message(Buffer *out, const char *text)
 }
 
 // The frame that a person should look at: source in the working directory, else
-// any source, else the first.
+// any source, else an object; NULL if there is none of these.
 static const Frame *frame_to_show(const Report *report, const ReportStack *stack)
 {
     for (size_t i = 0; i < stack->count; i++) {
         const Frame *frame = &stack->frames[i];
-        Buffer path = { 0 };
+        Buffer path = {0};
         frame_source_path(frame, &path);
         buffer_putc(&path, 0);
         bool is_ours = !path.failed && path_below(report->working_directory, path.data);
@@ -111,7 +111,10 @@ static const Frame *frame_to_show(const Report *report, const ReportStack *stack
             return frame;
     }
     const Frame *source = stack_first_source(stack);
-    return source ? source : stack->count ? &stack->frames[0] : NULL;
+    for (size_t i = 0; i < stack->count && !source; i++)
+        if (stack->frames[i].object && stack->frames[i].object[0])
+            source = &stack->frames[i];
+    return source;
 }
 
 static void put_stack(Buffer *out, const Report *report, const ReportStack *stack,
@@ -156,7 +159,7 @@ static void put_related(Buffer *out, const Report *report, const Finding *findin
             continue;
         buffer_printf(out, "%s{\"id\": %u, ", id ? ", " : ", \"relatedLocations\": [", id + 1);
         put_message(out, part->text);
-        Buffer location = { 0 };
+        Buffer location = {0};
         put_location(&location, report, frame);
         if (location.size) {
             buffer_puts(out, ", ");
@@ -174,7 +177,7 @@ static void put_step(Buffer *out, const Report *report, const Frame *frame, cons
 {
     buffer_puts(out, "{\"location\": {");
     put_message(out, message);
-    Buffer location = { 0 };
+    Buffer location = {0};
     put_location(&location, report, frame);
     if (location.size) {
         buffer_puts(out, ", ");
@@ -207,7 +210,7 @@ static void put_code_flow(Buffer *out, const Report *report, const Finding *find
 
 static void put_result_text(Buffer *out, const Finding *finding)
 {
-    Buffer text = { 0 };
+    Buffer text = {0};
 
     buffer_puts(&text, finding->what);
     for (size_t i = 0; i < finding->part_count; i++) {
@@ -231,17 +234,14 @@ static void sarif_finding(Writer *writer, const Finding *finding, ReportVerdict 
     if (!words)
         return;
     report_fingerprint(finding, fingerprint);
-    buffer_printf(out,
-                  "%s        {\"ruleId\": \"%s\", \"ruleIndex\": %u, \"level\": \"%s\", ",
+    buffer_printf(out, "%s        {\"ruleId\": \"%s\", \"ruleIndex\": %u, \"level\": \"%s\", ",
                   document->item_count ? ",\n" : "\n", words->id, finding->kind, words->level);
     put_result_text(out, finding);
-    buffer_puts(out, ", \"locations\": [");
-    if (frame) {
-        buffer_putc(out, '{');
-        put_location(out, report, frame);
-        buffer_putc(out, '}');
-    }
-    buffer_putc(out, ']');
+    // Services refuse a result without a place: then it is the program as a whole.
+    Frame program = {.object = report->run.program ? report->run.program : "unknown"};
+    buffer_puts(out, ", \"locations\": [{");
+    put_location(out, report, frame ? frame : &program);
+    buffer_puts(out, "}]");
     put_stacks(out, report, finding);
     put_related(out, report, finding);
     put_code_flow(out, report, finding);
@@ -261,7 +261,7 @@ static void sarif_end(Writer *writer, const RunSummary *summary)
     char name[16];
 
     buffer_puts(out, "\n      ],\n      \"invocations\": [{\"executionSuccessful\": ");
-    buffer_puts(out, summary->killed ? "false" : "true");
+    buffer_puts(out, summary->killed && !summary->replaced ? "false" : "true");
     if (summary->exit_code >= 0)
         buffer_printf(out, ", \"exitCode\": %d", summary->exit_code);
     if (summary->signal) {
@@ -301,7 +301,7 @@ Writer *sarif_writer_new(const Report *report, const Sink *sink)
     if (!sarif)
         return NULL;
     Writer *writer = &sarif->document.base;
-    *writer = (Writer){ .ops = &sarif_ops, .report = report, .sink = *sink };
+    *writer = (Writer){.ops = &sarif_ops, .report = report, .sink = *sink};
     Buffer *out = &writer->out;
     buffer_puts(out, "{\n  \"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\",\n"
                      "  \"version\": \"2.1.0\",\n  \"runs\": [\n    {\n      \"tool\": {\n"

@@ -12,11 +12,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "monitor/report/report_internal.h"
 
-enum { DEFAULT_PORT = 1500 };
+enum {
+    DEFAULT_PORT = 1500,
+    CONNECT_SECONDS = 10, // the client waits meanwhile
+};
 
 static void give_up(Sink *sink, const char *why)
 {
@@ -29,9 +33,30 @@ void sink_use_fd(Sink *sink, int fd, const char *name)
 {
     struct stat stat;
 
-    *sink = (Sink){ .fd = fd };
+    if (fcntl(fd, F_GETFD) < 0 && fd != STDERR_FILENO) {
+        fprintf(stderr, "muninn: %s: descriptor %d is not open; using standard error\n", name, fd);
+        fd = STDERR_FILENO;
+    }
+    *sink = (Sink){.fd = fd};
     snprintf(sink->name, sizeof(sink->name), "%s", name);
     sink->seekable = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode);
+}
+
+// /dev/stdout and its like: others write there too, so what is there stays.
+static bool is_borrowed(const char *path)
+{
+    return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||
+           strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
+static int open_output(const char *path, bool append, bool truncate)
+{
+    int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
+
+    if (is_borrowed(path))
+        return open(path, flags | O_APPEND);
+    flags |= O_CREAT | (append ? O_APPEND : 0) | (truncate ? O_TRUNC : 0);
+    return open(path, flags, 0666);
 }
 
 // Parent and child may share a file of text, by appending. Of anything else a
@@ -41,6 +66,7 @@ bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
     char path[4096];
     bool has_pid = strstr(file->template, "%p") != NULL;
     int error = options_expand_path(file->template, run->pid, 1, path, sizeof(path));
+    bool is_expanded = error == 0;
 
     if (!error && run->is_fork_child && !has_pid && !file->share) {
         size_t length = strlen(path);
@@ -49,22 +75,17 @@ bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
             error = -ENAMETOOLONG;
     }
     if (!error) {
-        int flags = O_CREAT | O_CLOEXEC | O_NOCTTY | (file->share ? O_WRONLY | O_APPEND : O_RDWR);
-        if (!run->is_fork_child || has_pid || !file->share)
-            flags |= O_TRUNC;
-        int fd = open(path, flags, 0666);
-        // A pipe or /dev/stdout of a pipe cannot be opened for both.
-        if (fd < 0 && (errno == EACCES || errno == EINVAL || errno == ENXIO))
-            fd = open(path, O_CREAT | O_CLOEXEC | O_NOCTTY | O_WRONLY | O_TRUNC, 0666);
+        int fd = open_output(path, file->share, !run->is_fork_child || has_pid || !file->share);
         if (fd >= 0) {
             sink_use_fd(sink, fd, path);
             sink->owned = true;
+            sink->seekable = sink->seekable && !is_borrowed(path);
             return true;
         }
         error = -errno;
     }
     fprintf(stderr, "muninn: Cannot create %s file '%s': %s\n", file->what,
-            error == -EINVAL ? file->template : path, strerror(-error));
+            is_expanded ? path : file->template, strerror(-error));
     return false;
 }
 
@@ -102,18 +123,24 @@ static bool split_address(const char *spec, char *host, size_t host_size, char *
 
 static int connect_to(const char *host, const char *port)
 {
-    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
+    struct timeval patience = {.tv_sec = CONNECT_SECONDS}, forever = {0};
     int fd = -1;
 
     if (getaddrinfo(host, port, &hints, &found) != 0)
         return -1;
     for (struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
         fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+        if (connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
             close(fd);
             fd = -1;
+            continue;
         }
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &forever, sizeof(forever));
     }
     freeaddrinfo(found);
     return fd;
@@ -149,7 +176,7 @@ void sink_write(Sink *sink, const void *data, size_t size)
             size -= (size_t)wrote;
         } else if (wrote < 0 && errno == EAGAIN) {
             // Somebody made the terminal or pipe non-blocking; wait for room.
-            struct pollfd poll_fd = { .fd = sink->fd, .events = POLLOUT };
+            struct pollfd poll_fd = {.fd = sink->fd, .events = POLLOUT};
             poll(&poll_fd, 1, -1);
         } else if (wrote == 0 || errno != EINTR) {
             give_up(sink, wrote == 0 ? "nothing was accepted" : strerror(errno));

@@ -62,7 +62,7 @@ static char *read_source(const char *path, size_t *ret_size)
 // Tabs become blanks, and what does not fit is cut between characters.
 static void put_source_line(char *out, size_t out_size, const char *line, size_t length)
 {
-    Buffer safe = { 0 };
+    Buffer safe = {0};
     size_t size = 0;
 
     if (length && line[length - 1] == '\r')
@@ -102,8 +102,8 @@ static bool cut_excerpt(const char *data, size_t size, Excerpt *excerpt)
 
 bool excerpt_read(const Frame *frame, u32 context, Excerpt *ret_excerpt)
 {
-    Buffer path = { 0 };
-    Excerpt excerpt = { .marked_line = frame->line };
+    Buffer path = {0};
+    Excerpt excerpt = {.marked_line = frame->line};
     size_t size = 0;
     bool found = false;
 
@@ -172,7 +172,7 @@ static void put_row(TextWriter *text, const Excerpt *excerpt, u32 row, size_t wi
 static void put_title(TextWriter *text, const char *title, const Frame *frame, size_t width,
                       bool pad)
 {
-    Buffer line = { 0 };
+    Buffer line = {0};
 
     buffer_printf(&line, "%s ", title);
     buffer_puts_safe(&line, frame->file, READER_TERMINAL);
@@ -291,7 +291,7 @@ static const Frame *place_of(const Finding *finding)
 {
     for (size_t i = 0; i < finding->stack.count && i < 24; i++) {
         const Frame *frame = &finding->stack.frames[i];
-        Buffer path = { 0 };
+        Buffer path = {0};
 
         if (!frame->file || !frame->line)
             continue;
@@ -319,7 +319,7 @@ static size_t make_groups(const RunSummary *summary, Group *groups)
         while (at < count && !same_place(groups[at].frame, frame))
             at++;
         if (at == count)
-            groups[count++] = (Group){ frame, finding, 0, 0 };
+            groups[count++] = (Group){frame, finding, 0, 0};
         groups[at].count += finding->count;
         groups[at].contexts++;
     }

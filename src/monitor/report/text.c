@@ -12,10 +12,9 @@
 #include "monitor/report/text_writer.h"
 
 static const char *const paints[PAINT_COUNT] = {
-    [PAINT_NONE] = "\033[0m",         [PAINT_PREFIX] = "\033[2m",
-    [PAINT_HEADLINE] = "\033[1;31m",  [PAINT_ADDRESS] = "\033[2m",
-    [PAINT_FUNCTION] = "\033[1m",     [PAINT_PLACE] = "\033[36m",
-    [PAINT_PART] = "\033[33m",        [PAINT_MARK] = "\033[1;31m",
+    [PAINT_NONE] = "\033[0m",    [PAINT_PREFIX] = "\033[2m",   [PAINT_HEADLINE] = "\033[1;31m",
+    [PAINT_ADDRESS] = "\033[2m", [PAINT_FUNCTION] = "\033[1m", [PAINT_PLACE] = "\033[36m",
+    [PAINT_PART] = "\033[33m",   [PAINT_MARK] = "\033[1;31m",
 };
 
 void text_paint(TextWriter *text, Paint paint)
@@ -123,7 +122,7 @@ static void put_part(TextWriter *text, const FindingPart *part)
     put_stack(text, &part->stack);
 }
 
-void text_put_finding(TextWriter *text, const Finding *finding)
+void text_put_finding(TextWriter *text, const Finding *finding, bool with_source)
 {
     if (text->marker_begin[0])
         text_put_line(text, '=', text->marker_begin);
@@ -136,7 +135,7 @@ void text_put_finding(TextWriter *text, const Finding *finding)
     put_stack(text, &finding->stack);
     for (size_t i = 0; i < finding->part_count; i++)
         put_part(text, &finding->parts[i]);
-    if (text->terminal)
+    if (text->terminal && with_source)
         terminal_put_excerpts(text, finding);
     text_put_line(text, '=', "");
     if (text->marker_end[0])
@@ -153,6 +152,17 @@ static bool xml_cannot_say(const Report *report, const Finding *finding)
            strcmp(words->tool, "CoreError") == 0;
 }
 
+// As it will stand in a file: without prefix, and line by line harmless.
+static void put_entry(TextWriter *text, const char *entry)
+{
+    while (*entry) {
+        size_t length = strcspn(entry, "\n");
+        buffer_put_safe(&text->base.out, entry, length, text->reader);
+        text_end(text);
+        entry += length + (entry[length] == '\n');
+    }
+}
+
 static void text_finding(Writer *writer, const Finding *finding, ReportVerdict verdict)
 {
     TextWriter *text = (TextWriter *)writer;
@@ -160,17 +170,25 @@ static void text_finding(Writer *writer, const Finding *finding, ReportVerdict v
 
     if (verdict != REPORT_NEW || (!report->text_is_main && !xml_cannot_say(report, finding)))
         return;
-    text_put_finding(text, finding);
-    if (finding->suppression) {
-        // As it will stand in a file: without prefix, and line by line harmless.
-        const char *at = finding->suppression;
-        while (*at) {
-            size_t length = strcspn(at, "\n");
-            buffer_put_safe(&writer->out, at, length, text->reader);
-            text_end(text);
-            at += length + (at[length] == '\n');
-        }
-    }
+    text_put_finding(text, finding, true);
+    if (finding->suppression)
+        put_entry(text, finding->suppression);
+    writer_flush(writer);
+}
+
+static void text_prompt(Writer *writer, const char *question)
+{
+    TextWriter *text = (TextWriter *)writer;
+
+    text_put_line(text, '=', "");
+    text_begin(text, '=');
+    put_safe(text, question);
+    writer_flush(writer);
+}
+
+static void text_suppression(Writer *writer, const char *entry)
+{
+    put_entry((TextWriter *)writer, entry);
     writer_flush(writer);
 }
 
@@ -218,11 +236,10 @@ static void text_thread(Writer *writer, u32 tid, const char *name, const ReportS
     writer_flush(writer);
 }
 
-static const char overflow_advice[] =
-    " If you believe this happened as a result of a stack\n"
-    " overflow in your program's main thread (unlikely but\n"
-    " possible), you can try to increase the size of the\n"
-    " main thread stack using the --main-stacksize= flag.";
+static const char overflow_advice[] = " If you believe this happened as a result of a stack\n"
+                                      " overflow in your program's main thread (unlikely but\n"
+                                      " possible), you can try to increase the size of the\n"
+                                      " main thread stack using the --main-stacksize= flag.";
 
 static void put_fatal(TextWriter *text, const FatalSignal *fatal)
 {
@@ -246,8 +263,7 @@ static void text_fatal(Writer *writer, const FatalSignal *fatal)
     TextWriter *text = (TextWriter *)writer;
     bool is_quiet = writer->report->options->verbosity < 0;
 
-    if (writer->report->text_is_main &&
-        (!is_quiet || signal_is_fault(fatal->signal, fatal->code)))
+    if (writer->report->text_is_main && (!is_quiet || signal_is_fault(fatal->signal, fatal->code)))
         put_fatal(text, fatal);
     // Also beside XML: cargo-valgrind looks for it there.
     if (fatal->signal == SIGSEGV && fatal->code == SEGV_MAPERR && fatal->main_stack_bytes) {
@@ -262,7 +278,8 @@ static void text_close(Writer *writer, const RunSummary *summary)
 {
     TextWriter *text = (TextWriter *)writer;
 
-    if (writer->report->text_is_main)
+    // A program that was executed instead goes on; the sum is its to make.
+    if (writer->report->text_is_main && !summary->replaced)
         text_put_summary(text, summary);
     writer_flush(writer);
     buffer_free(&text->line);
@@ -272,6 +289,8 @@ static const WriterOps text_ops = {
     .finding = text_finding,
     .line = text_line,
     .note = text_note,
+    .prompt = text_prompt,
+    .suppression = text_suppression,
     .client_text = text_client,
     .thread = text_thread,
     .fatal = text_fatal,
@@ -290,7 +309,7 @@ static bool wants_terminal(const Options *options, int fd)
 static void put_banner(TextWriter *text)
 {
     const Report *report = text->base.report;
-    Buffer line = { 0 };
+    Buffer line = {0};
 
     for (int i = 0; i < BANNER_LINES; i++) {
         buffer_clear(&line);
@@ -312,7 +331,7 @@ Writer *text_writer_new(const Report *report, const Sink *sink)
 
     if (!text)
         return NULL;
-    text->base = (Writer){ .ops = &text_ops, .report = report, .sink = *sink };
+    text->base = (Writer){.ops = &text_ops, .report = report, .sink = *sink};
     text->terminal = wants_terminal(options, sink->fd);
     text->reader = text->terminal || isatty(sink->fd) ? READER_TERMINAL : READER_LOG;
     text->columns = terminal_columns(sink->fd);
@@ -327,8 +346,8 @@ Writer *text_writer_new(const Report *report, const Sink *sink)
     }
     // A child of fork that writes on in its parent's text begins without a banner,
     // as the incumbent's child does.
-    bool goes_on = report->run.is_fork_child &&
-                   !(options->log_file && strstr(options->log_file, "%p"));
+    bool goes_on =
+        report->run.is_fork_child && !(options->log_file && strstr(options->log_file, "%p"));
     if (options->verbosity >= 0 && report->text_is_main && !goes_on) {
         put_banner(text);
         writer_flush(&text->base);

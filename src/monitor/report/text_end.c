@@ -7,23 +7,14 @@
 
 #include "monitor/report/text_writer.h"
 
+// Without commas, unlike every other number: scripts take the digits as they are.
 static void put_error_summary(TextWriter *text, const RunSummary *summary)
 {
-    Buffer line = { 0 };
-
-    buffer_puts(&line, "ERROR SUMMARY: ");
-    buffer_put_commas(&line, summary->error_count);
-    buffer_puts(&line, " errors from ");
-    buffer_put_commas(&line, summary->context_count);
-    buffer_puts(&line, " contexts (suppressed: ");
-    buffer_put_commas(&line, summary->suppressed_count);
-    buffer_puts(&line, " from ");
-    buffer_put_commas(&line, summary->suppressed_contexts);
-    buffer_puts(&line, ")");
-    buffer_putc(&line, 0);
-    if (!line.failed)
-        text_put_line(text, '=', line.data);
-    buffer_free(&line);
+    text_printf_line(
+        text, '=', "ERROR SUMMARY: %llu errors from %llu contexts (suppressed: %llu from %llu)",
+        (unsigned long long)summary->error_count, (unsigned long long)summary->context_count,
+        (unsigned long long)summary->suppressed_count,
+        (unsigned long long)summary->suppressed_contexts);
 }
 
 typedef struct Listed {
@@ -53,7 +44,7 @@ static bool put_finding_list(TextWriter *text, const RunSummary *summary)
     for (size_t i = 0; i < summary->finding_count; i++) {
         const Finding *finding = summary->findings[i];
         if (!kind_is_leak(finding->kind))
-            list[count++] = (Listed){ finding, i };
+            list[count++] = (Listed){finding, i};
     }
     qsort(list, count, sizeof(*list), compare_listed);
     for (size_t i = 0; i < count; i++) {
@@ -61,7 +52,7 @@ static bool put_finding_list(TextWriter *text, const RunSummary *summary)
         text_printf_line(text, '=', "%llu errors in context %zu of %llu:",
                          (unsigned long long)list[i].finding->count, i + 1,
                          (unsigned long long)summary->context_count);
-        text_put_finding(text, list[i].finding);
+        text_put_finding(text, list[i].finding, false);
     }
     free(list);
     return count > 0;
@@ -78,9 +69,9 @@ static int compare_uses(const void *left, const void *right)
 
 static void put_use(TextWriter *text, const SuppressionUse *use)
 {
-    Buffer line = { 0 };
+    Buffer line = {0};
 
-    buffer_printf(&line, "%s: %6llu %s %s:%u", use->count ? "used_suppression" : "unused_suppression",
+    buffer_printf(&line, "%sused_suppression: %6llu %s %s:%u", use->count ? "" : "un",
                   (unsigned long long)use->count, use->name, use->file, use->line);
     if (use->leaked_blocks) {
         buffer_puts(&line, " suppressed: ");
@@ -135,9 +126,22 @@ static void put_baseline(TextWriter *text)
     if (!report->baseline)
         return;
     text_printf_line(text, '=', "Baseline: %llu new, %llu known, %llu fixed",
-                     (unsigned long long)report->new_count,
-                     (unsigned long long)report->known_count,
+                     (unsigned long long)report->new_count, (unsigned long long)report->known_count,
                      (unsigned long long)baseline_fixed(report->baseline));
+}
+
+// The client could not say so itself.
+static void put_killed(TextWriter *text, const RunSummary *summary)
+{
+    char name[16];
+
+    text_put_line(text, '=', "");
+    if (summary->signal)
+        text_printf_line(text, '=', "Process killed by signal %d (%s)", summary->signal,
+                         signal_name(summary->signal, name));
+    else
+        text_put_line(text, '=', "Process ended without notice");
+    text_put_line(text, '=', "");
 }
 
 void text_put_summary(TextWriter *text, const RunSummary *summary)
@@ -146,6 +150,8 @@ void text_put_summary(TextWriter *text, const RunSummary *summary)
     bool lists = options->show_error_list != ERROR_LIST_NO || options->verbosity > 0;
     bool quiet = options->verbosity < 0;
 
+    if (summary->killed && !quiet)
+        put_killed(text, summary);
     if (summary->has_errors && (!quiet || lists)) {
         if (!lists)
             text_put_line(text, '=', "For lists of detected and suppressed errors, rerun with: -s");
@@ -155,6 +161,9 @@ void text_put_summary(TextWriter *text, const RunSummary *summary)
     }
     if (!quiet)
         put_baseline(text);
-    if (!quiet && (text->terminal || options->verbosity > 0))
+    bool by_line =
+        options->summary == SUMMARY_LINES ||
+        (options->summary == SUMMARY_AUTO && !quiet && (text->terminal || options->verbosity > 0));
+    if (by_line)
         terminal_put_groups(text, summary);
 }

@@ -36,7 +36,7 @@ void text_paint(TextWriter *text, Paint paint);
 void text_put_line(TextWriter *text, char mark, const char *line);
 __attribute__((format(printf, 3, 4))) void text_printf_line(TextWriter *text, char mark,
                                                             const char *format, ...);
-void text_put_finding(TextWriter *text, const Finding *finding);
+void text_put_finding(TextWriter *text, const Finding *finding, bool with_source);
 void text_put_summary(TextWriter *text, const RunSummary *summary);
 
 // The source at the finding, and beside or below it the source at its origin.

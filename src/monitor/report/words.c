@@ -60,17 +60,29 @@ static void put_value(const Filler *filler, char form, size_t index)
     }
     u64 value = filler->values[index];
     switch (form) {
-    case 'v': buffer_printf(filler->out, "%llu", (unsigned long long)value); break;
-    case 'i': buffer_printf(filler->out, "%lld", (long long)value); break;
-    case 'x': buffer_printf(filler->out, "0x%llx", (unsigned long long)value); break;
-    case 'X': buffer_printf(filler->out, "0x%llX", (unsigned long long)value); break;
-    case 'c': buffer_put_commas(filler->out, value); break;
+    case 'v':
+        buffer_printf(filler->out, "%llu", (unsigned long long)value);
+        break;
+    case 'i':
+        buffer_printf(filler->out, "%lld", (long long)value);
+        break;
+    case 'x':
+        buffer_printf(filler->out, "0x%llx", (unsigned long long)value);
+        break;
+    case 'X':
+        buffer_printf(filler->out, "0x%llX", (unsigned long long)value);
+        break;
+    case 'c':
+        buffer_put_commas(filler->out, value);
+        break;
     case 'p':
         buffer_putc(filler->out, value & PROT_READ ? 'r' : '-');
         buffer_putc(filler->out, value & PROT_WRITE ? 'w' : '-');
         buffer_putc(filler->out, value & PROT_EXEC ? 'x' : '-');
         break;
-    default: buffer_putc(filler->out, '?'); break;
+    default:
+        buffer_putc(filler->out, '?');
+        break;
     }
 }
 
@@ -144,7 +156,9 @@ static void fill(const Filler *filler, const char *format)
                            strcspn(filler->text + open + 1, ")"));
             format++;
             break;
-        case '[': format = put_choice(filler, format + 1); break;
+        case '[':
+            format = put_choice(filler, format + 1);
+            break;
         case '?':
         case '!':
             inside = condition_holds(filler, form, format[1]);
@@ -161,8 +175,8 @@ static void fill(const Filler *filler, const char *format)
 static size_t put_sentence(const char *format, const u64 *values, size_t count, const char *text,
                            char *buffer, size_t buffer_size)
 {
-    Buffer out = { 0 };
-    Filler filler = { &out, values, count, text ? text : "" };
+    Buffer out = {0};
+    Filler filler = {&out, values, count, text ? text : ""};
 
     if (buffer_size == 0)
         return 0;
@@ -187,8 +201,8 @@ size_t report_headline(u32 kind, const u64 *values, size_t count, const char *te
     return put_sentence(format, values, count, text, buffer, buffer_size);
 }
 
-size_t report_part_text(u32 part, const u64 *values, size_t count, const char *text,
-                        char *buffer, size_t buffer_size)
+size_t report_part_text(u32 part, const u64 *values, size_t count, const char *text, char *buffer,
+                        size_t buffer_size)
 {
     u64 number = part;
 

@@ -107,7 +107,7 @@ static void put_suppression_line(Buffer *out, u32 index, const char *line, size_
 // CDATA ends at the first "]]>", so one inside is split between two sections.
 static void put_cdata(Buffer *out, const char *text)
 {
-    Buffer safe = { 0 };
+    Buffer safe = {0};
     size_t begin = 0;
 
     for (size_t i = 0; text[i]; i++) {
@@ -190,8 +190,7 @@ static void xml_finding(Writer *writer, const Finding *finding, ReportVerdict ve
     const KindWords *words = report_kind(finding->kind);
     bool is_core = words && strcmp(words->tool, "CoreError") == 0;
 
-    if (verdict != REPORT_NEW || !words ||
-        (is_core && writer->report->options->xml_protocol < 5))
+    if (verdict != REPORT_NEW || !words || (is_core && writer->report->options->xml_protocol < 5))
         return;
     buffer_printf(out, "<error>\n  <unique>0x%llx</unique>\n  <tid>%u</tid>\n",
                   (unsigned long long)finding->unique, finding->tid);
@@ -265,8 +264,8 @@ static void put_status(Writer *writer, const char *state)
     char age[32];
 
     report_age(writer->report, age);
-    buffer_printf(&writer->out,
-                  "<status>\n  <state>%s</state>\n  <time>%s</time>\n</status>\n\n", state, age);
+    buffer_printf(&writer->out, "<status>\n  <state>%s</state>\n  <time>%s</time>\n</status>\n\n",
+                  state, age);
 }
 
 static void xml_client_ended(Writer *writer)
@@ -316,12 +315,10 @@ static void put_error_counts(Writer *writer, const RunSummary *summary)
         bool is_core = words && strcmp(words->tool, "CoreError") == 0;
         if (!kind_is_leak(finding->kind) &&
             (!is_core || writer->report->options->xml_protocol >= 5))
-            list[count++] = (Counted){ finding->count, finding->unique, i };
+            list[count++] = (Counted){finding->count, finding->unique, i};
     }
-    if (count)
-        qsort(list, count, sizeof(*list), compare_counted);
     buffer_puts(&writer->out, "<errorcounts>\n");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = count; i-- > 0;) // the newest first
         buffer_printf(&writer->out,
                       "  <pair>\n    <count>%llu</count>\n    <unique>0x%llx</unique>\n  </pair>\n",
                       (unsigned long long)list[i].count, (unsigned long long)list[i].unique);
@@ -336,7 +333,7 @@ static void put_suppression_counts(Writer *writer, const RunSummary *summary)
 
     for (size_t i = 0; list && i < summary->suppression_count; i++)
         if (summary->suppressions[i].count)
-            list[count++] = (Counted){ summary->suppressions[i].count, i, i };
+            list[count++] = (Counted){summary->suppressions[i].count, i, i};
     if (count)
         qsort(list, count, sizeof(*list), compare_counted);
     buffer_puts(&writer->out, "<suppcounts>\n");
@@ -392,7 +389,7 @@ static const WriterOps xml_ops = {
 
 static void put_preamble(Writer *writer)
 {
-    Buffer line = { 0 };
+    Buffer line = {0};
 
     buffer_puts(&writer->out, "<preamble>\n");
     for (int i = 0; i < BANNER_LINES; i++) {
@@ -427,7 +424,7 @@ Writer *xml_writer_new(const Report *report, const Sink *sink)
     if (!xml)
         return NULL;
     Writer *writer = &xml->base;
-    *writer = (Writer){ .ops = &xml_ops, .report = report, .sink = *sink };
+    *writer = (Writer){.ops = &xml_ops, .report = report, .sink = *sink};
     Buffer *out = &writer->out;
     buffer_printf(out,
                   "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n"

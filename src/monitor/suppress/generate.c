@@ -5,9 +5,9 @@
 //
 //   - Names are demangled, without parameters and hashes; template arguments are *.
 //   - The first frame and the frames of the program itself are kept. What lies between
-//     them becomes "...", but for the function of a library that the program called:
-//     that one is part of an interface, and without it the entry would cover every
-//     other call as well.
+//     them becomes "...", but for the function through which the program entered the
+//     library that the finding is in: "malloc ... main" would cover every leak there is.
+//     That function is part of an interface, so it stays what it is.
 //   - Nothing under main.
 #include <ctype.h>
 #include <string.h>
@@ -223,23 +223,21 @@ static bool has_own_frame(const Generator *generator)
     return false;
 }
 
-static bool is_kept(const Generator *generator, size_t index)
-{
-    if (index == 0 || is_own(generator, index))
-        return true;
-    return is_library(generator, index) && index + 1 < generator->end &&
-           is_own(generator, index + 1);
-}
-
 static void write_stack(Generator *generator)
 {
-    bool has_own = has_own_frame(generator);
+    bool has_own = has_own_frame(generator), seen_own = false;
     size_t lines = 0, last = 0;
 
     if (!has_own && generator->end > LIBRARY_FRAMES_KEPT)
         generator->end = LIBRARY_FRAMES_KEPT;
     for (size_t i = 0; i < generator->end && lines < LINES_MAX - 1; i++) {
-        if (has_own && !is_kept(generator, i))
+        bool own = is_own(generator, i);
+        bool is_entry = !seen_own && i + 1 < generator->end && is_own(generator, i + 1);
+
+        // A frame without a name could be anywhere in the program, and so could the first
+        // one: a static program has malloc in it.
+        seen_own = seen_own || (i > 0 && own && generator->query->frames[i].function);
+        if (has_own && i > 0 && !own && !is_entry)
             continue;
         if (lines && last + 1 < i) {
             fputs("   ...\n", generator->out);
@@ -249,6 +247,14 @@ static void write_stack(Generator *generator)
         lines++;
         last = i;
     }
+}
+
+// Of Param, which cannot be without.
+static NameForm parameter_pattern(const SuppressQuery *query, Arena *arena)
+{
+    if (!query->extra || !query->extra[0])
+        return (NameForm){ "*", 1 };
+    return printable((NameForm){ query->extra, strlen(query->extra) }, arena);
 }
 
 void suppress_generate(const SuppressQuery *query, FILE *out)
@@ -262,9 +268,8 @@ void suppress_generate(const SuppressQuery *query, FILE *out)
         find_program(&generator);
         fprintf(out, "{\n   <insert_a_suppression_name_here>\n   %s:%s\n", query->tool,
                 kind_canonical(query->kind));
-        if (query->extra)
-            write_line(out, "", printable((NameForm){ query->extra, strlen(query->extra) },
-                                          &generator.arena));
+        if (strcmp(query->kind, "Param") == 0)
+            write_line(out, "", parameter_pattern(query, &generator.arena));
         if (query->leak_kind)
             fprintf(out, "   match-leak-kinds: %s\n", query->leak_kind);
         write_stack(&generator);

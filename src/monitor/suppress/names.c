@@ -53,7 +53,7 @@ const char *name_mangled_hash(NameForm name)
     const size_t tail = strlen("17h") + HASH_DIGITS + strlen("E");
 
     name = name_without_clone(name);
-    if (name.size <= tail || !starts_with(name, "_ZN") || name.text[name.size - 1] != 'E')
+    if (name.size <= tail || name.text[name.size - 1] != 'E')
         return NULL;
     const char *start = name.text + name.size - tail;
     return memcmp(start, "17h", 3) == 0 && is_hash(start + 3) ? start + 3 : NULL;

@@ -9,8 +9,8 @@
 //   form      one of the names by which a function may be called in a pattern
 //
 // What must stay true
-//   U1  Whatever file the incumbent accepts is accepted, and an entry matches at
-//       least what it would match there. docs/user/suppressions.md lists where it matches more.
+//   U1  Whatever file the incumbent accepts is accepted, and an entry matches at least what
+//       its manual says. docs/user/suppressions.md lists where it matches more.
 //   U2  Files and names are hostile. A bad file is refused with its line, as a
 //       whole: the set is as it was. Matching is never exponential.
 //   U3  A Suppression stays where it is until suppress_free().

@@ -13,82 +13,14 @@
 #define UNITS_MAX     1000000
 #define STEPS_MAX     100000000ull // about ten seconds
 #define DEPTH_MAX     256
-#define LOOK_BACK_MAX 512
 #define SCOPES_MAX    (1u << 20)
-
-// ---- ranges ---------------------------------------------------------------------------------
-
-static bool grow(void **list, size_t *capacity, size_t count, size_t element)
-{
-    if (count < *capacity)
-        return true;
-    size_t wanted = *capacity ? 2 * *capacity : 16;
-    void *grown = realloc(*list, wanted * element);
-    if (!grown)
-        return false;
-    *list = grown;
-    *capacity = wanted;
-    return true;
-}
 
 static bool grow32(void **list, u32 *capacity, u32 count, size_t element)
 {
     size_t wide = *capacity;
-    bool grown = grow(list, &wide, count, element);
+    bool grown = list_grow(list, &wide, count, element);
     *capacity = (u32)wide;
     return grown;
-}
-
-bool ranges_add(AddressRanges *ranges, u64 low, u64 high, u32 index)
-{
-    // What the linker dropped is left at address 0, or 1 in some lists.
-    if (low <= 1 || high <= low ||
-        !grow((void **)&ranges->list, &ranges->capacity, ranges->count, sizeof *ranges->list))
-        return false;
-    ranges->list[ranges->count++] = (AddressRange){ low, high, 0, index };
-    return true;
-}
-
-static int by_low(const void *left, const void *right)
-{
-    const AddressRange *a = left, *b = right;
-    if (a->low != b->low)
-        return a->low < b->low ? -1 : 1;
-    if (a->high != b->high)
-        return a->high > b->high ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
-void ranges_seal(AddressRanges *ranges)
-{
-    u64 reach = 0;
-    if (ranges->count)
-        qsort(ranges->list, ranges->count, sizeof *ranges->list, by_low);
-    for (size_t i = 0; i < ranges->count; i++) {
-        reach = max_u64(reach, ranges->list[i].high);
-        ranges->list[i].reach = reach;
-    }
-}
-
-const AddressRange *ranges_find(const AddressRanges *ranges, u64 address)
-{
-    size_t low = 0, high = ranges->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ranges->list[middle].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t i = 0; i < LOOK_BACK_MAX && low > 0; i++, low--) {
-        const AddressRange *range = &ranges->list[low - 1];
-        if (address < range->high)
-            return range;
-        if (range->reach <= address)
-            break;
-    }
-    return NULL;
 }
 
 // ---- units ----------------------------------------------------------------------------------
@@ -98,15 +30,14 @@ void debug_info_init(DebugInfo *info, DebugFile *file)
     *info = (DebugInfo){ .file = file };
 }
 
-static void add_die_ranges(AddressRanges *ranges, Dwarf_Die *die, u32 index, u64 *steps)
+static void add_die_ranges(AddressRanges *ranges, Dwarf_Die *die, const SplitUnit *split,
+                           u32 index, u64 *steps)
 {
-    Dwarf_Addr base, low, high;
-    for (ptrdiff_t at = 0; *steps < STEPS_MAX; (*steps)++) {
-        at = dwarf_ranges(die, at, &base, &low, &high);
-        if (at <= 0)
-            return;
+    DieRanges list;
+    u64 low, high;
+    die_ranges_begin(&list, die, split);
+    while (++*steps < STEPS_MAX && die_ranges_next(&list, &low, &high))
         ranges_add(ranges, low, high, index);
-    }
 }
 
 static void index_units(DebugInfo *info)
@@ -124,7 +55,7 @@ static void index_units(DebugInfo *info)
                     sizeof *info->units))
             break;
         info->units[info->unit_count] = (Unit){ .die = die };
-        add_die_ranges(&info->ranges, &die, info->unit_count, &info->steps);
+        add_die_ranges(&info->ranges, &die, NULL, info->unit_count, &info->steps);
         info->unit_count++;
     }
     ranges_seal(&info->ranges);
@@ -178,7 +109,7 @@ static void add_function(DebugInfo *info, Unit *unit, Dwarf_Die *die)
     size_t before = unit->functions.count;
     if (!dwarf_hasattr(die, DW_AT_low_pc) && !dwarf_hasattr(die, DW_AT_ranges))
         return;
-    add_die_ranges(&unit->functions, die, unit->body_count, &info->steps);
+    add_die_ranges(&unit->functions, die, &unit->split, unit->body_count, &info->steps);
     if (unit->functions.count == before)
         return;
     if (grow32((void **)&unit->bodies, &unit->body_capacity, unit->body_count,
@@ -254,7 +185,8 @@ static const AddressRange *find_function(DebugInfo *info, Unit *unit, u64 vaddr)
 
 static u32 add_scope(DebugInfo *info, Body *body, Dwarf_Die *die, u32 parent)
 {
-    Dwarf_Addr base, low, high;
+    DieRanges list;
+    u64 low, high;
     if (body->scope_count >= SCOPES_MAX ||
         !grow32((void **)&body->scopes, &body->scope_capacity, body->scope_count,
                 sizeof *body->scopes))
@@ -264,9 +196,9 @@ static u32 add_scope(DebugInfo *info, Body *body, Dwarf_Die *die, u32 parent)
                                    .parent = parent,
                                    .call_line = (u32)die_number(die, DW_AT_call_line),
                                    .call_file = (u32)die_number(die, DW_AT_call_file) };
-    for (ptrdiff_t at = 0; info->steps < STEPS_MAX; info->steps++) {
-        at = dwarf_ranges(die, at, &base, &low, &high);
-        if (at <= 0 || body->range_count >= SCOPES_MAX ||
+    die_ranges_begin(&list, die, body->split);
+    while (++info->steps < STEPS_MAX && die_ranges_next(&list, &low, &high)) {
+        if (body->range_count >= SCOPES_MAX ||
             !grow32((void **)&body->ranges, &body->range_capacity, body->range_count,
                     sizeof *body->ranges))
             break;
@@ -309,9 +241,10 @@ static int by_scope_low(const void *left, const void *right)
     return a->scope < b->scope ? -1 : a->scope > b->scope;
 }
 
-static void read_body(DebugInfo *info, Body *body)
+static void read_body(DebugInfo *info, Body *body, const SplitUnit *split)
 {
     body->is_read = true;
+    body->split = split;
     list_scopes(info, body, &body->die, SCOPE_NONE, 0);
     if (body->range_count)
         qsort(body->ranges, body->range_count, sizeof *body->ranges, by_scope_low);
@@ -331,7 +264,7 @@ Body *debug_info_body(DebugInfo *info, Unit *unit, u64 vaddr)
         return NULL;
     Body *body = &unit->bodies[function->index];
     if (!body->is_read)
-        read_body(info, body);
+        read_body(info, body, &unit->split);
     return body;
 }
 
@@ -379,13 +312,66 @@ u64 die_number(Dwarf_Die *die, unsigned attribute)
     return value;
 }
 
-const char *unit_file(Unit *unit, u64 number)
+static void read_line_sections(DebugInfo *info)
+{
+    Elf *elf = dwarf_getelf(info->file->dwarf);
+    LineSections *sections = &info->line_sections;
+
+    section_bytes(elf, ".debug_line", &sections->lines, &info->line_owned[0]);
+    section_bytes(elf, ".debug_line_str", &sections->line_strings, &info->line_owned[1]);
+    section_bytes(elf, ".debug_str", &sections->strings, &info->line_owned[2]);
+}
+
+// True when the unit's line table was read here.
+static bool open_lines(DebugInfo *info, Unit *unit)
+{
+    if (unit->lines_tried)
+        return unit->has_lines;
+    unit->lines_tried = true;
+    if (!info->line_sections.lines.data)
+        read_line_sections(info);
+    if (dwarf_hasattr(&unit->die, DW_AT_stmt_list))
+        unit->has_lines = line_table_read(&unit->lines, &info->line_sections,
+                                          die_number(&unit->die, DW_AT_stmt_list));
+    return unit->has_lines;
+}
+
+SourceLine unit_line(DebugInfo *info, Unit *unit, u64 vaddr)
+{
+    SourceLine found = { .folder = unit_folder(unit) };
+    int number;
+
+    if (open_lines(info, unit)) {
+        const LineRow *row = line_table_find(&unit->lines, vaddr);
+        if (row) {
+            found.path = line_table_file(&unit->lines, row->file);
+            found.line = row->line;
+        }
+        return found;
+    }
+    Dwarf_Line *line = dwarf_getsrc_die(&unit->die, vaddr);
+    if (!line)
+        return found;
+    found.path = dwarf_linesrc(line, NULL, NULL);
+    if (dwarf_lineno(line, &number) == 0 && number > 0)
+        found.line = (u32)number;
+    return found;
+}
+
+const char *unit_file(DebugInfo *info, Unit *unit, u64 number)
 {
     Dwarf_Files *files;
     size_t count;
+    if (open_lines(info, unit))
+        return line_table_file(&unit->lines, number);
     if (dwarf_getsrcfiles(&unit->die, &files, &count) != 0 || number >= count)
         return NULL;
     return dwarf_filesrc(files, number, NULL, NULL);
+}
+
+const char *unit_folder(Unit *unit)
+{
+    return die_text(&unit->die, DW_AT_comp_dir);
 }
 
 void debug_info_free(DebugInfo *info)
@@ -393,7 +379,10 @@ void debug_info_free(DebugInfo *info)
     for (u32 i = 0; i < info->unit_count; i++) {
         free_functions(&info->units[i]);
         split_unit_close(&info->units[i].split);
+        line_table_free(&info->units[i].lines);
     }
+    for (size_t i = 0; i < ARRAY_LEN(info->line_owned); i++)
+        free(info->line_owned[i]);
     free(info->units);
     free(info->ranges.list);
     split_package_close(&info->package);

@@ -12,8 +12,10 @@
 #ifndef MUNINN_MONITOR_SYMBOLS_DEBUG_INFO_H
 #define MUNINN_MONITOR_SYMBOLS_DEBUG_INFO_H
 
+#include "monitor/symbols/address_ranges.h"
 #include "monitor/symbols/debug_file.h"
-#include "monitor/symbols/split_unit.h"
+#include "monitor/symbols/die_ranges.h"
+#include "monitor/symbols/line_table.h"
 
 #define SCOPE_NONE ~0u
 
@@ -32,23 +34,13 @@ typedef struct ScopeRange {
 
 typedef struct Body {
     Dwarf_Die die;
+    const SplitUnit *split;
     bool is_read;
     Scope *scopes;
     u32 scope_count, scope_capacity;
     ScopeRange *ranges; // by low, the longer first
     u32 range_count, range_capacity;
 } Body;
-
-typedef struct AddressRange {
-    u64 low, high;
-    u64 reach; // the highest end of this and all ranges before it
-    u32 index; // of the unit or body
-} AddressRange;
-
-typedef struct AddressRanges {
-    AddressRange *list;
-    size_t count, capacity;
-} AddressRanges;
 
 typedef struct Unit {
     Dwarf_Die die;       // has the line table; the skeleton when the unit is split
@@ -61,11 +53,15 @@ typedef struct Unit {
     Body *bodies;
     u32 body_count, body_capacity;
     AddressRanges functions;
+    LineTable lines;
+    bool lines_tried, has_lines; // else libdw's are used
 } Unit;
 
 typedef struct DebugInfo {
     DebugFile *file;
     SplitPackage package;
+    LineSections line_sections;
+    void *line_owned[3];
     Unit *units;
     u32 unit_count, unit_capacity;
     AddressRanges ranges;
@@ -91,13 +87,15 @@ const char *die_plain_name(Dwarf_Die *die);
 // An unsigned attribute of a die or its origin; 0 when it has none.
 u64 die_number(Dwarf_Die *die, unsigned attribute);
 
-// A source file by its number in the unit's line table: NULL, or a path that is
-// absolute where the compiler said where it ran.
-const char *unit_file(Unit *unit, u64 number);
+typedef struct SourceLine {
+    const char *path;   // NULL: not known
+    const char *folder; // in which the compiler ran: a relative path begins there
+    u32 line;           // 0: not known
+} SourceLine;
 
-// Ranges.
-bool ranges_add(AddressRanges *ranges, u64 low, u64 high, u32 index);
-void ranges_seal(AddressRanges *ranges);
-const AddressRange *ranges_find(const AddressRanges *ranges, u64 address);
+SourceLine unit_line(DebugInfo *info, Unit *unit, u64 vaddr);
+// A source file by its number in the unit's line table, or NULL.
+const char *unit_file(DebugInfo *info, Unit *unit, u64 number);
+const char *unit_folder(Unit *unit); // NULL: not known
 
 #endif

@@ -6,9 +6,12 @@
 // without debug info and suppressions keep matching; lines and inlined calls come from DWARF.
 #include "monitor/symbols/reader.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "monitor/symbols/debug_info.h"
 #include "monitor/symbols/demangle.h"
@@ -29,8 +32,13 @@ typedef struct ReaderModule {
 
 struct Reader {
     SymbolsConfig config;
-    Vec modules; // ReaderModule *, by number; NULL where none was defined
+    Vec modules;   // ReaderModule *, by number; NULL where none was defined
+    Map demangled; // hash of a mangled name → Demangled *
 };
+
+typedef struct Demangled {
+    char *mangled, *shown;
+} Demangled;
 
 // ---- replies --------------------------------------------------------------------------------
 
@@ -57,26 +65,70 @@ u32 reply_add_string(ReplyText *reply, const char *string)
     return string ? reply_add_text(reply, string, strlen(string)) : 0;
 }
 
-static void add_path(ReplyText *reply, ReaderItem *item, const char *path)
+// DWARF 5 keeps folders relative to the one the compiler ran in.
+static void add_path(ReplyText *reply, ReaderItem *item, const char *path, const char *folder)
 {
+    char whole[2 * PATH_MAX];
     if (!path || !*path)
         return;
+    if (path[0] != '/' && folder && *folder) {
+        while (strncmp(path, "./", 2) == 0)
+            path += 2;
+        snprintf(whole, sizeof whole, "%s/%s", folder, path);
+        path = whole;
+    }
     const char *slash = strrchr(path, '/');
     item->file = reply_add_string(reply, slash ? slash + 1 : path);
     if (slash)
         item->directory = reply_add_text(reply, path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-static void add_name(const Reader *reader, ReplyText *reply, ReaderItem *item, const char *name,
+static u64 hash_text(const char *text)
+{
+    u64 hash = 0xcbf29ce484222325ull;
+    for (; *text; text++)
+        hash = (hash ^ (u8)*text) * 0x100000001b3ull;
+    return hash;
+}
+
+// The frames of a program have few names between them, and C++ names take long to demangle. When
+// two names have one hash, the second is demangled each time.
+static const char *demangle_cached(Reader *reader, const char *name, char **ret_owned)
+{
+    u64 hash = hash_text(name), found;
+
+    *ret_owned = NULL;
+    if (map_get(&reader->demangled, hash, &found)) {
+        const Demangled *known = (const Demangled *)(uintptr_t)found;
+        if (strcmp(known->mangled, name) == 0)
+            return known->shown;
+        return *ret_owned = demangle_name(name);
+    }
+    Demangled *entry = malloc(sizeof *entry);
+    char *shown = demangle_name(name), *mangled = strdup(name);
+    if (!entry || !shown || !mangled ||
+        !map_put(&reader->demangled, hash, (u64)(uintptr_t)entry)) {
+        free(entry);
+        free(mangled);
+        return *ret_owned = shown;
+    }
+    *entry = (Demangled){ mangled, shown };
+    return shown;
+}
+
+static void add_name(Reader *reader, ReplyText *reply, ReaderItem *item, const char *name,
                      bool is_mangled)
 {
+    char *owned = NULL;
+    const char *shown = name;
     if (!name)
         return;
     if (is_mangled)
         item->mangled = reply_add_string(reply, name);
-    char *shown = reader->config.demangle && is_mangled ? demangle_name(name) : NULL;
-    item->name = shown ? reply_add_string(reply, shown) : reply_add_string(reply, name);
-    free(shown);
+    if (reader->config.demangle && is_mangled)
+        shown = demangle_cached(reader, name, &owned);
+    item->name = reply_add_string(reply, shown ? shown : name);
+    free(owned);
 }
 
 // ---- modules --------------------------------------------------------------------------------
@@ -114,6 +166,14 @@ void reader_free(Reader *reader)
     for (size_t i = 0; i < reader->modules.count; i++)
         module_free(*(ReaderModule **)vec_at(&reader->modules, i));
     vec_free(&reader->modules);
+    u64 hash, found;
+    for (size_t cursor = 0; map_next(&reader->demangled, &cursor, &hash, &found);) {
+        Demangled *entry = (Demangled *)(uintptr_t)found;
+        free(entry->mangled);
+        free(entry->shown);
+        free(entry);
+    }
+    map_free(&reader->demangled);
     free(reader);
 }
 
@@ -170,24 +230,6 @@ static ReaderModule *find_module(Reader *reader, u32 number)
 
 // ---- frames ---------------------------------------------------------------------------------
 
-typedef struct Place {
-    const char *path; // of the source file
-    u32 line;
-} Place;
-
-static Place line_of(Unit *unit, u64 vaddr)
-{
-    Place place = { 0 };
-    Dwarf_Line *line = dwarf_getsrc_die(&unit->die, vaddr);
-    int number;
-    if (!line)
-        return place;
-    place.path = dwarf_linesrc(line, NULL, NULL);
-    if (dwarf_lineno(line, &number) == 0 && number > 0)
-        place.line = (u32)number;
-    return place;
-}
-
 static ReaderItem *new_item(ReplyText *reply)
 {
     ReaderItem *item = &reply->items[reply->reply.item_count++];
@@ -196,27 +238,28 @@ static ReaderItem *new_item(ReplyText *reply)
 }
 
 // The inlined calls around the address, innermost first. Returns where the outermost was called.
-static Place add_inlined(const Reader *reader, Unit *unit, const Body *body, u64 vaddr,
-                         Place place, ReplyText *reply)
+static SourceLine add_inlined(Reader *reader, DebugInfo *info, Unit *unit, const Body *body,
+                              u64 vaddr, SourceLine place, ReplyText *reply)
 {
     u32 scope = body_scope(body, vaddr);
     while (scope != SCOPE_NONE && reply->reply.item_count < READER_FRAMES_MAX - 1) {
         Scope *call = &body->scopes[scope];
-        const char *linkage = die_linkage_name(&call->die);
+        const char *linkage = die_linkage_name(&call->die), *plain = die_plain_name(&call->die);
         ReaderItem *item = new_item(reply);
-        add_name(reader, reply, item, linkage ? linkage : die_plain_name(&call->die),
-                 linkage != NULL);
-        add_path(reply, item, place.path);
+        add_name(reader, reply, item, linkage ? linkage : plain, linkage != NULL);
+        item->plain = reply_add_string(reply, plain);
+        add_path(reply, item, place.path, place.folder);
         item->line = place.line;
         item->inlined = 1;
-        place = (Place){ unit_file(unit, call->call_file), call->call_line };
+        place.path = unit_file(info, unit, call->call_file);
+        place.line = call->call_line;
         scope = call->parent;
     }
     return place;
 }
 
-static void add_function(const Reader *reader, const ReaderModule *module, Body *body, u64 vaddr,
-                         Place place, ReplyText *reply)
+static void add_function(Reader *reader, const ReaderModule *module, Body *body, u64 vaddr,
+                         SourceLine place, ReplyText *reply)
 {
     const ElfName *name = elf_names_find(&module->code, vaddr);
     ReaderItem *item = new_item(reply);
@@ -224,6 +267,9 @@ static void add_function(const Reader *reader, const ReaderModule *module, Body 
 
     if (name) {
         add_name(reader, reply, item, name->name, true);
+        // Suppressions of the incumbent may have the version, which it shows.
+        if (name->versioned)
+            item->mangled = reply_add_string(reply, name->versioned);
         item->offset = vaddr - name->address;
     } else if (body) {
         const char *linkage = die_linkage_name(&body->die);
@@ -231,21 +277,21 @@ static void add_function(const Reader *reader, const ReaderModule *module, Body 
         if (dwarf_entrypc(&body->die, &low) == 0 && low <= vaddr)
             item->offset = vaddr - low;
     }
-    add_path(reply, item, place.path);
+    add_path(reply, item, place.path, place.folder);
     item->line = place.line;
 }
 
 static void answer_frames(Reader *reader, ReaderModule *module, u64 vaddr, ReplyText *reply)
 {
     Unit *unit = debug_info_unit(&module->info, vaddr);
-    Place place = unit ? line_of(unit, vaddr) : (Place){ 0 };
+    SourceLine place = unit ? unit_line(&module->info, unit, vaddr) : (SourceLine){ 0 };
     Body *body = NULL;
 
     // Without inlined frames only the symbol table is asked for names, if it has any.
     if (unit && (reader->config.read_inline_info || !module->code.count))
         body = debug_info_body(&module->info, unit, vaddr);
     if (body && reader->config.read_inline_info)
-        place = add_inlined(reader, unit, body, vaddr, place, reply);
+        place = add_inlined(reader, &module->info, unit, body, vaddr, place, reply);
     add_function(reader, module, body, vaddr, place, reply);
 }
 
@@ -258,7 +304,7 @@ static void add_variable(ReplyText *reply, const Variable *variable)
     item->line = variable->line;
     item->offset = variable->offset;
     item->size = variable->size;
-    add_path(reply, item, variable->file);
+    add_path(reply, item, variable->file, variable->folder);
 }
 
 static void open_data(ReaderModule *module)
@@ -297,7 +343,7 @@ static void answer_data(Reader *reader, ReaderModule *module, u64 vaddr, ReplyTe
 
 // ---- requests -------------------------------------------------------------------------------
 
-static void answer_demangle(const Reader *reader, const char *mangled, ReplyText *reply)
+static void answer_demangle(Reader *reader, const char *mangled, ReplyText *reply)
 {
     add_name(reader, reply, new_item(reply), mangled, true);
 }
@@ -331,7 +377,8 @@ void reader_answer(Reader *reader, const ReaderRequest *request, const char *pay
         answer_data(reader, module, vaddr, reply);
         break;
     case READER_STACK:
-        if (variables_find_local(&module->info, vaddr, request->distance, &variable))
+        if (variables_find_local(&module->info, module->image.elf, vaddr, request->distance,
+                                 &variable))
             add_variable(reply, &variable);
         break;
     }

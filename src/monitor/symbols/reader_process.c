@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,8 +23,10 @@
 #define CPU_LIMIT_MS          10000
 #define WALL_LIMIT_MS         120000
 #define WALL_LIMIT_NETWORK_MS 900000 // debuginfod has time limits of its own
-#define POLL_STEP_MS          250
-#define READER_DATA_LIMIT     (8 * GiB)
+#define LOOK_STEP_MS          250 // how often the limits are looked at
+#define REPLY_USUAL           (16 * KiB)
+#define READER_FD             3
+#define READER_DATA_LIMIT     (16 * GiB)
 
 void reader_process_init(ReaderProcess *process, const SymbolsConfig *config)
 {
@@ -149,9 +151,13 @@ static void become_reader(int fd)
     ssize_t ignored = score < 0 ? 0 : write(score, "1000", 4);
     (void)ignored;
     prctl(PR_SET_NAME, "muninn-symbols");
-    // The monitor's files must not stay open because its reader has them. 0 to 2 stay.
-    dup2(fd, 3);
-    close_range(4, ~0u, 0);
+    // The monitor's files must not stay open because its reader has them, the user's terminal and
+    // pipes least of all; nor are last words of a library for the user. Sanitizers may speak.
+    dup2(fd, READER_FD);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int standard = 0; nothing >= 0 && standard < (MUNINN_DEBUG ? 2 : 3); standard++)
+        dup2(nothing, standard);
+    close_range(READER_FD + 1, ~0u, 0);
 }
 
 bool reader_process_ready(ReaderProcess *process)
@@ -164,7 +170,7 @@ bool reader_process_ready(ReaderProcess *process)
     i32 pid = fork();
     if (pid == 0) {
         become_reader(ends[1]);
-        serve(3, &process->config);
+        serve(READER_FD, &process->config);
         _exit(0);
     }
     close(ends[1]);
@@ -172,6 +178,8 @@ bool reader_process_ready(ReaderProcess *process)
         close(ends[0]);
         return false;
     }
+    struct timeval step = { .tv_usec = LOOK_STEP_MS * 1000 };
+    setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
     process->pid = pid;
     process->fd = ends[0];
     process->generation++;
@@ -190,6 +198,12 @@ bool reader_process_send(ReaderProcess *process, const ReaderRequest *request,
     return false;
 }
 
+typedef struct Limits {
+    clockid_t cpu; // the reader's processor time
+    bool has_cpu;
+    u64 cpu_end_ms, wall_end_ms;
+} Limits;
+
 static u64 clock_ms(clockid_t clock)
 {
     struct timespec now = { 0 };
@@ -198,33 +212,31 @@ static u64 clock_ms(clockid_t clock)
     return (u64)now.tv_sec * 1000 + (u64)now.tv_nsec / 1000000;
 }
 
-// Reads one part of a reply. Processor time is what is limited, so that a busy machine does not
-// cost names.
-static bool read_limited(ReaderProcess *process, void *buffer, size_t size, u64 cpu_end,
-                         u64 wall_end)
+static Limits limits_from_now(const ReaderProcess *process)
 {
-    u8 *next = buffer;
-    clockid_t cpu_clock;
-    bool has_clock = clock_getcpuclockid(process->pid, &cpu_clock) == 0;
+    Limits limits = { .has_cpu = false };
+    limits.has_cpu = clock_getcpuclockid(process->pid, &limits.cpu) == 0;
+    if (limits.has_cpu)
+        limits.cpu_end_ms = clock_ms(limits.cpu) + process->cpu_limit_ms;
+    limits.wall_end_ms = clock_ms(CLOCK_MONOTONIC) +
+                         (process->config.debuginfod ? WALL_LIMIT_NETWORK_MS : WALL_LIMIT_MS);
+    return limits;
+}
 
-    while (size) {
-        struct pollfd poll_fd = { .fd = process->fd, .events = POLLIN };
-        int ready = poll(&poll_fd, 1, POLL_STEP_MS);
-        if (ready < 0 && errno != EINTR)
+// Reads until `wanted` bytes of the reply are there, and more if more have come. Processor time
+// is what is limited, so that a busy machine does not cost names.
+static bool read_limited(ReaderProcess *process, size_t *got, size_t wanted, const Limits *limits)
+{
+    while (*got < wanted) {
+        ssize_t size = read(process->fd, process->reply + *got, process->reply_capacity - *got);
+        if (size > 0) {
+            *got += (size_t)size;
+        } else if (size == 0 || (errno != EINTR && errno != EAGAIN)) {
             return false;
-        if (ready <= 0) {
-            if (clock_ms(CLOCK_MONOTONIC) > wall_end ||
-                (has_clock && clock_ms(cpu_clock) > cpu_end))
-                return false;
-            continue;
+        } else if (clock_ms(CLOCK_MONOTONIC) > limits->wall_end_ms ||
+                   (limits->has_cpu && clock_ms(limits->cpu) > limits->cpu_end_ms)) {
+            return false;
         }
-        ssize_t got = read(process->fd, next, size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        next += got;
-        size -= (size_t)got;
     }
     return true;
 }
@@ -243,34 +255,39 @@ static bool is_sound(const ReaderReply *reply)
         return false;
     for (u32 i = 0; i < reply->item_count; i++)
         if (!is_sound_text(reply, items[i].name) || !is_sound_text(reply, items[i].mangled) ||
+            !is_sound_text(reply, items[i].plain) ||
             !is_sound_text(reply, items[i].directory) || !is_sound_text(reply, items[i].file))
             return false;
     return is_sound_text(reply, reply->warning);
 }
 
+static bool reserve(ReaderProcess *process, size_t size)
+{
+    if (process->reply_capacity >= size)
+        return true;
+    u8 *grown = realloc(process->reply, 2 * size);
+    if (!grown)
+        return false;
+    process->reply = grown;
+    process->reply_capacity = 2 * size;
+    return true;
+}
+
 static bool receive(ReaderProcess *process)
 {
-    clockid_t cpu_clock;
-    u64 cpu_now = clock_getcpuclockid(process->pid, &cpu_clock) == 0 ? clock_ms(cpu_clock) : 0;
-    u64 cpu_end = cpu_now + process->cpu_limit_ms;
-    u64 wall_end = clock_ms(CLOCK_MONOTONIC) +
-                   (process->config.debuginfod ? WALL_LIMIT_NETWORK_MS : WALL_LIMIT_MS);
+    Limits limits = limits_from_now(process);
     ReaderReply head;
+    size_t got = 0;
 
-    if (!read_limited(process, &head, sizeof head, cpu_end, wall_end))
+    if (!reserve(process, REPLY_USUAL) || !read_limited(process, &got, sizeof head, &limits))
         return false;
+    memcpy(&head, process->reply, sizeof head);
     if (head.item_count > READER_FRAMES_MAX || head.text_bytes > READER_TEXT_MAX)
         return false;
-    size_t rest = head.item_count * sizeof(ReaderItem) + head.text_bytes;
-    if (process->reply_capacity < sizeof head + rest) {
-        u8 *grown = realloc(process->reply, 2 * (sizeof head + rest));
-        if (!grown)
-            return false;
-        process->reply = grown;
-        process->reply_capacity = 2 * (sizeof head + rest);
-    }
-    memcpy(process->reply, &head, sizeof head);
-    return read_limited(process, process->reply + sizeof head, rest, cpu_end, wall_end) &&
+    size_t whole = sizeof head + head.item_count * sizeof(ReaderItem) + head.text_bytes;
+    // Nothing comes unasked: what is there belongs to this reply.
+    return got <= whole && reserve(process, whole) &&
+           read_limited(process, &got, whole, &limits) && got == whole &&
            is_sound((const ReaderReply *)process->reply);
 }
 

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <gelf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,9 +56,10 @@ static void fill(SectionImage *image, const PlainSection *sections, size_t count
     u64 names_at = sizeof(Elf64_Ehdr), names_end = 1, at = align8(names_at + names_size);
     size_t used = 2;
 
-    headers[1] = (Elf64_Shdr){ .sh_name = put_name(image->bytes + names_at, &names_end, ".shstrtab"),
-                               .sh_type = SHT_STRTAB, .sh_offset = names_at,
-                               .sh_size = names_size, .sh_addralign = 1 };
+    headers[1] = (Elf64_Shdr){
+        .sh_name = put_name(image->bytes + names_at, &names_end, ".shstrtab"),
+        .sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = names_size,
+        .sh_addralign = 1 };
     for (size_t i = 0; i < count; i++) {
         headers[used++] = (Elf64_Shdr){
             .sh_name = put_name(image->bytes + names_at, &names_end, sections[i].name),
@@ -164,12 +166,29 @@ static bool read_zstd(Elf_Scn *scn, PlainSection *ret_bytes, void **ret_owned)
     return true;
 }
 
+// The old way to compress: .zdebug_NAME, "ZLIB" and the size before the data.
+static Elf_Scn *open_old_compression(Elf *elf, const char *name)
+{
+    char old[64];
+    if (strncmp(name, ".debug_", 7) != 0)
+        return NULL;
+    snprintf(old, sizeof old, ".z%s", name + 1);
+    Elf_Scn *scn = elf_section(elf, old);
+    Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
+    if (data && data->d_buf && data->d_size > 4 && memcmp(data->d_buf, "ZLIB", 4) == 0 &&
+        elf_compress_gnu(scn, 0, 0) < 0)
+        return NULL;
+    return scn;
+}
+
 bool section_bytes(Elf *elf, const char *name, PlainSection *ret_bytes, void **ret_owned)
 {
     GElf_Shdr section;
     Elf_Scn *scn = elf_section(elf, name);
 
     *ret_owned = NULL;
+    if (!scn)
+        scn = open_old_compression(elf, name);
     if (!scn || !gelf_getshdr(scn, &section) || section.sh_type == SHT_NOBITS)
         return false;
     if (section_is_zstd(scn))

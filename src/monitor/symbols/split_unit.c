@@ -38,6 +38,7 @@ typedef struct Skeleton {
     u64 id;
     u64 version;
     u64 addresses_base, ranges_base;
+    u64 base_address;
     const char *file, *folder;
 } Skeleton;
 
@@ -75,6 +76,9 @@ static bool read_skeleton(Dwarf_Die *die, Skeleton *ret_skeleton)
     found.addresses_base =
         number_of(die, version >= 5 ? DW_AT_addr_base : DW_AT_GNU_addr_base);
     found.ranges_base = version >= 5 ? 0 : number_of(die, DW_AT_GNU_ranges_base);
+    Dwarf_Addr low;
+    if (dwarf_lowpc(die, &low) == 0)
+        found.base_address = low;
     *ret_skeleton = found;
     return found.file != NULL;
 }
@@ -258,6 +262,11 @@ static bool assemble(SplitUnit *split, const PlainSection *parts, const Skeleton
     while (split->dwarf &&
            dwarf_get_units(split->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0)
         if (is_unit(&die, skeleton)) {
+            void *none;
+            split->base_address = skeleton->base_address;
+            section_bytes(split->image.elf, ".debug_ranges", &split->pairs, &none);
+            section_bytes(split->image.elf, ".debug_rnglists", &split->lists, &none);
+            section_bytes(split->image.elf, ".debug_addr", &split->addresses, &none);
             *ret_tree = die;
             return true;
         }

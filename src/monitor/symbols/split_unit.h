@@ -26,6 +26,8 @@ typedef struct SplitPackage { // PROGRAM.dwp
 typedef struct SplitUnit {
     SectionImage image;
     Dwarf *dwarf; // NULL: the unit is not split, or its other part was not found
+    u64 base_address; // of the skeleton: range lists count from it
+    PlainSection pairs, lists, addresses; // .debug_ranges, .debug_rnglists, .debug_addr
 } SplitUnit;
 
 // True when the unit is a skeleton.

@@ -21,7 +21,7 @@ typedef struct Node {
     u64 size;        // of a pool: 0
     struct Node *left;
     struct Node *right;
-    struct Node *next; // of a chunk: in its pool; of a freed one: the next younger
+    struct Node *next;     // of a chunk: in its pool; of a freed one: the next younger
     struct Node *previous; // likewise, the other way
     struct Node *pool;     // of a chunk; of a pool: its first chunk
     GuestAddr pool_anchor; // of a freed chunk, whose pool may be gone
@@ -36,19 +36,19 @@ typedef struct Node {
 
 extern Node *external_roots[TREE_COUNT];
 
-Node *node_new(void); // zeroed; NULL: no memory
-void node_delete(Node *node);
+Node *external_node_new(void); // zeroed; NULL: no memory
+void external_node_delete(Node *node);
 void external_tree_insert(Tree tree, Node *node);
 void external_tree_remove(Tree tree, Node *node);
-Node *external_tree_at(Tree tree, GuestAddr start);         // exact
-Node *external_tree_floor(Tree tree, GuestAddr address);    // the last that starts at or before
-Node *external_tree_ceiling(Tree tree, GuestAddr address);  // the first that starts at or after
+Node *external_tree_at(Tree tree, GuestAddr start);        // exact
+Node *external_tree_floor(Tree tree, GuestAddr address);   // the last that starts at or before
+Node *external_tree_ceiling(Tree tree, GuestAddr address); // the first that starts at or after
 
-void node_describe(Tree tree, const Node *node, HeapBlock *ret_block);
+void external_node_describe(Tree tree, const Node *node, HeapBlock *ret_block);
 
 // A live node, already out of its tree, is remembered as freed.
-void remember_freed(Node *node, u32 context);
+void external_remember(Node *node, u32 context);
 // Freed blocks that [start, +size) overlaps are forgotten.
-void forget_freed(GuestAddr start, u64 size);
+void external_forget(GuestAddr start, u64 size);
 
 #endif

@@ -5,7 +5,7 @@
 // where a hook cannot call back.
 #include "tools/heap/external.h"
 
-void node_describe(Tree tree, const Node *node, HeapBlock *ret_block)
+void external_node_describe(Tree tree, const Node *node, HeapBlock *ret_block)
 {
     *ret_block = (HeapBlock){
         .start = node->start,
@@ -34,7 +34,7 @@ static bool find_inside(GuestAddr address, HeapBlock *ret_block)
     for (Tree tree = TREE_CUSTOM; tree <= TREE_FREED; tree++) {
         const Node *node = external_tree_floor(tree, address);
         if (node && address - node->start < node->size) {
-            node_describe(tree, node, ret_block);
+            external_node_describe(tree, node, ret_block);
             ret_block->distance_bytes = address - node->start;
             return true;
         }
@@ -53,14 +53,14 @@ static bool find_redzone(GuestAddr address, HeapBlock *ret_block)
         u64 after = below ? address - below->start - below->size : 0;
         if (below && after < max_u64(below->redzone, below->size == 0) && after < best) {
             best = after;
-            node_describe(tree, below, ret_block);
+            external_node_describe(tree, below, ret_block);
             ret_block->relation = HEAP_AFTER;
             ret_block->distance_bytes = after;
         }
         if (above && above->start != address && above->start - address <= above->redzone &&
             above->start - address < best) {
             best = above->start - address;
-            node_describe(tree, above, ret_block);
+            external_node_describe(tree, above, ret_block);
             ret_block->relation = HEAP_BEFORE;
             ret_block->distance_bytes = best;
         }
@@ -88,7 +88,7 @@ bool external_live_at(GuestAddr start, HeapBlock *ret_block)
     if (!node)
         node = external_tree_at(tree = TREE_CHUNK, start);
     if (node)
-        node_describe(tree, node, ret_block);
+        external_node_describe(tree, node, ret_block);
     lock_release(&external_lock);
     return node != NULL;
 }
@@ -102,8 +102,8 @@ bool external_next(GuestAddr from, HeapBlock *ret_block)
         return false;
     // At equal starts the chunk contains the other; an external walk skips it.
     bool takes_custom = custom && (!chunk || custom->start <= chunk->start);
-    node_describe(takes_custom ? TREE_CUSTOM : TREE_CHUNK, takes_custom ? custom : chunk,
-                  ret_block);
+    external_node_describe(takes_custom ? TREE_CUSTOM : TREE_CHUNK, takes_custom ? custom : chunk,
+                           ret_block);
     return true;
 }
 
@@ -123,7 +123,7 @@ HeapResult heap_malloclike(HeapThread *thread, GuestAddr start, u64 size, u32 re
     Node *node = NULL;
     if (external_tree_at(TREE_CUSTOM, start))
         result = HEAP_MISMATCHED;
-    else if (!(node = node_new()))
+    else if (!(node = external_node_new()))
         result = HEAP_NO_MEMORY;
     if (node) {
         node->start = start;
@@ -132,7 +132,7 @@ HeapResult heap_malloclike(HeapThread *thread, GuestAddr start, u64 size, u32 re
         node->alloc_context = context;
         node->thread = thread->index;
         node->kind = HEAP_CUSTOM;
-        forget_freed(start, max_u64(size, 1));
+        external_forget(start, max_u64(size, 1));
         external_tree_insert(TREE_CUSTOM, node);
     }
     lock_release(&external_lock);
@@ -147,17 +147,17 @@ HeapResult heap_malloclike(HeapThread *thread, GuestAddr start, u64 size, u32 re
 
 HeapResult heap_freelike(HeapThread *thread, GuestAddr start, u32 context, HeapBlock *ret_block)
 {
-    HeapBlock block = { 0 };
+    HeapBlock block = {0};
     HeapResult result = HEAP_OK;
 
     lock_acquire(&external_lock);
     Node *node = external_tree_at(TREE_CUSTOM, start);
     if (node) {
-        node_describe(TREE_CUSTOM, node, &block);
+        external_node_describe(TREE_CUSTOM, node, &block);
         external_tree_remove(TREE_CUSTOM, node);
-        remember_freed(node, context);
+        external_remember(node, context);
     } else if ((node = external_tree_at(TREE_FREED, start))) {
-        node_describe(TREE_FREED, node, &block);
+        external_node_describe(TREE_FREED, node, &block);
         result = HEAP_DOUBLE_FREE;
     } else {
         result = HEAP_NOT_A_BLOCK;
@@ -184,9 +184,9 @@ HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size
     u64 old_size = node ? node->size : 0;
     if (node) {
         if (ret_old)
-            node_describe(TREE_CUSTOM, node, ret_old);
+            external_node_describe(TREE_CUSTOM, node, ret_old);
         node->size = new_size;
-        forget_freed(start, max_u64(new_size, 1));
+        external_forget(start, max_u64(new_size, 1));
     }
     lock_release(&external_lock);
     if (!node)

@@ -24,7 +24,7 @@ static u64 priority(const Node *node)
     return (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
 }
 
-Node *node_new(void)
+Node *external_node_new(void)
 {
     if (!unused) {
         Node *nodes = pages_map(NODE_POOL_BYTES);
@@ -39,11 +39,11 @@ Node *node_new(void)
     }
     Node *node = unused;
     unused = node->next;
-    *node = (Node){ 0 };
+    *node = (Node){0};
     return node;
 }
 
-void node_delete(Node *node)
+void external_node_delete(Node *node)
 {
     node->next = unused;
     unused = node;
@@ -146,12 +146,12 @@ static void forget(Node *node)
         freed_newest = node->previous;
     freed_count--;
     external_tree_remove(TREE_FREED, node);
-    node_delete(node);
+    external_node_delete(node);
 }
 
-void remember_freed(Node *node, u32 context)
+void external_remember(Node *node, u32 context)
 {
-    forget_freed(node->start, max_u64(node->size, 1));
+    external_forget(node->start, max_u64(node->size, 1));
     node->free_context = context;
     node->next = NULL;
     node->previous = freed_newest;
@@ -166,7 +166,7 @@ void remember_freed(Node *node, u32 context)
         forget(freed_oldest);
 }
 
-void forget_freed(GuestAddr start, u64 size)
+void external_forget(GuestAddr start, u64 size)
 {
     Node *node = external_tree_floor(TREE_FREED, start);
 

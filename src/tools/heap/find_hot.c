@@ -74,8 +74,7 @@ static u64 cost_of(const HeapBlock *block)
 }
 
 // Keeps the candidate if it is better than what is there. On a tie the earlier stays.
-static void consider(const Slab *slab, u64 slot, GuestAddr address, u64 *best,
-                     HeapBlock *ret_block)
+static void consider(const Slab *slab, u64 slot, GuestAddr address, u64 *best, HeapBlock *ret_block)
 {
     HeapBlock block;
 

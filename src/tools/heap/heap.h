@@ -64,13 +64,15 @@ typedef enum HeapResult {
     HEAP_OK,
     HEAP_NOT_A_BLOCK,
     HEAP_DOUBLE_FREE,
-    HEAP_MISMATCHED,  // freed all the same, as the incumbent does
+    HEAP_MISMATCHED, // freed all the same, as the incumbent does
     HEAP_NO_MEMORY,
-    HEAP_NEEDS_FULL,  // nothing was done: call again in full context
+    HEAP_NEEDS_FULL, // nothing was done: call again in full context
 } HeapResult;
 
 // What the tool does for the heap. Only map and unmap run in full context alone;
-// all others must be fit for light exits. Those marked * may be NULL.
+// all others must be fit for light exits, and discard and fresh may run under locks of
+// the heap. Those marked * may be NULL. Ranges of external blocks are what the client said,
+// mapped or not.
 typedef struct HeapHooks {
     // Client memory, readable, writable and zero, registered as such. 0: refused.
     GuestAddr (*map)(u64 size_bytes, u64 alignment);
@@ -94,11 +96,11 @@ typedef struct HeapHooks {
 } HeapHooks;
 
 typedef struct HeapOptions {
-    u32 redzone_bytes;    // --redzone-size; heap_defaults(): 16
-    u64 freelist_volume;  // --freelist-vol: 20,000,000
-    u64 freelist_big;     // --freelist-big-blocks: 1,000,000; 0: strict order
-    int malloc_fill;      // --malloc-fill: a byte, or -1
-    int free_fill;        // --free-fill
+    u32 redzone_bytes;   // --redzone-size; heap_defaults(): 16
+    u64 freelist_volume; // --freelist-vol: 20,000,000
+    u64 freelist_big;    // --freelist-big-blocks: 1,000,000; 0: strict order
+    int malloc_fill;     // --malloc-fill: a byte, or -1
+    int free_fill;       // --free-fill
     HeapHooks hooks;
 } HeapOptions;
 
@@ -194,8 +196,8 @@ void heap_validate(void);
 HeapResult heap_malloclike(HeapThread *thread, GuestAddr start, u64 size_bytes, u32 redzone_bytes,
                            bool is_zeroed, u32 context); // HEAP_MISMATCHED: one is live there
 HeapResult heap_freelike(HeapThread *thread, GuestAddr start, u32 context, HeapBlock *ret_block);
-HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size_bytes,
-                               u32 context, HeapBlock *ret_old);
+HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size_bytes, u32 context,
+                               HeapBlock *ret_old);
 
 enum { HEAP_POOL_AUTO_FREE = 1, HEAP_POOL_META = 2 }; // as in valgrind.h
 

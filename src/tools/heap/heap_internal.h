@@ -72,7 +72,7 @@ typedef struct Slab {
     u16 free_count; // bits set in free_bits. Class lock
     u8 class_index; // or CLASS_MEDIUM
     u8 unit_count;
-    bool is_listed; // in the list of its class. Class lock
+    bool is_listed;    // in the list of its class. Class lock
     struct Slab *next; // slabs of the class with free slots. Class lock
     struct Slab *previous;
     u64 free_bits[UNIT_SLOTS / 64]; // slots that are in no cache and in no block. Class lock
@@ -80,11 +80,12 @@ typedef struct Slab {
 
 typedef struct Segment {
     GuestAddr base;
-    SlotMeta *meta;   // UNIT_SLOTS for each unit; those of a slab begin at its first unit
-    u64 free_units;   // segment lock
-    u64 fresh_units;  // must be announced by fresh() before use. Segment lock
-    u64 dirty_units;  // free, and still holding pages. Segment lock
-    u8 head[UNITS];   // the first unit of the slab that covers this one, or NO_SLAB
+    u32 index;       // in heap.segments
+    SlotMeta *meta;  // UNIT_SLOTS for each unit; those of a slab begin at its first unit
+    u64 free_units;  // segment lock
+    u64 fresh_units; // must be announced by fresh() before use. Segment lock
+    u64 dirty_units; // free, and still holding pages. Segment lock
+    u8 head[UNITS];  // the first unit of the slab that covers this one, or NO_SLAB
     Slab slabs[UNITS];
 } Segment;
 
@@ -95,8 +96,8 @@ typedef struct HugeBlock {
     u64 size;
     u32 alloc_context;
     u32 free_context;
-    u32 word; // as in SlotMeta
-    u32 index; // in heap.huge_live
+    u32 word;               // as in SlotMeta
+    u32 index;              // in heap.huge_live
     struct HugeBlock *next; // unused records, or those to unmap. Huge lock
 } HugeBlock;
 
@@ -107,12 +108,12 @@ typedef struct FreeSlot {
 
 #define MAGAZINE_SLOTS 192
 
-#define CHUNK_ENTRIES 125
+#define CHUNK_ENTRIES  125
 typedef struct QuarantineChunk {
     struct QuarantineChunk *next;
     u32 first; // entries before it are gone
     u32 count;
-    u64 volume; // footprint of its blocks
+    u64 volume;                       // footprint of its blocks
     GuestAddr entries[CHUNK_ENTRIES]; // starts of blocks
 } QuarantineChunk;
 
@@ -137,7 +138,7 @@ typedef struct ClassList {
     u16 slot_count;
     u16 magazine_slots; // the most that a thread keeps
     u64 reciprocal;
-    Slab *partial; // slabs with free slots
+    Slab *partial;  // slabs with free slots
     u64 padding[4]; // a cache line each: the locks of classes are taken independently
 } ClassList;
 _Static_assert(sizeof(ClassList) == 64, "one line");
@@ -165,7 +166,7 @@ typedef struct Heap {
     u64 volume; // of both queues
 
     Lock huge_lock;
-    Vec huge_live;         // HugeBlock *, all that have a mapping
+    Vec huge_live; // HugeBlock *, all that have a mapping
     HugeBlock *huge_unused;
     HugeBlock *huge_dying; // left quarantine, still mapped
 
@@ -236,7 +237,7 @@ static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
     u32 word = __atomic_load_n(&meta->word, __ATOMIC_ACQUIRE);
     if (UNLIKELY(slab->first + slot * slab->stride + word_shift(word) != start))
         return false;
-    *ret = (SlotRef){ slab, meta, (u32)slot };
+    *ret = (SlotRef){slab, meta, (u32)slot};
     return true;
 }
 

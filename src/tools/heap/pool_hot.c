@@ -44,7 +44,7 @@ static void chunk_free(Node *chunk, u32 context)
 {
     chunk_unlink(chunk);
     external_tree_remove(TREE_CHUNK, chunk);
-    remember_freed(chunk, context);
+    external_remember(chunk, context);
 }
 
 static Node *chunk_of(GuestAddr pool, GuestAddr start)
@@ -62,7 +62,7 @@ HeapResult heap_pool_create(GuestAddr anchor, u32 redzone, bool is_zeroed, u32 f
     Node *pool = NULL;
     if (external_tree_at(TREE_POOL, anchor))
         result = HEAP_MISMATCHED;
-    else if (!(pool = node_new()))
+    else if (!(pool = external_node_new()))
         result = HEAP_NO_MEMORY;
     if (pool) {
         pool->start = anchor;
@@ -117,7 +117,7 @@ HeapResult heap_pool_destroy(HeapThread *thread, GuestAddr anchor, u32 context)
     }
     if (pool) {
         external_tree_remove(TREE_POOL, pool);
-        node_delete(pool);
+        external_node_delete(pool);
     }
     lock_release(&external_lock);
     return HEAP_OK;
@@ -130,7 +130,7 @@ static HeapResult chunk_add(HeapThread *thread, Node *pool, GuestAddr start, u64
 
     if (stale)
         chunk_free(stale, context);
-    Node *chunk = node_new();
+    Node *chunk = external_node_new();
     if (!chunk)
         return HEAP_NO_MEMORY;
     chunk->start = start;
@@ -140,7 +140,7 @@ static HeapResult chunk_add(HeapThread *thread, Node *pool, GuestAddr start, u64
     chunk->thread = thread->index;
     chunk->kind = HEAP_POOL;
     chunk_link(pool, chunk);
-    forget_freed(start, max_u64(size, 1));
+    external_forget(start, max_u64(size, 1));
     external_tree_insert(TREE_CHUNK, chunk);
     return HEAP_OK;
 }
@@ -161,8 +161,8 @@ HeapResult heap_pool_alloc(HeapThread *thread, GuestAddr anchor, GuestAddr start
     }
     lock_release(&external_lock);
     if (result == HEAP_OK) {
-        mark_redzone(start - redzone, redzone);
-        mark_redzone(start + size, redzone);
+        mark_redzone(start - min_u64(start, redzone), min_u64(start, redzone));
+        mark_redzone(start + size, min_u64(redzone, ~(start + size)));
         if (heap.options.hooks.allocated)
             heap.options.hooks.allocated(start, size, is_zeroed, context);
     }
@@ -172,7 +172,7 @@ HeapResult heap_pool_alloc(HeapThread *thread, GuestAddr anchor, GuestAddr start
 HeapResult heap_pool_free(HeapThread *thread, GuestAddr anchor, GuestAddr start, u32 context,
                           HeapBlock *ret_block)
 {
-    HeapBlock block = { 0 };
+    HeapBlock block = {0};
     bool auto_free = false;
 
     lock_acquire(&external_lock);
@@ -181,10 +181,10 @@ HeapResult heap_pool_free(HeapThread *thread, GuestAddr anchor, GuestAddr start,
     bool is_double = freed && freed->pool_anchor == anchor;
     if (chunk) {
         auto_free = is_auto_free(chunk->pool);
-        node_describe(TREE_CHUNK, chunk, &block);
+        external_node_describe(TREE_CHUNK, chunk, &block);
         chunk_free(chunk, context);
     } else if (is_double) {
-        node_describe(TREE_FREED, freed, &block);
+        external_node_describe(TREE_FREED, freed, &block);
     }
     lock_release(&external_lock);
     if ((chunk || is_double) && ret_block)
@@ -280,7 +280,7 @@ HeapResult heap_pool_change(GuestAddr anchor, GuestAddr from, GuestAddr to, u64 
         Node *stale = external_tree_at(TREE_CHUNK, to);
         if (stale)
             chunk_free(stale, context);
-        forget_freed(to, max_u64(size, 1));
+        external_forget(to, max_u64(size, 1));
         external_tree_insert(TREE_CHUNK, chunk);
     }
     lock_release(&external_lock);

@@ -89,7 +89,7 @@ static void release(HeapThread *thread, GuestAddr start)
         return;
     }
     GuestAddr slot_start = ref.slab->first + (u64)ref.slot * ref.slab->stride;
-    magazine_put(thread, ref.slab->class_index, (FreeSlot){ slot_start, ref.meta });
+    magazine_put(thread, ref.slab->class_index, (FreeSlot){slot_start, ref.meta});
 }
 
 static void release_chunk(HeapThread *thread, QuarantineChunk *chunk)

@@ -114,7 +114,7 @@ static void forget_meta(Slab *slab)
         return;
     }
     for (u32 i = 0; i < slab->slot_count; i++)
-        slab->meta[i] = (SlotMeta){ 0 };
+        slab->meta[i] = (SlotMeta){0};
 }
 
 static void discard(GuestAddr start, u64 size_bytes)
@@ -148,7 +148,7 @@ void units_give(Slab *slab)
         segment->fresh_units |= mask;
     }
     segment->free_units |= mask;
-    heap.first_free_segment = 0;
+    heap.first_free_segment = (u32)min_u64(heap.first_free_segment, segment->index);
     lock_release(&heap.segment_lock);
 }
 
@@ -189,6 +189,7 @@ bool segment_add(void)
     }
     __atomic_store_n(&heap.table[base >> SEGMENT_SHIFT], (u64)segment, __ATOMIC_RELEASE);
     lock_acquire(&heap.segment_lock);
+    segment->index = (u32)heap.segments.count;
     bool ok = vec_push(&heap.segments, &segment) != NULL;
     lock_release(&heap.segment_lock);
     return ok;

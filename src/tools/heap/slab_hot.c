@@ -7,16 +7,23 @@
 // thread that released them and mostly never see their slab again.
 #include "tools/heap/heap_internal.h"
 
-#define MAGAZINE_BYTES (256 * KiB) // the most memory in one magazine
-#define LARGE_STRIDE   4160        // up to here a slab of one unit has 15 slots or more
+#define MAGAZINE_BYTES (128 * KiB) // the most memory in one magazine
+
+// Seven slots or more, so that the end of a slab wastes little.
+static u32 units_for_stride(u32 stride)
+{
+    if (stride <= 4 * KiB + 64)
+        return 1;
+    return stride <= 8 * KiB + 128 ? 2 : 4;
+}
 
 void classes_init(void)
 {
     for (u32 i = 0; i < CLASS_COUNT; i++) {
         ClassList *list = &heap.classes[i];
-        *list = (ClassList){ 0 };
+        *list = (ClassList){0};
         list->stride = class_capacity(i) + (u32)heap.gap;
-        list->unit_count = list->stride <= LARGE_STRIDE ? 1 : 4;
+        list->unit_count = units_for_stride(list->stride);
         list->slot_count = (u16)((list->unit_count * UNIT_BYTES - heap.gap) / list->stride);
         list->reciprocal = ((1ull << 40) + list->stride - 1) / list->stride;
         list->magazine_slots =

@@ -26,7 +26,7 @@ bool heap_init(const HeapOptions *options)
 {
     ASSERT(options->redzone_bytes <= HEAP_REDZONE_MAX && options->hooks.map &&
            options->hooks.unmap);
-    heap = (Heap){ 0 };
+    heap = (Heap){0};
     heap.options = *options;
     heap.gap = round_up(options->redzone_bytes, SLOT_ALIGN);
     heap.chunk_volume = max_u64(1, min_u64(64 * KiB, options->freelist_volume / 8));
@@ -55,7 +55,7 @@ void heap_destroy(void)
         pages_unmap(thread, sizeof(HeapThread));
     }
     pages_unmap(heap.table, TABLE_BYTES);
-    heap = (Heap){ 0 };
+    heap = (Heap){0};
 }
 
 HeapThread *heap_thread_start(u16 thread_index)

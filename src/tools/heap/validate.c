@@ -143,10 +143,13 @@ static void add_block(void *data, const HeapBlock *block)
 void heap_validate(void)
 {
     HeapStats stats;
-    Sum sum = { 0 };
+    Sum sum = {0};
 
-    for (size_t i = 0; i < heap.segments.count; i++)
+    for (size_t i = 0; i < heap.segments.count; i++) {
+        ASSERT(segment_at(i)->index == i);
+        ASSERT(i >= heap.first_free_segment || segment_at(i)->free_units == 0);
         validate_segment(segment_at(i));
+    }
     for (const HeapThread *thread = heap.threads; thread; thread = thread->next) {
         validate_magazines(thread);
         if (thread->chunk)

@@ -102,7 +102,7 @@ static void sort_bases(GuestAddr *bases, size_t count)
 
 bool heap_for_each_live(bool skip_containers, HeapVisit *fn, void *data)
 {
-    Walk walk = { .fn = fn, .data = data, .skip_containers = skip_containers };
+    Walk walk = {.fn = fn, .data = data, .skip_containers = skip_containers};
     size_t segments = heap.segments.count, huge = heap.huge_live.count;
     u64 bytes = (segments + huge + 1) * sizeof(GuestAddr);
     GuestAddr *bases = pages_map(bytes);

@@ -108,7 +108,8 @@ TEST(tabs_and_trailing_blanks_do_not_count)
 
 TEST(remarks_and_blank_lines_may_be_anywhere)
 {
-    CHECK(matches("# a\n{\n# b\n\n n\n  # c\n Memcheck:Cond\n#d\n fun:inner\n\n fun:cond\n#e\n}\n#"));
+    CHECK(matches("# a\n{\n# b\n\n n\n  # c\n Memcheck:Cond\n#d\n fun:inner\n\n fun:cond\n"
+                  "#e\n}\n#"));
     CHECK(!matches("{\n n\n Memcheck:Cond\n fun:inner # not a remark\n}\n"));
 }
 
@@ -365,7 +366,7 @@ TEST(mistakes_are_told_with_their_line)
                     "end of the file" },
         { "{\nn\nMemcheck\n", "t.supp:3: expected a line Tool1,Tool2:Kind, such as Memcheck:Cond, "
                               "found 'Memcheck'" },
-        { "{\nn\nMemcheck:Cnd\nfun:f\n}\n", "t.supp:3: expected a kind of Memcheck (Addr1, Addr2," },
+        { "{\nn\nMemcheck:Cnd\nfun:f\n}\n", "t.supp:3: expected a kind of Memcheck (Addr1, " },
         { "{\nn\nMemcheck:\nfun:f\n}\n", "t.supp:3: expected a kind of Memcheck (Addr1, Addr2," },
         { "{\nn\nMemcheck: Cond\nfun:f\n}\n", "t.supp:3: expected a kind of Memcheck (Addr1," },
         { "{\nn\nMemcheck:Param\nfun:f\n}\n", "t.supp:4: expected the parameter of a system call, "
@@ -390,8 +391,8 @@ TEST(mistakes_are_told_with_their_line)
         { "{\nn\nMemcheck:Cond\n....\n}\n", "t.supp:4: expected fun:, obj:, src: or '...'" },
         { "{\nn\nMemcheck:Cond\nfun:f\n} x\n",
           "t.supp:5: expected fun:, obj:, src:, '...' or '}', found '} x'" },
-        { "{\nn\nMemcheck:Cond\nfun:f\n", "t.supp:4: expected fun:, obj:, src:, '...' or '}', found "
-                                          "the end of the file" },
+        { "{\nn\nMemcheck:Cond\nfun:f\n",
+          "t.supp:4: expected fun:, obj:, src:, '...' or '}', found the end of the file" },
         { "{\nn\nFoo:Bar\nfun:f\n", "t.supp:4: expected '}', found the end of the file" },
     };
 
@@ -436,12 +437,13 @@ TEST(lists_show_used_and_unused_entries)
         [SUPPRESS_LIST_UNUSED] = "--7-- unused_suppression: never\xff d/t.supp:12\n",
         [SUPPRESS_LIST_XML] = "<suppcounts>\n  <pair>\n    <count>12</count>\n    "
                               "<name>se&lt;c&gt;\"o\\nd</name>\n  </pair>\n  <pair>\n    "
-                              "<count>2</count>\n    <name>first</name>\n  </pair>\n</suppcounts>\n",
+                              "<count>2</count>\n    <name>first</name>\n  </pair>\n"
+                              "</suppcounts>\n",
         [SUPPRESS_LIST_JSON] =
             "[{\"name\":\"first\",\"file\":\"d/t.supp\",\"line\":2,\"used\":2,\"leaked_bytes\":0,"
             "\"leaked_blocks\":0},{\"name\":\"se<c>\\\"o\\\\nd\",\"file\":\"d/t.supp\",\"line\":7,"
-            "\"used\":12,\"leaked_bytes\":1012400,\"leaked_blocks\":3},{\"name\":\"never?\",\"file\":"
-            "\"d/t.supp\",\"line\":12,\"used\":0,\"leaked_bytes\":0,\"leaked_blocks\":0}]",
+            "\"used\":12,\"leaked_bytes\":1012400,\"leaked_blocks\":3},{\"name\":\"never?\","
+            "\"file\":\"d/t.supp\",\"line\":12,\"used\":0,\"leaked_bytes\":0,\"leaked_blocks\":0}]",
     };
     static const Frame a = { .function = "a" }, b = { .function = "b" };
     SuppressQuery cond = { "Memcheck", "Cond", NULL, NULL, &a, 1 };

@@ -72,8 +72,10 @@ static const NameCase name_cases[] = {
       true },
     { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "influxdb_iox::main::h*", true },
     { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "_ZN12influxdb_iox4main" HASH, true },
-    { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "_ZN12influxdb_iox4main" OLD_HASH, true },
+    { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "_ZN12influxdb_iox4main" OLD_HASH,
+      true },
     { "_ZN12influxdb_iox4main" HASH, "influxdb_iox::main", "_ZN12influxdb_iox5other" HASH, false },
+    { "_ZN1a1b" HASH, "a::b", "*1b" OLD_HASH, true },
     { "_ZN1a1b" HASH ".llvm.123", "a::b", "_ZN1a1b" OLD_HASH ".llvm.456", true },
     { "_ZN1a1b" HASH ".llvm.123", "a::b", "_ZN1a1b" HASH, true },
     { "_ZN1a1b" HASH, "a::b", "_ZN1a1b" OLD_HASH ".llvm.456", true },
@@ -166,14 +168,17 @@ TEST(extra_lines_are_written)
 
     check_generated(&query, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Param\n"
                             "   write(buf)\n   fun:write\n   fun:main\n}\n");
-    query.kind = "Leak";
     query.extra = NULL;
+    check_generated(&query, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Param\n"
+                            "   *\n   fun:write\n   fun:main\n}\n");
+    query.kind = "Leak";
+    query.extra = "not a line of this kind";
     query.leak_kind = "possible";
     check_generated(&query, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Leak\n"
                             "   match-leak-kinds: possible\n   fun:write\n   fun:main\n}\n");
 }
 
-TEST(the_inside_of_libraries_becomes_dots_but_their_interface_stays)
+TEST(the_inside_of_libraries_becomes_dots_but_their_entry_stays)
 {
     static const Frame frames[] = {
         { .function = "malloc", LIBC },     { .function = "g_malloc", GLIB },
@@ -185,7 +190,7 @@ TEST(the_inside_of_libraries_becomes_dots_but_their_interface_stays)
 
     check_generated(&query, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Leak\n"
                             "   match-leak-kinds: definite\n   fun:malloc\n   ...\n"
-                            "   fun:g_key_file_load\n   fun:read_it\n   fun:g_list_foreach\n"
+                            "   fun:g_key_file_load\n   fun:read_it\n   ...\n"
                             "   fun:main\n}\n");
 }
 
@@ -205,15 +210,42 @@ TEST(the_standard_library_of_rust_becomes_dots)
 
     check_generated(&query, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Leak\n"
                             "   match-leak-kinds: definite\n   fun:malloc\n   ...\n"
+                            "   fun:<alloc::vec::Vec<*> as core::clone::Clone>::clone\n"
                             "   fun:app::config::load::<*>\n   ...\n   fun:app::main\n   ...\n"
                             "   fun:main\n}\n");
+}
+
+TEST(an_entry_does_not_cover_the_rest_of_the_program)
+{
+    // The second time as in a static program, which has its own operator new.
+    for (int is_static = 0; is_static < 2; is_static++) {
+        const char *top = is_static ? "/home/me/prog" : "/usr/lib/libstdc++.so.6";
+        const Frame known[] = {
+            { .function = "operator new(unsigned long)", .object = top },
+            { .function = "std::allocator<int>::allocate(unsigned long)", OWN },
+            { .function = "std::vector<int>::vector(unsigned long)", OWN },
+            { .function = "main", OWN },
+        };
+        const Frame other[] = {
+            { .function = "operator new(unsigned long)", .object = top },
+            { .function = "forgetful()", OWN },
+            { .function = "main", OWN },
+        };
+        SuppressQuery query = { "Memcheck", "Cond", NULL, NULL, known, ARRAY_LEN(known) };
+        char *text = generate(&query);
+
+        CHECK(frames_match(known, ARRAY_LEN(known), text));
+        CHECK(!frames_match(other, ARRAY_LEN(other), text));
+        free(text);
+    }
 }
 
 TEST(parameters_and_template_arguments_are_left_out)
 {
     static const Frame frames[] = {
         { .function = "operator new(unsigned long)", .mangled = "_Znwm", LIBC },
-        { .function = "void A<int, B<char> >::f<C>(int, char const*) const", .mangled = "_ZA", OWN },
+        { .function = "void A<int, B<char> >::f<C>(int, char const*) const", .mangled = "_ZA",
+          OWN },
         { .function = "A::operator<<(int)", .mangled = "_ZA", OWN },
     };
     SuppressQuery query = { "Memcheck", "Free", NULL, NULL, frames, ARRAY_LEN(frames) };
@@ -303,7 +335,9 @@ static Frame random_frame(void)
 
 TEST(what_is_generated_matches_what_it_was_made_from)
 {
-    static const char *const params[] = { "write(buf)", "ioctl(TCSET{S,SW})", "odd\nparameter " };
+    static const char *const params[] = {
+        "write(buf)", "ioctl(TCSET{S,SW})", "odd\nparameter ", NULL, "",
+    };
 
     for (int round = 0; round < 20000; round++) {
         Frame frames[30];

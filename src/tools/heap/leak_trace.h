@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// Following pointers from block to block, for both stages that do: marking and cliques.
+#ifndef MUNINN_TOOLS_HEAP_LEAK_TRACE_H
+#define MUNINN_TOOLS_HEAP_LEAK_TRACE_H
+
+#include "tools/heap/leak_internal.h"
+
+#define TRACE_WORDS  32
+#define TRACE_BLOCKS 16
+
+typedef struct TraceStack {
+    u64 *items; // a block | a piece of it << 32
+    u64 count;
+    u64 capacity;
+} TraceStack;
+
+bool leak_trace_push(TraceStack *stack, u64 item); // false: no memory
+void leak_trace_stack_free(TraceStack *stack);
+
+// A pointer `value` to the block was found, in block `reader` or outside. True: read it too.
+typedef bool TraceAccept(void *owner, u32 block, GuestAddr value, u32 reader);
+
+typedef struct TraceWord {
+    u64 value; // 0: none
+    u32 reader;
+} TraceWord;
+
+typedef struct Tracer {
+    LeakCheck *check;
+    TraceAccept *accept;
+    void (*share)(void *owner); // called now and then while draining. May be NULL
+    void *owner;
+    TraceStack work;
+    TraceWord words[TRACE_WORDS]; // pointers whose lookup was prefetched
+    u64 blocks[TRACE_BLOCKS];     // items whose content was prefetched
+    u32 next_word;
+    u32 next_block;
+    u32 waiting_words;
+    u32 waiting_blocks;
+    u32 reading;     // the block whose words are followed
+    bool has_failed; // no memory
+} Tracer;
+
+void leak_trace_init(Tracer *tracer, LeakCheck *check, TraceAccept *accept, void *owner);
+void leak_trace_free(Tracer *tracer);
+void leak_trace_block(Tracer *tracer, u64 item);                   // to be read
+bool leak_trace_word(void *tracer, GuestAddr location, u64 value); // a WordVisit
+void leak_trace_drain(Tracer *tracer);                             // until nothing is left to read
+
+#endif

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+//
+// A leak check of many blocks, on two workers. MUNINN_LEAK_BLOCKS=10000000 is the size that has
+// to take at most three seconds; make check runs a tenth of it.
+#include <pthread.h>
+
+#include "tools/heap/leak.h"
+
+#include "heap_world.h"
+
+enum { WORKERS = 4, STRIDE = 48, SIZE = 32 };
+
+static LeakBlockList list;
+static u8 *memory;
+static u64 count;
+static u64 root[8];
+
+static bool read_direct(void *data, GuestAddr address, u32 words, u64 *ret_words)
+{
+    (void)data;
+    for (u32 i = 0; i < words; i++)
+        ret_words[i] = ((const u64 *)address)[i];
+    return true;
+}
+
+typedef struct Job {
+    void (*fn)(void *argument, u32 worker);
+    void *argument;
+    u32 worker;
+} Job;
+
+static void *run_job(void *argument)
+{
+    Job *job = argument;
+
+    job->fn(job->argument, job->worker);
+    return NULL;
+}
+
+static void run_workers(void *data, u32 workers, void (*fn)(void *argument, u32 worker),
+                        void *argument)
+{
+    pthread_t threads[WORKERS];
+    Job jobs[WORKERS];
+
+    (void)data;
+    for (u32 i = 0; i < workers; i++) {
+        jobs[i] = (Job){ fn, argument, i };
+        pthread_create(&threads[i], NULL, run_job, &jobs[i]);
+    }
+    for (u32 i = 0; i < workers; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static u64 *block_words(u64 block)
+{
+    return (u64 *)(memory + block * STRIDE);
+}
+
+static void make_heap(void)
+{
+    const char *wanted = getenv("MUNINN_LEAK_BLOCKS");
+
+    count = wanted ? strtoull(wanted, NULL, 10) : 1000000;
+    memory = (u8 *)world_map(count * STRIDE, 4 * MiB);
+    CHECK(memory && leak_list_reserve(&list, count));
+    for (u64 i = 0; i < count; i++)
+        CHECK(leak_list_add(&list, (GuestAddr)block_words(i), SIZE, (u32)(i % 1000)));
+}
+
+static void free_heap(void)
+{
+    world_unmap((GuestAddr)memory, count * STRIDE);
+    leak_list_free(&list);
+}
+
+static void measure(const char *what, LeakKind wanted, u64 at_least)
+{
+    LeakRange range = { (GuestAddr)root, (GuestAddr)(root + ARRAY_LEN(root)) };
+    LeakInput input = {
+        .blocks = list.blocks,
+        .block_count = count,
+        .roots = &range,
+        .root_count = 1,
+        .workers = 2,
+        .read_words = read_direct,
+        .run_workers = run_workers,
+    };
+
+    double begin = world_now_ns();
+    clock_t cpu_begin = clock();
+    LeakCheck *check = leak_check(&input, NULL);
+    double seconds = (world_now_ns() - begin) / 1e9;
+    double cpu = (double)(clock() - cpu_begin) / CLOCKS_PER_SEC;
+    CHECK(check);
+    // On a machine with other work, half the CPU time is what two free cores would take.
+    printf("# %s: %llu blocks in %.2f s, %.2f s of CPU\n", what, (unsigned long long)count,
+           seconds, cpu);
+    CHECK(leak_summary(check)->now[wanted].blocks >= at_least);
+    CHECK(seconds < 60);
+    leak_free(check);
+}
+
+// A binary tree whose nodes lie in the order of their making: what a parser leaves behind.
+TEST(tree_in_order)
+{
+    make_heap();
+    for (u64 i = 0; i < count; i++) {
+        for (u64 k = 1; k <= 2; k++)
+            block_words(i)[k] = 2 * i + k < count ? (u64)block_words(2 * i + k) : 0;
+    }
+    root[0] = (u64)memory;
+    measure("tree in order", LEAK_REACHABLE, count);
+    root[0] = 0;
+    measure("tree in order, lost", LEAK_INDIRECT, count - 1);
+    free_heap();
+}
+
+// The same tree with its nodes anywhere: every step misses every cache.
+TEST(tree_in_disorder)
+{
+    u64 seed = 5;
+
+    make_heap();
+    u32 *where = malloc(count * sizeof(u32));
+    for (u64 i = 0; i < count; i++)
+        where[i] = (u32)i;
+    for (u64 i = count; i-- > 1;) {
+        u64 j = world_random(&seed) % (i + 1);
+        u32 swap = where[i];
+        where[i] = where[j];
+        where[j] = swap;
+    }
+    for (u64 i = 0; i < count; i++) {
+        for (u64 k = 1; k <= 2; k++)
+            block_words(where[i])[k] = 2 * i + k < count ? (u64)block_words(where[2 * i + k]) : 0;
+    }
+    root[0] = (u64)block_words(where[0]);
+    free(where);
+    measure("tree in disorder", LEAK_REACHABLE, count);
+    root[0] = 0;
+    measure("tree in disorder, lost", LEAK_INDIRECT, count - 1);
+    free_heap();
+}
+
+TEST(all_lost_one_by_one)
+{
+    make_heap();
+    root[0] = 0;
+    measure("all lost", LEAK_DEFINITE, count);
+    free_heap();
+}
+
+// Chains, hubs, interior pointers and a large block, whose pieces are shared: whatever order
+// the workers find things in, they come to the same result.
+TEST(any_number_of_workers_comes_to_the_same_result)
+{
+    u64 seed = 77;
+    LeakRange range = { (GuestAddr)root, (GuestAddr)(root + ARRAY_LEN(root)) };
+
+    make_heap();
+    count = min_u64(count, 300000);
+    u64 hub = count - 20000; // the blocks from here on are one
+    for (u64 i = 0; i < hub; i++) {
+        u64 r = world_random(&seed);
+        for (u64 k = 0; k < 2; k++) {
+            u64 target = (u64)block_words((r >> (8 + k * 8)) % hub);
+            bool has_pointer = (r >> (56 + k * 4)) % 4 != 0;
+            block_words(i)[k] = has_pointer ? target + ((r >> 40) % 8 == 0) : 0;
+        }
+        block_words(i)[2] = r % 50000 == 0 ? (u64)block_words(hub) + 8 : 0;
+    }
+    for (u64 i = 0; i < 20000; i++)
+        block_words(hub + i)[1] = (u64)block_words(world_random(&seed) % hub);
+    list.blocks[hub] = leak_block((GuestAddr)block_words(hub), 20000 * STRIDE, 1);
+    for (u64 i = 0; i < 4; i++)
+        root[i] = (u64)block_words(world_random(&seed) % hub) + i % 2;
+    LeakInput input = {
+        .blocks = list.blocks,
+        .block_count = hub + 1,
+        .roots = &range,
+        .root_count = 1,
+        .read_words = read_direct,
+        .run_workers = run_workers,
+    };
+    LeakCheck *checks[3];
+    for (u32 i = 0; i < 3; i++) {
+        input.workers = 1u << i;
+        CHECK((checks[i] = leak_check(&input, NULL)));
+    }
+    for (u64 i = 0; i <= hub; i++) {
+        CHECK_EQ(leak_kind_of(checks[1], i), leak_kind_of(checks[0], i));
+        CHECK_EQ(leak_kind_of(checks[2], i), leak_kind_of(checks[0], i));
+    }
+    for (u32 k = 0; k < LEAK_KIND_COUNT; k++)
+        printf("# kind %u: %llu blocks\n", k,
+               (unsigned long long)leak_summary(checks[0])->now[k].blocks);
+    for (u32 i = 0; i < 3; i++)
+        leak_free(checks[i]);
+    world_unmap((GuestAddr)memory, count * STRIDE);
+    leak_list_free(&list);
+}

@@ -64,7 +64,12 @@ typedef struct StringCall {
     u32 told;         // STRING_TOLD_ bits: each kind of error once in a call
     bool result_unknown;
 } StringCall;
-enum { STRING_TOLD_READ = 1, STRING_TOLD_WRITE = 2, STRING_TOLD_CONDITION = 4 };
+enum {
+    STRING_TOLD_READ = 1,
+    STRING_TOLD_WRITE = 2,
+    STRING_TOLD_CONDITION = 4,
+    STRING_TOLD_VALUE = 8,
+};
 
 // --- strings_check_hot.c
 // Looks at the arguments too.

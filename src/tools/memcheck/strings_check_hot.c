@@ -32,6 +32,7 @@ static void check_arguments(StringCall *s)
     for (unsigned i = 0; i < STRING_POINTER_COUNT(s->data); i++) {
         if (!string_argument_v(s, i))
             continue;
+        s->told |= STRING_TOLD_VALUE;
         string_report_value(s);
         break;
     }
@@ -64,8 +65,18 @@ u64 string_return(StringCall *s, u64 result)
     return result;
 }
 
+// What has been told of is not told of again by the original's code.
 u64 string_decline(StringCall *s)
 {
+    MemcheckThread *mt = memcheck_thread(s->thread);
+    if (s->told & (STRING_TOLD_READ | STRING_TOLD_WRITE)) {
+        mt->told_entry = s->call->entry;
+        mt->told_sp = s->thread->gpr[RSP];
+    }
+    if (s->told & (STRING_TOLD_CONDITION | STRING_TOLD_VALUE)) {
+        for (size_t i = 0; i < ARRAY_LEN(argument_register); i++)
+            mt->defined.gpr[argument_register[i]] = 0;
+    }
     s->call->run_original = true;
     return 0;
 }

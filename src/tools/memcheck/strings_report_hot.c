@@ -6,7 +6,7 @@
 
 static u32 context_of(StringCall *s)
 {
-    return tool_context(s->thread, s->call->entry);
+    return tool_context(s->thread, s->call->named_at);
 }
 
 void string_report_access(StringCall *s, GuestAddr address, bool is_write)

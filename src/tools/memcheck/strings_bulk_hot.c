@@ -12,7 +12,13 @@ static bool any_bits(u64 at, u64 size, u64 *ret_any)
 {
     u64 any = 0, word, last;
     if (size >= 8) {
-        for (u64 i = 0; i + 8 < size; i += 8) {
+        u64 i = 0;
+        for (; i + 64 <= size; i += 64) {
+            if (!load_any_64(at + i, &word))
+                return false;
+            any |= word;
+        }
+        for (; i + 8 < size; i += 8) {
             if (!load_u64(at + i, &word))
                 return false;
             any |= word;

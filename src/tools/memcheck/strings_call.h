@@ -72,12 +72,31 @@ enum {
 };
 
 // --- strings_check_hot.c
-// Looks at the arguments too.
-StringCall string_begin(ToolThread *thread, ToolCall *call);
+void string_check_arguments(StringCall *s);
+void string_mark_result(StringCall *s);
 // The V bits of an argument.
 u64 string_argument_v(const StringCall *s, unsigned argument);
-u64 string_return(StringCall *s, u64 result);
 u64 string_decline(StringCall *s);
+
+static inline StringCall string_begin(ToolThread *thread, ToolCall *call)
+{
+    StringCall s = {
+        .thread = thread,
+        .call = call,
+        .data = call->function->data,
+        .element = call->function->data & STRING_WIDE ? 4 : 1,
+    };
+    if (UNLIKELY(memcheck_thread(thread)->defined.set))
+        string_check_arguments(&s);
+    return s;
+}
+
+static inline u64 string_return(StringCall *s, u64 result)
+{
+    if (UNLIKELY(memcheck_thread(s->thread)->defined.set || s->result_unknown))
+        string_mark_result(s);
+    return result;
+}
 
 void string_tell_access(StringCall *s, GuestAddr address, bool is_write);
 void string_tell_condition(StringCall *s);

@@ -22,7 +22,7 @@ static unsigned limit_argument(u64 data)
     return data & STRING_LIMIT_1 ? 1 : data & STRING_LIMIT_2 ? 2 : 0;
 }
 
-static void check_arguments(StringCall *s)
+void string_check_arguments(StringCall *s)
 {
     unsigned limit = limit_argument(s->data);
     if (limit && string_argument_v(s, limit))
@@ -41,28 +41,14 @@ static void check_arguments(StringCall *s)
         string_tell_condition(s);
 }
 
-StringCall string_begin(ToolThread *thread, ToolCall *call)
-{
-    StringCall s = {
-        .thread = thread,
-        .call = call,
-        .data = call->function->data,
-        .element = call->function->data & STRING_WIDE ? 4 : 1,
-    };
-    if (UNLIKELY(memcheck_thread(thread)->defined.set))
-        check_arguments(&s);
-    return s;
-}
-
-u64 string_return(StringCall *s, u64 result)
+void string_mark_result(StringCall *s)
 {
     Definedness *d = &memcheck_thread(s->thread)->defined;
     set_result_defined(s->thread);
-    if (UNLIKELY(s->result_unknown)) {
+    if (s->result_unknown) {
         d->gpr[RAX] = ~0ull;
         d->set |= MEMBER_GPR(RAX);
     }
-    return result;
 }
 
 // What has been told of is not told of again by the original's code.

@@ -61,6 +61,7 @@ typedef struct StringCall {
     ToolCall *call;
     u64 data;         // ToolFunction.data
     u32 element;      // bytes
+    u32 shift;        // and as a power of two
     u32 told;         // STRING_TOLD_ bits: each kind of error once in a call
     bool result_unknown;
 } StringCall;
@@ -78,17 +79,17 @@ void string_mark_result(StringCall *s);
 u64 string_argument_v(const StringCall *s, unsigned argument);
 u64 string_decline(StringCall *s);
 
-static inline StringCall string_begin(ToolThread *thread, ToolCall *call)
+static inline void string_begin(StringCall *s, ToolThread *thread, ToolCall *call)
 {
-    StringCall s = {
-        .thread = thread,
-        .call = call,
-        .data = call->function->data,
-        .element = call->function->data & STRING_WIDE ? 4 : 1,
-    };
+    s->thread = thread;
+    s->call = call;
+    s->data = call->function->data;
+    s->shift = s->data & STRING_WIDE ? 2 : 0;
+    s->element = 1u << s->shift;
+    s->told = 0;
+    s->result_unknown = false;
     if (UNLIKELY(memcheck_thread(thread)->defined.set))
-        string_check_arguments(&s);
-    return s;
+        string_check_arguments(s);
 }
 
 static inline u64 string_return(StringCall *s, u64 result)

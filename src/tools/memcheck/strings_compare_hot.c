@@ -86,7 +86,8 @@ static Verdict compare_one(StringCall *s, GuestAddr a, GuestAddr b, i32 *ret_ord
 
 u64 string_compare(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr a = call->args[0], b = call->args[1];
     u64 count = s.data & STRING_LIMIT_2 ? call->args[2] : STRING_NO_LIMIT;
     u64 size = count > CLIENT_END / 4 ? CLIENT_END : count * s.element, at = 0;
@@ -97,7 +98,7 @@ u64 string_compare(ToolThread *thread, ToolCall *call)
             verdict = compare_quick(&s, a, b, size, &at, &result);
         // By elements up to where words can be tried again.
         for (unsigned i = 0; verdict == UNCLEAR || verdict == GO_ON; i++, at += s.element) {
-            if (i == 8 / s.element || at >= size)
+            if (i == 8u >> s.shift || at >= size)
                 break;
             verdict = compare_one(&s, a + at, b + at, &result);
         }

@@ -44,7 +44,8 @@ static bool is_in(const Set *set, u64 value)
 // strspn, strcspn, strpbrk
 u64 string_span(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr start = call->args[0], at;
     bool accepts = s.data & STRING_ACCEPTS;
     u64 value, v;
@@ -60,7 +61,7 @@ u64 string_span(ToolThread *thread, ToolCall *call)
             break;
     }
     if (s.data & STRING_LENGTH)
-        return string_return(&s, (at - start) / s.element);
+        return string_return(&s, (at - start) >> s.shift);
     return string_return(&s, value ? at : 0);
 }
 
@@ -147,7 +148,8 @@ static Match run_search(StringCall *s, Search *search, GuestAddr start, GuestAdd
 // strstr(where, needle), memmem(where, size, needle, size), strcasestr, wcsstr
 u64 string_find(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr start = call->args[0], at = start;
     Search search = {.needle = call->args[1], .limit = CLIENT_END};
     if (s.data & STRING_STOPS) {

@@ -16,6 +16,12 @@
     {.object = object_, .name = name_, .flags = FAST | TOOL_FUNCTION_LOCAL, \
      .replace = handler, .data = data_}
 
+static void do_nothing(ToolThread *thread, ToolCall *call)
+{
+    (void)thread;
+    (void)call;
+}
+
 // Sizes in mangled names are `m`, unsigned long.
 const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
     ROW("malloc", replace_malloc, HEAP_MALLOC),
@@ -55,6 +61,8 @@ const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
     ROW("_ZdaPvSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
     ROW("_ZdaPvmSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
     ROW("_ZdaPvSt11align_val_tRKSt9nothrow_t", replace_free, HEAP_NEW_ARRAY),
+    [MEMCHECK_CXX_FREERES] = {.name = "_ZN9__gnu_cxx9__freeresEv", .before = do_nothing},
+    [MEMCHECK_LIBC_FREERES] = {.name = "__libc_freeres", .before = do_nothing},
 #define STRING(name, handler, data) ROW(name, handler, data),
 #include "tools/memcheck/strings.def"
 // glibc's and musl's, and their dynamic linkers' own.

@@ -18,7 +18,9 @@ ToolReplaceFn replace_malloc, replace_calloc, replace_memalign, replace_posix_me
 // All functions that the tool replaces: those of the heap, and strings.def, in every object and
 // once more for what C libraries hide.
 enum {
-    HEAP_FUNCTIONS = 34,
+    MEMCHECK_CXX_FREERES = 34, // not replaced: where they are is what matters
+    MEMCHECK_LIBC_FREERES,
+    HEAP_FUNCTIONS,
 #define STRING(name, handler, data) +1
     STRING_FUNCTIONS = 0
 #include "tools/memcheck/strings.def"

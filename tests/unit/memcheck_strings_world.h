@@ -36,20 +36,24 @@ void string_report_access(StringCall *s, GuestAddr address, bool is_write)
     (void)s;
     *(is_write ? &told.write : &told.read) = address;
 }
-void string_report_condition(StringCall *s)
+void string_report_condition(StringCall *s, unsigned argument)
 {
-    (void)s;
+    (void)s, (void)argument;
     told.condition = true;
 }
-void string_report_value(StringCall *s)
+void string_report_value(StringCall *s, unsigned argument)
 {
-    (void)s;
+    (void)s, (void)argument;
     told.value = true;
 }
 void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count)
 {
     (void)s, (void)to, (void)from, (void)count;
     told.overlap = true;
+}
+void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
+{
+    (void)s, (void)to, (void)from, (void)size;
 }
 
 static ThreadCtx world_thread;

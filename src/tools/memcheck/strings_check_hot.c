@@ -8,12 +8,12 @@
 
 enum { RED_ZONE = 128 };
 
-static const u8 argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
+const u8 string_argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
 
 u64 string_argument_v(const StringCall *s, unsigned argument)
 {
     const Definedness *d = &memcheck_thread(s->thread)->defined;
-    return d->set ? d->gpr[argument_register[argument]] : 0;
+    return d->set ? d->gpr[string_argument_register[argument]] : 0;
 }
 
 // The argument that bounds the elements, or 0: none. A size of the destination bounds too.
@@ -26,19 +26,19 @@ void string_check_arguments(StringCall *s)
 {
     unsigned limit = limit_argument(s->data);
     if (limit && string_argument_v(s, limit))
-        string_tell_condition(s);
+        string_tell_condition(s, limit);
     if (limit && s->call->args[limit] == 0)
         return; // pointers are not used
     for (unsigned i = 0; i < STRING_POINTER_COUNT(s->data); i++) {
         if (!string_argument_v(s, i))
             continue;
         s->told |= STRING_TOLD_VALUE;
-        string_report_value(s);
+        string_report_value(s, i);
         break;
     }
     u64 mask = s->data & STRING_WIDE ? 0xffffffff : 0xff;
     if (s->data & STRING_MATCHES && string_argument_v(s, 1) & mask)
-        string_tell_condition(s);
+        string_tell_condition(s, 1);
 }
 
 void string_mark_result(StringCall *s)
@@ -60,8 +60,8 @@ u64 string_decline(StringCall *s)
         mt->told_sp = s->thread->gpr[RSP];
     }
     if (s->told & (STRING_TOLD_CONDITION | STRING_TOLD_VALUE)) {
-        for (size_t i = 0; i < ARRAY_LEN(argument_register); i++)
-            mt->defined.gpr[argument_register[i]] = 0;
+        for (size_t i = 0; i < ARRAY_LEN(string_argument_register); i++)
+            mt->defined.gpr[string_argument_register[i]] = 0;
     }
     s->call->run_original = true;
     return 0;
@@ -76,12 +76,12 @@ void string_tell_access(StringCall *s, GuestAddr address, bool is_write)
     string_report_access(s, address, is_write);
 }
 
-void string_tell_condition(StringCall *s)
+void string_tell_condition(StringCall *s, unsigned argument)
 {
     if (s->told & STRING_TOLD_CONDITION)
         return;
     s->told |= STRING_TOLD_CONDITION;
-    string_report_condition(s);
+    string_report_condition(s, argument);
 }
 
 // Whether the byte, whose V byte is 0xff, has a U bit or is below the stack (K3).
@@ -137,5 +137,7 @@ bool string_take_slow(StringCall *s, GuestAddr at, u64 *ret_value, u64 *ret_v)
         string_tell_access(s, at, false);
     else if (!load_element(SHADOW(at), s->element, ret_v))
         return false;
+    if (*ret_v)
+        s->undefined_at = at;
     return at < CLIENT_END && load_element(at, s->element, ret_value);
 }

@@ -48,8 +48,10 @@ u64 string_copy_until(ToolThread *thread, ToolCall *call)
     string_begin(&s, thread, call);
     GuestAddr to = call->args[0], from = call->args[1], at;
     u64 limit = call->args[3], last = (u8)call->args[2];
-    if (string_argument_v(&s, 3) || (string_argument_v(&s, 2) & 0xff && limit))
-        string_tell_condition(&s);
+    if (string_argument_v(&s, 3))
+        string_tell_condition(&s, 3);
+    if (string_argument_v(&s, 2) & 0xff && limit)
+        string_tell_condition(&s, 2);
     if (!string_seek(&s, from, limit, last, last, &at))
         return string_decline(&s);
     bool found = at != from + min_u64(limit, CLIENT_END - from);

@@ -20,7 +20,7 @@
 // Not every test uses all of it.
 #define WORLD_FUNCTION __attribute__((unused)) static
 
-#define ARENA_START 0x12340000000ull
+#define ARENA_START 0x20000000ull // where the sanitizers have nothing
 enum { ARENA_BYTES = 3 * 4096 };
 
 // What was told of, first of each kind. Address 0: not told.

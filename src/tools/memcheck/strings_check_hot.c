@@ -115,6 +115,8 @@ static GuestAddr first_bad_in_page(const StringCall *s, GuestAddr at, GuestAddr 
 GuestAddr string_first_bad(const StringCall *s, GuestAddr start, u64 size)
 {
     u64 v;
+    if (start >= CLIENT_END)
+        return start;
     if (size > CLIENT_END) // a negative number of bytes
         size = CLIENT_END;
     GuestAddr end = start + size;
@@ -129,15 +131,17 @@ GuestAddr string_first_bad(const StringCall *s, GuestAddr start, u64 size)
     return start + size;
 }
 
+// Without a shadow it is not the client's memory, whatever it is.
 bool string_take_slow(StringCall *s, GuestAddr at, u64 *ret_value, u64 *ret_v)
 {
-    GuestAddr bad = string_first_bad(s, at, s->element);
-    *ret_v = 0;
-    if (bad != at + s->element)
+    bool bad = string_first_bad(s, at, s->element) != at + s->element;
+    if (bad)
         string_tell_access(s, at, false);
-    else if (!load_element(SHADOW(at), s->element, ret_v))
+    if (!in_client(at, s->element) || !load_element(SHADOW(at), s->element, ret_v))
         return false;
+    if (bad)
+        *ret_v = 0;
     if (*ret_v)
         s->undefined_at = at;
-    return at < CLIENT_END && load_element(at, s->element, ret_value);
+    return load_element(at, s->element, ret_value);
 }

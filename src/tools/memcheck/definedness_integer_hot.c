@@ -286,6 +286,8 @@ static void compare_exchange_two(Running *r)
                  ((value[RDX_NUMBER] ^ high) & ~gpr[RDX_NUMBER] & ~high_v & mask);
     if (v && !differ) {
         rule_coarse(r);
+        if (half == 4)
+            gpr[RAX_NUMBER] = gpr[RDX_NUMBER] = ~0ull; // written, or left with its upper half
         return;
     }
     r->d->flags &= ~(u64)step->flags_written;

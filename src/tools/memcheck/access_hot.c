@@ -75,9 +75,15 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
             values.memory_v = access.size <= sizeof(invalid_v) ? invalid_v : NULL;
         }
     }
+    OriginStep origins;
+    origins_before(thread, step, address, values.memory_v, &origins);
     u32 events = definedness_run(step, &mt->defined, &values);
-    if (events)
+    origins_after(thread, &origins, values.memory_v);
+    if (events) {
+        mt->value_origin = origins.value;
+        mt->address_origin = origins.address;
         error_undefined(thread, events, access.size);
+    }
 }
 
 // What only bits beyond a scalar's make undefined is the temporary of a copy, dead by now.

@@ -9,6 +9,8 @@
 #include "engine/aspace/aspace.h"
 #include "engine/log/log.h"
 #include "tools/memcheck/heap_functions.h"
+#include "tools/memcheck/leaks.h"
+#include "tools/memcheck/ranges.h"
 #include "tools/tools.h"
 
 enum { DIRTY_INSNS_MAX = 16 };
@@ -100,6 +102,8 @@ const Tool tool_memcheck = {
     .prepare = prepare,
     .functions = memcheck_functions,
     .function_count = MEMCHECK_FUNCTIONS,
+    .exiting = summary_exiting,
+    .finish = summary_finish,
     .thread_start = thread_start,
     .thread_end = thread_end,
     .dirty_insns_max = DIRTY_INSNS_MAX,
@@ -110,6 +114,7 @@ const Tool tool_memcheck = {
     .fault = shadow_fault,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
+    .request = requests_run,
     .mapped = shadow_mapped,
     .unmapped = shadow_unmapped,
 };

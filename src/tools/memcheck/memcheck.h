@@ -26,6 +26,7 @@
 #include "engine/toolapi/toolapi.h"
 #include "tools/heap/heap.h"
 #include "tools/memcheck/definedness.h"
+#include "tools/memcheck/origins.h"
 
 // --- where shadow is. SKEW keeps a byte and its shadow out of each other's way in the
 // cache: without it everything takes four times as long.
@@ -43,9 +44,21 @@ static inline u8 *u_bits_of(GuestAddr address) // of 8 bytes
     return (u8 *)((address >> 3) + U_MAP_OFFSET);
 }
 
+// A block that the program has given a name (CREATE_BLOCK).
+typedef struct NamedBlock {
+    GuestAddr start;
+    u64 size;
+    u32 context; // of the request; 0: the slot is free
+    char name[108];
+} NamedBlock;
+
 // --- a thread
 typedef struct MemcheckThread {
     Definedness defined;
+    Origin origins[64];         // of undefined members, as far as known
+    Origin value_origin, address_origin; // of the step that runs, for its report
+    u64 undefined_errors;       // uses of undefined values that were found
+    NamedBlock named;           // that is being described
     HeapThread *heap;
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
 } MemcheckThread;

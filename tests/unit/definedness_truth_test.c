@@ -583,8 +583,8 @@ static u32 put_tail(u8 *at, u32 n)
 static bool is_prefix(u32 op)
 {
     return op == 0x0f || op == 0x26 || op == 0x2e || op == 0x36 || op == 0x3e ||
-           (op >= 0x40 && op < 0x50) || op == 0x62 || (op >= 0x64 && op <= 0x67) || op == 0xc4 || op == 0xc5 ||
-           op == 0xf0 || op == 0xf2 || op == 0xf3;
+           (op >= 0x40 && op < 0x50) || op == 0x62 || (op >= 0x64 && op <= 0x67) ||
+           op == 0xc4 || op == 0xc5 || op == 0xf0 || op == 0xf2 || op == 0xf3;
 }
 
 TEST(legacy_instructions_call_defined_only_what_cannot_change)

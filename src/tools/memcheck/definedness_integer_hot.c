@@ -279,8 +279,8 @@ static void compare_exchange_two(Running *r)
     _Alignas(8) Bytes old, old_v, new = {0};
     place_bytes_value(r, &memory, &old);
     place_bytes_v(r, &memory, &old_v);
-    u64 low = *(u64 *)old.at & mask, high = *(u64 *)(old.at + half) & mask;
-    u64 low_v = *(u64 *)old_v.at & mask, high_v = *(u64 *)(old_v.at + half) & mask;
+    u64 low = *(Any64 *)old.at & mask, high = *(Any64 *)(old.at + half) & mask;
+    u64 low_v = *(Any64 *)old_v.at & mask, high_v = *(Any64 *)(old_v.at + half) & mask;
     u64 v = ((gpr[RAX_NUMBER] | gpr[RDX_NUMBER]) & mask) | low_v | high_v;
     u64 differ = ((value[RAX_NUMBER] ^ low) & ~gpr[RAX_NUMBER] & ~low_v & mask) |
                  ((value[RDX_NUMBER] ^ high) & ~gpr[RDX_NUMBER] & ~high_v & mask);
@@ -296,7 +296,7 @@ static void compare_exchange_two(Running *r)
         gpr[RDX_NUMBER] = high_v;
         return;
     }
-    *(u64 *)new.at = gpr[RBX_NUMBER];
+    *(Any64 *)new.at = gpr[RBX_NUMBER];
     for (u32 i = 0; i < half; i++)
         new.at[half + i] = (u8)(gpr[RCX_NUMBER] >> 8 * i);
     place_set_bytes(r, &memory, &new);

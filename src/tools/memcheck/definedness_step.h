@@ -129,6 +129,11 @@ typedef struct Known {
     u64 value, v;
 } Known;
 
+// Words within bytes, wherever they start.
+typedef u16 Any16 __attribute__((aligned(1), may_alias));
+typedef u32 Any32 __attribute__((aligned(1), may_alias));
+typedef u64 Any64 __attribute__((aligned(1), may_alias));
+
 // Some bytes of V bits.
 typedef struct Bytes {
     _Alignas(8) u8 at[64];

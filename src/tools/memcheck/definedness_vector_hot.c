@@ -13,9 +13,9 @@ typedef struct Operands {
     u32 total; // bytes of the result
 } Operands;
 
-static u64 *words(Bytes *bytes)
+static Any64 *words(Bytes *bytes)
 {
-    return (u64 *)bytes->at;
+    return (Any64 *)bytes->at;
 }
 
 static u64 lane_get(const Bytes *bytes, u32 i, u32 n)
@@ -23,10 +23,10 @@ static u64 lane_get(const Bytes *bytes, u32 i, u32 n)
     const u8 *at = bytes->at + i * n;
     switch (n) {
     case 1: return *at;
-    case 2: return *(const u16 *)at;
-    case 4: return *(const u32 *)at;
-    case 8: return *(const u64 *)at;
-    default: return *(const u64 *)at | *(const u64 *)(at + 8);
+    case 2: return *(const Any16 *)at;
+    case 4: return *(const Any32 *)at;
+    case 8: return *(const Any64 *)at;
+    default: return *(const Any64 *)at | *(const Any64 *)(at + 8);
     }
 }
 
@@ -35,10 +35,10 @@ static void lane_set(Bytes *bytes, u32 i, u32 n, u64 v)
     u8 *at = bytes->at + i * n;
     switch (n) {
     case 1: *at = (u8)v; break;
-    case 2: *(u16 *)at = (u16)v; break;
-    case 4: *(u32 *)at = (u32)v; break;
-    case 8: *(u64 *)at = v; break;
-    default: *(u64 *)at = *(u64 *)(at + 8) = v; break;
+    case 2: *(Any16 *)at = (u16)v; break;
+    case 4: *(Any32 *)at = (u32)v; break;
+    case 8: *(Any64 *)at = v; break;
+    default: *(Any64 *)at = *(Any64 *)(at + 8) = v; break;
     }
 }
 

@@ -258,7 +258,7 @@ static void add_bit(Case *c, u32 byte, u32 bit, Bit *bits, u32 *n, u32 max)
     u8 *v = (u8 *)&c->v_before + byte;
     u8 mask = (u8)(1u << bit);
     bool is_flag = byte >= offsetof(NativeState, flags) && byte < offsetof(NativeState, mask);
-    u32 flag = 1u << ((byte - (u32)offsetof(NativeState, flags)) * 8 + bit);
+    u32 flag = is_flag ? 1u << ((byte - (u32)offsetof(NativeState, flags)) * 8 + bit) : 0;
     if (*n >= max || *v & mask || (is_flag && !(flag & FLAGS_STATUS)))
         return;
     *v |= mask;

@@ -69,9 +69,19 @@ static int overflow_of(__int128 sum, u32 bytes)
     return sum >= top ? 1 : sum < -top ? -1 : 0;
 }
 
+// OF is a function of three signs.
+static bool signs_are_undefined(Known a, Known b, Known result, u32 bytes)
+{
+    return (a.v | b.v | result.v) >> (bytes * 8 - 1) & 1;
+}
+
 static bool carry_of(u64 a, u64 b, u64 c, u32 bits)
 {
-    return ((unsigned __int128)a + b + c) >> bits & 1;
+    u64 sum;
+    if (bits < 64)
+        return (a + b + c) >> bits & 1;
+    bool carry = __builtin_add_overflow(a, b, &sum);
+    return carry | __builtin_add_overflow(sum, c, &sum);
 }
 
 static Result add(Known a, Known b, Known c, u32 bytes)
@@ -86,7 +96,8 @@ static Result add(Known a, Known b, Known c, u32 bytes)
     if (carry_of(least(a) & 15, least(b) & 15, least(c), 4) !=
         carry_of(greatest(a) & 15, greatest(b) & 15, greatest(c), 4))
         flags |= AF;
-    if (overflow_of(least_signed(a, bytes) + least_signed(b, bytes) + (i64)least(c), bytes) !=
+    if (signs_are_undefined(a, b, k, bytes) &&
+        overflow_of(least_signed(a, bytes) + least_signed(b, bytes) + (i64)least(c), bytes) !=
         overflow_of(greatest_signed(a, bytes) + greatest_signed(b, bytes) + (i64)greatest(c),
                     bytes))
         flags |= OF;
@@ -95,7 +106,7 @@ static Result add(Known a, Known b, Known c, u32 bytes)
 
 static bool borrow_of(u64 a, u64 b, u64 c)
 {
-    return (unsigned __int128)a < (unsigned __int128)b + c;
+    return a < b || (c && a == b);
 }
 
 static Result subtract(Known a, Known b, Known c, u32 bytes)
@@ -113,7 +124,8 @@ static Result subtract(Known a, Known b, Known c, u32 bytes)
     if (borrow_of(least(a) & 15, greatest(b) & 15, greatest(c)) !=
         borrow_of(greatest(a) & 15, least(b) & 15, least(c)))
         flags |= AF;
-    if (overflow_of(least_signed(a, bytes) - greatest_signed(b, bytes) - (i64)greatest(c), bytes) !=
+    if (signs_are_undefined(a, b, k, bytes) &&
+        overflow_of(least_signed(a, bytes) - greatest_signed(b, bytes) - (i64)greatest(c), bytes) !=
         overflow_of(greatest_signed(a, bytes) - least_signed(b, bytes) - (i64)least(c), bytes))
         flags |= OF;
     return (Result){k, flags};
@@ -344,6 +356,15 @@ static void multiply(Running *r)
     set_flags(r, upper);
 }
 
+// Then no value matters.
+static bool operands_are_defined(Running *r)
+{
+    const DefinednessStep *step = r->step;
+    return !place_v(r, &step->source[0]) &&
+           !(step->source_count > 1 && place_v(r, &step->source[1])) &&
+           !(step->flags_tested & r->d->flags);
+}
+
 void family_integer(Running *r)
 {
     const DefinednessStep *step = r->step;
@@ -357,6 +378,12 @@ void family_integer(Running *r)
     case RULE_MULX: multiply(r); return;
     case RULE_NOT: place_set_v(r, &step->destination, place_v(r, &step->source[0])); return;
     default: break;
+    }
+    if (operands_are_defined(r)) {
+        if (step->rule != RULE_CMP && step->rule != RULE_TEST)
+            place_set_v(r, &step->destination, 0);
+        r->d->flags &= ~(u64)step->flags_written;
+        return;
     }
     Result result = binary(r);
     if (step->rule != RULE_CMP && step->rule != RULE_TEST)

@@ -330,6 +330,8 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
         step->lane = z->opcode & 15;
         step->reads |= definedness_member(&step->destination);
         break;
+    case RULE_JUMP_CX:
+    case RULE_LOOP: step->size = (u8)(z->address_width / 8); break;
     case RULE_SHUFFLE:
         if (!by_immediate)
             break;
@@ -436,6 +438,15 @@ static bool is_known(const ZydisDecodedInstruction *z, const DefinednessStep *st
     return step->rule != RULE_COARSE || rows[z->mnemonic].lane;
 }
 
+static void note_x87(const ZydisDecodedInstruction *z, DefinednessStep *step)
+{
+    step->x87_number = z->raw.modrm.rm & 7;
+    // The opcodes dc and de write st(i).
+    step->x87_to_number = z->raw.modrm.mod == 3 && (z->opcode == 0xdc || z->opcode == 0xde);
+    step->reads |= MEMBER_X87;
+    step->writes |= MEMBER_X87;
+}
+
 // A merging mask makes Zydis call the destination read. Whether the lanes that are written
 // depend on it, the same instruction without its mask tells.
 static void forget_merging(const Insn *insn, const ZydisDecodedInstruction *z,
@@ -482,6 +493,8 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
         step->size = (u8)(z.avx.vector_length / 8);
     if (step->rule == RULE_GATHER)
         note_gather(&z, operands, step);
+    if (step->rule >= RULE_X87_CONSTANT)
+        note_x87(&z, step);
     if (step->rule == RULE_STRING)
         note_string(&z, step);
     if (step->rule == RULE_PERMUTE && !definedness_permutation(&z, operands, step))

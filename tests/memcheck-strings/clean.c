@@ -68,9 +68,9 @@ static void look_wide(size_t n)
     s[n] = 0;
     wcscpy(d, s);
     wcscat(d, s);
-    sum += wcsncmp(s, d, n) == 0; // THEIRS: it does not know this one, which reads whole vectors
-    sum += wcslen(d) + (wcscmp(s, d) < 0) +
-           (wcschr(s, L'x') != NULL) + (wmemcmp(s, d, n) == 0) + (wcsrchr(s, L'q') == s + n - 1);
+    sum += wmemcmp(s, d, n) == 0; // THEIRS: it does not know this one, which reads whole vectors
+    sum += wcslen(d) + (wcscmp(s, d) < 0) + (wcsncmp(s, d, n) == 0) +
+           (wcschr(s, L'x') != NULL) + (wcsrchr(s, L'q') == s + n - 1);
     free(s);
     free(d);
 }

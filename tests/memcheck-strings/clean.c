@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BUILD: dynamic static musl muslstatic clang fortified
+// BUILD: dynamic static stripped musl muslstatic clang fortified
 // OUTPUT
 //
 // What programs rightly do, beside memory that is undefined or not theirs: nothing is found.

@@ -450,8 +450,11 @@ static bool is_excluded(const ZydisDecodedInstruction *z)
 {
     if (z->address_width != 64)
         return true;
+    RuleRow row = definedness_row(z->mnemonic);
+    if (row.rule == RULE_STATE_SAVE || row.rule == RULE_STATE_RESTORE)
+        return true; // more memory than there is
     if (z->meta.category == ZYDIS_CATEGORY_X87_ALU)
-        return definedness_row(z->mnemonic).rule < RULE_X87_CONSTANT;
+        return row.rule < RULE_X87_CONSTANT;
     switch (z->mnemonic) {
     case ZYDIS_MNEMONIC_RDTSC:
     case ZYDIS_MNEMONIC_RDTSCP:

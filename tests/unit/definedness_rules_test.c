@@ -331,6 +331,27 @@ TEST(system_calls_and_cpuid_leave_defined_registers)
     CHECK_EQ(w.d.gpr[RAX] | w.d.gpr[RDX], 0);
 }
 
+TEST(saved_state_brings_its_v_bits_back)
+{
+    reset();
+    w.gpr[RAX] = 7;
+    w.gpr[RDX] = 0;
+    w.d.vector[3][2] = 5;
+    w.d.vector[3][17] = 6;
+    memset(shadow_of(MIDDLE), 0xff, 832);
+    CHECK_EQ(RUN(0x0f, 0xc7, 0x23), 0); // xsavec [rbx]
+    *(u64 *)(MIDDLE + 512) = 7;         // all components are there
+    memset(w.d.vector, 0, sizeof(w.d.vector));
+    w.d.vector[4][0] = 1;
+    CHECK_EQ(RUN(0x0f, 0xae, 0x2b), 0); // xrstor [rbx]
+    CHECK_EQ(w.d.vector[3][2], 5);
+    CHECK_EQ(w.d.vector[3][17], 6);
+    CHECK_EQ(w.d.vector[4][0], 0);
+    memset(shadow_of(MIDDLE), 0xff, 832); // not what a step has saved
+    CHECK_EQ(RUN(0x0f, 0xae, 0x2b), 0);
+    CHECK_EQ(w.d.vector[3][2], 0);
+}
+
 TEST(nops_keep_everything_and_have_no_access)
 {
     reset();

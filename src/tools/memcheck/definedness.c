@@ -200,6 +200,8 @@ static void note_memory_operand(const ZydisDecodedInstruction *z, const ZydisDec
     if (step->rule == RULE_NOTHING)
         return;
     note_address(op, step);
+    if (step->rule == RULE_STATE_SAVE || step->rule == RULE_STATE_RESTORE)
+        return; // found by its address: what is saved varies
     if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN ||
         op->mem.type != ZYDIS_MEMOP_TYPE_MEM || step->rule == RULE_STRING ||
         step->rule == RULE_XLAT || step->rule == RULE_MASKMOVDQU || step->memory_size)
@@ -361,6 +363,8 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
     case RULE_PERMUTE: step->mask_scalar = step->lane == PATTERN_MOVE_LOW; break;
     case RULE_ZEROUPPER:
     case RULE_ZEROALL: step->writes |= 0xffffull << 32; break;
+    case RULE_STATE_SAVE: step->reads |= 0xffffull << 32; break;
+    case RULE_STATE_RESTORE: step->writes |= 0xffffull << 32; break;
     case RULE_BSWAP: // of 16 bits the manual says nothing
         if (z->mnemonic == ZYDIS_MNEMONIC_BSWAP && step->size == 2)
             step->rule = RULE_COARSE;

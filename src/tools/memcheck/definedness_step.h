@@ -166,6 +166,7 @@ void family_move(Running *r);    // definedness_move_hot.c
 void family_integer(Running *r); // definedness_integer_hot.c
 void family_bits(Running *r);    // definedness_bits_hot.c: shifts, counts, fields
 void family_vector(Running *r);  // definedness_vector_hot.c: lanes
+void family_state(Running *r);   // definedness_state_hot.c: xsave and xrstor
 void family_x87(Running *r);     // definedness_x87_hot.c
 void family_shuffle(Running *r); // definedness_shuffle_hot.c: bytes that change places
 

@@ -25,7 +25,7 @@ typedef struct RuleCount {
 static RuleCount counts[RULE_COUNT];
 static u8 told[ZYDIS_MNEMONIC_MAX_VALUE + 1]; // failures, one of each is printed
 static u8 seen[ZYDIS_MNEMONIC_MAX_VALUE + 1];
-static u32 failures, trials_per_form = 6;
+static u32 failures, trials_per_form = 5;
 static u64 seed = 0x9e3779b97f4a7c15ull;
 
 static u64 random_u64(void)
@@ -111,7 +111,36 @@ static void random_state(NativeState *s)
     }
 }
 
-static void to_definedness(const NativeState *v, Definedness *d)
+// Six registers of the stack are full, so that a push finds room; its top is anywhere.
+static void random_x87(NativeState *s)
+{
+    u32 top = random_below(8);
+    s->fx[3] = (u8)(top << 3);
+    s->fx[4] = 0;
+    for (u32 i = 0; i < 6; i++) {
+        u8 *at = s->fx + 32 + 16 * i;
+        u16 exponent = (u16)((random_below(2) << 15) | (0x3fff - 20 + random_below(40)));
+        random_bytes(at, 8);
+        at[7] |= 0x80;
+        memcpy(at + 8, &exponent, 2);
+        s->fx[4] |= (u8)(1u << ((top + i) & 7));
+    }
+}
+
+static u32 top_of(const NativeState *s)
+{
+    return s->fx[3] >> 3 & 7;
+}
+
+// The top of the stack is where definedness_run() expects it.
+static void load_top(u32 top)
+{
+    __asm__ volatile("fninit");
+    for (u32 i = 0; i < top; i++)
+        __asm__ volatile("fincstp");
+}
+
+static void to_definedness(const NativeState *v, u32 top, Definedness *d)
 {
     memset(d, 0, sizeof(*d));
     memcpy(d->gpr, v->gpr, sizeof(d->gpr));
@@ -119,18 +148,20 @@ static void to_definedness(const NativeState *v, Definedness *d)
     memcpy(d->vector, v->vector, sizeof(d->vector));
     d->flags = v->flags;
     for (u32 i = 0; i < 8; i++)
-        memcpy(d->x87[i], v->fx + 32 + 16 * i, 10);
+        memcpy(d->x87[(top + i) & 7], v->fx + 32 + 16 * i, 10);
+    d->x87_environment = 0;
     d->set = ~0ull; // D2 allows more
 }
 
-static void from_definedness(const Definedness *d, NativeState *v)
+static void from_definedness(const Definedness *d, u32 top, NativeState *v)
 {
     memcpy(v->gpr, d->gpr, sizeof(d->gpr));
     memcpy(v->mask, d->mask, sizeof(d->mask));
     memcpy(v->vector, d->vector, sizeof(d->vector));
     v->flags = d->flags;
     for (u32 i = 0; i < 8; i++)
-        memcpy(v->fx + 32 + 16 * i, d->x87[i], 10);
+        memcpy(v->fx + 32 + 16 * i, d->x87[(top + i) & 7], 10);
+    v->fx[2] = v->fx[3] = d->x87_environment ? 0xff : 0;
 }
 
 // D2, exact after a step for what it writes.
@@ -159,7 +190,7 @@ static bool propagate(Case *c)
     u32 offset = (u32)(NATIVE_POINTER - NATIVE_ADDRESS);
     memcpy(NATIVE_STATE, &c->before, sizeof(c->before));
     c->v_after = c->v_before;
-    to_definedness(&c->v_before, &d);
+    to_definedness(&c->v_before, top_of(&c->before), &d);
     DefinednessAccess access = definedness_access(step_of(c));
     DefinednessValues values = {
         .gpr = c->before.gpr,
@@ -170,14 +201,22 @@ static bool propagate(Case *c)
         .memory_v = access.size ? shadow_of(NATIVE_POINTER) : NULL,
     };
     memcpy(shadow_of(NATIVE_POINTER), (u8 *)&c->v_before + offset, 64);
+    load_top(top_of(&c->before));
     native_load_masks(c->before.mask);
     c->events = definedness_run(step_of(c), &d, &values);
-    from_definedness(&d, &c->v_after);
+    __asm__ volatile("fninit");
+    from_definedness(&d, top_of(&c->after), &c->v_after);
     memcpy((u8 *)&c->v_after + offset, shadow_of(NATIVE_POINTER), 64);
     return set_is_right(&d, step_of(c));
 }
 
 // ---------------------------------------------------------------- undefined bits
+
+static bool is_x87(Case *c)
+{
+    return c->insn.bytes[c->insn.modrm_at ? c->insn.modrm_at - 1 : 0] >= 0xd8 &&
+           step_of(c)->rule >= RULE_X87_CONSTANT;
+}
 
 typedef struct Region {
     u32 offset, size;
@@ -205,7 +244,8 @@ static u32 input_regions(Case *c, Region *ret)
         ret[n++] = (Region){offsetof(NativeState, flags), 2};
     if (set & MEMBER_X87) {
         for (u32 i = 0; i < 8; i++)
-            ret[n++] = (Region){(u32)offsetof(NativeState, fx) + 32 + 16 * i, 8};
+            ret[n++] = (Region){(u32)offsetof(NativeState, fx) + 32 + 16 * i,
+                                is_x87(c) ? 10 : 8};
     }
     u32 size = definedness_access(step_of(c)).size;
     if (size)
@@ -218,7 +258,7 @@ static void add_bit(Case *c, u32 byte, u32 bit, Bit *bits, u32 *n, u32 max)
     u8 *v = (u8 *)&c->v_before + byte;
     u8 mask = (u8)(1u << bit);
     bool is_flag = byte >= offsetof(NativeState, flags) && byte < offsetof(NativeState, mask);
-    u32 flag = 1u << ((byte - (u32)offsetof(NativeState, flags)) * 8 + bit);
+    u32 flag = is_flag ? 1u << ((byte - (u32)offsetof(NativeState, flags)) * 8 + bit) : 0;
     if (*n >= max || *v & mask || (is_flag && !(flag & FLAGS_STATUS)))
         return;
     *v |= mask;
@@ -280,9 +320,16 @@ static void ignore_open(Case *c, NativeState *changed)
     u64 open = c->z.cpu_flags ? c->z.cpu_flags->undefined : 0;
     changed->flags &= FLAGS_STATUS & ~open;
     memset(changed->room, 0, sizeof(changed->room));
+    // Of the status word the condition codes count, C1 aside; the rest is exceptions.
+    bool x87 = is_x87(c);
+    u8 codes = x87 ? changed->fx[3] & 0x45 : 0;
     memset(changed->fx, 0, 32);
-    for (u32 i = 0; i < 8; i++)
-        memset(changed->fx + 32 + 16 * i + 8, 0, 8);
+    changed->fx[3] = codes;
+    for (u32 i = 0; i < 8; i++) {
+        bool empty = x87 && !(c->after.fx[4] >> ((top_of(&c->after) + i) & 7) & 1);
+        memset(changed->fx + 32 + 16 * i, 0, empty ? 16 : 0);
+        memset(changed->fx + 32 + 16 * i + (x87 ? 10 : 8), 0, x87 ? 6 : 8);
+    }
     memset(changed->fx + 160, 0, sizeof(changed->fx) - 160);
     changed->host_sp = 0;
     changed->gpr[4] = 0;
@@ -370,6 +417,8 @@ static bool try_once(Case *c, bool few)
     static NativeState changed, first;
     random_state(&c->before);
     tame(c);
+    if (is_x87(c))
+        random_x87(&c->before);
     u32 n = choose_bits(c, bits, few);
     u32 ways = few ? 1u << n : SAMPLES;
     if (n == 0)
@@ -381,6 +430,9 @@ static bool try_once(Case *c, bool few)
             return false;
         if (i == 0)
             memcpy(&first, &c->after, native_size(c->kind));
+        // An argument that is too large for fsincos is not split.
+        if (is_x87(c) && top_of(&c->after) != top_of(&first))
+            return true;
         or_difference(&changed, &first, &c->after, native_size(c->kind));
     }
     ignore_open(c, &changed);
@@ -398,6 +450,11 @@ static bool is_excluded(const ZydisDecodedInstruction *z)
 {
     if (z->address_width != 64)
         return true;
+    RuleRow row = definedness_row(z->mnemonic);
+    if (row.rule == RULE_STATE_SAVE || row.rule == RULE_STATE_RESTORE)
+        return true; // more memory than there is
+    if (z->meta.category == ZYDIS_CATEGORY_X87_ALU)
+        return row.rule < RULE_X87_CONSTANT;
     switch (z->mnemonic) {
     case ZYDIS_MNEMONIC_RDTSC:
     case ZYDIS_MNEMONIC_RDTSCP:
@@ -443,8 +500,6 @@ static bool is_excluded(const ZydisDecodedInstruction *z)
     case ZYDIS_CATEGORY_XSAVE:
     case ZYDIS_CATEGORY_XSAVEOPT:
     case ZYDIS_CATEGORY_RDWRFSGS:
-    case ZYDIS_CATEGORY_X87_ALU:
-    case ZYDIS_CATEGORY_FCMOV:
     case ZYDIS_CATEGORY_GATHER:
     case ZYDIS_CATEGORY_SCATTER:
     case ZYDIS_CATEGORY_AVX2GATHER:
@@ -487,9 +542,18 @@ static bool reaches_elsewhere(const Case *c)
     return false;
 }
 
+// Sanitizers make all of it take minutes: a part shows them what they look for.
+#ifdef __SANITIZE_ADDRESS__
+enum { FORMS_SKIPPED = 40 };
+#else
+enum { FORMS_SKIPPED = 1 };
+#endif
+
 static void test_bytes(const u8 *bytes, u32 trials)
 {
     static Case c;
+    if (random_below(FORMS_SKIPPED))
+        return;
     if (decode_insn(0x400000, bytes, 15, &c.insn) != DECODE_OK ||
         !decode_operands(&c.insn, &c.z, c.operands))
         return;
@@ -531,8 +595,8 @@ static u32 put_tail(u8 *at, u32 n)
 static bool is_prefix(u32 op)
 {
     return op == 0x0f || op == 0x26 || op == 0x2e || op == 0x36 || op == 0x3e ||
-           (op >= 0x40 && op < 0x50) || (op >= 0x62 && op <= 0x67) || op == 0xc4 || op == 0xc5 ||
-           op == 0xf0 || op == 0xf2 || op == 0xf3;
+           (op >= 0x40 && op < 0x50) || op == 0x62 || (op >= 0x64 && op <= 0x67) ||
+           op == 0xc4 || op == 0xc5 || op == 0xf0 || op == 0xf2 || op == 0xf3;
 }
 
 TEST(legacy_instructions_call_defined_only_what_cannot_change)
@@ -541,6 +605,8 @@ TEST(legacy_instructions_call_defined_only_what_cannot_change)
     static const u8 rexes[] = {0, 0x40, 0x48, 0x45};
     failures = 0;
     decode_init();
+    if (getenv("TRUTH_TRIALS"))
+        trials_per_form = (u32)atoi(getenv("TRUTH_TRIALS"));
     CHECK(native_init());
     CHECK(mmap(shadow_of(NATIVE_ADDRESS), 64 * KiB, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
@@ -579,12 +645,12 @@ TEST(vex_instructions_call_defined_only_what_cannot_change)
     failures = 0;
     for (u32 map = 1; map <= 3; map++) {
         for (u32 op = 0; op < 256; op++) {
-            for (u32 variant = 0; variant < 4 * 2 * 2 * 2 * 4; variant++) {
+            for (u32 variant = 0; variant < 4 * 2 * 2 * 2 * 8; variant++) {
                 u32 pp = variant & 3, w = variant >> 2 & 1, l = variant >> 3 & 1;
-                u32 vvvv = variant >> 6 == 3 ? 0 : random_below(16);
+                u32 vvvv = variant >> 4 & 1 ? 0 : random_below(16);
                 u8 bytes[16] = {0xc4, (u8)(0xe0 | map),
                                 (u8)(w << 7 | (~vvvv & 15) << 3 | l << 2 | pp), (u8)op,
-                                modrm_of(random_below(8), variant >> 4 & 1)};
+                                modrm_of(random_below(8), variant >> 5 & 1)};
                 put_tail(bytes, 5);
                 test_bytes(bytes, trials_per_form);
             }
@@ -602,7 +668,7 @@ TEST(evex_instructions_call_defined_only_what_cannot_change)
                 u32 pp = variant & 3, w = variant >> 2 & 1, memory = variant >> 3 & 1;
                 u32 length = (variant >> 4) % 3, mask = (variant >> 4) / 3 % 3;
                 u32 zero = mask == 2, broadcast = (variant >> 4) / 9 & memory;
-                u32 vvvv = random_below(16);
+                u32 vvvv = random_below(2) ? 0 : random_below(16);
                 u8 bytes[16] = {
                     0x62, (u8)((random_below(8) == 0 ? 0xe0 : 0xf0) | map),
                     (u8)(w << 7 | (~vvvv & 15) << 3 | 4 | pp),
@@ -610,7 +676,7 @@ TEST(evex_instructions_call_defined_only_what_cannot_change)
                          (mask ? 1 + random_below(7) : 0)),
                     (u8)op, modrm_of(random_below(8), memory)};
                 put_tail(bytes, 6);
-                test_bytes(bytes, 6);
+                test_bytes(bytes, trials_per_form);
             }
         }
     }
@@ -638,5 +704,5 @@ TEST(every_row_of_the_table_was_met_or_is_known_not_to_be)
                    (unsigned long long)count->excess);
     }
     printf("# %llu cases, %u of %u rows met on this CPU\n", (unsigned long long)cases, met, rows);
-    CHECK(cases > 100000);
+    CHECK(cases > 100000 / FORMS_SKIPPED);
 }

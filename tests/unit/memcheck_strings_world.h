@@ -17,8 +17,10 @@
 #include "tools/memcheck/strings_call.h"
 #include "unit.h"
 
-#define ARENA 0x123400000000ull / 16
-#define ARENA_START PAGE_DOWN(ARENA)
+// Not every test uses all of it.
+#define WORLD_FUNCTION __attribute__((unused)) static
+
+#define ARENA_START 0x20000000ull // where the sanitizers have nothing
 enum { ARENA_BYTES = 3 * 4096 };
 
 // What was told of, first of each kind. Address 0: not told.
@@ -34,20 +36,24 @@ void string_report_access(StringCall *s, GuestAddr address, bool is_write)
     (void)s;
     *(is_write ? &told.write : &told.read) = address;
 }
-void string_report_condition(StringCall *s)
+void string_report_condition(StringCall *s, unsigned argument)
 {
-    (void)s;
+    (void)s, (void)argument;
     told.condition = true;
 }
-void string_report_value(StringCall *s)
+void string_report_value(StringCall *s, unsigned argument)
 {
-    (void)s;
+    (void)s, (void)argument;
     told.value = true;
 }
 void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count)
 {
     (void)s, (void)to, (void)from, (void)count;
     told.overlap = true;
+}
+void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
+{
+    (void)s, (void)to, (void)from, (void)size;
 }
 
 static ThreadCtx world_thread;
@@ -97,7 +103,7 @@ typedef struct Model {
     bool result_unknown;
 } Model;
 
-static void world_to_model(Model *m)
+WORLD_FUNCTION void world_to_model(Model *m)
 {
     memset(m, 0, sizeof(*m));
     memcpy(m->data, (void *)ARENA_START, ARENA_BYTES);
@@ -113,7 +119,7 @@ static bool model_has(const Model *m, GuestAddr at)
 }
 
 // An element as a plain loop reads it.
-static bool model_read(Model *m, GuestAddr at, u32 element, u64 *ret_value, u64 *ret_v)
+WORLD_FUNCTION bool model_read(Model *m, GuestAddr at, u32 element, u64 *ret_value, u64 *ret_v)
 {
     bool bad = false;
     *ret_value = *ret_v = 0;
@@ -135,7 +141,7 @@ static bool model_read(Model *m, GuestAddr at, u32 element, u64 *ret_value, u64 
     return !m->fault;
 }
 
-static bool model_same(Model *m, u64 a, u64 a_v, u64 b, u64 b_v)
+WORLD_FUNCTION bool model_same(Model *m, u64 a, u64 a_v, u64 b, u64 b_v)
 {
     if ((a ^ b) & ~(a_v | b_v))
         return false;
@@ -145,7 +151,7 @@ static bool model_same(Model *m, u64 a, u64 a_v, u64 b, u64 b_v)
 }
 
 // Reads it all, then writes it all.
-static void model_move(Model *m, GuestAddr to, GuestAddr from, u64 size, u32 element)
+WORLD_FUNCTION void model_move(Model *m, GuestAddr to, GuestAddr from, u64 size, u32 element)
 {
     static u8 data[ARENA_BYTES], v[ARENA_BYTES];
     for (u64 i = 0; i < size; i++) {
@@ -169,7 +175,7 @@ static void model_move(Model *m, GuestAddr to, GuestAddr from, u64 size, u32 ele
     }
 }
 
-static void model_set(Model *m, GuestAddr to, u64 value, u64 v, u64 count, u32 element)
+WORLD_FUNCTION void model_set(Model *m, GuestAddr to, u64 value, u64 v, u64 count, u32 element)
 {
     for (u64 i = 0; i < count * element; i++) {
         if (!model_has(m, to + i)) {
@@ -202,7 +208,7 @@ typedef struct Mixture {
     u64 from, to;           // the part of the arena that changes
 } Mixture;
 
-static void world_fill(const Mixture *mix)
+WORLD_FUNCTION void world_fill(const Mixture *mix)
 {
     static const u8 letters[] = "aabbcABI\x01";
     for (u64 i = mix->from; i < mix->to; i += mix->element) {
@@ -237,7 +243,7 @@ static const ToolFunction *world_function(const char *name)
 }
 
 // Calls the function; *ret_call tells whether it has declined.
-static u64 world_call(const char *name, const u64 args[4], ToolCall *ret_call)
+WORLD_FUNCTION u64 world_call(const char *name, const u64 args[4], ToolCall *ret_call)
 {
     memset(&told, 0, sizeof(told));
     *ret_call = (ToolCall){.function = world_function(name), .entry = 0x401000};

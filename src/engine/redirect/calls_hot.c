@@ -17,6 +17,7 @@ void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr retu
 {
     call->function = hook->function;
     call->entry = hook->pc;
+    call->named_at = hook->named_at;
     call->return_address = return_address;
     for (unsigned i = 0; i < 6; i++)
         call->args[i] = ctx->gpr[argument_register[i]];

@@ -55,13 +55,15 @@ static Hook *record_of(GuestAddr pc)
     return hook;
 }
 
-void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver)
+void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver,
+                     GuestAddr named_at)
 {
     Hook *hook = record_of(pc);
     if (!hook || (hook->function && hook->function <= function))
         return;
     hook->resolver = resolver;
     hook->size_bytes = size_bytes;
+    hook->named_at = named_at;
     hook->function = function;
     redirect_stats.hooks++;
     cache_invalidate_insn(pc);

@@ -107,8 +107,9 @@ static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol)
     bool local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
     if (!m->wanted[row] || (local && !m->locals && !(function->flags & TOOL_FUNCTION_LOCAL)))
         return;
-    hooks_add_entry(symbol->st_value + m->bias, symbol->st_size, function,
-                    ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC);
+    GuestAddr at = symbol->st_value + m->bias;
+    hooks_add_entry(at, symbol->st_size, function,
+                    ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC, at);
 }
 
 static void match_name(const Matching *m, const char *name, const Elf64_Sym *symbol)

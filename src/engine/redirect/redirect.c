@@ -204,7 +204,7 @@ static void finish_resolver(ThreadCtx *ctx, const Activation *a)
     lock_acquire(&engine_lock);
     GuestAddr end;
     if (aspace_executable(ctx->gpr[RAX], &end))
-        hooks_add_entry(ctx->gpr[RAX], 0, a->call.function, false);
+        hooks_add_entry(ctx->gpr[RAX], 0, a->call.function, false, a->call.entry);
     lock_release(&engine_lock);
 }
 

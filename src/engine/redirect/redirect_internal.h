@@ -13,6 +13,7 @@ typedef struct Hook {
     GuestAddr pc;
     const ToolFunction *function; // NULL: not an entry
     u64 size_bytes;   // of the function, as its symbol says; 0 if not known
+    GuestAddr named_at; // where the symbol of its name is
     bool resolver;    // the entry of an IFUNC resolver; what it returns is the function
     bool return_site;
 } Hook;
@@ -54,7 +55,8 @@ static inline GuestAddr *known_slot(RedirectThread *t, GuestAddr pc)
 void hooks_init(void);
 // Makes `pc` the entry of `function`. Where two rows of the table match one
 // address the upper one counts.
-void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver);
+void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver,
+                     GuestAddr named_at);
 void hooks_add_return_site(GuestAddr pc);
 void hooks_forget(GuestAddr start, GuestAddr end);
 

@@ -40,6 +40,7 @@ typedef struct ToolSyscall {
 typedef struct ToolCall {
     const struct ToolFunction *function;
     GuestAddr entry;          // the function
+    GuestAddr named_at;       // its symbol: the entry, or the resolver of an indirect function
     GuestAddr return_address;
     u64 args[6];        // a `before` handler may change them
     u64 result;         // rax, in an `after` handler, which may change it

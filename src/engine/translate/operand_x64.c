@@ -303,7 +303,8 @@ bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstructio
     else if (!fits_i32(m.disp)) // moffs64
         emit_mov_imm(&b->e, dst, (u64)m.disp);
     else
-        emit_lea_memory(&b->e, dst, &m, z->address_width == 32);
+        emit_lea_memory(&b->e, dst, &m,
+                        z->address_width == 32 && operand->mem.base != ZYDIS_REGISTER_RSP);
 
     bool fs = operand->mem.segment == ZYDIS_REGISTER_FS;
     if (fs || operand->mem.segment == ZYDIS_REGISTER_GS) {

@@ -134,7 +134,8 @@ static void open_operand(Builder *b, const ToolAccess *access, ShadowOperand *re
         .base = gpr_of(op->mem.base),
         .index = gpr_of(op->mem.index),
         .scale = op->mem.scale,
-        .address32 = z.address_width == 32,
+        // The stack's own operands are not narrowed by the prefix (linkers pad calls with it).
+        .address32 = z.address_width == 32 && op->mem.base != ZYDIS_REGISTER_RSP,
     };
     i64 disp = op->mem.disp.value;
     bool explicit = op->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;

@@ -74,6 +74,7 @@ static void add_symbol(ElfNames *names, const Elf64_Sym *symbol, const char *nam
                         .size = symbol->st_size,
                         .name = name,
                         .rank = rank_of(name, type, ELF64_ST_BIND(symbol->st_info)) | handicap,
+                        .is_indirect = type == STT_GNU_IFUNC,
                     });
 }
 

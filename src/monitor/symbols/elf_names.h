@@ -15,6 +15,7 @@ typedef struct ElfName {
     const char *versioned; // NAME@@VERSION, when a symbol table has that too; else NULL
     u8 rank;          // of the names of one address the lowest is shown
     bool is_owned;
+    bool is_indirect; // STT_GNU_IFUNC
 } ElfName;
 
 typedef struct ElfNames {

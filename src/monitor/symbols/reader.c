@@ -281,8 +281,20 @@ static void add_function(Reader *reader, const ReaderModule *module, Body *body,
     item->line = place.line;
 }
 
+// The address of an indirect function stands for the function, not for the code there, which is
+// that of its resolver.
+static bool is_indirect(const ReaderModule *module, u64 vaddr)
+{
+    const ElfName *name = elf_names_find(&module->code, vaddr);
+    return name && name->address == vaddr && name->is_indirect;
+}
+
 static void answer_frames(Reader *reader, ReaderModule *module, u64 vaddr, ReplyText *reply)
 {
+    if (is_indirect(module, vaddr)) {
+        add_function(reader, module, NULL, vaddr, (SourceLine){ 0 }, reply);
+        return;
+    }
     Unit *unit = debug_info_unit(&module->info, vaddr);
     SourceLine place = unit ? unit_line(&module->info, unit, vaddr) : (SourceLine){ 0 };
     Body *body = NULL;

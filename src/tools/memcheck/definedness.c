@@ -200,6 +200,8 @@ static void note_memory_operand(const ZydisDecodedInstruction *z, const ZydisDec
     if (step->rule == RULE_NOTHING)
         return;
     note_address(op, step);
+    if (step->rule == RULE_STATE_SAVE || step->rule == RULE_STATE_RESTORE)
+        return; // found by its address: what is saved varies
     if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN ||
         op->mem.type != ZYDIS_MEMOP_TYPE_MEM || step->rule == RULE_STRING ||
         step->rule == RULE_XLAT || step->rule == RULE_MASKMOVDQU || step->memory_size)
@@ -330,6 +332,8 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
         step->lane = z->opcode & 15;
         step->reads |= definedness_member(&step->destination);
         break;
+    case RULE_JUMP_CX:
+    case RULE_LOOP: step->size = (u8)(z->address_width / 8); break;
     case RULE_SHUFFLE:
         if (!by_immediate)
             break;
@@ -359,6 +363,8 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
     case RULE_PERMUTE: step->mask_scalar = step->lane == PATTERN_MOVE_LOW; break;
     case RULE_ZEROUPPER:
     case RULE_ZEROALL: step->writes |= 0xffffull << 32; break;
+    case RULE_STATE_SAVE: step->reads |= 0xffffull << 32; break;
+    case RULE_STATE_RESTORE: step->writes |= 0xffffull << 32; break;
     case RULE_BSWAP: // of 16 bits the manual says nothing
         if (z->mnemonic == ZYDIS_MNEMONIC_BSWAP && step->size == 2)
             step->rule = RULE_COARSE;
@@ -436,6 +442,15 @@ static bool is_known(const ZydisDecodedInstruction *z, const DefinednessStep *st
     return step->rule != RULE_COARSE || rows[z->mnemonic].lane;
 }
 
+static void note_x87(const ZydisDecodedInstruction *z, DefinednessStep *step)
+{
+    step->x87_number = z->raw.modrm.rm & 7;
+    // The opcodes dc and de write st(i).
+    step->x87_to_number = z->raw.modrm.mod == 3 && (z->opcode == 0xdc || z->opcode == 0xde);
+    step->reads |= MEMBER_X87;
+    step->writes |= MEMBER_X87;
+}
+
 // A merging mask makes Zydis call the destination read. Whether the lanes that are written
 // depend on it, the same instruction without its mask tells.
 static void forget_merging(const Insn *insn, const ZydisDecodedInstruction *z,
@@ -482,6 +497,8 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
         step->size = (u8)(z.avx.vector_length / 8);
     if (step->rule == RULE_GATHER)
         note_gather(&z, operands, step);
+    if (step->rule >= RULE_X87_CONSTANT)
+        note_x87(&z, step);
     if (step->rule == RULE_STRING)
         note_string(&z, step);
     if (step->rule == RULE_PERMUTE && !definedness_permutation(&z, operands, step))

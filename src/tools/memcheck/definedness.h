@@ -17,6 +17,8 @@
 //       undefined that none can change is allowed where the table says so.)
 //   D2  thread->set has the bit of every member with a V bit of 1; it may have more.
 //   D3  definedness_run() is called from the cache: general registers only, no libc.
+//   D4  When it is, mask registers and the top of the x87 stack are still the client's in
+//       the hardware: it reads them there.
 #ifndef MUNINN_TOOLS_MEMCHECK_DEFINEDNESS_H
 #define MUNINN_TOOLS_MEMCHECK_DEFINEDNESS_H
 

@@ -208,46 +208,72 @@ static void shift_two(Running *r)
 
 // ---------------------------------------------------------------------- counts
 
-static bool low_bits_settle(u64 value, u64 v)
+// The least and the greatest that a count can be.
+typedef struct Range {
+    u32 least, greatest;
+} Range;
+
+static u32 trailing(u64 x, u32 bits)
 {
-    u64 ones = value & ~v;
-    return ones && !(v & (ones ^ (ones - 1)));
+    return x ? (u32)__builtin_ctzll(x) : bits;
 }
 
-static bool high_bits_settle(u64 value, u64 v)
+static u32 leading(u64 x, u32 bits)
 {
-    u64 ones = value & ~v;
-    return ones && (v ? __builtin_clzll(v) : 64) > __builtin_clzll(ones);
+    return x ? (u32)__builtin_clzll(x) - (64 - bits) : bits;
 }
 
-// A count is settled if the first one is a defined bit with only defined zeros before it.
+static u32 ones_in(u64 x)
+{
+    u32 n = 0;
+    for (; x; x &= x - 1)
+        n++;
+    return n;
+}
+
+static Range count_range(u32 rule, Known k, u32 bits)
+{
+    u64 ones = k.value & ~k.v, may = k.value | k.v;
+    switch (rule) {
+    case RULE_TZCNT:
+    case RULE_BSF: return (Range){trailing(may, bits), trailing(ones, bits)};
+    case RULE_LZCNT:
+    case RULE_BSR: return (Range){leading(may, bits), leading(ones, bits)};
+    default: return (Range){ones_in(ones), ones_in(may)};
+    }
+}
+
+// Bits below the highest in which the two ends differ.
+static u64 range_v(u32 a, u32 b)
+{
+    return a == b ? 0 : (2ull << (63 - __builtin_clzll(a ^ b))) - 1;
+}
+
 static void count(Running *r)
 {
     const DefinednessStep *step = r->step;
-    u32 bytes = step->source[step->source_count - 1].size;
+    u32 rule = step->rule, bytes = step->source[step->source_count - 1].size;
     Known k = cut(place_known(r, &step->source[step->source_count - 1]), bytes);
-    bool from_low = step->rule == RULE_BSF || step->rule == RULE_TZCNT;
-    bool settled = k.v == 0 || (step->rule != RULE_POPCNT &&
-                                (from_low ? low_bits_settle(k.value, k.v)
-                                          : high_bits_settle(k.value, k.v)));
-    bool is_zero = k.v == 0 && k.value == 0;
+    Range range = count_range(rule, k, bytes * 8u);
+    bool scans = rule == RULE_BSF || rule == RULE_BSR;
     bool may_be_zero = (k.value & ~k.v) == 0;
-    // bsf and bsr of zero leave their destination.
-    if ((step->rule == RULE_BSF || step->rule == RULE_BSR) && may_be_zero) {
-        if (!is_zero) {
-            place_set_v(r, &step->destination, ~0ull);
-            if (step->destination.size == 4)
-                r->d->gpr[step->destination.number] = ~0ull;
-        }
-    } else {
-        // 0 … 64: seven bits.
-        place_set_v(r, &step->destination, settled ? 0 : 0x7f & mask_of(bytes));
+    u64 v = range_v(range.least, range.greatest), flags = v ? step->flags_written : 0;
+    if (rule == RULE_BSR) // an index, not a count
+        v = range_v(bytes * 8u - 1 - range.least, bytes * 8u - 1 - range.greatest);
+    if (!scans) {
+        place_set_v(r, &step->destination, v);
+        if (range.least)
+            flags &= ~(u64)ZF; // of the result
+        if (!may_be_zero && rule != RULE_POPCNT)
+            flags &= ~(u64)CF; // of the source
+    } else if (!may_be_zero) {
+        place_set_v(r, &step->destination, v);
+        flags &= ~(u64)ZF;
+    } else if (k.v) { // of zero they leave their destination, all of it
+        place_set_v(r, &step->destination, ~0ull);
+        if (step->destination.size == 4)
+            r->d->gpr[step->destination.number] = ~0ull;
     }
-    u64 flags = settled ? 0 : (u64)step->flags_written;
-    if (!may_be_zero && step->rule != RULE_LZCNT && step->rule != RULE_TZCNT)
-        flags &= ~(u64)ZF; // of the source
-    if (!may_be_zero && (step->rule == RULE_LZCNT || step->rule == RULE_TZCNT))
-        flags &= ~(u64)CF;
     set_flags(r, flags);
 }
 

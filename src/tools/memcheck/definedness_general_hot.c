@@ -131,7 +131,7 @@ static void conditional_move(Running *r)
 static void jump_cx(Running *r, bool loops)
 {
     u64 *cx = &r->d->gpr[RCX_NUMBER];
-    u64 used = r->step->address ? *cx : *cx & (r->step->size == 4 ? 0xffffffffull : ~0ull);
+    u64 used = *cx & mask_of(r->step->size);
     if (loops && r->step->flags_tested & r->d->flags) {
         r->events |= EVENT_CONDITION;
         r->d->flags &= ~(u64)r->step->flags_tested;

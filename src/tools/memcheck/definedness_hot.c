@@ -30,7 +30,7 @@ DefinednessString definedness_string(const DefinednessStep *step)
 
 static bool any_in(const void *at, u32 bytes)
 {
-    const u64 *words = at;
+    const Any64 *words = at;
     u64 v = 0;
     for (u32 i = 0; i < bytes / 8; i++)
         v |= words[i];
@@ -58,7 +58,7 @@ static void clear_member(Definedness *d, u32 member)
     if (member < 16) {
         d->gpr[member] = 0;
     } else if (member >= 32) {
-        u64 *words = (u64 *)d->vector[member - 32];
+        Any64 *words = (Any64 *)d->vector[member - 32];
         for (u32 i = 0; i < sizeof(d->vector[0]) / 8; i++)
             words[i] = 0;
     }

@@ -69,9 +69,19 @@ static int overflow_of(__int128 sum, u32 bytes)
     return sum >= top ? 1 : sum < -top ? -1 : 0;
 }
 
+// OF is a function of three signs.
+static bool signs_are_undefined(Known a, Known b, Known result, u32 bytes)
+{
+    return (a.v | b.v | result.v) >> (bytes * 8 - 1) & 1;
+}
+
 static bool carry_of(u64 a, u64 b, u64 c, u32 bits)
 {
-    return ((unsigned __int128)a + b + c) >> bits & 1;
+    u64 sum;
+    if (bits < 64)
+        return (a + b + c) >> bits & 1;
+    bool carry = __builtin_add_overflow(a, b, &sum);
+    return carry | __builtin_add_overflow(sum, c, &sum);
 }
 
 static Result add(Known a, Known b, Known c, u32 bytes)
@@ -86,7 +96,8 @@ static Result add(Known a, Known b, Known c, u32 bytes)
     if (carry_of(least(a) & 15, least(b) & 15, least(c), 4) !=
         carry_of(greatest(a) & 15, greatest(b) & 15, greatest(c), 4))
         flags |= AF;
-    if (overflow_of(least_signed(a, bytes) + least_signed(b, bytes) + (i64)least(c), bytes) !=
+    if (signs_are_undefined(a, b, k, bytes) &&
+        overflow_of(least_signed(a, bytes) + least_signed(b, bytes) + (i64)least(c), bytes) !=
         overflow_of(greatest_signed(a, bytes) + greatest_signed(b, bytes) + (i64)greatest(c),
                     bytes))
         flags |= OF;
@@ -95,7 +106,7 @@ static Result add(Known a, Known b, Known c, u32 bytes)
 
 static bool borrow_of(u64 a, u64 b, u64 c)
 {
-    return (unsigned __int128)a < (unsigned __int128)b + c;
+    return a < b || (c && a == b);
 }
 
 static Result subtract(Known a, Known b, Known c, u32 bytes)
@@ -113,7 +124,8 @@ static Result subtract(Known a, Known b, Known c, u32 bytes)
     if (borrow_of(least(a) & 15, greatest(b) & 15, greatest(c)) !=
         borrow_of(greatest(a) & 15, least(b) & 15, least(c)))
         flags |= AF;
-    if (overflow_of(least_signed(a, bytes) - greatest_signed(b, bytes) - (i64)greatest(c), bytes) !=
+    if (signs_are_undefined(a, b, k, bytes) &&
+        overflow_of(least_signed(a, bytes) - greatest_signed(b, bytes) - (i64)greatest(c), bytes) !=
         overflow_of(greatest_signed(a, bytes) - least_signed(b, bytes) - (i64)least(c), bytes))
         flags |= OF;
     return (Result){k, flags};
@@ -279,13 +291,15 @@ static void compare_exchange_two(Running *r)
     _Alignas(8) Bytes old, old_v, new = {0};
     place_bytes_value(r, &memory, &old);
     place_bytes_v(r, &memory, &old_v);
-    u64 low = *(u64 *)old.at & mask, high = *(u64 *)(old.at + half) & mask;
-    u64 low_v = *(u64 *)old_v.at & mask, high_v = *(u64 *)(old_v.at + half) & mask;
+    u64 low = *(Any64 *)old.at & mask, high = *(Any64 *)(old.at + half) & mask;
+    u64 low_v = *(Any64 *)old_v.at & mask, high_v = *(Any64 *)(old_v.at + half) & mask;
     u64 v = ((gpr[RAX_NUMBER] | gpr[RDX_NUMBER]) & mask) | low_v | high_v;
     u64 differ = ((value[RAX_NUMBER] ^ low) & ~gpr[RAX_NUMBER] & ~low_v & mask) |
                  ((value[RDX_NUMBER] ^ high) & ~gpr[RDX_NUMBER] & ~high_v & mask);
     if (v && !differ) {
         rule_coarse(r);
+        if (half == 4)
+            gpr[RAX_NUMBER] = gpr[RDX_NUMBER] = ~0ull; // written, or left with its upper half
         return;
     }
     r->d->flags &= ~(u64)step->flags_written;
@@ -294,7 +308,7 @@ static void compare_exchange_two(Running *r)
         gpr[RDX_NUMBER] = high_v;
         return;
     }
-    *(u64 *)new.at = gpr[RBX_NUMBER];
+    *(Any64 *)new.at = gpr[RBX_NUMBER];
     for (u32 i = 0; i < half; i++)
         new.at[half + i] = (u8)(gpr[RCX_NUMBER] >> 8 * i);
     place_set_bytes(r, &memory, &new);
@@ -342,6 +356,15 @@ static void multiply(Running *r)
     set_flags(r, upper);
 }
 
+// Then no value matters.
+static bool operands_are_defined(Running *r)
+{
+    const DefinednessStep *step = r->step;
+    return !place_v(r, &step->source[0]) &&
+           !(step->source_count > 1 && place_v(r, &step->source[1])) &&
+           !(step->flags_tested & r->d->flags);
+}
+
 void family_integer(Running *r)
 {
     const DefinednessStep *step = r->step;
@@ -355,6 +378,12 @@ void family_integer(Running *r)
     case RULE_MULX: multiply(r); return;
     case RULE_NOT: place_set_v(r, &step->destination, place_v(r, &step->source[0])); return;
     default: break;
+    }
+    if (operands_are_defined(r)) {
+        if (step->rule != RULE_CMP && step->rule != RULE_TEST)
+            place_set_v(r, &step->destination, 0);
+        r->d->flags &= ~(u64)step->flags_written;
+        return;
     }
     Result result = binary(r);
     if (step->rule != RULE_CMP && step->rule != RULE_TEST)

@@ -101,7 +101,9 @@ void family_move(Running *r)
     switch (step->rule) {
     case RULE_MOVE: move(r); break;
     case RULE_MOVE_SIGN: place_set_v(r, to, sign_extend(place_v(r, from), from->size)); break;
-    case RULE_SIGN_FILL: place_set_v(r, to, all_if(place_v(r, from) >> (from->size * 8 - 1))); break;
+    case RULE_SIGN_FILL:
+        place_set_v(r, to, all_if(place_v(r, from) >> (from->size * 8 - 1)));
+        break;
     case RULE_XCHG: exchange(r); break;
     case RULE_BSWAP: swap_bytes(r); break;
     case RULE_PUSH: push(r, place_v(r, from)); break;

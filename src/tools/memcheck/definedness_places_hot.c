@@ -27,9 +27,9 @@ static u64 load(const u8 *at, u32 size)
     u64 v = 0;
     switch (size) {
     case 1: return *at;
-    case 2: return *(const u16 *)at;
-    case 4: return *(const u32 *)at;
-    case 8: return *(const u64 *)at;
+    case 2: return *(const Any16 *)at;
+    case 4: return *(const Any32 *)at;
+    case 8: return *(const Any64 *)at;
     default:
         for (u32 i = 0; i < size && i < 8; i++)
             v |= (u64)at[i] << 8 * i;
@@ -41,9 +41,9 @@ static void store(u8 *at, u32 size, u64 v)
 {
     switch (size) {
     case 1: *at = (u8)v; break;
-    case 2: *(u16 *)at = (u16)v; break;
-    case 4: *(u32 *)at = (u32)v; break;
-    case 8: *(u64 *)at = v; break;
+    case 2: *(Any16 *)at = (u16)v; break;
+    case 4: *(Any32 *)at = (u32)v; break;
+    case 8: *(Any64 *)at = v; break;
     default:
         for (u32 i = 0; i < size; i++)
             at[i] = i < 8 ? (u8)(v >> 8 * i) : 0;
@@ -68,7 +68,7 @@ u64 place_value(Running *r, const Place *place)
     switch (place->kind) {
     case PLACE_GPR: return r->values->gpr[place->number] >> place->shift & mask_of(place->size);
     case PLACE_IMMEDIATE: return r->step->immediate;
-    case PLACE_VECTOR: return *(const u64 *)r->values->vector[place->number];
+    case PLACE_VECTOR: return *(const Any64 *)r->values->vector[place->number];
     case PLACE_MEMORY:
         if (!r->values->memory || !guest_read((GuestAddr)r->values->memory, &value,
                                               place->size < 8 ? place->size : 8))
@@ -109,7 +109,7 @@ static void spread(Bytes *bytes, const Place *place)
 
 static void clear(Bytes *bytes)
 {
-    u64 *words = (u64 *)bytes->at;
+    Any64 *words = (Any64 *)bytes->at;
     for (u32 i = 0; i < 8; i++)
         words[i] = 0;
 }
@@ -118,7 +118,7 @@ void place_bytes_v(Running *r, const Place *place, Bytes *ret)
 {
     clear(ret);
     if (place->kind == PLACE_GPR || place->kind == PLACE_NONE || place->kind == PLACE_IMMEDIATE) {
-        *(u64 *)ret->at = place_v(r, place);
+        *(Any64 *)ret->at = place_v(r, place);
         return;
     }
     const u8 *at = v_bytes(r, place);
@@ -126,7 +126,7 @@ void place_bytes_v(Running *r, const Place *place, Bytes *ret)
         return;
     u32 i = 0;
     for (; i + 8 <= place->size; i += 8)
-        *(u64 *)(ret->at + i) = *(const u64 *)(at + i);
+        *(Any64 *)(ret->at + i) = *(const Any64 *)(at + i);
     for (; i < place->size; i++)
         ret->at[i] = at[i];
     spread(ret, place);
@@ -138,21 +138,21 @@ void place_bytes_value(Running *r, const Place *place, Bytes *ret)
     if (place->kind == PLACE_VECTOR) {
         const u8 *at = r->values->vector[place->number];
         for (u32 i = 0; i < place->size; i += 8)
-            *(u64 *)(ret->at + i) = *(const u64 *)(at + i);
+            *(Any64 *)(ret->at + i) = *(const Any64 *)(at + i);
     } else if (place->kind == PLACE_MEMORY) {
         if (!r->values->memory ||
             !guest_read((GuestAddr)r->values->memory, ret->at, place->size))
             r->unreadable = true;
         spread(ret, place);
     } else {
-        *(u64 *)ret->at = place_value(r, place);
+        *(Any64 *)ret->at = place_value(r, place);
     }
 }
 
 void place_set_bytes(Running *r, const Place *place, const Bytes *v)
 {
     if (place->kind == PLACE_GPR) {
-        place_set_v(r, place, *(const u64 *)v->at);
+        place_set_v(r, place, *(const Any64 *)v->at);
         return;
     }
     u8 *at = v_bytes(r, place);
@@ -160,7 +160,7 @@ void place_set_bytes(Running *r, const Place *place, const Bytes *v)
         return;
     u32 i = 0;
     for (; i + 8 <= place->size; i += 8)
-        *(u64 *)(at + i) = *(const u64 *)(v->at + i);
+        *(Any64 *)(at + i) = *(const Any64 *)(v->at + i);
     for (; i < place->size; i++)
         at[i] = v->at[i];
     for (; i < place->written_upper; i++)

@@ -259,7 +259,7 @@ static GuestAddr gather_address(Running *r, const Gather *g, u32 i)
 {
     const DefinednessStep *step = r->step;
     const u8 *at = g->index.at + i * step->lane_to;
-    i64 index = step->lane_to == 4 ? *(const i32 *)at : *(const i64 *)at;
+    i64 index = step->lane_to == 4 ? (i32)*(const Any32 *)at : (i64)*(const Any64 *)at;
     return g->base + (u64)(index * step->size) + step->immediate;
 }
 

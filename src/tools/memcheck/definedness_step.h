@@ -74,6 +74,7 @@ struct DefinednessStep {
     u8 mask_scalar;                  // only the lowest of its bits counts
     u8 string, element;              // StringKind; bytes
     u8 string_flags;
+    u8 x87_number, x87_to_number;    // st(i) of the operand; whether the result goes there
     u8 size;                         // of the operation, in bytes
     Place destination;               // the first that is written
     Place source[SOURCES_MAX];       // explicit operands and implicit registers that are read
@@ -128,6 +129,11 @@ typedef struct Known {
     u64 value, v;
 } Known;
 
+// Words within bytes, wherever they start.
+typedef u16 Any16 __attribute__((aligned(1), may_alias));
+typedef u32 Any32 __attribute__((aligned(1), may_alias));
+typedef u64 Any64 __attribute__((aligned(1), may_alias));
+
 // Some bytes of V bits.
 typedef struct Bytes {
     _Alignas(8) u8 at[64];
@@ -160,6 +166,8 @@ void family_move(Running *r);    // definedness_move_hot.c
 void family_integer(Running *r); // definedness_integer_hot.c
 void family_bits(Running *r);    // definedness_bits_hot.c: shifts, counts, fields
 void family_vector(Running *r);  // definedness_vector_hot.c: lanes
+void family_state(Running *r);   // definedness_state_hot.c: xsave and xrstor
+void family_x87(Running *r);     // definedness_x87_hot.c
 void family_shuffle(Running *r); // definedness_shuffle_hot.c: bytes that change places
 
 static inline u64 mask_of(u32 bytes)

@@ -13,9 +13,9 @@ typedef struct Operands {
     u32 total; // bytes of the result
 } Operands;
 
-static u64 *words(Bytes *bytes)
+static Any64 *words(Bytes *bytes)
 {
-    return (u64 *)bytes->at;
+    return (Any64 *)bytes->at;
 }
 
 static u64 lane_get(const Bytes *bytes, u32 i, u32 n)
@@ -23,10 +23,10 @@ static u64 lane_get(const Bytes *bytes, u32 i, u32 n)
     const u8 *at = bytes->at + i * n;
     switch (n) {
     case 1: return *at;
-    case 2: return *(const u16 *)at;
-    case 4: return *(const u32 *)at;
-    case 8: return *(const u64 *)at;
-    default: return *(const u64 *)at | *(const u64 *)(at + 8);
+    case 2: return *(const Any16 *)at;
+    case 4: return *(const Any32 *)at;
+    case 8: return *(const Any64 *)at;
+    default: return *(const Any64 *)at | *(const Any64 *)(at + 8);
     }
 }
 
@@ -35,10 +35,10 @@ static void lane_set(Bytes *bytes, u32 i, u32 n, u64 v)
     u8 *at = bytes->at + i * n;
     switch (n) {
     case 1: *at = (u8)v; break;
-    case 2: *(u16 *)at = (u16)v; break;
-    case 4: *(u32 *)at = (u32)v; break;
-    case 8: *(u64 *)at = v; break;
-    default: *(u64 *)at = *(u64 *)(at + 8) = v; break;
+    case 2: *(Any16 *)at = (u16)v; break;
+    case 4: *(Any32 *)at = (u32)v; break;
+    case 8: *(Any64 *)at = v; break;
+    default: *(Any64 *)at = *(Any64 *)(at + 8) = v; break;
     }
 }
 
@@ -342,6 +342,47 @@ static void test_vectors(Running *r)
     set_flags(r, (both_v && !both_one ? ZF : 0) | (rest_v && !rest_one ? CF : 0));
 }
 
+// Whether all of a string is defined: up to its first zero, or as far as its length says.
+static bool string_is_defined(const Bytes *value, const Bytes *v, u32 n, u32 length)
+{
+    for (u32 i = 0; i < 16 / n && i < length; i++) {
+        if (lane_get(v, i, n))
+            return false;
+        if (length > 16 && lane_get(value, i, n) == 0)
+            return true;
+    }
+    return true;
+}
+
+// Of a length, as the instruction takes it: its absolute value, at most all elements.
+static bool string_length(Running *r, u32 gpr, u32 *ret)
+{
+    u32 bytes = r->step->size == 8 ? 8 : 4;
+    i64 length = signed_of(r->values->gpr[gpr] & mask_of(bytes), bytes);
+    length = length < 0 ? -length : length;
+    *ret = length < 0 || length > 16 ? 16 : (u32)length;
+    return !(r->d->gpr[gpr] & mask_of(bytes));
+}
+
+static void compare_strings(Running *r)
+{
+    enum { RAX_NUMBER = 0, RDX_NUMBER = 2, IMPLICIT = 17 };
+    const DefinednessStep *step = r->step;
+    u32 n = step->immediate & 1 ? 2 : 1, lengths[2] = {IMPLICIT, IMPLICIT};
+    Operands o;
+    load_operands(r, true, &o);
+    bool is_defined = !step->lane || (string_length(r, RAX_NUMBER, &lengths[0]) &
+                                      string_length(r, RDX_NUMBER, &lengths[1]));
+    for (u32 i = 0; i < 2; i++)
+        is_defined = is_defined && string_is_defined(&o.value[i], &o.v[i], n, lengths[i]);
+    if (!is_defined) {
+        rule_coarse(r);
+        return;
+    }
+    place_fill(r, &step->destination, false);
+    set_flags(r, 0);
+}
+
 static void float_flags(Running *r)
 {
     const DefinednessStep *step = r->step;
@@ -441,6 +482,7 @@ void family_vector(Running *r)
     case RULE_SCALAR_UNARY: scalar(r); break;
     case RULE_PTEST:
     case RULE_VTEST: test_vectors(r); break;
+    case RULE_STRINGS: compare_strings(r); break;
     case RULE_FLOAT_FLAGS: float_flags(r); break;
     case RULE_COMPARE_MASK: compare_into_mask(r); break;
     case RULE_KORTEST: test_masks(r); break;

@@ -7,19 +7,33 @@
 #include "tools/memcheck/ranges.h"
 
 // The instruction in whose block the thread is: the call came from there.
-static u32 context_here(ToolThread *thread)
+static GuestAddr pc_here(ToolThread *thread)
 {
     CodePlace place;
-    GuestAddr pc = thread->pc;
-    if (cache_place(thread->call_return - 1, &place))
-        pc = place.pc;
-    return tool_context(thread, pc);
+    return cache_place(thread->call_return - 1, &place) ? place.pc : thread->pc;
+}
+
+static u32 context_here(ToolThread *thread)
+{
+    return tool_context(thread, pc_here(thread));
+}
+
+// A string function that runs because its access faults, which has been told of: once.
+static bool is_told(ToolThread *thread)
+{
+    enum { FUNCTION_BYTES_MAX = 4096 };
+    MemcheckThread *mt = memcheck_thread(thread);
+    if (!mt->told_entry || thread->gpr[RSP] != mt->told_sp ||
+        pc_here(thread) - mt->told_entry >= FUNCTION_BYTES_MAX)
+        return false;
+    mt->told_entry = 0;
+    return true;
 }
 
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write)
 {
     RelayPart parts[MEMCHECK_PARTS_MAX];
-    if (ranges_is_ignored(address))
+    if (is_told(thread) || ranges_is_ignored(address))
         return;
     relay_finding(thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,

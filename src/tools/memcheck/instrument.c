@@ -127,8 +127,26 @@ static bool is_repeated(const ToolInsn *insn)
            (z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE));
 }
 
+static bool restores_state(const ToolInsn *insn)
+{
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_XRSTOR:
+    case ZYDIS_MNEMONIC_XRSTOR64:
+    case ZYDIS_MNEMONIC_FXRSTOR:
+    case ZYDIS_MNEMONIC_FXRSTOR64: return true;
+    default: return false;
+    }
+}
+
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
+    if (restores_state(insn)) {
+        // A step that has saved undefined registers leaves its seal in the first 8 bytes.
+        ToolAccess seal = *access;
+        seal.size_bytes = 8;
+        tool_shadow_guard(block, &seal);
+        return;
+    }
     if (!tool_shadow_can_check(block, access)) {
         u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
                    (access->writes ? ACCESS_WRITES : 0);

@@ -61,6 +61,7 @@ typedef struct MemcheckThread {
     NamedBlock named;           // that is being described
     HeapThread *heap;
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
+    GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
 } MemcheckThread;
 
 static inline MemcheckThread *memcheck_thread(ToolThread *thread)

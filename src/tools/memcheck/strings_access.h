@@ -89,6 +89,30 @@ fault:
     return false;
 }
 
+// The bits of 64 bytes, or'ed.
+static inline bool load_any_64(u64 at, u64 *ret_any)
+{
+    u64 even, odd;
+    __asm__ volatile goto("1: mov (%[at]), %[even]\n"
+                          "2: mov 8(%[at]), %[odd]\n"
+                          "3: or 16(%[at]), %[even]\n"
+                          "4: or 24(%[at]), %[odd]\n"
+                          "5: or 32(%[at]), %[even]\n"
+                          "6: or 40(%[at]), %[odd]\n"
+                          "7: or 48(%[at]), %[even]\n"
+                          "8: or 56(%[at]), %[odd]\n"
+                          GUEST_FIXUP("1b", "%l[fault]") GUEST_FIXUP("2b", "%l[fault]")
+                          GUEST_FIXUP("3b", "%l[fault]") GUEST_FIXUP("4b", "%l[fault]")
+                          GUEST_FIXUP("5b", "%l[fault]") GUEST_FIXUP("6b", "%l[fault]")
+                          GUEST_FIXUP("7b", "%l[fault]") GUEST_FIXUP("8b", "%l[fault]")
+                          : [even] "=&r"(even), [odd] "=&r"(odd)
+                          : [at] "r"(at) : "cc", "memory" : fault);
+    *ret_any = even | odd;
+    return true;
+fault:
+    return false;
+}
+
 // Whether a store there would go through, without changing what another thread may be storing.
 static inline bool probe_store(u64 at)
 {

@@ -12,7 +12,13 @@ static bool any_bits(u64 at, u64 size, u64 *ret_any)
 {
     u64 any = 0, word, last;
     if (size >= 8) {
-        for (u64 i = 0; i + 8 < size; i += 8) {
+        u64 i = 0;
+        for (; i + 64 <= size; i += 64) {
+            if (!load_any_64(at + i, &word))
+                return false;
+            any |= word;
+        }
+        for (; i + 8 < size; i += 8) {
             if (!load_u64(at + i, &word))
                 return false;
             any |= word;
@@ -162,6 +168,8 @@ static bool move_slow(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
     if (!in_client(to, size) || !in_client(from, size) || !any_bits(SHADOW(to), size, &any) ||
         !any_bits(SHADOW(from), size, &any) || !copy_bytes(to, from, size))
         return false;
+    if (any)
+        string_note_origins(s, to, from, size);
     if (reads_ok && writes_ok)
         return copy_bytes(SHADOW(to), SHADOW(from), size);
     move_v_with_bad(s, to, from, size);

@@ -61,21 +61,51 @@ typedef struct StringCall {
     ToolCall *call;
     u64 data;         // ToolFunction.data
     u32 element;      // bytes
+    u32 shift;        // and as a power of two
     u32 told;         // STRING_TOLD_ bits: each kind of error once in a call
     bool result_unknown;
+    GuestAddr undefined_at; // the last undefined element that was taken; 0: none
 } StringCall;
-enum { STRING_TOLD_READ = 1, STRING_TOLD_WRITE = 2, STRING_TOLD_CONDITION = 4 };
+enum {
+    STRING_TOLD_READ = 1,
+    STRING_TOLD_WRITE = 2,
+    STRING_TOLD_CONDITION = 4,
+    STRING_TOLD_VALUE = 8,
+};
 
 // --- strings_check_hot.c
-// Looks at the arguments too.
-StringCall string_begin(ToolThread *thread, ToolCall *call);
+void string_check_arguments(StringCall *s);
+void string_mark_result(StringCall *s);
+extern const u8 string_argument_register[6];
 // The V bits of an argument.
 u64 string_argument_v(const StringCall *s, unsigned argument);
-u64 string_return(StringCall *s, u64 result);
 u64 string_decline(StringCall *s);
 
+static inline void string_begin(StringCall *s, ToolThread *thread, ToolCall *call)
+{
+    s->thread = thread;
+    s->call = call;
+    s->data = call->function->data;
+    s->shift = s->data & STRING_WIDE ? 2 : 0;
+    s->element = 1u << s->shift;
+    s->told = 0;
+    s->result_unknown = false;
+    s->undefined_at = 0;
+    if (UNLIKELY(memcheck_thread(thread)->defined.set))
+        string_check_arguments(s);
+}
+
+static inline u64 string_return(StringCall *s, u64 result)
+{
+    if (UNLIKELY(memcheck_thread(s->thread)->defined.set || s->result_unknown))
+        string_mark_result(s);
+    return result;
+}
+
 void string_tell_access(StringCall *s, GuestAddr address, bool is_write);
-void string_tell_condition(StringCall *s);
+// Of an argument, or of an element.
+enum { STRING_ELEMENT = 6 };
+void string_tell_condition(StringCall *s, unsigned argument);
 // The first byte that may not be touched, exactly; start + size: none.
 GuestAddr string_first_bad(const StringCall *s, GuestAddr start, u64 size);
 bool string_take_slow(StringCall *s, GuestAddr at, u64 *ret_value, u64 *ret_v);
@@ -100,7 +130,7 @@ static inline bool string_is_same(StringCall *s, u64 a, u64 a_v, u64 b, u64 b_v)
         return a == b;
     if ((a ^ b) & ~(a_v | b_v))
         return false;
-    string_tell_condition(s);
+    string_tell_condition(s, STRING_ELEMENT);
     return a == b;
 }
 
@@ -117,8 +147,11 @@ bool string_set(StringCall *s, GuestAddr to, u64 value, u64 v, u64 size);
 
 // --- strings_report_hot.c
 void string_report_access(StringCall *s, GuestAddr address, bool is_write);
-void string_report_condition(StringCall *s);
-void string_report_value(StringCall *s);
+// Of an element (STRING_ELEMENT), or of an argument.
+void string_report_condition(StringCall *s, unsigned argument);
+void string_report_value(StringCall *s, unsigned argument);
 void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count);
+// What is going to be copied has undefined bytes.
+void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size);
 
 #endif

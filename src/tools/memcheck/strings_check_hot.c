@@ -8,12 +8,12 @@
 
 enum { RED_ZONE = 128 };
 
-static const u8 argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
+const u8 string_argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
 
 u64 string_argument_v(const StringCall *s, unsigned argument)
 {
     const Definedness *d = &memcheck_thread(s->thread)->defined;
-    return d->set ? d->gpr[argument_register[argument]] : 0;
+    return d->set ? d->gpr[string_argument_register[argument]] : 0;
 }
 
 // The argument that bounds the elements, or 0: none. A size of the destination bounds too.
@@ -22,50 +22,47 @@ static unsigned limit_argument(u64 data)
     return data & STRING_LIMIT_1 ? 1 : data & STRING_LIMIT_2 ? 2 : 0;
 }
 
-static void check_arguments(StringCall *s)
+void string_check_arguments(StringCall *s)
 {
     unsigned limit = limit_argument(s->data);
     if (limit && string_argument_v(s, limit))
-        string_tell_condition(s);
+        string_tell_condition(s, limit);
     if (limit && s->call->args[limit] == 0)
         return; // pointers are not used
     for (unsigned i = 0; i < STRING_POINTER_COUNT(s->data); i++) {
         if (!string_argument_v(s, i))
             continue;
-        string_report_value(s);
+        s->told |= STRING_TOLD_VALUE;
+        string_report_value(s, i);
         break;
     }
     u64 mask = s->data & STRING_WIDE ? 0xffffffff : 0xff;
     if (s->data & STRING_MATCHES && string_argument_v(s, 1) & mask)
-        string_tell_condition(s);
+        string_tell_condition(s, 1);
 }
 
-StringCall string_begin(ToolThread *thread, ToolCall *call)
-{
-    StringCall s = {
-        .thread = thread,
-        .call = call,
-        .data = call->function->data,
-        .element = call->function->data & STRING_WIDE ? 4 : 1,
-    };
-    if (UNLIKELY(memcheck_thread(thread)->defined.set))
-        check_arguments(&s);
-    return s;
-}
-
-u64 string_return(StringCall *s, u64 result)
+void string_mark_result(StringCall *s)
 {
     Definedness *d = &memcheck_thread(s->thread)->defined;
     set_result_defined(s->thread);
-    if (UNLIKELY(s->result_unknown)) {
+    if (s->result_unknown) {
         d->gpr[RAX] = ~0ull;
         d->set |= MEMBER_GPR(RAX);
     }
-    return result;
 }
 
+// What has been told of is not told of again by the original's code.
 u64 string_decline(StringCall *s)
 {
+    MemcheckThread *mt = memcheck_thread(s->thread);
+    if (s->told & (STRING_TOLD_READ | STRING_TOLD_WRITE)) {
+        mt->told_entry = s->call->entry;
+        mt->told_sp = s->thread->gpr[RSP];
+    }
+    if (s->told & (STRING_TOLD_CONDITION | STRING_TOLD_VALUE)) {
+        for (size_t i = 0; i < ARRAY_LEN(string_argument_register); i++)
+            mt->defined.gpr[string_argument_register[i]] = 0;
+    }
     s->call->run_original = true;
     return 0;
 }
@@ -79,12 +76,12 @@ void string_tell_access(StringCall *s, GuestAddr address, bool is_write)
     string_report_access(s, address, is_write);
 }
 
-void string_tell_condition(StringCall *s)
+void string_tell_condition(StringCall *s, unsigned argument)
 {
     if (s->told & STRING_TOLD_CONDITION)
         return;
     s->told |= STRING_TOLD_CONDITION;
-    string_report_condition(s);
+    string_report_condition(s, argument);
 }
 
 // Whether the byte, whose V byte is 0xff, has a U bit or is below the stack (K3).
@@ -118,6 +115,8 @@ static GuestAddr first_bad_in_page(const StringCall *s, GuestAddr at, GuestAddr 
 GuestAddr string_first_bad(const StringCall *s, GuestAddr start, u64 size)
 {
     u64 v;
+    if (start >= CLIENT_END)
+        return start;
     if (size > CLIENT_END) // a negative number of bytes
         size = CLIENT_END;
     GuestAddr end = start + size;
@@ -132,13 +131,17 @@ GuestAddr string_first_bad(const StringCall *s, GuestAddr start, u64 size)
     return start + size;
 }
 
+// Without a shadow it is not the client's memory, whatever it is.
 bool string_take_slow(StringCall *s, GuestAddr at, u64 *ret_value, u64 *ret_v)
 {
-    GuestAddr bad = string_first_bad(s, at, s->element);
-    *ret_v = 0;
-    if (bad != at + s->element)
+    bool bad = string_first_bad(s, at, s->element) != at + s->element;
+    if (bad)
         string_tell_access(s, at, false);
-    else if (!load_element(SHADOW(at), s->element, ret_v))
+    if (!in_client(at, s->element) || !load_element(SHADOW(at), s->element, ret_v))
         return false;
-    return at < CLIENT_END && load_element(at, s->element, ret_value);
+    if (bad)
+        *ret_v = 0;
+    if (*ret_v)
+        s->undefined_at = at;
+    return load_element(at, s->element, ret_value);
 }

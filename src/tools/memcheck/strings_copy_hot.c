@@ -7,7 +7,7 @@
 // The bytes of so many elements, or more than there can be.
 static u64 bytes_of(const StringCall *s, u64 count)
 {
-    return count > CLIENT_END / 4 ? CLIENT_END : count * s->element;
+    return count > CLIENT_END / 4 ? CLIENT_END : count << s->shift;
 }
 
 // Whether a fortified function has to stop the program.
@@ -27,7 +27,8 @@ static void check_overlap(StringCall *s, GuestAddr to, u64 to_size, GuestAddr fr
 // memcpy, memmove, mempcpy, bcopy
 u64 string_copy(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     bool swapped = s.data & STRING_SWAPPED;
     GuestAddr to = call->args[swapped ? 1 : 0], from = call->args[swapped ? 0 : 1];
     u64 size = bytes_of(&s, call->args[2]);
@@ -43,11 +44,14 @@ u64 string_copy(ToolThread *thread, ToolCall *call)
 // memccpy
 u64 string_copy_until(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr to = call->args[0], from = call->args[1], at;
     u64 limit = call->args[3], last = (u8)call->args[2];
-    if (string_argument_v(&s, 3) || (string_argument_v(&s, 2) & 0xff && limit))
-        string_tell_condition(&s);
+    if (string_argument_v(&s, 3))
+        string_tell_condition(&s, 3);
+    if (string_argument_v(&s, 2) & 0xff && limit)
+        string_tell_condition(&s, 2);
     if (!string_seek(&s, from, limit, last, last, &at))
         return string_decline(&s);
     bool found = at != from + min_u64(limit, CLIENT_END - from);
@@ -64,7 +68,7 @@ static bool length(StringCall *s, GuestAddr start, u64 limit, u64 *ret_count)
     GuestAddr end;
     if (!string_seek(s, start, limit, 0, 0, &end))
         return false;
-    *ret_count = (end - start) / s->element;
+    *ret_count = (end - start) >> s->shift;
     return true;
 }
 
@@ -91,7 +95,8 @@ static u64 copy_sized(StringCall *s)
 // strcpy, stpcpy, strncpy, stpncpy, strcat, strncat
 u64 string_copy_text(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr to = call->args[0], from = call->args[1];
     u64 limit = s.data & STRING_LIMIT_2 ? call->args[2] : STRING_NO_LIMIT, old = 0, count;
     if (s.data & STRING_SIZED)
@@ -130,7 +135,8 @@ u64 string_copy_text(ToolThread *thread, ToolCall *call)
 // memset, wmemset, bzero
 u64 string_fill(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     bool zeroes = s.data & STRING_ZEROES;
     u64 count = call->args[zeroes ? 1 : 2];
     if (exceeds(&s, count))

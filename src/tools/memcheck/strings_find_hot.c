@@ -20,7 +20,7 @@ static bool read_set(StringCall *s, GuestAddr start, Set *ret_set)
         if (!string_take(s, at, &value, &v))
             return false;
         if (v)
-            string_tell_condition(s);
+            string_tell_condition(s, STRING_ELEMENT);
         if (value == 0)
             return true;
         ret_set->bytes[value >> 6 & 3] |= 1ull << (value & 63);
@@ -44,7 +44,8 @@ static bool is_in(const Set *set, u64 value)
 // strspn, strcspn, strpbrk
 u64 string_span(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr start = call->args[0], at;
     bool accepts = s.data & STRING_ACCEPTS;
     u64 value, v;
@@ -55,12 +56,12 @@ u64 string_span(ToolThread *thread, ToolCall *call)
         if (!string_take(&s, at, &value, &v))
             return string_decline(&s);
         if (UNLIKELY(v))
-            string_tell_condition(&s);
+            string_tell_condition(&s, STRING_ELEMENT);
         if (value == 0 || is_in(&set, value) != accepts)
             break;
     }
     if (s.data & STRING_LENGTH)
-        return string_return(&s, (at - start) / s.element);
+        return string_return(&s, (at - start) >> s.shift);
     return string_return(&s, value ? at : 0);
 }
 
@@ -128,7 +129,7 @@ static Match run_search(StringCall *s, Search *search, GuestAddr start, GuestAdd
     if (!string_take(s, search->needle, &first, &v))
         return UNKNOWN;
     if (v)
-        string_tell_condition(s);
+        string_tell_condition(s, STRING_ELEMENT);
     for (GuestAddr at = start;; at += s->element) {
         if (!next_candidate(s, search, at, first, &at))
             return UNKNOWN;
@@ -147,7 +148,8 @@ static Match run_search(StringCall *s, Search *search, GuestAddr start, GuestAdd
 // strstr(where, needle), memmem(where, size, needle, size), strcasestr, wcsstr
 u64 string_find(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr start = call->args[0], at = start;
     Search search = {.needle = call->args[1], .limit = CLIENT_END};
     if (s.data & STRING_STOPS) {
@@ -155,8 +157,10 @@ u64 string_find(ToolThread *thread, ToolCall *call)
             return string_decline(&s);
     } else {
         u64 size = call->args[1], needle_size = call->args[3];
-        if (string_argument_v(&s, 1) | string_argument_v(&s, 3))
-            string_tell_condition(&s);
+        for (unsigned i = 1; i <= 3; i += 2) {
+            if (string_argument_v(&s, i))
+                string_tell_condition(&s, i);
+        }
         if (needle_size > size)
             return string_return(&s, 0);
         if (needle_size && (!in_client(start, size) || !in_client(call->args[2], needle_size)))

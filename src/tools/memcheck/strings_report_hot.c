@@ -2,16 +2,19 @@
 //
 // From an error in a string function to a finding, with that function as the innermost frame.
 #include "engine/relay/relay.h"
+#include "tools/memcheck/ranges.h"
 #include "tools/memcheck/strings_call.h"
 
 static u32 context_of(StringCall *s)
 {
-    return tool_context(s->thread, s->call->entry);
+    return tool_context(s->thread, s->call->named_at);
 }
 
 void string_report_access(StringCall *s, GuestAddr address, bool is_write)
 {
     RelayPart parts[MEMCHECK_PARTS_MAX];
+    if (ranges_is_ignored(address))
+        return;
     relay_finding(s->thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,
         .value_count = 2,
@@ -23,28 +26,46 @@ void string_report_access(StringCall *s, GuestAddr address, bool is_write)
     });
 }
 
-void string_report_condition(StringCall *s)
+static Origin origin_of(StringCall *s, unsigned argument)
 {
+    if (argument != STRING_ELEMENT)
+        return origins_of_member(s->thread, string_argument_register[argument]);
+    GuestAddr at = s->undefined_at;
+    return at ? origins_of_memory(s->thread, shadow_first_undefined(at, s->element)) : ORIGIN_NONE;
+}
+
+static void report_undefined(StringCall *s, u32 kind, u64 size, unsigned argument)
+{
+    RelayPart part;
     if (!memcheck_options->undef_value_errors)
         return;
+    memcheck_thread(s->thread)->undefined_errors++;
     relay_finding(s->thread, &(RelayFinding){
-        .kind = KIND_UNINIT_CONDITION,
+        .kind = kind,
+        .value_count = size ? 1 : 0,
+        .values = {size},
         .context = context_of(s),
+        .part_count = origins_part(origin_of(s, argument), &part),
+        .parts = &part,
+        .key = size,
     });
 }
 
-void string_report_value(StringCall *s)
+void string_report_condition(StringCall *s, unsigned argument)
+{
+    report_undefined(s, KIND_UNINIT_CONDITION, 0, argument);
+}
+
+void string_report_value(StringCall *s, unsigned argument)
 {
     enum { POINTER_BYTES = 8 };
-    if (!memcheck_options->undef_value_errors)
-        return;
-    relay_finding(s->thread, &(RelayFinding){
-        .kind = KIND_UNINIT_VALUE,
-        .value_count = 1,
-        .values = {POINTER_BYTES},
-        .context = context_of(s),
-        .key = POINTER_BYTES,
-    });
+    report_undefined(s, KIND_UNINIT_VALUE, POINTER_BYTES, argument);
+}
+
+void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
+{
+    if (memcheck_options->track_origins)
+        origins_copied(s->thread, to, from, size);
 }
 
 void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count)

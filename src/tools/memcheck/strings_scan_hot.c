@@ -17,6 +17,7 @@ static Outcome seek_quick(u32 element, GuestAddr start, GuestAddr end, u64 a, u6
                           GuestAddr *ret_at)
 {
     Lanes lanes = lanes_of(element);
+    bool two = a != b;
     GuestAddr at = start & ~7ull;
     a *= lanes.ones;
     b *= lanes.ones;
@@ -25,7 +26,9 @@ static Outcome seek_quick(u32 element, GuestAddr start, GuestAddr end, u64 a, u6
     while (at < end) {
         if (!load_u64(SHADOW(at), &v) || !load_u64(at, &word))
             return TROUBLE;
-        u64 found = zero_lanes(lanes, (word ^ a) | before) | zero_lanes(lanes, (word ^ b) | before);
+        u64 found = zero_lanes(lanes, (word ^ a) | before);
+        if (two)
+            found |= zero_lanes(lanes, (word ^ b) | before);
         if (UNLIKELY(found | v)) {
             u64 relevant = up_to(found) & ~before & bytes_below(at, end);
             if (v & relevant)
@@ -61,9 +64,9 @@ static bool seek_slow(StringCall *s, GuestAddr start, GuestAddr end, u64 a, u64 
 // Where `limit` elements end; beyond the client's memory nothing can be found.
 static GuestAddr end_of(const StringCall *s, GuestAddr start, u64 limit)
 {
-    if (start >= CLIENT_END || limit > (CLIENT_END - start) / s->element)
+    if (start >= CLIENT_END || limit > (CLIENT_END - start) >> s->shift)
         return start + (CLIENT_END & ~(u64)(s->element - 1));
-    return start + limit * s->element;
+    return start + (limit << s->shift);
 }
 
 bool string_seek(StringCall *s, GuestAddr start, u64 limit, u64 a, u64 b, GuestAddr *ret_at)
@@ -94,14 +97,15 @@ static u64 needle_of(const StringCall *s)
 
 u64 string_scan(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr start = call->args[0], at;
     u64 limit = limit_of(&s), value;
     u64 needle = s.data & STRING_MATCHES ? needle_of(&s) : 0;
     if (!string_seek(&s, start, limit, needle, s.data & STRING_STOPS ? 0 : needle, &at))
         return string_decline(&s);
     if (s.data & STRING_LENGTH)
-        return string_return(&s, (at - start) / s.element);
+        return string_return(&s, (at - start) >> s.shift);
     if (s.data & STRING_OR_END)
         return string_return(&s, at);
     if (at == end_of(&s, start, limit))
@@ -140,7 +144,8 @@ static bool seek_down(StringCall *s, GuestAddr start, GuestAddr end, u64 needle,
 // strrchr, memrchr
 u64 string_scan_back(ToolThread *thread, ToolCall *call)
 {
-    StringCall s = string_begin(thread, call);
+    StringCall s;
+    string_begin(&s, thread, call);
     GuestAddr start = call->args[0], end, at;
     u64 needle = needle_of(&s);
     if (s.data & STRING_STOPS) {

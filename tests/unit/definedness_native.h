@@ -6,12 +6,12 @@
 #define MUNINN_TESTS_UNIT_DEFINEDNESS_NATIVE_H
 
 #include <cpuid.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include "base/types.h"
 
@@ -56,7 +56,7 @@ _Static_assert(offsetof(NativeState, vector) == S_VECTOR, "the template's offset
     "mov %r9, 72(%rsp)\nmov %r10, 80(%rsp)\nmov %r11, 88(%rsp)\nmov %r12, 96(%rsp)\n"    \
     "mov %r13, 104(%rsp)\nmov %r14, 112(%rsp)\nmov %r15, 120(%rsp)\n"                    \
     "pushfq\npop %rax\nmov %rax, 128(%rsp)\ncld\n" save                                  \
-    "mov 200(%rsp), %rsp\n"                                                              \
+    name "_leave:\nmov 200(%rsp), %rsp\n"                                                \
     "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\nret\n"                  \
     ".globl " name "_end\n" name "_end:\n"
 
@@ -82,7 +82,7 @@ __asm__(".section .rodata\n" TEMPLATE_TEXT("native_integer", "", "")
         TEMPLATE_TEXT("native_vex", FX_LOAD VEX_LOAD, FX_SAVE VEX_SAVE)
         TEMPLATE_TEXT("native_evex", FX_LOAD EVEX_LOAD, FX_SAVE EVEX_SAVE) ".text\n");
 
-#define TEMPLATE(name) extern const u8 name##_begin[], name##_hole[], name##_end[];
+#define TEMPLATE(name) extern const u8 name##_begin[], name##_hole[], name##_leave[], name##_end[];
 TEMPLATE(native_integer)
 TEMPLATE(native_x87)
 TEMPLATE(native_vex)
@@ -92,23 +92,29 @@ TEMPLATE(native_evex)
 typedef enum NativeKind { NATIVE_INTEGER, NATIVE_X87, NATIVE_VECTOR } NativeKind;
 
 typedef struct NativeCode {
-    u8 *begin, *hole;
+    u8 *begin, *hole, *leave;
 } NativeCode;
 
 static NativeCode native_code[3];
 static bool native_has_avx512;
-static sigjmp_buf native_fault;
+static NativeKind native_running;
+static volatile bool native_faulted;
 
-static void native_on_signal(int signal)
+// Goes on where the template leaves; a jump out of the handler would be dear under sanitizers.
+static void native_on_signal(int signal, siginfo_t *info, void *context)
 {
-    siglongjmp(native_fault, signal);
+    greg_t *gregs = ((ucontext_t *)context)->uc_mcontext.gregs;
+    (void)signal, (void)info;
+    native_faulted = true;
+    gregs[REG_RSP] = (greg_t)NATIVE_ADDRESS + S_GPR;
+    gregs[REG_RIP] = (greg_t)native_code[native_running].leave;
 }
 
 static u8 *native_place_template(u8 *at, NativeKind kind, const u8 *begin, const u8 *hole,
-                                 const u8 *end)
+                                 const u8 *leave, const u8 *end)
 {
     memcpy(at, begin, (size_t)(end - begin));
-    native_code[kind] = (NativeCode){at, at + (hole - begin)};
+    native_code[kind] = (NativeCode){at, at + (hole - begin), at + (leave - begin)};
     return at + ((end - begin + 63) & ~63l);
 }
 
@@ -116,8 +122,8 @@ static bool native_init(void)
 {
     static u8 stack[64 * KiB];
     stack_t alternative = {.ss_sp = stack, .ss_size = sizeof(stack)};
-    struct sigaction action = {.sa_handler = native_on_signal,
-                               .sa_flags = SA_ONSTACK | SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = native_on_signal,
+                               .sa_flags = SA_ONSTACK | SA_SIGINFO};
     sigaltstack(&alternative, NULL);
     static const int faults[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGTRAP};
     for (size_t i = 0; i < ARRAY_LEN(faults); i++)
@@ -130,14 +136,15 @@ static bool native_init(void)
     if (at == MAP_FAILED || state != (void *)NATIVE_ADDRESS || !__builtin_cpu_supports("avx"))
         return false;
     at = native_place_template(at, NATIVE_INTEGER, native_integer_begin, native_integer_hole,
-                               native_integer_end);
-    at = native_place_template(at, NATIVE_X87, native_x87_begin, native_x87_hole, native_x87_end);
+                               native_integer_leave, native_integer_end);
+    at = native_place_template(at, NATIVE_X87, native_x87_begin, native_x87_hole,
+                               native_x87_leave, native_x87_end);
     if (native_has_avx512)
         native_place_template(at, NATIVE_VECTOR, native_evex_begin, native_evex_hole,
-                              native_evex_end);
+                              native_evex_leave, native_evex_end);
     else
         native_place_template(at, NATIVE_VECTOR, native_vex_begin, native_vex_hole,
-                              native_vex_end);
+                              native_vex_leave, native_vex_end);
     return true;
 }
 
@@ -159,11 +166,13 @@ static void native_set_insn(NativeKind kind, const u8 *bytes, u32 len)
 static bool native_run(NativeKind kind, const NativeState *before, NativeState *ret_after)
 {
     memcpy(NATIVE_STATE, before, native_size(kind));
-    if (sigsetjmp(native_fault, 0) != 0) {
+    native_running = kind;
+    native_faulted = false;
+    ((void (*)(void))native_code[kind].begin)();
+    if (native_faulted) {
         __asm__ volatile("cld\nfninit" ::: "memory");
         return false;
     }
-    ((void (*)(void))native_code[kind].begin)();
     memcpy(ret_after, NATIVE_STATE, native_size(kind));
     return true;
 }

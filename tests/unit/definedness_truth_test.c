@@ -227,6 +227,8 @@ static u32 input_regions(Case *c, Region *ret)
     MemberSet set = definedness_reads(step_of(c)) | definedness_writes(step_of(c));
     u32 n = 0;
     set &= ~(definedness_address(step_of(c)) | MEMBER_GPR(RDI_NUMBER));
+    if (step_of(c)->rule == RULE_BT && definedness_access(step_of(c)).size)
+        set &= ~0xffffull; // an index beside memory is part of the address
     for (u32 i = 0; i < 16; i++) {
         if (set & MEMBER_GPR(i))
             ret[n++] = (Region){(u32)offsetof(NativeState, gpr) + 8 * i, 8};

@@ -40,6 +40,7 @@ static void heap_unmap(GuestAddr start, u64 size)
 
 static void heap_copy(GuestAddr from, GuestAddr to, u64 size)
 {
+    origins_copied(&thread_ctx, to, from, size);
     memcpy((void *)to, (const void *)from, size);
     memcpy(shadow_of(to), shadow_of(from), size);
 }

@@ -168,4 +168,6 @@ void summary_finish(void)
         leaks_default_wish(&wish);
         leaks_check(thread, &wish);
     }
+    if (!memcheck_options->track_origins && error_undefined_count)
+        relay_line(thread, "Use --track-origins=yes to see where uninitialised values come from");
 }

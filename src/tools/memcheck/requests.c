@@ -100,8 +100,10 @@ static void report_check(ToolThread *thread, GuestAddr address, bool unaddressab
 {
     RelayPart parts[MEMCHECK_PARTS_MAX + 1];
     u32 count = describe_address(thread, address, parts);
-    if (!unaddressable)
+    if (!unaddressable) {
         count += origins_part(origins_of_memory(thread, address), &parts[count]);
+        __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
+    }
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_CLIENT_CHECK,
         .value_count = 1,

@@ -154,8 +154,8 @@ void summary_finish(void)
     line(thread, "    in use at exit: %s bytes in %s blocks", number(stats.live_bytes, NULL).text,
          number(stats.live_blocks, NULL).text);
     line(thread, "  total heap usage: %s allocs, %s frees, %s bytes allocated",
-         number(stats.allocs, NULL).text, number(stats.frees, NULL).text,
-         number(stats.allocated_bytes, NULL).text);
+         number(stats.usage_allocs, NULL).text, number(stats.usage_frees, NULL).text,
+         number(stats.usage_bytes, NULL).text);
     relay_line(thread, "");
     if (stats.live_blocks == 0) {
         relay_line(thread, "All heap blocks were freed -- no leaks are possible");

@@ -244,6 +244,8 @@ int main(int argc, char **argv, char **envp)
         fdtrack_report = report_descriptor;
         request_text_hook = relay_client_text;
         request_error_count = relay_error_count;
+        request_monitor_hook = relay_run_command;
+        signal_kicks = true;
     }
     redirect_init();
     if (tool->prepare)

@@ -7,33 +7,23 @@
 #include <string.h>
 
 #include "launch/options.h"
+#include "monitor/control/control.h"
 #include "monitor/intake/intake.h"
 
 static Options options;
 
-// Takes out what the launcher and the engine say to each other. Returns how many are left.
-static int keep_users_options(char **words, int count)
-{
-    static const char *const internal[] = {
-        "--muninn-exe=", "--exe=", "--script=", "--execfn=", "--seccomp-fd=",
-    };
-    int kept = 0;
-    for (int i = 0; i < count; i++) {
-        bool ours = false;
-        for (size_t j = 0; j < ARRAY_LEN(internal); j++)
-            ours |= strncmp(words[i], internal[j], strlen(internal[j])) == 0;
-        if (strncmp(words[i], "--verbosity=", 12) == 0)
-            words[i] = words[i][12] == '-' ? (char *)"-q" : (char *)"-v";
-        if (!ours)
-            words[kept++] = words[i];
-    }
-    return kept;
-}
-
 int main(int argc, char **argv)
 {
+    static const char subcommand[] = "--subcommand=";
     sigset_t none;
 
+    if (argc > 1 && strncmp(argv[1], subcommand, sizeof(subcommand) - 1) == 0) {
+        const char *name = argv[1] + sizeof(subcommand) - 1;
+        int status = control_subcommand(name, argc - 2, argv + 2);
+        if (status < 0)
+            fprintf(stderr, "muninn %s: there is no such subcommand\n", name);
+        return status < 0 ? 1 : status;
+    }
     // Whatever the client's parent ignored or blocked is not for us.
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -49,6 +39,17 @@ int main(int argc, char **argv)
     options.log_fd = INTAKE_LOG;
     if (options.xml_fd >= 0)
         options.xml_fd = INTAKE_XML;
-    int option_count = keep_users_options(argv + 1, program - 2);
-    return intake_serve(&options, option_count, argv + 1, argc - program, argv + program);
+    // The words that the user wrote; the one before the program is "--".
+    int words = 0;
+    for (int i = 1; i < program - 1; i++) {
+        if (!options_is_internal(argv[i]))
+            argv[words++] = argv[i];
+    }
+    return intake_serve(&(IntakeCommand){
+        .options = &options,
+        .option_count = words,
+        .option_words = (const char *const *)argv,
+        .argc = argc - program,
+        .argv = (const char *const *)argv + program,
+    });
 }

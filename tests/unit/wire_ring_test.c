@@ -235,7 +235,7 @@ TEST(producer_goes_on_when_nobody_reads_any_more)
         wire_put_context(&producer, &(Wire_context){1, 2, 3});
     CHECK(wire_hung_up(wire.life[0]));
     wire_sync(&producer);
-    CHECK(wire_finding_wait(wire.shared, 0, wire.life[0]) == VERDICT_IGNORED);
+    CHECK(wire_finding_wait(wire.shared, 0, &wire.life[0]) == VERDICT_IGNORED);
     wire.life[1] = -1;
     close_wire();
 }

@@ -116,6 +116,12 @@ bool guest_write(GuestAddr addr, const void *src, size_t len);
 i64 guest_read_string(GuestAddr addr, char *dst, size_t max);
 // If host_pc lies in one of the accessors: where to resume instead, else 0.
 u64 guest_access_fixup(u64 host_pc);
+// For accessors elsewhere, in an asm: a fault of the instruction at label `at` resumes at `to`.
+#define GUEST_FIXUP(at, to)                                                                        \
+    ".pushsection guest_fixups, \"a\"\n"                                                            \
+    ".balign 4\n"                                                                                  \
+    ".long " at " - ., " to " - .\n"                                                               \
+    ".popsection\n"
 
 // Writes the text of /proc/self/maps as the client sees it; returns its length.
 size_t aspace_maps_text(char *dst, size_t max);

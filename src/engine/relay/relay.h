@@ -80,10 +80,16 @@ void relay_client_ended(ThreadCtx *ctx);
 // What the client prints by request; context 0: without a stack.
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context);
 
-// A command from `muninn ctl` or the client is run by this hook, at a safe point of `ctx`;
-// the answer goes to relay_answer().
-extern void (*relay_command_hook)(ThreadCtx *ctx, char *command);
+// --- commands (control.c): from `muninn ctl` by way of the monitor, or from the client
+// At a safe point, after the monitor has interrupted the thread: runs what it asks for.
 void relay_poll(ThreadCtx *ctx);
+// Runs a command for the client, which finds the answer in its report. False: it is unknown.
+bool relay_run_command(ThreadCtx *ctx, const char *command);
+// A piece of the answer, of whole lines, to whoever has given the command that runs now.
 void relay_answer(ThreadCtx *ctx, const char *text);
+void relay_answer_format(ThreadCtx *ctx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+// Nanoseconds since the time stamp counter was `stamp`.
+u64 relay_elapsed_ns(u64 stamp);
 
 #endif

@@ -243,8 +243,15 @@ static void emit_tool_call(Emitter *e)
     gateway.tool_return_end = e->pc;
 }
 
+// Whoever holds the engine lock may be waiting for this thread to leave the cache (C3).
+static bool may_wait(const Lock *lock)
+{
+    return lock != &engine_lock || !thread_ctx.in_cache;
+}
+
 void gateway_init(void)
 {
+    lock_may_wait = may_wait;
     ctx_displacement = (i32)((char *)&thread_ctx - (char *)__builtin_thread_pointer());
     xstate_init();
     // PKRU is left alone: it would restrict the engine's own accesses.

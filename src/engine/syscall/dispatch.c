@@ -229,7 +229,7 @@ static i64 call_kernel(ThreadCtx *ctx, u64 nr, const u64 a[6])
 {
     const SyscallRow *row = syscall_row(nr);
 
-    if (row && (row->flags & SYS_BLOCKS))
+    if (!row || (row->flags & SYS_BLOCKS))
         return signal_sleeping_call(ctx, nr, a);
     return gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -143,6 +143,11 @@ typedef struct Tool {
     void (*unmapped)(GuestAddr start, GuestAddr end);
     void (*signal)(ToolThread *thread, int sig); // about to be delivered to a handler
 
+    // --- a command of the user's, from `muninn ctl` or the client, at a safe point: answers
+    // by relay_answer() (relay/relay.h). May change the text. False: it is unknown.
+    bool (*command)(ToolThread *thread, char *command);
+    const char *command_help; // a line for each, or NULL
+
     // --- a client request that is not the core's (request/requests.def): args[0] is its
     // number, *ret_result the default. False: the tool does not know it.
     bool (*request)(ToolThread *thread, const u64 args[6], u64 *ret_result);

@@ -234,8 +234,11 @@ static void count(Running *r)
     bool may_be_zero = (k.value & ~k.v) == 0;
     // bsf and bsr of zero leave their destination.
     if ((step->rule == RULE_BSF || step->rule == RULE_BSR) && may_be_zero) {
-        if (!is_zero)
+        if (!is_zero) {
             place_set_v(r, &step->destination, ~0ull);
+            if (step->destination.size == 4)
+                r->d->gpr[step->destination.number] = ~0ull;
+        }
     } else {
         // 0 … 64: seven bits.
         place_set_v(r, &step->destination, settled ? 0 : 0x7f & mask_of(bytes));

@@ -241,6 +241,13 @@ static u64 either(Known a, Known b)
     return a.v | b.v | (a.value ^ b.value);
 }
 
+// Whether a 32-bit register is written, and so its upper half cleared, is not known.
+static void doubt_upper(Running *r, const Place *place)
+{
+    if (place->kind == PLACE_GPR && place->size == 4)
+        r->d->gpr[place->number] |= ~0ull << 32;
+}
+
 static void compare_exchange(Running *r)
 {
     const DefinednessStep *step = r->step;
@@ -252,6 +259,8 @@ static void compare_exchange(Running *r)
     if (compared.flags & ZF) {
         place_set_v(r, &ax, either(wanted, old));
         place_set_v(r, to, either(old, new));
+        doubt_upper(r, &ax);
+        doubt_upper(r, to);
     } else if (wanted.value == old.value) {
         place_set_v(r, to, new.v);
     } else {

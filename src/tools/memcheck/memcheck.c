@@ -8,6 +8,7 @@
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/log/log.h"
+#include "tools/memcheck/commands.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/leaks.h"
 #include "tools/memcheck/ranges.h"
@@ -115,6 +116,8 @@ const Tool tool_memcheck = {
     .fault = shadow_fault,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
+    .command = commands_run,
+    .command_help = commands_help,
     .request = requests_run,
     .mapped = shadow_mapped,
     .unmapped = shadow_unmapped,

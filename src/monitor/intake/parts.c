@@ -110,6 +110,8 @@ static size_t name_mapped(Run *run, const Wire_part *record, FindingPart *part)
                                            : PART_ADDRESS_ANONYMOUS;
     part->text = words(run, part->kind, in_section ? with_section : record->values.data, 2,
                        record->text.data);
+    if (place == MAPPED_TEXT)
+        part->stack = findings_stack(run, (WireWords){&address, 1});
     return 1;
 }
 

@@ -192,7 +192,7 @@ static bool list_block(void *data, const LeakListed *listed)
         return false;
     listing->left--;
     int at = snprintf(text, sizeof(text), "%*s0x%llX[%llu]",
-                      listed->level ? 3 * (int)min_u64(listed->level, 20) - 1 : 0, "",
+                      2 * (int)min_u64(listed->level, 20), "",
                       (unsigned long long)leak_block_start(block),
                       (unsigned long long)leak_block_size(block));
     if (listed->level)

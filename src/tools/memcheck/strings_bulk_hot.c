@@ -162,6 +162,7 @@ static bool move_slow(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
     if (!in_client(to, size) || !in_client(from, size) || !any_bits(SHADOW(to), size, &any) ||
         !any_bits(SHADOW(from), size, &any) || !copy_bytes(to, from, size))
         return false;
+    origins_copied(s->thread, to, from, size);
     if (reads_ok && writes_ok)
         return copy_bytes(SHADOW(to), SHADOW(from), size);
     move_v_with_bad(s, to, from, size);

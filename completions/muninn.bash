@@ -75,7 +75,30 @@ _muninn_options='--tool=
 --stress=
 --cache-size=
 --help-debug
---help-dyn-options'
+--help-dyn-options
+--leak-check=
+--leak-resolution=
+--show-leak-kinds=
+--errors-for-leak-kinds=
+--leak-check-heuristics=
+--show-reachable=
+--show-possibly-lost=
+--xtree-leak=
+--xtree-leak-file=
+--undef-value-errors=
+--track-origins=
+--partial-loads-ok=
+--expensive-definedness-checks=
+--keep-stacktraces=
+--freelist-vol=
+--freelist-big-blocks=
+--workaround-gcc296-bugs=
+--ignore-range-below-sp=
+--ignore-ranges=
+--show-mismatched-frees=
+--show-realloc-size-zero=
+--malloc-fill=
+--free-fill='
 _muninn_subcommands='ps ctl'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
@@ -101,7 +124,7 @@ _muninn()
         return
     fi
     case $option in
-    --tool) values='none count' ;;
+    --tool) values='none memcheck count' ;;
     --trace-children) values='yes no' ;;
     --child-silent-after-fork) values='yes no' ;;
     --track-fds) values='no yes all bad' ;;
@@ -147,6 +170,23 @@ _muninn()
     --trace-syscalls) values='yes no' ;;
     --trace-signals) values='yes no' ;;
     --stress) values='tiny-blocks tiny-cache no-link signals all none' is_set=1 ;;
+    --leak-check) values='no summary full' ;;
+    --leak-resolution) values='low med high' ;;
+    --show-leak-kinds) values='definite indirect possible reachable all none' is_set=1 ;;
+    --errors-for-leak-kinds) values='definite indirect possible reachable all none' is_set=1 ;;
+    --leak-check-heuristics) values='stdstring length64 newarray multipleinheritance all none' is_set=1 ;;
+    --show-reachable) values='yes no' ;;
+    --show-possibly-lost) values='yes no' ;;
+    --xtree-leak) values='yes no' ;;
+    --xtree-leak-file) is_file=1 ;;
+    --undef-value-errors) values='yes no' ;;
+    --track-origins) values='yes no' ;;
+    --partial-loads-ok) values='yes no' ;;
+    --expensive-definedness-checks) values='no auto yes' ;;
+    --keep-stacktraces) values='alloc free alloc-and-free alloc-then-free none' ;;
+    --workaround-gcc296-bugs) values='yes no' ;;
+    --show-mismatched-frees) values='yes no' ;;
+    --show-realloc-size-zero) values='yes no' ;;
     esac
     if [[ -n $is_file ]]; then
         compopt -o filenames 2>/dev/null

@@ -8,7 +8,7 @@ function __muninn_is_before_program
 end
 
 for command in muninn valgrind
-    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none count' -d 'The tool that watches the program'
+    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck count' -d 'The tool that watches the program'
     complete -c $command -n __muninn_is_before_program -l trace-children -x -a 'yes no' -d 'Follow the program through execve, and its children through theirs'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip -x -d 'With --trace-children=yes, run natively the executables whose path matches one of these comma-separated patterns (* and ? are wildcards)'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip-by-arg -x -d 'The same, for programs one of whose arguments matches'
@@ -83,6 +83,29 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l cache-size -x -d 'Room for translated code, such as 512k or 64m'
     complete -c $command -n __muninn_is_before_program -l help-debug -d 'Print this help with all that is accepted without effect, and exit'
     complete -c $command -n __muninn_is_before_program -l help-dyn-options -d 'Say which options can be changed while the program runs, and exit'
+    complete -c $command -n __muninn_is_before_program -l leak-check -x -a 'no summary full' -d 'Search for memory that was lost when the program ends; yes is the same as full'
+    complete -c $command -n __muninn_is_before_program -l leak-resolution -x -a 'low med high' -d 'When two leaks are shown as one'
+    complete -c $command -n __muninn_is_before_program -l show-leak-kinds -x -a 'definite indirect possible reachable all none' -d 'The kinds of leaks that are shown'
+    complete -c $command -n __muninn_is_before_program -l errors-for-leak-kinds -x -a 'definite indirect possible reachable all none' -d 'The kinds of leaks that count as errors'
+    complete -c $command -n __muninn_is_before_program -l leak-check-heuristics -x -a 'stdstring length64 newarray multipleinheritance all none' -d 'Pointers to the inside of a block that are taken for pointers to it'
+    complete -c $command -n __muninn_is_before_program -l show-reachable -x -a 'yes no' -d 'An old form: yes is --show-leak-kinds=all, no leaves out what is reachable'
+    complete -c $command -n __muninn_is_before_program -l show-possibly-lost -x -a 'yes no' -d 'An old form: puts the kind possible into --show-leak-kinds, or takes it out unless reachable is shown'
+    complete -c $command -n __muninn_is_before_program -l xtree-leak -x -a 'yes no' -d 'Write the leaks by call tree to a file'
+    complete -c $command -n __muninn_is_before_program -l xtree-leak-file -r -F -d 'That file; its name is expanded as that of --log-file'
+    complete -c $command -n __muninn_is_before_program -l undef-value-errors -x -a 'yes no' -d 'Report uses of undefined values'
+    complete -c $command -n __muninn_is_before_program -l track-origins -x -a 'yes no' -d 'Say where an undefined value came from'
+    complete -c $command -n __muninn_is_before_program -l partial-loads-ok -x -a 'yes no' -d 'Accept an aligned word-sized load of which only a part may be read'
+    complete -c $command -n __muninn_is_before_program -l expensive-definedness-checks -x -a 'no auto yes' -d 'How exactly definedness passes through arithmetic'
+    complete -c $command -n __muninn_is_before_program -l keep-stacktraces -x -a 'alloc free alloc-and-free alloc-then-free none' -d 'The stacks that are remembered for a heap block'
+    complete -c $command -n __muninn_is_before_program -l freelist-vol -x -d 'How many bytes of freed blocks are kept from being used again'
+    complete -c $command -n __muninn_is_before_program -l freelist-big-blocks -x -d 'Freed blocks of this size and more are the first to be used again'
+    complete -c $command -n __muninn_is_before_program -l workaround-gcc296-bugs -x -a 'yes no' -d 'Accept accesses a little below the stack pointer; --ignore-range-below-sp is better'
+    complete -c $command -n __muninn_is_before_program -l ignore-range-below-sp -x -d 'Accept accesses at these distances below the stack pointer, such as 8192-8189'
+    complete -c $command -n __muninn_is_before_program -l ignore-ranges -x -d 'Accept accesses to these addresses'
+    complete -c $command -n __muninn_is_before_program -l show-mismatched-frees -x -a 'yes no' -d 'Report blocks that are freed by another family of functions than allocated them'
+    complete -c $command -n __muninn_is_before_program -l show-realloc-size-zero -x -a 'yes no' -d 'Report realloc with a size of zero'
+    complete -c $command -n __muninn_is_before_program -l malloc-fill -x -d 'Fill new heap blocks with this byte'
+    complete -c $command -n __muninn_is_before_program -l free-fill -x -d 'Fill freed heap blocks with this byte'
     complete -c $command -x -a '(__fish_complete_subcommand)'
 end
 

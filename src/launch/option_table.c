@@ -121,6 +121,7 @@ const Options option_defaults = {
     .leak_check_heuristics = HEURISTIC_ALL,
     .xtree_leak_file = "xtleak.kcg.%p",
     .undef_value_errors = true,
+    .track_origins = true,
     .partial_loads_ok = true,
     .expensive_definedness_checks = DEFINEDNESS_AUTO,
     .keep_stacktraces = KEEP_STACKS_ALLOC_AND_FREE,

@@ -255,6 +255,8 @@ int options_settle(Options *options)
         options->sigill_diagnostics = false;
     if (options->verbosity >= 2 && !was_given(options, offsetof(Options, show_error_list)))
         options->show_error_list = ERROR_LIST_YES;
+    if (!options->undef_value_errors && !was_given(options, offsetof(Options, track_origins)))
+        options->track_origins = false;
     // A tree from which everything can be chosen.
     if (options->xtree_leak && !was_given(options, offsetof(Options, leak_check)))
         options->leak_check = LEAK_CHECK_FULL;

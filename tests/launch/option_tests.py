@@ -68,7 +68,6 @@ def wrong_options_are_explained():
         ("-qv", "true"): ["unknown option -qv"],
         ("-", "true"): ["unknown option -"],
         ("--tool=cuont", "true"): ["did you mean count?"],
-        ("--tool=memcheck", "true"): ["there are: none, count"],
         ("--tool", "none", "true"): ["--tool needs a value", "--tool=NAME"],
         ("--trace=calls,,blocks", "true"): ["unknown name ''"],
         ("--trace=", "true"): ["unknown name ''"],

@@ -79,6 +79,19 @@ static void world_map(u64 start, u64 size)
     CHECK(at == (void *)PAGE_DOWN(start));
 }
 
+static inline GuestAddr world_heap_map(u64 size, u64 alignment)
+{
+    (void)size;
+    (void)alignment;
+    return 0;
+}
+
+static inline void world_heap_unmap(GuestAddr start, u64 size)
+{
+    (void)start;
+    (void)size;
+}
+
 static void world_start(void)
 {
     static bool started;
@@ -92,6 +105,10 @@ static void world_start(void)
     // The U map of what is around is there too, as in shadow.c.
     world_map((u64)u_bits_of(ARENA_START) - PAGE_SIZE, ARENA_BYTES / 8 + 2 * PAGE_SIZE);
     world_thread.tool_thread = &world_memcheck;
+    HeapOptions heap; // empty: reports ask it what an address is
+    heap_defaults(&heap);
+    heap.hooks = (HeapHooks){.map = world_heap_map, .unmap = world_heap_unmap};
+    CHECK(heap_init(&heap));
     world_thread.gpr[RSP] = 0x1000; // no stack is near
 }
 

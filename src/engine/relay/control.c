@@ -44,7 +44,7 @@ static void answer_in_report(ThreadCtx *ctx, const char *text)
     while (*text) {
         size_t length = strcspn(text, "\n");
         snprintf(line, sizeof(line), "%.*s", (int)min_u64(length, LINE_BYTES - 1), text);
-        relay_line(ctx, line);
+        relay_note(ctx, line); // it was asked for, whatever -q says
         text += length + (text[length] == '\n');
     }
 }

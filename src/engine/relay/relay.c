@@ -485,6 +485,24 @@ void relay_client_ended(ThreadCtx *ctx)
         wire_put_client_ended(producer, &(Wire_client_ended){0});
 }
 
+void relay_remark(ThreadCtx *ctx, const RelayPart *part)
+{
+    GuestAddr frames[WIRE_FRAMES_MAX];
+    WireProducer *producer = relay_producer(ctx);
+    if (!producer)
+        return;
+    size_t count = part->context ? context_frames(part->context, frames, WIRE_FRAMES_MAX) : 0;
+    wire_put_remark(producer, &(Wire_remark){
+        .sequence = ctx->answering,
+        .kind = part->kind,
+        .values = {part->values, part->value_count},
+        .text = text_of(part->text),
+        .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
+    });
+    wire_sync(producer);
+    relay_check();
+}
+
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];

@@ -75,6 +75,9 @@ void relay_outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx, void *data), void 
 // The caller goes on when it is written.
 void relay_line(ThreadCtx *ctx, const char *text);
 void relay_note(ThreadCtx *ctx, const char *text);
+// The words of a part and its stack, as lines of the report, or in the answer to the command
+// that this thread runs.
+void relay_remark(ThreadCtx *ctx, const RelayPart *part);
 // The client has ended; what is told from here on are leaks and summaries.
 void relay_client_ended(ThreadCtx *ctx);
 // What the client prints by request; context 0: without a stack.

@@ -22,6 +22,7 @@ enum {
 };
 
 u32 thread_stopper;
+static u32 depth; // how often more the stopper has stopped them; its own
 
 // ------------------------------------------------------------------ those that wait
 
@@ -60,6 +61,10 @@ static void look_at(ThreadCtx *ctx, void *data)
 bool thread_stop_others(ThreadCtx *ctx)
 {
     u32 nobody = 0;
+    if (__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE) == (u32)ctx->tid) {
+        depth++;
+        return true;
+    }
     while (!__atomic_compare_exchange_n(&thread_stopper, &nobody, (u32)ctx->tid, false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         thread_wait_while_stopped(ctx); // another one's turn
@@ -79,6 +84,10 @@ bool thread_stop_others(ThreadCtx *ctx)
 void thread_resume_others(ThreadCtx *ctx)
 {
     (void)ctx;
+    if (depth > 0) {
+        depth--;
+        return;
+    }
     __atomic_store_n(&thread_stopper, 0, __ATOMIC_SEQ_CST);
     raw_syscall3(SYS_futex, (u64)&thread_stopper, FUTEX_WAKE, INT32_MAX);
 }

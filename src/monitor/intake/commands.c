@@ -284,6 +284,15 @@ void commands_text(Run *run, const Wire_command_text *text)
         control_say(c->jobs[0].call, text->text.data, text->text.size);
 }
 
+void commands_hear(void *arg, const char *text, size_t size)
+{
+    Run *run = arg;
+    Commands *c = run->commands;
+
+    if (c && c->sequence != 0 && !c->jobs[0].for_all && c->jobs[0].call)
+        control_say(c->jobs[0].call, text, size);
+}
+
 static void say_commands(const CommandAnswer *answer)
 {
     for (int id = 0; id < CONTROL_COMMANDS; id++) {

@@ -16,6 +16,7 @@ static void take_start(Run *run, const WireRecord *record)
     run->info.ppid = (i32)start.ppid;
     run->info.is_fork_child = start.is_fork_child;
     run->report = report_open(run->options, &run->info, INTAKE_LOG);
+    report_set_listener(run->report, commands_hear, run);
 }
 
 static void take_exec(Run *run, const WireRecord *record)
@@ -166,6 +167,13 @@ static void take_finding(Run *run, const WireRecord *record)
     Wire_finding finding;
     if (wire_get_finding(record, &finding))
         findings_add(run, &finding);
+}
+
+static void take_remark(Run *run, const WireRecord *record)
+{
+    Wire_remark remark;
+    if (wire_get_remark(record, &remark))
+        parts_remark(run, &remark);
 }
 
 static void take_part(Run *run, const WireRecord *record)

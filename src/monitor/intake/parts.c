@@ -2,8 +2,8 @@
 //
 // Parts of findings that the engine can only number: a frame is named by a pc in it, a
 // variable by an address. Here they get their names.
+#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "monitor/intake/run.h"
 
@@ -110,6 +110,8 @@ static size_t name_mapped(Run *run, const Wire_part *record, FindingPart *part)
                                            : PART_ADDRESS_ANONYMOUS;
     part->text = words(run, part->kind, in_section ? with_section : record->values.data, 2,
                        record->text.data);
+    if (place == MAPPED_TEXT)
+        part->stack = findings_stack(run, (WireWords){&address, 1});
     return 1;
 }
 
@@ -121,4 +123,54 @@ size_t parts_name(Run *run, const Wire_part *record, FindingPart *before, Findin
     case PART_ADDRESS_MAPPED: return name_mapped(run, record, part);
     default: return 1;
     }
+}
+
+// ------------------------------------------------------------------ remarks
+
+static void say_line(Run *run, u64 sequence, const char *line)
+{
+    char text[TEXT_MAX];
+    if (sequence == 0) {
+        report_note(run->report, line);
+        return;
+    }
+    int size = snprintf(text, sizeof(text), "==%d== %s\n", run->info.pid, line);
+    commands_text(run, &(Wire_command_text){
+        .sequence = sequence,
+        .text = {text, min_u64((u64)size, sizeof(text) - 1)},
+    });
+}
+
+static void say_part(Run *run, u64 sequence, const FindingPart *part)
+{
+    char line[TEXT_MAX], frame[TEXT_MAX - 64];
+    if (part->text) {
+        snprintf(line, sizeof(line), " %.4000s", part->text);
+        say_line(run, sequence, line);
+    }
+    for (size_t i = 0; i < part->stack.count; i++) {
+        report_frame_text(run->report, &part->stack.frames[i], frame, sizeof(frame));
+        snprintf(line, sizeof(line), "   %s 0x%llX: %s", i ? "by" : "at",
+                 (unsigned long long)part->stack.frames[i].pc, frame);
+        say_line(run, sequence, line);
+    }
+}
+
+void parts_remark(Run *run, const Wire_remark *remark)
+{
+    const Wire_part record = {
+        .kind = remark->kind,
+        .values = remark->values,
+        .text = remark->text,
+        .pcs = remark->pcs,
+    };
+    FindingPart parts[2] = {{
+        .kind = (u32)remark->kind,
+        .text = words(run, (u32)remark->kind, remark->values.data, remark->values.count,
+                      remark->text.data),
+        .stack = findings_stack(run, remark->pcs),
+    }};
+    size_t count = parts_name(run, &record, NULL, &parts[0]);
+    for (size_t i = 0; i < count; i++)
+        say_part(run, remark->sequence, &parts[i]);
 }

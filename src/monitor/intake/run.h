@@ -77,6 +77,8 @@ int commands_wait_ms(const Run *run, int wait_ms);
 void commands_turn(Run *run, const struct pollfd *fds, size_t count);
 // Of the records that answer a request; and the client's own command.
 void commands_text(Run *run, const Wire_command_text *text);
+// What the report says while a command runs is part of its answer. A ReportListener.
+void commands_hear(void *run, const char *text, size_t size);
 void commands_done(Run *run, const Wire_command_done *done);
 void commands_stack(Run *run, const Wire_thread_stack *stack);
 WireCommandStatus commands_from_client(Run *run, const char *line);
@@ -95,6 +97,8 @@ char process_state(i32 pid, i32 tid);
 u64 now_ms(void);
 
 // parts.c
+// Says what a part has to say, line by line.
+void parts_remark(Run *run, const Wire_remark *remark);
 // Names what a part is about; `before` is the part before it, or NULL. Returns how many
 // parts it has become: one or two.
 size_t parts_name(Run *run, const Wire_part *record, FindingPart *before, FindingPart *part);

@@ -18,6 +18,9 @@
 void writer_flush(Writer *writer)
 {
     sink_write(&writer->sink, writer->out.data, writer->out.size);
+    const Report *report = writer->report;
+    if (report->listener && report->writer_count && writer == report->writers[0])
+        report->listener(report->listener_data, writer->out.data, writer->out.size);
     buffer_clear(&writer->out);
 }
 
@@ -147,6 +150,12 @@ void report_line(Report *report, const char *text)
     for (size_t i = 0; i < report->writer_count; i++)
         if (report->writers[i]->ops->line)
             report->writers[i]->ops->line(report->writers[i], text);
+}
+
+void report_set_listener(Report *report, ReportListener *listener, void *data)
+{
+    report->listener = listener;
+    report->listener_data = data;
 }
 
 void report_note(Report *report, const char *text)

@@ -120,6 +120,9 @@ ReportVerdict report_judge(const Report *report, const Finding *finding);
 
 // Writes a finding, whole, to every output that wants it.
 ReportVerdict report_finding(Report *report, const Finding *finding);
+// Who hears the text as it is written; NULL: nobody.
+typedef void ReportListener(void *data, const char *text, size_t size);
+void report_set_listener(Report *report, ReportListener *listener, void *data);
 // A line of the tool or the engine that is no finding ("HEAP SUMMARY:"). With the
 // prefix, in the text only, and not with -q.
 void report_line(Report *report, const char *text);

@@ -97,6 +97,8 @@ struct Report {
     size_t writer_count;
     bool text_is_main;                          // the text carries findings; otherwise only notes
     Baseline *baseline;                         // NULL: none
+    ReportListener *listener;
+    void *listener_data;
     u64 new_count, known_count, filtered_count; // contexts
     char working_directory[4096]; // of the client, for relative paths; "" if not known
 };

@@ -34,6 +34,13 @@ typedef struct Node {
     bool is_zeroed; // of a pool
 } Node;
 
+// What heap_stats() adds, or leaves out, for the usage.
+typedef struct ExternalUsage {
+    u64 allocs, frees, bytes; // of chunks of pools
+    u64 grown_bytes;          // in place
+} ExternalUsage;
+extern ExternalUsage external_usage; // external lock
+
 extern Node *external_roots[TREE_COUNT];
 
 Node *external_node_new(void); // zeroed; NULL: no memory

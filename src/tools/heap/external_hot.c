@@ -194,6 +194,7 @@ HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size
     const HeapHooks *hooks = &heap.options.hooks;
     if (new_size > old_size) {
         thread->allocated_bytes += new_size - old_size;
+        __atomic_add_fetch(&external_usage.grown_bytes, new_size - old_size, __ATOMIC_RELAXED);
         if (hooks->allocated)
             hooks->allocated(start + old_size, new_size - old_size, false, context);
     } else {

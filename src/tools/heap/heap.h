@@ -185,6 +185,9 @@ typedef struct HeapStats {
     u64 freed_bytes;
     u64 live_blocks;
     u64 live_bytes;
+    // For "total heap usage", as the incumbent counts: chunks of pools are in it, and what
+    // a block grew in place is not.
+    u64 usage_allocs, usage_frees, usage_bytes;
     u64 quarantine_bytes; // footprint, without the open chunks of threads
 } HeapStats;
 

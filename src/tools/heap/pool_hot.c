@@ -44,6 +44,7 @@ static void chunk_free(Node *chunk, u32 context)
 {
     chunk_unlink(chunk);
     external_tree_remove(TREE_CHUNK, chunk);
+    external_usage.frees++;
     external_remember(chunk, context);
 }
 
@@ -142,6 +143,8 @@ static HeapResult chunk_add(HeapThread *thread, Node *pool, GuestAddr start, u64
     chunk_link(pool, chunk);
     external_forget(start, max_u64(size, 1));
     external_tree_insert(TREE_CHUNK, chunk);
+    external_usage.allocs++;
+    external_usage.bytes += size;
     return HEAP_OK;
 }
 

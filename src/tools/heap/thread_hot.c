@@ -7,6 +7,7 @@
 
 #include "base/pages.h"
 #include "base/raw_syscall.h"
+#include "tools/heap/external.h"
 #include "tools/heap/heap_internal.h"
 
 #define TABLE_BYTES (TABLE_ENTRIES * sizeof(u64))
@@ -116,6 +117,9 @@ void heap_stats(HeapStats *ret_stats)
     lock_release(&heap.thread_lock);
     stats.live_blocks = stats.allocs - stats.frees;
     stats.live_bytes = stats.allocated_bytes - stats.freed_bytes;
+    stats.usage_allocs = stats.allocs + external_usage.allocs;
+    stats.usage_frees = stats.frees + external_usage.frees;
+    stats.usage_bytes = stats.allocated_bytes + external_usage.bytes - external_usage.grown_bytes;
     stats.quarantine_bytes = __atomic_load_n(&heap.volume, __ATOMIC_RELAXED);
     *ret_stats = stats;
 }

@@ -46,12 +46,14 @@ void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write
     });
 }
 
-void error_undefined(ToolThread *thread, u32 events, u64 size)
+u64 error_undefined_count;
+
+void error_undefined(ToolThread *thread, u32 events)
 {
     MemcheckThread *mt = memcheck_thread(thread);
     u32 context = context_here(thread);
     RelayPart part;
-    mt->undefined_errors++;
+    __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
     if (events & EVENT_CONDITION)
         relay_finding(thread, &(RelayFinding){
             .kind = KIND_UNINIT_CONDITION,
@@ -60,15 +62,14 @@ void error_undefined(ToolThread *thread, u32 events, u64 size)
             .parts = &part,
         });
     if (events & (EVENT_ADDRESS | EVENT_TARGET)) {
-        u64 value_size = events & EVENT_TARGET || size == 0 ? 8 : size;
+        enum { ADDRESS_BYTES = 8 }; // what is used is the address
         relay_finding(thread, &(RelayFinding){
             .kind = KIND_UNINIT_VALUE,
             .value_count = 1,
-            .values = {value_size},
+            .values = {ADDRESS_BYTES},
             .context = context,
             .part_count = origins_part(mt->address_origin, &part),
             .parts = &part,
-            .key = value_size,
         });
     }
 }

@@ -39,10 +39,14 @@ static void check_argument(ToolThread *thread, const ToolCall *call, unsigned re
     Definedness *d = &memcheck_thread(thread)->defined;
     if (LIKELY(!(d->set & MEMBER_GPR(reg))) || !d->gpr[reg])
         return;
+    RelayPart part;
     d->gpr[reg] = 0;
+    __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_UNINIT_CONDITION,
         .context = context_of(thread, call),
+        .part_count = origins_part(origins_of_member(thread, reg), &part),
+        .parts = &part,
     });
 }
 

@@ -73,6 +73,8 @@ size_t leaks_record_text(const LeakRecord *record, u64 number, u64 count, bool w
 
 // A number with commas; returns the place behind it.
 char *leaks_put_number(char *at, char *end, u64 value);
+// A line to whoever has asked: in the report, or to a control client.
+void leaks_say(ToolThread *thread, const char *text);
 void summary_leaks(ToolThread *thread, const LeakWish *wish);
 void summary_finish(void); // Tool.finish
 void summary_exiting(ToolThread *thread); // Tool.exiting

@@ -8,6 +8,7 @@
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/log/log.h"
+#include "tools/memcheck/commands.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/leaks.h"
 #include "tools/memcheck/ranges.h"
@@ -40,6 +41,7 @@ static void heap_unmap(GuestAddr start, u64 size)
 
 static void heap_copy(GuestAddr from, GuestAddr to, u64 size)
 {
+    origins_copied(&thread_ctx, to, from, size);
     memcpy((void *)to, (const void *)from, size);
     memcpy(shadow_of(to), shadow_of(from), size);
 }
@@ -114,6 +116,8 @@ const Tool tool_memcheck = {
     .fault = shadow_fault,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
+    .command = commands_run,
+    .command_help = commands_help,
     .request = requests_run,
     .mapped = shadow_mapped,
     .unmapped = shadow_unmapped,

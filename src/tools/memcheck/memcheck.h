@@ -57,7 +57,6 @@ typedef struct MemcheckThread {
     Definedness defined;
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
-    u64 undefined_errors;       // uses of undefined values that were found
     NamedBlock named;           // that is being described
     HeapThread *heap;
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
@@ -123,6 +122,7 @@ extern const Options *memcheck_options;
 
 // --- errors_hot.c
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write);
-void error_undefined(ToolThread *thread, u32 events, u64 size);
+void error_undefined(ToolThread *thread, u32 events);
+extern u64 error_undefined_count; // atomic: uses of undefined values that were seen
 
 #endif

@@ -26,6 +26,11 @@ bool requests_run(ToolThread *thread, const u64 args[6], u64 *ret_result); // To
 typedef void MappedVisit(void *data, GuestAddr start, u64 size);
 void requests_for_mapped(GuestAddr start, u64 size, MappedVisit *fn, void *data);
 bool requests_is_mapped(GuestAddr start, u64 size); // all of it
+// The first byte of each kind in a range; ~0: none.
+typedef struct RequestSearch {
+    GuestAddr noaccess, undefined;
+} RequestSearch;
+RequestSearch requests_search(ToolThread *thread, GuestAddr start, u64 size);
 // What a finding says of the innermost call: the instruction at which the thread is.
 u32 requests_context(ToolThread *thread);
 

@@ -100,8 +100,10 @@ static void report_check(ToolThread *thread, GuestAddr address, bool unaddressab
 {
     RelayPart parts[MEMCHECK_PARTS_MAX + 1];
     u32 count = describe_address(thread, address, parts);
-    if (!unaddressable)
+    if (!unaddressable) {
         count += origins_part(origins_of_memory(thread, address), &parts[count]);
+        __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
+    }
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_CLIENT_CHECK,
         .value_count = 1,
@@ -115,43 +117,42 @@ static void report_check(ToolThread *thread, GuestAddr address, bool unaddressab
 
 typedef struct Search {
     ToolThread *thread;
-    GuestAddr next;        // everything before it is mapped
-    GuestAddr noaccess;    // the first of each kind; ~0: none
-    GuestAddr undefined;
+    GuestAddr next; // everything before it is mapped
+    RequestSearch found;
 } Search;
 
 static void search_part(void *data, GuestAddr start, u64 size)
 {
     Search *search = data;
     GuestAddr end = start + size;
-    if (start > search->next && search->noaccess == ~0ull)
-        search->noaccess = search->next; // a hole
+    if (start > search->next && search->found.noaccess == ~0ull)
+        search->found.noaccess = search->next; // a hole
     search->next = end;
-    if (search->noaccess == ~0ull) {
+    if (search->found.noaccess == ~0ull) {
         GuestAddr at = shadow_first_noaccess(search->thread, start, size);
         if (at < end)
-            search->noaccess = at;
+            search->found.noaccess = at;
     }
-    for (GuestAddr at = start; at < end && search->undefined == ~0ull; at++) {
+    for (GuestAddr at = start; at < end && search->found.undefined == ~0ull; at++) {
         at = shadow_first_undefined(at, end - at);
         if (at < end && shadow_first_noaccess(search->thread, at, 1) != at)
-            search->undefined = at;
+            search->found.undefined = at;
     }
 }
 
-static Search search_range(ToolThread *thread, GuestAddr start, u64 size)
+RequestSearch requests_search(ToolThread *thread, GuestAddr start, u64 size)
 {
-    Search search = {.thread = thread, .next = start, .noaccess = ~0ull, .undefined = ~0ull};
+    Search search = {.thread = thread, .next = start, .found = {~0ull, ~0ull}};
     requests_for_mapped(start, size, search_part, &search);
-    if (search.next < start + size && search.noaccess == ~0ull)
-        search.noaccess = search.next;
-    return search;
+    if (search.next < start + size && search.found.noaccess == ~0ull)
+        search.found.noaccess = search.next;
+    return search.found;
 }
 
 static u64 do_check_addressable(ToolThread *thread, const u64 args[6], u64 otherwise)
 {
     (void)otherwise;
-    Search search = search_range(thread, args[1], args[2]);
+    RequestSearch search = requests_search(thread, args[1], args[2]);
     if (search.noaccess == ~0ull)
         return 0;
     report_check(thread, search.noaccess, true);
@@ -161,7 +162,7 @@ static u64 do_check_addressable(ToolThread *thread, const u64 args[6], u64 other
 static u64 do_check_defined(ToolThread *thread, const u64 args[6], u64 otherwise)
 {
     (void)otherwise;
-    Search search = search_range(thread, args[1], args[2]);
+    RequestSearch search = requests_search(thread, args[1], args[2]);
     if (search.undefined != ~0ull)
         report_check(thread, search.undefined, false);
     if (search.noaccess != ~0ull)
@@ -176,7 +177,7 @@ enum { VBITS_DONE = 1, VBITS_BAD_ADDRESS = 3, VBITS_SIZE_MAX = 1 << 30 };
 
 static bool is_addressable(ToolThread *thread, GuestAddr start, u64 size)
 {
-    return size <= VBITS_SIZE_MAX && search_range(thread, start, size).noaccess == ~0ull;
+    return size <= VBITS_SIZE_MAX && requests_search(thread, start, size).noaccess == ~0ull;
 }
 
 static u64 do_vbits(ToolThread *thread, const u64 args[6], u64 otherwise)

@@ -22,11 +22,12 @@ static void check_range(ToolThread *thread, GuestAddr start, u64 size, bool is_w
         error_access(thread, bad, element, is_write);
 }
 
-static void copy_v(const StringRun *run, GuestAddr to, GuestAddr from)
+static void copy_v(ToolThread *thread, const StringRun *run, GuestAddr to, GuestAddr from)
 {
     u64 size = run->count * run->element;
     if (!shadow_is_mapped(to, size) || !shadow_is_mapped(from, size))
         return;
+    origins_copied(thread, to, from, size);
     // As the instruction itself does it, so that overlapping repeats as it would.
     u8 *d = shadow_of(to), *s = shadow_of(from);
     for (u64 i = 0; i < size; i++) {
@@ -77,14 +78,18 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
                              (s.uses_di ? MEMBER_GPR(RDI) : 0);
     u32 events = 0;
     if (d->set & inputs) {
+        unsigned address_member = s.reads_si && d->gpr[RSI] ? RSI : RDI;
         if (d->gpr[RCX])
             events |= EVENT_CONDITION;
         if ((s.reads_si && d->gpr[RSI]) || (s.uses_di && d->gpr[RDI]))
             events |= EVENT_ADDRESS;
         d->gpr[RCX] = d->gpr[RSI] = d->gpr[RDI] = 0;
         d->set &= ~(MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI));
+        MemcheckThread *mt = memcheck_thread(thread);
+        mt->value_origin = origins_of_member(thread, RCX);
+        mt->address_origin = origins_of_member(thread, address_member);
         if (events)
-            error_undefined(thread, events, 8);
+            error_undefined(thread, events);
     }
     if (run.count == 0 || run.count > 1ull << 40)
         return;
@@ -97,7 +102,9 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
     if (s.uses_di)
         check_range(thread, to, size, s.kind == STRING_MOVE || s.kind == STRING_STORE, run.element);
     switch (s.kind) {
-    case STRING_MOVE: copy_v(&run, thread->gpr[RDI] - (run.down ? size - run.element : 0), from); break;
+    case STRING_MOVE:
+        copy_v(thread, &run, thread->gpr[RDI] - (run.down ? size - run.element : 0), from);
+        break;
     case STRING_STORE:
         if (shadow_is_mapped(to, size)) {
             for (u64 i = 0; i < size; i++)
@@ -119,8 +126,14 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
         bool undefined = undefined_in(to, size) ||
                          (s.kind == STRING_COMPARE ? undefined_in(from, size)
                                                    : (d->set & MEMBER_GPR(RAX)) != 0);
-        if (undefined)
-            error_undefined(thread, EVENT_CONDITION, run.element);
+        if (undefined) {
+            memcheck_thread(thread)->value_origin =
+                undefined_in(to, size) ? origins_of_memory(thread, shadow_first_undefined(to, size))
+                : s.kind == STRING_COMPARE
+                    ? origins_of_memory(thread, shadow_first_undefined(from, size))
+                    : origins_of_member(thread, RAX);
+            error_undefined(thread, EVENT_CONDITION);
+        }
         d->flags = 0;
         set_member(d, MEMBER_FLAGS, false);
         break;

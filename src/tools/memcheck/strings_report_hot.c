@@ -39,7 +39,7 @@ static void report_undefined(StringCall *s, u32 kind, u64 size, unsigned argumen
     RelayPart part;
     if (!memcheck_options->undef_value_errors)
         return;
-    memcheck_thread(s->thread)->undefined_errors++;
+    __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
     relay_finding(s->thread, &(RelayFinding){
         .kind = kind,
         .value_count = size ? 1 : 0,

@@ -4,12 +4,21 @@
 // would say more. The words are the incumbent's, to the letter: scripts look for them.
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "engine/thread/thread.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/leaks.h"
 
 enum { LINE_MAX = 256 };
+
+void leaks_say(ToolThread *thread, const char *text)
+{
+    if (thread->answering)
+        relay_answer_format(thread, "==%d== %s\n", (int)getpid(), text);
+    else
+        relay_line(thread, text);
+}
 
 // A line in which %s are the numbers, with commas.
 static void line(ToolThread *thread, const char *format, ...)
@@ -21,7 +30,7 @@ static void line(ToolThread *thread, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    relay_line(thread, text);
+    leaks_say(thread, text);
 }
 
 typedef struct Number {
@@ -68,7 +77,7 @@ static void heuristic_lines(ToolThread *thread, bool with_delta)
         if (!now->blocks && !(with_delta && before->blocks))
             continue;
         if (is_first)
-            relay_line(thread, "                      of which reachable via heuristic:");
+            leaks_say(thread, "                      of which reachable via heuristic:");
         is_first = false;
         amount_line(thread, names[h], now, with_delta ? before : NULL);
     }
@@ -82,11 +91,13 @@ static void hint_lines(ToolThread *thread, const LeakWish *wish)
         for (u32 k = 0; k < LEAK_KIND_COUNT; k++)
             all += kinds[k].blocks;
         if (all)
-            relay_line(thread, "Rerun with --leak-check=full to see details of leaked memory");
+            leaks_say(thread, wish->by_command
+                                  ? "To see details of leaked memory, give 'full' arg to leak_check"
+                                  : "Rerun with --leak-check=full to see details of leaked memory");
     } else if (kinds[LOSS_REACHABLE].blocks && !(wish->show & LEAK_REACHABLE)) {
-        relay_line(thread,
+        leaks_say(thread,
                    "Reachable blocks (those to which a pointer was found) are not shown.");
-        relay_line(thread, wish->by_command
+        leaks_say(thread, wish->by_command
                                ? "To see them, add 'reachable any' args to leak_check"
                                : "To see them, rerun with: --leak-check=full "
                                  "--show-leak-kinds=all");
@@ -109,11 +120,11 @@ void summary_leaks(ToolThread *thread, const LeakWish *wish)
     for (u32 k = 0; k < LEAK_KIND_COUNT; k++)
         blocks += leaks_totals.kinds[k].blocks;
     if (blocks == 0 && !with_delta) {
-        relay_line(thread, "All heap blocks were freed -- no leaks are possible");
-        relay_line(thread, "");
+        leaks_say(thread, "All heap blocks were freed -- no leaks are possible");
+        leaks_say(thread, "");
         return;
     }
-    relay_line(thread, "LEAK SUMMARY:");
+    leaks_say(thread, "LEAK SUMMARY:");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         amount_line(thread, rows[i].label, &leaks_totals.kinds[rows[i].kind],
                     with_delta ? &leaks_totals_before.kinds[rows[i].kind] : NULL);
@@ -121,7 +132,7 @@ void summary_leaks(ToolThread *thread, const LeakWish *wish)
     amount_line(thread, "        suppressed", &leaks_totals.suppressed,
                 with_delta ? &leaks_totals_before.suppressed : NULL);
     hint_lines(thread, wish);
-    relay_line(thread, "");
+    leaks_say(thread, "");
 }
 
 // ------------------------------------------------------------------ the end
@@ -154,8 +165,8 @@ void summary_finish(void)
     line(thread, "    in use at exit: %s bytes in %s blocks", number(stats.live_bytes, NULL).text,
          number(stats.live_blocks, NULL).text);
     line(thread, "  total heap usage: %s allocs, %s frees, %s bytes allocated",
-         number(stats.allocs, NULL).text, number(stats.frees, NULL).text,
-         number(stats.allocated_bytes, NULL).text);
+         number(stats.usage_allocs, NULL).text, number(stats.usage_frees, NULL).text,
+         number(stats.usage_bytes, NULL).text);
     relay_line(thread, "");
     if (stats.live_blocks == 0) {
         relay_line(thread, "All heap blocks were freed -- no leaks are possible");
@@ -168,4 +179,6 @@ void summary_finish(void)
         leaks_default_wish(&wish);
         leaks_check(thread, &wish);
     }
+    if (!memcheck_options->track_origins && error_undefined_count)
+        relay_line(thread, "Use --track-origins=yes to see where uninitialised values come from");
 }

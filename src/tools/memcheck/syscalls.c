@@ -10,17 +10,22 @@
 static const u8 argument_register[SYSCALL_ARGS] = {RDI, RSI, RDX, R10, R8, R9};
 
 static void report(ToolThread *thread, const char *what, bool points_to, bool unaddressable,
-                   GuestAddr address)
+                   GuestAddr address, Origin origin)
 {
-    RelayPart parts[MEMCHECK_PARTS_MAX];
+    RelayPart parts[MEMCHECK_PARTS_MAX + 1];
     enum { SYSCALL_BYTES = 2 };
+    u32 count = points_to ? describe_address(thread, address, parts) : 0;
+    if (!unaddressable) {
+        count += origins_part(origin, &parts[count]);
+        __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
+    }
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_SYSCALL_PARAM,
         .value_count = 2,
         .values = {points_to, unaddressable},
         .text = what,
         .context = tool_context(thread, thread->pc - SYSCALL_BYTES),
-        .part_count = points_to ? describe_address(thread, address, parts) : 0,
+        .part_count = count,
         .parts = parts,
     });
 }
@@ -36,7 +41,8 @@ static void check_registers(ToolThread *thread, const SyscallCall *call)
         u64 mask = bytes == 8 ? ~0ull : (1ull << 8 * bytes) - 1;
         if (!(d->gpr[reg] & mask) || !syscall_arg_is_used(call, row, i))
             continue;
-        report(thread, syscall_arg_text(call->nr, row, i, text, sizeof(text)), false, false, 0);
+        report(thread, syscall_arg_text(call->nr, row, i, text, sizeof(text)), false, false, 0,
+               origins_of_member(thread, reg));
         d->gpr[reg] = 0;
         d->set &= ~MEMBER_GPR(reg);
     }
@@ -49,14 +55,15 @@ static void check_range(const SyscallRange *range, void *arg)
     GuestAddr end = range->address + range->size_bytes;
     GuestAddr bad = shadow_first_noaccess(thread, range->address, range->size_bytes);
     if (bad < end) {
-        report(thread, syscall_range_text(range, text, sizeof(text)), true, true, bad);
+        report(thread, syscall_range_text(range, text, sizeof(text)), true, true, bad, 0);
         return;
     }
     if (range->dir != RANGE_IN || !memcheck_options->undef_value_errors)
         return;
     bad = shadow_first_undefined(range->address, range->size_bytes);
     if (bad < end)
-        report(thread, syscall_range_text(range, text, sizeof(text)), true, false, bad);
+        report(thread, syscall_range_text(range, text, sizeof(text)), true, false, bad,
+               origins_of_memory(thread, bad));
 }
 
 static void mark_written(const SyscallRange *range, void *arg)

@@ -210,10 +210,12 @@ man completions: $(launcher)
 share := $(DESTDIR)$(PREFIX)/share
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/muninn \
+	    $(DESTDIR)$(PREFIX)/include/muninn \
 	    $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(launcher) $(DESTDIR)$(PREFIX)/bin/muninn
 	$(if $(engine),install -m 755 $(engine) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-engine)
 	$(if $(monitor),install -m 755 $(monitor) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-monitor)
+	install -m 644 include/muninn/client.h $(DESTDIR)$(PREFIX)/include/muninn/client.h
 	install -m 644 docs/man/muninn.1 $(DESTDIR)$(PREFIX)/share/man/man1/muninn.1
 	install -D -m 644 completions/muninn.bash $(share)/bash-completion/completions/muninn
 	install -D -m 644 completions/_muninn $(share)/zsh/site-functions/_muninn

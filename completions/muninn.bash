@@ -38,6 +38,7 @@ _muninn_options='--tool=
 --num-callers=
 --error-limit=
 --show-error-list=
+--summary=
 --error-markers=
 --show-below-main=
 --fullpath-after=
@@ -122,6 +123,7 @@ _muninn()
     --gen-suppressions) values='no yes all' ;;
     --error-limit) values='yes no' ;;
     --show-error-list) values='no yes all' ;;
+    --summary) values='auto plain lines' ;;
     --show-below-main) values='yes no' ;;
     --sigill-diagnostics) values='yes no' ;;
     --demangle) values='yes no' ;;

@@ -45,6 +45,7 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l num-callers -x -d 'How many frames a stack is shown with'
     complete -c $command -n __muninn_is_before_program -l error-limit -x -a 'yes no' -d 'Stop showing new findings after 1,000 different ones or 10,000,000 in all'
     complete -c $command -n __muninn_is_before_program -l show-error-list -s s -a 'no yes all' -d 'List all findings and the suppressions that were used at the end; -s is the short form of yes'
+    complete -c $command -n __muninn_is_before_program -l summary -x -a 'auto plain lines' -d 'What the text says at the end, behind the number of findings'
     complete -c $command -n __muninn_is_before_program -l error-markers -x -d 'Lines to print before and after each finding'
     complete -c $command -n __muninn_is_before_program -l show-below-main -x -a 'yes no' -d 'Show the frames that called main, too'
     complete -c $command -n __muninn_is_before_program -l fullpath-after -x -d 'Show paths of sources, without what comes before and with this text; all of it if the text is empty'

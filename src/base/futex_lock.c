@@ -87,8 +87,11 @@ static void sleep_on(Lock *lock)
     futex(&lock->state, FUTEX_WAIT, state | ASLEEP);
 }
 
+bool (*lock_may_wait)(const Lock *lock);
+
 void lock_acquire(Lock *lock)
 {
+    DEBUG_ASSERT(!lock_may_wait || lock_may_wait(lock));
     note(lock);
     for (int i = 0; i < SPINS_BEFORE_SLEEP; i++) {
         if (take(lock, 0))

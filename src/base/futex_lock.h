@@ -18,6 +18,9 @@ typedef struct Lock {
 } Lock;
 
 void lock_acquire(Lock *lock);
+
+// Debug builds ask it before the calling thread waits for a lock; NULL allows everything.
+extern bool (*lock_may_wait)(const Lock *lock);
 bool lock_try(Lock *lock);
 void lock_release(Lock *lock);
 bool lock_is_held(const Lock *lock); // by anyone: for assertions

@@ -123,6 +123,7 @@ static void finish(ThreadCtx *ctx)
     if (__atomic_exchange_n(&finished, 1, __ATOMIC_SEQ_CST))
         return;
     request_text_flush(ctx);
+    relay_client_ended(ctx);
     fdtrack_finish(ctx);
     if (tool->finish)
         tool->finish();
@@ -132,6 +133,8 @@ static void finish(ThreadCtx *ctx)
 
 static int on_process_end(ThreadCtx *ctx, int status)
 {
+    if (tool->exiting && !__atomic_load_n(&finished, __ATOMIC_SEQ_CST))
+        tool->exiting(ctx);
     finish(ctx);
     return relay_end(ctx, status, 0);
 }
@@ -159,10 +162,10 @@ static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
     };
     if (event->kind == FD_TRACK_SUMMARY || event->inherited) {
         // What the parent has left open is no error of this program's.
-        relay_line(ctx, event->text);
+        relay_note(ctx, event->text);
         if (event->inherited) {
-            relay_line(ctx, "   <inherited from parent>");
-            relay_line(ctx, "");
+            relay_note(ctx, "   <inherited from parent>");
+            relay_note(ctx, "");
         }
         return;
     }
@@ -241,6 +244,8 @@ int main(int argc, char **argv, char **envp)
         fdtrack_report = report_descriptor;
         request_text_hook = relay_client_text;
         request_error_count = relay_error_count;
+        request_monitor_hook = relay_run_command;
+        signal_kicks = true;
     }
     redirect_init();
     if (tool->prepare)

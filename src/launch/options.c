@@ -60,6 +60,14 @@ static const OptionRow *find_row(const Options *options, const char *argument)
     return row;
 }
 
+bool options_is_internal(const char *word)
+{
+    if (word[0] != '-' || word[1] != '-')
+        return false;
+    const OptionRow *row = find_by_name(word + 2, strcspn(word + 2, "="));
+    return row != NULL && row->group == GROUP_INTERNAL;
+}
+
 // Of several places for the same output the last one holds. What the launcher
 // has settled stays: the engine hands a descriptor on beside the file's name.
 static void settle_destination(Options *options, const OptionRow *row)

@@ -89,6 +89,7 @@ typedef struct Options {
     bool error_limit;
     i32 error_exitcode;      // 0: the exit status stays the program's
     bool exit_on_first_error;
+    u32 summary;             // SUMMARY_
     const char *error_markers; // "BEGIN,END" or NULL
     u32 show_error_list;     // ERROR_LIST_
     OptionList suppressions; // files, absolute
@@ -215,6 +216,8 @@ int options_to_argv(const Options *options, char *buffer, size_t buffer_size, ch
 // Enough for argv_max above, however many options were repeated.
 #define OPTIONS_ARGV_MAX (OPTIONS_ROWS_MAX + 7 * OPTIONS_LIST_MAX)
 
+// True for a word of those that no user has written.
+bool options_is_internal(const char *word);
 // How large a buffer options_to_argv() needs.
 size_t options_text_size(const Options *options);
 

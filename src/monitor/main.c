@@ -7,14 +7,23 @@
 #include <string.h>
 
 #include "launch/options.h"
+#include "monitor/control/control.h"
 #include "monitor/intake/intake.h"
 
 static Options options;
 
 int main(int argc, char **argv)
 {
+    static const char subcommand[] = "--subcommand=";
     sigset_t none;
 
+    if (argc > 1 && strncmp(argv[1], subcommand, sizeof(subcommand) - 1) == 0) {
+        const char *name = argv[1] + sizeof(subcommand) - 1;
+        int status = control_subcommand(name, argc - 2, argv + 2);
+        if (status < 0)
+            fprintf(stderr, "muninn %s: there is no such subcommand\n", name);
+        return status < 0 ? 1 : status;
+    }
     // Whatever the client's parent ignored or blocked is not for us.
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -26,10 +35,21 @@ int main(int argc, char **argv)
         fprintf(stderr, "muninn-monitor is started by muninn, not by hand\n");
         return 1;
     }
-    // What these name is here under other numbers, or was opened by the engine.
-    options.log_file = NULL;
+    // What these name is here under other numbers.
     options.log_fd = INTAKE_LOG;
     if (options.xml_fd >= 0)
         options.xml_fd = INTAKE_XML;
-    return intake_serve(&options, argc - program, argv + program);
+    // The words that the user wrote; the one before the program is "--".
+    int words = 0;
+    for (int i = 1; i < program - 1; i++) {
+        if (!options_is_internal(argv[i]))
+            argv[words++] = argv[i];
+    }
+    return intake_serve(&(IntakeCommand){
+        .options = &options,
+        .option_count = words,
+        .option_words = (const char *const *)argv,
+        .argc = argc - program,
+        .argv = (const char *const *)argv + program,
+    });
 }

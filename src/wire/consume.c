@@ -213,7 +213,7 @@ static size_t take_run(WireConsumer *consumer, u32 index, u64 limit, WireRecordF
     WireRing *ring = &consumer->shared->rings[index];
     size_t count = 0;
     u64 given_back = view->read;
-    while (view->has_next && view->next <= limit) {
+    while (view->has_next && view->next <= limit && count < WIRE_DRAIN_MAX) {
         WireRecord record;
         if (!take(consumer, index, &record))
             break;
@@ -228,35 +228,71 @@ static size_t take_run(WireConsumer *consumer, u32 index, u64 limit, WireRecordF
     return count;
 }
 
+// The ring whose record comes next, and the stamp up to which it may be taken.
+typedef struct Choice {
+    u32 ring;        // WIRE_RINGS: there is no record
+    u64 least;       // its record's stamp
+    u64 limit;       // no other ring will have a smaller one
+} Choice;
+
+static Choice choose(WireConsumer *consumer, u32 high, u64 now, bool final)
+{
+    Choice choice = {WIRE_RINGS, ~0ull, now};
+    for (u32 i = 0; i < high; i++) {
+        refresh(consumer, i);
+        u64 stamp = bound(consumer, i, now, final);
+        if (consumer->rings[i].has_next && stamp < choice.least) {
+            if (choice.ring != WIRE_RINGS && choice.least < choice.limit)
+                choice.limit = choice.least;
+            choice.least = stamp;
+            choice.ring = i;
+        } else if (stamp < choice.limit) {
+            choice.limit = stamp;
+        }
+    }
+    return choice;
+}
+
+static u32 rings_used(const WireConsumer *consumer)
+{
+    u32 high = __atomic_load_n(&consumer->shared->header.ring_high, __ATOMIC_ACQUIRE);
+    return high < WIRE_RINGS ? high : WIRE_RINGS;
+}
+
+// True when what has been chosen can be taken, perhaps after ORDER_LAG: somebody waits for the
+// answer to it, and to come back later would cost him milliseconds.
+static bool can_take(const WireConsumer *consumer, Choice *choice, u32 high, u64 now)
+{
+    if (choice->ring == WIRE_RINGS)
+        return false;
+    // Nothing to be put in order with, now that the record has been seen.
+    if (high == 1 && rings_used(consumer) == 1)
+        choice->limit = ~0ull;
+    if (choice->least <= choice->limit)
+        return true;
+    if (choice->limit < now || choice->least - now > ORDER_LAG)
+        return false;
+    while (wire_stamp() - ORDER_LAG < choice->least)
+        __builtin_ia32_pause();
+    choice->limit = 0; // look again
+    return true;
+}
+
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg)
 {
     size_t count = 0;
-    for (;;) {
+    while (count < WIRE_DRAIN_MAX || final) {
         u64 now = final ? ~0ull : wire_stamp() - ORDER_LAG;
-        u32 high = __atomic_load_n(&consumer->shared->header.ring_high, __ATOMIC_ACQUIRE);
-        u64 least = ~0ull, second = now;
-        u32 chosen = WIRE_RINGS;
-        if (high > WIRE_RINGS)
-            high = WIRE_RINGS;
-        for (u32 i = 0; i < high; i++) {
-            refresh(consumer, i);
-            u64 stamp = bound(consumer, i, now, final);
-            if (consumer->rings[i].has_next && stamp < least) {
-                if (chosen != WIRE_RINGS && least < second)
-                    second = least;
-                least = stamp;
-                chosen = i;
-            } else if (stamp < second) {
-                second = stamp;
-            }
-        }
-        if (chosen == WIRE_RINGS || least > second) {
+        u32 high = rings_used(consumer);
+        Choice choice = choose(consumer, high, now, final);
+        if (!can_take(consumer, &choice, high, now)) {
             for (u32 i = 0; i < high; i++)
                 retire(consumer, i);
-            return count;
+            break;
         }
-        count += take_run(consumer, chosen, second, fn, arg);
+        count += take_run(consumer, choice.ring, choice.limit, fn, arg);
     }
+    return count;
 }
 
 // ----------------------------------------------------------------- codec

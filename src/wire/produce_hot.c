@@ -26,6 +26,12 @@ bool wire_hung_up(int life)
     return n == 0 || (raw_failed(n) && n != -EAGAIN && n != -EINTR);
 }
 
+static bool is_gone(const int *life)
+{
+    int fd = __atomic_load_n(life, __ATOMIC_RELAXED);
+    return fd < 0 || wire_hung_up(fd);
+}
+
 void wire_ring_bell(WireProducer *producer)
 {
     static const u8 byte = 1;
@@ -94,7 +100,7 @@ static bool wait_for_room(WireProducer *producer, u64 write, u64 bytes)
         producer->read_seen = __atomic_load_n(&ring->read, __ATOMIC_ACQUIRE);
         if (write + bytes - producer->read_seen <= WIRE_RING_BYTES)
             return true;
-        if (*producer->life < 0 || wire_hung_up(*producer->life))
+        if (is_gone(producer->life))
             return false;
         __atomic_store_n(&ring->producer_waits, 1, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&ring->read, __ATOMIC_SEQ_CST) == producer->read_seen) {
@@ -214,24 +220,24 @@ static u64 *put_words(u64 *at, WireWords words)
 #undef TEXT
 #undef WORDS
 
-WireVerdict wire_finding_wait(WireShared *shared, u32 id, int life)
+WireVerdict wire_finding_wait(WireShared *shared, u32 id, const int *life)
 {
     WireFinding *finding = &shared->findings[id];
     for (;;) {
         u32 verdict = __atomic_load_n(&finding->verdict, __ATOMIC_ACQUIRE);
         if (verdict != VERDICT_NONE)
             return verdict;
-        if (life < 0 || wire_hung_up(life))
+        if (is_gone(life))
             return VERDICT_IGNORED;
         futex_wait(&finding->verdict, VERDICT_NONE);
     }
 }
 
-bool wire_wait(u32 *word, int life)
+bool wire_wait(u32 *word, const int *life)
 {
     while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) {
-        if (life < 0 || wire_hung_up(life))
-            return false;
+        if (is_gone(life)) // its last act may have been to set the word
+            return __atomic_load_n(word, __ATOMIC_ACQUIRE) != 0;
         futex_wait(word, 0);
     }
     return true;
@@ -246,7 +252,7 @@ void wire_sync(WireProducer *producer)
     wire_ring_bell(producer);
     for (;;) {
         u32 synced = __atomic_load_n(&producer->ring->synced, __ATOMIC_ACQUIRE);
-        if ((i32)(synced - sequence) >= 0 || *producer->life < 0 || wire_hung_up(*producer->life))
+        if ((i32)(synced - sequence) >= 0 || is_gone(producer->life))
             return;
         futex_wait(&producer->ring->synced, synced);
     }

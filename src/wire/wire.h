@@ -22,6 +22,8 @@
 //   W4  Records of all threads have one order, that of their stamps (the time stamp
 //       counter as the record was begun). If one thread's record was published before
 //       another thread's was begun, it comes first.
+//   W5  A thread is interrupted only between wire_kick_begin() and wire_kick_end(), and never
+//       once the engine has closed that: the signal would kill a program that is executed.
 #ifndef MUNINN_WIRE_WIRE_H
 #define MUNINN_WIRE_WIRE_H
 
@@ -37,6 +39,7 @@ enum {
     WIRE_FINDINGS = 1 << 18,
     WIRE_REQUEST_BYTES = 4096,
     WIRE_FRAMES_MAX = 512, // of one stack
+    WIRE_DRAIN_MAX = 65536,
 };
 
 // In lists of pcs, as the call stack has them: the first is exact, the others are
@@ -62,6 +65,22 @@ typedef enum PartKind {
 #include "wire/parts.def"
     PART_COUNT
 } PartKind;
+
+// Value 2 of PART_ADDRESS_MAPPED: what the mapping is. The last three are an ELF object's.
+typedef enum MappedPlace {
+    MAPPED_ANONYMOUS,
+    MAPPED_FILE,
+    MAPPED_TEXT,
+    MAPPED_DATA,
+    MAPPED_BSS,
+} MappedPlace;
+
+// Of a finding.
+typedef enum FindingFlags {
+    FINDING_NOT_ERROR = 1, // does not count as one, though it may be shown
+    FINDING_HIDDEN = 2,    // is only judged: the suppressions may know it
+    FINDING_ASKED_FOR = 4, // the user wants to see it: no limit on their number holds
+} FindingFlags;
 
 typedef struct WireText {
     const char *data; // ends in a zero byte, which size does not count
@@ -99,6 +118,7 @@ typedef struct WireRing {
     _Alignas(64) u64 read;
     u32 producer_waits; // futex: a producer sleeps until `read` moves
     u32 synced;         // futex: sequence of the last SYNC record that was dealt with
+    u32 command_status; // WireCommandStatus of the thread's last COMMAND
     // Set once in a while.
     _Alignas(64) u32 state; // WireRingState
     u32 lock;               // of the last ring, which threads share when there are too many
@@ -109,7 +129,7 @@ typedef enum WireVerdict {
     VERDICT_NONE,       // the monitor has not answered
     VERDICT_SHOWN,
     VERDICT_SUPPRESSED,
-    VERDICT_IGNORED,    // over the limit, or not asked for: not counted
+    VERDICT_IGNORED,    // over the limit, not asked for, or no error: not counted
 } WireVerdict;
 
 typedef struct WireFinding {
@@ -117,6 +137,12 @@ typedef struct WireFinding {
     u32 verdict; // WireVerdict; a futex; the monitor's
     u32 unused;
 } WireFinding;
+
+typedef enum WireCommandStatus { COMMAND_OK, COMMAND_FAILED, COMMAND_UNKNOWN } WireCommandStatus;
+
+// The monitor interrupts a thread of the client's with SIGTRAP, SI_QUEUE and this value: it shall
+// look at the request (W5).
+#define WIRE_KICK 0x6d756e696e6e4b69ull
 
 // Whether the monitor is content with its options; if not it has said why.
 typedef enum WireReady { READY_NOT_YET, READY_YES, READY_REFUSED } WireReady;
@@ -139,6 +165,9 @@ typedef struct WireHeader {
     // A request of the monitor's; at most one at a time.
     u32 request_sequence; // of the newest
     u32 request_taken;    // of the last one taken
+    u32 request_for_all;  // every thread is to answer it for itself
+    u32 kicking;          // the monitor's: a signal is being sent
+    u32 kicks_closed;     // the engine's: none may be sent from now on
     char request[WIRE_REQUEST_BYTES];
 } WireHeader;
 
@@ -193,10 +222,18 @@ bool wire_hung_up(int life);
 
 // Waits until the monitor has dealt with everything that this thread has put.
 void wire_sync(WireProducer *producer);
-// Waits for a word in the header to differ from 0. False: the monitor is gone.
-bool wire_wait(u32 *word, int life);
+// Waits for a word in the header to differ from 0. False: the monitor is gone. The socket may
+// get another number, or be given up by another thread, meanwhile.
+bool wire_wait(u32 *word, const int *life);
+// The newest request, if it is not `seen` and is one for each thread, or has been taken by
+// nobody and is taken now. Returns its sequence, 0: none.
+u32 wire_request_take(WireShared *shared, u32 seen, char ret_text[WIRE_REQUEST_BYTES],
+                      bool *ret_for_all);
+// Before another program is executed; and when it was not.
+void wire_kicks_close(WireShared *shared);
+void wire_kicks_open(WireShared *shared);
 // Waits for the monitor's verdict on a finding. VERDICT_IGNORED if it is gone.
-WireVerdict wire_finding_wait(WireShared *shared, u32 id, int life);
+WireVerdict wire_finding_wait(WireShared *shared, u32 id, const int *life);
 
 // ------------------------------------------------------------------- consuming
 
@@ -212,8 +249,8 @@ typedef struct WireConsumer WireConsumer;
 WireConsumer *wire_consumer_new(WireShared *shared);
 void wire_consumer_free(WireConsumer *consumer);
 
-// Hands over what can be put in order now; with `final`, when no producer lives any
-// more, everything. Returns the number of records.
+// Hands over what can be put in order now, up to about WIRE_DRAIN_MAX; with `final`, when no
+// producer lives any more, everything. Returns the number of records.
 typedef void WireRecordFn(void *arg, const WireRecord *record);
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg);
 // Rings whose contents made no sense; what was in them is lost.
@@ -229,6 +266,12 @@ void wire_synced(WireShared *shared, u32 ring, u32 sequence);
 void wire_finding_judge(WireShared *shared, u32 id, WireVerdict verdict);
 void wire_set_ready(WireShared *shared, WireReady ready);
 void wire_finish(WireShared *shared, i32 exit_code);
+
+// Makes `text` the request; returns its sequence. The text is cut to fit.
+u32 wire_request(WireShared *shared, const char *text, bool for_all);
+// False: no thread may be interrupted now. Else wire_kick_end() must follow.
+bool wire_kick_begin(WireShared *shared);
+void wire_kick_end(WireShared *shared);
 
 const char *wire_record_name(WireRecordType type);
 

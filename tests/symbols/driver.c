@@ -10,7 +10,7 @@
 // A question is a line: `HEX` (a vaddr), `r HEX` (the same as a return address), `d HEX` (a
 // variable), `s HEX DISTANCE` (a variable of the frame at vaddr), `n NAME` (demangle).
 // An answer is, for each frame, innermost first:
-//   function <TAB> directory/file:line <TAB> function offset <TAB> object offset [<TAB> inlined]
+//   function <TAB> directory/file:line <TAB> function offset <TAB> object offset [<TAB> inlined NAME]
 // and an empty line after the last.
 #include <elf.h>
 #include <stdio.h>
@@ -77,8 +77,11 @@ static void print_frames(Symbols *symbols, u64 vaddr, bool is_return)
     for (size_t i = 0; i < count; i++) {
         printf("%s\t", or_unknown(frames[i].function));
         print_source(frames[i].directory, frames[i].file, frames[i].line);
-        printf("\t%llx\t%llx%s\n", (unsigned long long)frames[i].function_offset,
-               (unsigned long long)frames[i].object_offset, frames[i].inlined ? "\tinlined" : "");
+        printf("\t%llx\t%llx", (unsigned long long)frames[i].function_offset,
+               (unsigned long long)frames[i].object_offset);
+        if (frames[i].inlined)
+            printf("\tinlined %s", or_unknown(frames[i].plain));
+        printf("\n");
     }
     printf("\n");
 }

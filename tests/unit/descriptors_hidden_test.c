@@ -242,7 +242,7 @@ static bool log_crosses_exec(void)
     options_init(&options);
     if (!descriptors_open_log(&options, use_log))
         return false;
-    int fd = descriptors_log_across_exec();
+    int fd = descriptors_log_across_exec(false);
     bool stays = fd == log_now && fcntl(fd, F_GETFD) == 0;
     descriptors_after_failed_exec();
     return stays && fcntl(fd, F_GETFD) == FD_CLOEXEC;

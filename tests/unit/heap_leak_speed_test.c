@@ -110,9 +110,9 @@ TEST(tree_in_order)
             block_words(i)[k] = 2 * i + k < count ? (u64)block_words(2 * i + k) : 0;
     }
     root[0] = (u64)memory;
-    measure("tree in order", LEAK_REACHABLE, count);
+    measure("tree in order", LOSS_REACHABLE, count);
     root[0] = 0;
-    measure("tree in order, lost", LEAK_INDIRECT, count - 1);
+    measure("tree in order, lost", LOSS_INDIRECT, count - 1);
     free_heap();
 }
 
@@ -137,9 +137,9 @@ TEST(tree_in_disorder)
     }
     root[0] = (u64)block_words(where[0]);
     free(where);
-    measure("tree in disorder", LEAK_REACHABLE, count);
+    measure("tree in disorder", LOSS_REACHABLE, count);
     root[0] = 0;
-    measure("tree in disorder, lost", LEAK_INDIRECT, count - 1);
+    measure("tree in disorder, lost", LOSS_INDIRECT, count - 1);
     free_heap();
 }
 
@@ -147,7 +147,7 @@ TEST(all_lost_one_by_one)
 {
     make_heap();
     root[0] = 0;
-    measure("all lost", LEAK_DEFINITE, count);
+    measure("all lost", LOSS_DEFINITE, count);
     free_heap();
 }
 

@@ -198,11 +198,11 @@ TEST(tree_lost_from_below_is_charged_to_its_top)
     d[0] = (u64)e;
     top[0] = (u64)d;
     LeakCheck *check = check_now(NULL);
-    CHECK_EQ(leak_kind_of(check, 2), LEAK_DEFINITE);
+    CHECK_EQ(leak_kind_of(check, 2), LOSS_DEFINITE);
     const LeakRecord *last = leak_record(check, leak_record_count(check) - 1);
-    CHECK(last->kind == LEAK_DEFINITE && last->bytes == 8 && last->indirect_bytes == 40);
+    CHECK(last->kind == LOSS_DEFINITE && last->bytes == 8 && last->indirect_bytes == 40);
     const LeakSummary *summary = leak_summary(check);
-    CHECK(summary->now[LEAK_INDIRECT].bytes == 40 && summary->now[LEAK_INDIRECT].blocks == 2);
+    CHECK(summary->now[LOSS_INDIRECT].bytes == 40 && summary->now[LOSS_INDIRECT].blocks == 2);
     leak_free(check);
 }
 
@@ -297,7 +297,7 @@ TEST(contexts_with_equal_keys_share_a_record)
     root[0] = leak_block_start(&blocks[0]);
     check = check_now(NULL);
     CHECK_EQ(leak_record_count(check), 5);
-    CHECK(leak_record(check, 0)->kind == LEAK_REACHABLE && leak_record(check, 0)->blocks == 1);
+    CHECK(leak_record(check, 0)->kind == LOSS_REACHABLE && leak_record(check, 0)->blocks == 1);
     u64 bytes = 0;
     for (u32 i = 0; i < 5; i++) {
         CHECK(i == 0 || leak_record(check, i)->bytes >= leak_record(check, i - 1)->bytes);
@@ -330,17 +330,17 @@ TEST(deltas_tell_what_grew_shrank_appeared_and_went)
     place(256, 40, 4);
     root[0] = leak_block_start(&blocks[2]); // 3 is reachable now
     LeakCheck *check = check_now(&history);
-    const LeakRecord *grown = record_with(check, 1, LEAK_DEFINITE);
-    const LeakRecord *same = record_with(check, 2, LEAK_DEFINITE);
-    const LeakRecord *gone = record_with(check, 3, LEAK_DEFINITE);
-    const LeakRecord *fresh = record_with(check, 4, LEAK_DEFINITE);
+    const LeakRecord *grown = record_with(check, 1, LOSS_DEFINITE);
+    const LeakRecord *same = record_with(check, 2, LOSS_DEFINITE);
+    const LeakRecord *gone = record_with(check, 3, LOSS_DEFINITE);
+    const LeakRecord *fresh = record_with(check, 4, LOSS_DEFINITE);
     CHECK(leak_record_matches(grown, LEAK_INCREASED) && grown->old_bytes == 10);
     CHECK(!leak_record_matches(grown, LEAK_NEW) && leak_record_matches(grown, LEAK_CHANGED));
     CHECK(!leak_record_matches(same, LEAK_CHANGED) && leak_record_matches(same, LEAK_ANY));
     CHECK(leak_record_matches(gone, LEAK_CHANGED) && !leak_record_matches(gone, LEAK_INCREASED));
     CHECK(gone->blocks == 0 && !leak_record_matches(gone, LEAK_ANY));
     CHECK(leak_record_matches(fresh, LEAK_NEW) && leak_record_matches(fresh, LEAK_INCREASED));
-    CHECK_EQ(leak_summary(check)->before[LEAK_DEFINITE].bytes, 60);
+    CHECK_EQ(leak_summary(check)->before[LOSS_DEFINITE].bytes, 60);
     leak_free(check);
     check = check_now(&history);
     for (u64 i = 0; i < leak_record_count(check); i++)
@@ -482,8 +482,8 @@ TEST(blocks_of_the_heap_go_straight_into_a_check)
         LeakCheck *check = leak_check(&input, NULL);
         CHECK(check);
         const LeakAmount *now = leak_summary(check)->now;
-        CHECK_EQ(now[LEAK_REACHABLE].blocks, lost ? 0 : 10000);
-        CHECK_EQ(now[LEAK_DEFINITE].blocks, lost ? 1 : 0);
+        CHECK_EQ(now[LOSS_REACHABLE].blocks, lost ? 0 : 10000);
+        CHECK_EQ(now[LOSS_DEFINITE].blocks, lost ? 1 : 0);
         leak_free(check);
     }
     leak_list_free(&list);
@@ -533,17 +533,17 @@ static void lead(u32 leader, u8 kinds[])
     bool member[SMALL_HEAP] = { 0 };
 
     member[leader] = true;
-    kinds[leader] = LEAK_DEFINITE;
+    kinds[leader] = LOSS_DEFINITE;
     for (bool changed = true; changed;) {
         changed = false;
         for (u32 i = 0; i < block_count; i++) {
             for (u32 j = 0; member[i] && j < block_count; j++) {
                 if (!edge[i][j] || j == leader)
                     continue;
-                if (kinds[j] != LEAK_KIND_COUNT && kinds[j] != LEAK_DEFINITE)
+                if (kinds[j] != LEAK_KIND_COUNT && kinds[j] != LOSS_DEFINITE)
                     continue;
                 member[j] = kinds[j] == LEAK_KIND_COUNT; // what an old leader leads is known
-                kinds[j] = LEAK_INDIRECT;
+                kinds[j] = LOSS_INDIRECT;
                 charge[leader] += leak_block_size(&blocks[j]) + charge[j];
                 charge[j] = 0;
                 changed = true;
@@ -569,7 +569,7 @@ static void reference(u8 kinds[])
     close_under(reached, true);
     close_under(touched, false);
     for (u32 i = 0; i < block_count; i++)
-        kinds[i] = reached[i] ? LEAK_REACHABLE : touched[i] ? LEAK_POSSIBLE : LEAK_KIND_COUNT;
+        kinds[i] = reached[i] ? LOSS_REACHABLE : touched[i] ? LOSS_POSSIBLE : LEAK_KIND_COUNT;
     memset(charge, 0, sizeof(charge));
     for (u32 i = 0; i < block_count; i++) {
         if (kinds[i] == LEAK_KIND_COUNT)

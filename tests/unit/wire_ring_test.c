@@ -89,7 +89,7 @@ TEST(record_over_the_limit_is_refused)
     memset(text, 'x', sizeof(text));
     open_wire();
     CHECK(wire_producer_open(&producer, wire.shared, &wire.life[0]));
-    wire_put_line(&producer, &(Wire_line){{text, sizeof(text)}});
+    wire_put_line(&producer, &(Wire_line){0, {text, sizeof(text)}});
     CHECK(wire_drain(wire.consumer, true, keep_finding, &got) == 0);
     close_wire();
 }
@@ -235,7 +235,7 @@ TEST(producer_goes_on_when_nobody_reads_any_more)
         wire_put_context(&producer, &(Wire_context){1, 2, 3});
     CHECK(wire_hung_up(wire.life[0]));
     wire_sync(&producer);
-    CHECK(wire_finding_wait(wire.shared, 0, wire.life[0]) == VERDICT_IGNORED);
+    CHECK(wire_finding_wait(wire.shared, 0, &wire.life[0]) == VERDICT_IGNORED);
     wire.life[1] = -1;
     close_wire();
 }
@@ -260,7 +260,7 @@ TEST(scribbled_rings_cost_records_and_nothing_else)
         open_wire();
         wire_producer_open(&producer, wire.shared, &wire.life[0]);
         for (int i = 0; i < 50; i++)
-            wire_put_line(&producer, &(Wire_line){{"a line of text", 14}});
+            wire_put_line(&producer, &(Wire_line){0, {"a line of text", 14}});
         u8 *bytes = (u8 *)wire.shared->rings;
         for (int i = 0; i < 20; i++)
             bytes[(u64)random() % (i % 2 ? 4096 : 256)] = (u8)random();

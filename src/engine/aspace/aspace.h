@@ -98,6 +98,12 @@ u64 aspace_guards_made(void);
 // going to write there; true if there were any. Costs nothing while nothing is guarded.
 bool aspace_unguard_range(GuestAddr start, u64 len);
 
+// A file was written: retires the blocks that were made from it, whatever its pages were
+// mapped as. True if it has any. Engine lock held.
+bool aspace_file_written(u64 dev, u64 inode);
+// Changes when a file that had no blocks gets some; needs no lock.
+u64 aspace_code_files(void);
+
 // --- access to client memory; false when any byte is not accessible. No lock
 // needed; a fault inside is caught by signal/ through guest_access_fixup().
 bool guest_read(GuestAddr addr, void *dst, size_t len);
@@ -110,6 +116,12 @@ bool guest_write(GuestAddr addr, const void *src, size_t len);
 i64 guest_read_string(GuestAddr addr, char *dst, size_t max);
 // If host_pc lies in one of the accessors: where to resume instead, else 0.
 u64 guest_access_fixup(u64 host_pc);
+// For accessors elsewhere, in an asm: a fault of the instruction at label `at` resumes at `to`.
+#define GUEST_FIXUP(at, to)                                                                        \
+    ".pushsection guest_fixups, \"a\"\n"                                                            \
+    ".balign 4\n"                                                                                  \
+    ".long " at " - ., " to " - .\n"                                                               \
+    ".popsection\n"
 
 // Writes the text of /proc/self/maps as the client sees it; returns its length.
 size_t aspace_maps_text(char *dst, size_t max);

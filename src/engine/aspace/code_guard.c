@@ -37,6 +37,7 @@ static u64 guard_used;          // including the dead
 static u64 guard_count;         // pages guarded now
 static u64 guard_low, guard_high; // they lie in [low, high); atomic: read without the lock
 static u64 guard_additions;       // ever; atomic
+static u64 code_files = 1;        // grows when another file gets blocks; atomic
 
 static u64 guard_hash(GuestAddr page)
 {
@@ -189,9 +190,13 @@ static void guard_aliases(const MapNode *n, GuestAddr page)
 void aspace_guard_code(GuestAddr start, GuestAddr end)
 {
     for (GuestAddr page = PAGE_DOWN(start); page < end; page += PAGE_SIZE) {
-        const MapNode *n = tree_find(page);
+        MapNode *n = tree_find(page);
         if (!n)
             continue;
+        if (n->m.inode && !n->has_code) {
+            n->has_code = true;
+            __atomic_store_n(&code_files, code_files + 1, __ATOMIC_RELEASE);
+        }
         if (n->m.prot & PROT_WRITE)
             guard_page(n, page);
         if (is_shared_file(n))
@@ -347,6 +352,24 @@ void guard_retire_code(GuestAddr start, GuestAddr end)
     for (MapNode *n = tree_at_or_after(start); n && n->m.start < end; n = tree_next(n))
         if (n->m.prot & PROT_EXEC)
             cache_invalidate(max_u64(n->m.start, start), min_u64(n->m.end, end));
+}
+
+u64 aspace_code_files(void)
+{
+    return __atomic_load_n(&code_files, __ATOMIC_ACQUIRE);
+}
+
+bool aspace_file_written(u64 dev, u64 inode)
+{
+    bool any = false;
+
+    for (MapNode *n = tree_at_or_after(0); n; n = tree_next(n)) {
+        if (!n->has_code || n->m.inode != inode || n->m.dev != dev)
+            continue;
+        cache_invalidate(n->m.start, n->m.end);
+        any = true;
+    }
+    return any;
 }
 
 void guard_note_writable(GuestAddr start, GuestAddr end)

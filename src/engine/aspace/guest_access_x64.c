@@ -110,11 +110,28 @@ i64 guest_read_string(GuestAddr addr, char *dst, size_t max)
     return len == (i64)reach ? -1 : len;
 }
 
+// What GUEST_FIXUP() has left, each word relative to its own place. The section has a row in
+// any case, so that its ends exist.
+typedef struct GuestFixup {
+    i32 at, to;
+} GuestFixup;
+extern const GuestFixup __start_guest_fixups[], __stop_guest_fixups[];
+__asm__(GUEST_FIXUP("guest_copy_bytes_begin", "guest_copy_bytes_failed"));
+
+static u64 find_fixup(u64 host_pc)
+{
+    for (const GuestFixup *f = __start_guest_fixups; f < __stop_guest_fixups; f++) {
+        if ((u64)&f->at + (u64)(i64)f->at == host_pc)
+            return (u64)&f->to + (u64)(i64)f->to;
+    }
+    return 0;
+}
+
 u64 guest_access_fixup(u64 host_pc)
 {
     if (host_pc >= (u64)guest_copy_bytes_begin && host_pc < (u64)guest_copy_bytes_end)
         return (u64)guest_copy_bytes_failed;
     if (host_pc >= (u64)guest_copy_string_begin && host_pc < (u64)guest_copy_string_end)
         return (u64)guest_copy_string_failed;
-    return 0;
+    return find_fixup(host_pc);
 }

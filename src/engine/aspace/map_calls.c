@@ -278,13 +278,43 @@ static i64 map_locked(MapRequest *r)
     return r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? map_fixed(r) : map_anywhere(r);
 }
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+// MAP_POPULATE reads or allocates all pages, which takes a fraction of a second per GiB: it is done
+// when the lock is free again, with what the kernel would do. As there, failures are forgotten.
+static void populate_late(const MapRequest *r, GuestAddr start)
+{
+    bool writes = (r->prot & PROT_WRITE) && (r->flags & MAP_TYPE) == MAP_PRIVATE;
+
+    if (r->prot != PROT_NONE)
+        raw_syscall3(SYS_madvise, start, PAGE_UP(r->len),
+                     writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}
+
+// Since Linux 5.14.
+static bool kernel_populates(void)
+{
+    static i32 known; // 0: not asked yet; a race asks twice
+
+    if (!known)
+        known = raw_syscall3(SYS_madvise, 0, 0, MADV_POPULATE_READ) == 0 ? 1 : -1;
+    return known > 0;
+}
+
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name)
 {
-    MapRequest r = {addr, len, prot, flags, (u64)fd, offset, name};
+    bool late = (flags & MAP_POPULATE) && !(flags & MAP_NONBLOCK) && kernel_populates();
+    MapRequest r = {addr, len, prot, late ? flags & ~(u64)MAP_POPULATE : flags, (u64)fd, offset,
+                    name};
 
     lock_acquire(&engine_lock);
     i64 result = map_locked(&r);
     lock_release(&engine_lock);
+    if (late && result >= 0)
+        populate_late(&r, (GuestAddr)result);
     return result;
 }
 
@@ -465,10 +495,6 @@ i64 sys_mprotect(u64 addr, u64 len, u64 prot)
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
-#endif
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
 #endif
 
 static void set_dont_fork(MapNode *n, void *arg)

@@ -17,6 +17,7 @@ struct MapNode {
     Mapping m; // first member: a `const Mapping *` from the tree is its node
     u32 pkey;
     bool foreign;   // engine memory inside the client's range: occupied, never shown
+    bool has_code;  // blocks were made from this file, see aspace_file_written()
     bool dont_fork; // MADV_DONTFORK: absent in a forked child
 
     MapNode *left, *right;

@@ -64,8 +64,7 @@ typedef struct Block {
     CodeMark *marks;       // by ascending host_offset
 } Block;
 
-// A version other than 0 holds for one state of a thread: nothing is linked out of it,
-// and it is in no lookup table.
+// A version other than 0 holds for one state of a thread: it is in no lookup table.
 static inline bool block_is_dirty(const Block *block)
 {
     return (block->version & ~VERSION_ORIGINAL) != 0;
@@ -77,6 +76,8 @@ typedef struct Exit {
     CodePtr stub;          // where it leads while unlinked
     GuestAddr target;
     bool original;         // to the target's VERSION_ORIGINAL
+    bool dynamic;          // the version is another one each time: never linked
+    u32 version;           // of the block it leads to, but for VERSION_ORIGINAL
     Block *from;
     Block *to;             // NULL while unlinked
     u32 next, prev;        // in to->incoming

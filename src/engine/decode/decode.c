@@ -253,11 +253,31 @@ bool insn_ends_block(const Insn *insn)
     }
 }
 
+// A tool and the lowerings ask several times for one instruction: the last answer is kept.
+typedef struct LastDecoded {
+    u8 bytes[16];
+    u8 len; // 0: none yet
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+} LastDecoded;
+static __thread LastDecoded last;
+
 bool decode_operands(const Insn *insn, ZydisDecodedInstruction *ret_z,
                      ZydisDecodedOperand ret_operands[ZYDIS_MAX_OPERAND_COUNT])
 {
-    return insn->lowering != LOWER_REQUEST && ZYAN_SUCCESS(
-        ZydisDecoderDecodeFull(&decoder, insn->bytes, insn->len, ret_z, ret_operands));
+    if (insn->lowering == LOWER_REQUEST)
+        return false;
+    if (last.len != insn->len || memcmp(last.bytes, insn->bytes, insn->len) != 0) {
+        last.len = 0;
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, insn->bytes, insn->len, &last.z,
+                                                 last.operands)))
+            return false;
+        memcpy(last.bytes, insn->bytes, insn->len);
+        last.len = insn->len;
+    }
+    *ret_z = last.z;
+    memcpy(ret_operands, last.operands, last.z.operand_count * sizeof(last.operands[0]));
+    return true;
 }
 
 static u32 gpr_bit(ZydisRegister reg)

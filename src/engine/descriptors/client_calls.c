@@ -251,7 +251,7 @@ i64 sys_unshare(ThreadCtx *ctx, const u64 args[6])
     (void)ctx;
     i64 result = gateway_syscall(SYS_unshare, args[0], 0, 0, 0, 0, 0);
     if (result == 0 && (args[0] & CLONE_FILES))
-        registry_table_is_split();
+        descriptors_table_is_split();
     return result;
 }
 

@@ -43,9 +43,13 @@ void descriptors_fork_parent(void);
 void descriptors_fork_child(void);
 // For the engine that follows an execve: the log's descriptor, left open across
 // it, to be named by --log-fd; descriptors_open_log() adopts it there. -1 without
-// a log. When the execve fails, descriptors_after_failed_exec() takes it back.
-int descriptors_log_across_exec(void);
+// a log, or when the name of the log is another for a process that vfork has made. When the
+// execve fails, descriptors_after_failed_exec() takes it back.
+int descriptors_log_across_exec(bool is_other_process);
 void descriptors_after_failed_exec(void);
+
+// From now on not all threads share one table (F3).
+void descriptors_table_is_split(void);
 
 // -------------------------------------------------------- the client's calls
 

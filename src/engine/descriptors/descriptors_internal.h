@@ -33,9 +33,6 @@ bool registry_may_change(void);
 // The lowest hidden number that is not below `from`; INT32_MAX when there is none.
 i32 registry_lowest_from(i32 from);
 
-// From now on not all threads share one table (F3).
-void registry_table_is_split(void);
-
 void registry_after_fork(void);
 
 // The log may be without a descriptor, see registry_vacate(). True when the client's

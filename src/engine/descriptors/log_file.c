@@ -162,11 +162,17 @@ bool descriptors_open_log(const Options *options, DescriptorMoved *use)
     return true;
 }
 
+// True when each process has a log of its own.
+static bool is_per_process(void)
+{
+    return strstr(log_template, "%p") || strstr(log_template, "%n");
+}
+
 void descriptors_fork_child(void)
 {
     registry_after_fork();
     forks++;
-    if (log_number < 0 || (!strstr(log_template, "%p") && !strstr(log_template, "%n")))
+    if (log_number < 0 || !is_per_process())
         return;
     i64 fd = open_log_file(O_TRUNC);
     if (fd < 0)
@@ -175,8 +181,10 @@ void descriptors_fork_child(void)
     raw_syscall1(SYS_close, (u64)fd);
 }
 
-int descriptors_log_across_exec(void)
+int descriptors_log_across_exec(bool is_other_process)
 {
+    if (is_other_process && is_per_process())
+        return -1;
     if (log_number >= 0)
         raw_syscall3(SYS_fcntl, (u64)log_number, F_SETFD, 0);
     return log_number;

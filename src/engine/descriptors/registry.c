@@ -204,7 +204,7 @@ bool registry_expel(int fd, int from)
     return move(fd, from, dup_above);
 }
 
-void registry_table_is_split(void)
+void descriptors_table_is_split(void)
 {
     table_is_split = true;
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// The files of /proc that are made here: their text at the moment of the open, in
-// memory, behind a read-only descriptor at the number the client would have got.
+// The files of /proc that are made here: their text in memory, behind a read-only
+// descriptor at the number the client would have got; made again when it is read
+// from its start.
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own_file.h"
@@ -92,10 +94,7 @@ void procview_init(GuestAddr sp)
 
 // ---------------------------------------------------------------------- text
 
-typedef struct Text {
-    char *data;
-    u64 len, size; // size: what is mapped
-} Text;
+typedef ProcText Text;
 
 static bool text_grow(Text *text)
 {
@@ -208,6 +207,31 @@ static bool make_smaps(Text *text)
     return true;
 }
 
+// --------------------------------------------------------------------- sizes
+
+static void text_free(Text *text)
+{
+    if (text->data)
+        pages_unmap(text->data, text->size);
+}
+
+static bool make_sizes(ProcFile file, Text *text)
+{
+    Text maps = { NULL, 0, 0 }, smaps = { NULL, 0, 0 }, kernels = { NULL, 0, 0 };
+    const char *path = file == PROC_STATM  ? "/proc/self/statm"
+                       : file == PROC_STAT ? "/proc/self/stat"
+                                           : "/proc/self/status";
+    bool made = make_maps(&maps) && make_smaps(&smaps) && read_file(path, &kernels) &&
+                text_grow(text) && kernels.len + KiB < text->size;
+
+    if (made)
+        sizes_write(file, &maps, &smaps, &kernels, text);
+    text_free(&maps);
+    text_free(&smaps);
+    text_free(&kernels);
+    return made;
+}
+
 // -------------------------------------------------------------------- limits
 
 #define LIMIT_COLUMN 26 // behind the name, padded to 25, and a blank
@@ -253,6 +277,9 @@ static bool make_text(ProcFile file, Text *text)
     case PROC_MAPS: return make_maps(text);
     case PROC_SMAPS: return make_smaps(text);
     case PROC_LIMITS: return make_limits(text);
+    case PROC_STATM:
+    case PROC_STAT:
+    case PROC_STATUS: return make_sizes(file, text);
     case PROC_CMDLINE: return make_from_memory(text, arguments);
     case PROC_ENVIRON: return make_from_memory(text, environment);
     case PROC_AUXV: return make_from_memory(text, auxv);
@@ -262,7 +289,9 @@ static bool make_text(ProcFile file, Text *text)
 
 bool files_is_ours(ProcFile file)
 {
-    return file == PROC_MAPS || file == PROC_SMAPS || file == PROC_LIMITS || !kernel_knows;
+    bool kernels = file == PROC_CMDLINE || file == PROC_ENVIRON || file == PROC_AUXV;
+
+    return !kernels || !kernel_knows;
 }
 
 // A new descriptor of memory that holds the text, or -errno.
@@ -298,7 +327,7 @@ static i64 reopen(i64 fd, u64 open_flags)
     return fd;
 }
 
-i64 files_open(ProcFile file, u64 open_flags)
+static i64 open_text(ProcFile file, u64 open_flags)
 {
     Text text = { NULL, 0, 0 };
     i64 fd = -ENOMEM;
@@ -307,7 +336,93 @@ i64 files_open(ProcFile file, u64 open_flags)
         fd = memory_file(&text);
     if (fd >= 0)
         fd = reopen(fd, open_flags);
-    if (text.data)
-        pages_unmap(text.data, text.size);
+    text_free(&text);
+    return fd;
+}
+
+// ------------------------------------------------------------------- freshness
+//
+// The kernel writes such a file anew when it is read from its start. So do we: whoever reads at
+// position 0 gets another file behind the same number.
+
+typedef struct OpenFile {
+    ProcFile file;
+    int fd;
+    u64 dev, inode; // of the memory behind it; something else: the client has closed it
+} OpenFile;
+
+#define OPEN_MAX 16
+static OpenFile open_files[OPEN_MAX]; // engine lock; the oldest are forgotten
+static u32 opened;                    // ever
+u32 procview_open_files;              // atomic
+
+static bool identify(int fd, OpenFile *file)
+{
+    struct stat st;
+
+    if (raw_syscall2(SYS_fstat, (u64)fd, (u64)&st) != 0)
+        return false;
+    file->dev = st.st_dev;
+    file->inode = st.st_ino;
+    return true;
+}
+
+static void remember(ProcFile file, int fd)
+{
+    OpenFile open = { .file = file, .fd = fd };
+
+    if (!identify(fd, &open))
+        return;
+    lock_acquire(&engine_lock);
+    u32 slot = opened++ % OPEN_MAX;
+    for (u32 i = 0; i < OPEN_MAX; i++)
+        if (open_files[i].file && open_files[i].fd == fd)
+            slot = i;
+    open_files[slot] = open;
+    __atomic_store_n(&procview_open_files, 1, __ATOMIC_RELAXED);
+    lock_release(&engine_lock);
+}
+
+static bool recall(int fd, OpenFile *ret_open)
+{
+    bool found = false;
+
+    lock_acquire(&engine_lock);
+    for (u32 i = 0; i < OPEN_MAX && !found; i++) {
+        if (open_files[i].file && open_files[i].fd == fd) {
+            *ret_open = open_files[i];
+            found = true;
+        }
+    }
+    lock_release(&engine_lock);
+    return found;
+}
+
+void procview_refresh(int fd, i64 at)
+{
+    OpenFile open, now;
+
+    if (!recall(fd, &open) || !identify(fd, &now) || now.inode != open.inode ||
+        now.dev != open.dev)
+        return;
+    if (at < 0)
+        at = raw_syscall3(SYS_lseek, (u64)fd, 0, SEEK_CUR);
+    if (at != 0)
+        return;
+    u64 cloexec = raw_syscall2(SYS_fcntl, (u64)fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+    i64 fresh = open_text(open.file, cloexec);
+    if (fresh < 0)
+        return; // no number free: the old text stays
+    raw_syscall3(SYS_dup3, (u64)fresh, (u64)fd, cloexec);
+    raw_syscall1(SYS_close, (u64)fresh);
+    remember(open.file, fd);
+}
+
+i64 files_open(ProcFile file, u64 open_flags)
+{
+    i64 fd = open_text(file, open_flags);
+
+    if (fd >= 0)
+        remember(file, (int)fd);
     return fd;
 }

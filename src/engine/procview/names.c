@@ -22,7 +22,8 @@ static const struct Leaf {
 } leaves[] = {
     { "exe", PROC_EXE },         { "maps", PROC_MAPS },       { "smaps", PROC_SMAPS },
     { "cmdline", PROC_CMDLINE }, { "environ", PROC_ENVIRON }, { "auxv", PROC_AUXV },
-    { "limits", PROC_LIMITS },
+    { "limits", PROC_LIMITS },   { "statm", PROC_STATM },     { "stat", PROC_STAT },
+    { "status", PROC_STATUS },
 };
 
 // ---------------------------------------------------------------- components
@@ -85,19 +86,26 @@ static bool is_own_task(Component c)
 }
 
 // Steps over the directory of this process or of one of its threads.
-static bool enter_own_directory(const char **path)
+static bool enter_own_directory(const char **path, bool *ret_is_thread)
 {
     if (!is(next_component(path), "proc"))
         return false;
     Component who = next_component(path);
     if (!is(who, "self") && !is(who, "thread-self") && !is_own_task(who))
         return false;
+    *ret_is_thread = !is(who, "self") && number_of(who) != raw_syscall0(SYS_getpid);
     const char *behind = *path;
     if (is(next_component(&behind), "task")) {
         *path = behind;
+        *ret_is_thread = true;
         return is_own_task(next_component(path));
     }
     return true;
+}
+
+static bool is_of_process(ProcFile file)
+{
+    return file == PROC_STATM || file == PROC_STAT || file == PROC_STATUS;
 }
 
 ProcFile names_classify(const char *path)
@@ -106,7 +114,8 @@ ProcFile names_classify(const char *path)
         return PROC_OTHER;
     if (strncmp(path, "/dev/fd/", 8) == 0)
         return names_is_hidden_number(path + 8) ? PROC_HIDDEN : PROC_OTHER;
-    if (!enter_own_directory(&path))
+    bool is_thread;
+    if (!enter_own_directory(&path, &is_thread))
         return PROC_OTHER;
     Component leaf = next_component(&path);
     if (is(leaf, "fd") || is(leaf, "fdinfo")) {
@@ -120,7 +129,7 @@ ProcFile names_classify(const char *path)
         return PROC_OTHER;
     for (size_t i = 0; i < ARRAY_LEN(leaves); i++)
         if (is(leaf, leaves[i].name))
-            return leaves[i].file;
+            return is_thread && is_of_process(leaves[i].file) ? PROC_OTHER : leaves[i].file;
     return PROC_OTHER;
 }
 
@@ -194,10 +203,11 @@ bool names_is_descriptor_listing(int fd)
     char text[PATH_BYTES];
     struct statfs fs;
     const char *path = text;
+    bool is_thread;
 
     if (raw_syscall2(SYS_fstatfs, (u64)fd, (u64)&fs) != 0 || fs.f_type != PROC_SUPER_MAGIC)
         return false;
-    if (!directory_path(fd, text, sizeof(text)) || !enter_own_directory(&path))
+    if (!directory_path(fd, text, sizeof(text)) || !enter_own_directory(&path, &is_thread))
         return false;
     Component leaf = next_component(&path);
     return (is(leaf, "fd") || is(leaf, "fdinfo")) && *path == '\0';

@@ -2,8 +2,8 @@
 //
 // What the client sees of itself in /proc. Most of it the kernel already shows as
 // the client's (see loader/identity.c); the rest is steered here: `exe` leads to
-// the client's program, `maps` and `smaps` list its own mappings, `fd` and
-// `fdinfo` lack the engine's descriptors, and where the kernel refused to be told,
+// the client's program, `maps` and `smaps` list its own mappings, `stat`, `statm` and
+// `status` add those up, `fd` and `fdinfo` lack the engine's descriptors, and where the kernel refused to be told,
 // `cmdline`, `environ` and `auxv` are made from the client's stack.
 //
 // What must stay true
@@ -34,6 +34,11 @@ bool procview_intercept(u64 nr, const u64 args[6], ProcCall *ret_call);
 
 // After the kernel has answered a call with `counts_hidden`: corrects the answer.
 void procview_uncount(u64 nr, const ProcCall *call);
+
+// Before a read at position 0 of a file that was made here, its text is made again. `at` is
+// the position, or -1: that of the descriptor. Only while procview_open_files.
+extern u32 procview_open_files;
+void procview_refresh(int fd, i64 at);
 
 // getdents or getdents64 has put `size` bytes at `buffer`. Takes the engine's
 // descriptors out and returns what is left; 0 means that the call has to be repeated.

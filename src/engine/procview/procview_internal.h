@@ -15,6 +15,9 @@ typedef enum ProcFile {
     PROC_MAPS,
     PROC_SMAPS,
     PROC_LIMITS,
+    PROC_STATM, // these three of the process only, not of its threads
+    PROC_STAT,
+    PROC_STATUS,
     PROC_CMDLINE,
     PROC_ENVIRON,
     PROC_AUXV,
@@ -37,6 +40,16 @@ bool names_is_hidden_number(const char *text);
 // descriptor at the client's next free number, or -errno.
 bool files_is_ours(ProcFile file);
 i64 files_open(ProcFile file, u64 open_flags);
+
+typedef struct ProcText {
+    char *data;
+    u64 len, size; // size: what is mapped
+} ProcText;
+
+// The kernel's text of one of those three with the client's sizes; sizes.c. The target has
+// 1 KiB more room than the kernel's text takes. All texts end with a newline.
+void sizes_write(ProcFile file, const ProcText *maps, const ProcText *smaps,
+                 const ProcText *kernels, ProcText *ret_text);
 
 // The path behind which the kernel finds the client's program, whatever has become
 // of its name. "" when there is no descriptor of it.

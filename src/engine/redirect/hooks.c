@@ -120,3 +120,15 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
     };
     return true;
 }
+
+GuestAddr tool_function_address(const ToolFunction *function)
+{
+    GuestAddr pc = 0;
+    lock_acquire(&engine_lock);
+    for (u32 i = 0; i < hook_count; i++) {
+        if (redirect_hooks[i].function == function)
+            pc = redirect_hooks[i].pc;
+    }
+    lock_release(&engine_lock);
+    return pc;
+}

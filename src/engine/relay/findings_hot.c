@@ -3,7 +3,8 @@
 // Findings: told apart, counted, and told to the monitor once each.
 //
 // Two findings are one if their kind, their key and their innermost frames agree:
-// four frames, and two once a hundred have been shown, as users of such tools know it.
+// four frames, and two once a hundred have been shown, as users of such tools know it. So
+// each is kept under two hashes, lest one that was found by four frames is new by two.
 // General registers only: a tool's slow path calls this from the cache.
 #include "base/assert.h"
 #include "base/pages.h"
@@ -13,7 +14,7 @@
 #include "engine/thread/thread.h"
 
 enum {
-    SLOTS = 2 * WIRE_FINDINGS, // a power of two
+    SLOTS = 4 * WIRE_FINDINGS, // a power of two; every finding has up to two
     FRAMES_COMPARED = 4,
     FRAMES_COMPARED_LATER = 2,
     LATER = 100, // findings shown
@@ -41,37 +42,71 @@ static u64 mix(u64 hash, u64 word)
     return hash ^ hash >> 29;
 }
 
-static u64 hash_of(const RelayFinding *finding, const GuestAddr *frames, size_t count)
+// What a finding is known by: its first four frames, its first two.
+typedef struct Names {
+    u64 near, far;
+} Names;
+
+static Names names_of(const RelayFinding *finding, const GuestAddr *frames, size_t count)
 {
-    bool later = __atomic_load_n(&relay.shared->header.shown_count, __ATOMIC_RELAXED) >= LATER;
-    size_t compared = min_u64(count, later ? FRAMES_COMPARED_LATER : FRAMES_COMPARED);
-    u64 hash = mix(finding->kind + 1, finding->key);
+    Names names;
+    u64 hash = mix(mix(0, finding->kind + 1), finding->key);
     for (const char *c = finding->text; c && *c; c++)
         hash = mix(hash, (u8)*c);
-    for (size_t i = 0; i < compared; i++)
+    names.near = hash;
+    for (size_t i = 0; i < min_u64(count, FRAMES_COMPARED); i++) {
         hash = mix(hash, frames[i]);
-    return hash | 1;
+        if (i < FRAMES_COMPARED_LATER)
+            names.near = hash;
+    }
+    // Never 0, and never each other's.
+    names.near |= 1;
+    names.far = hash << 1 | 2;
+    return names;
+}
+
+static Slot *slot_of(u64 hash)
+{
+    u64 at = hash % SLOTS;
+    while (slots[at].hash && slots[at].hash != hash)
+        at = (at + 1) % SLOTS;
+    return &slots[at];
+}
+
+// A new finding's number, under both its names; the first that has a name keeps it.
+static u32 add(Names names)
+{
+    u32 id = relay.shared->header.finding_high;
+    if (id >= WIRE_FINDINGS)
+        return WIRE_FINDINGS;
+    Slot *near = slot_of(names.near);
+    if (!near->hash)
+        *near = (Slot){names.near, id};
+    Slot *far = slot_of(names.far);
+    if (!far->hash)
+        *far = (Slot){names.far, id};
+    __atomic_store_n(&relay.shared->header.finding_high, id + 1, __ATOMIC_RELEASE);
+    return id;
 }
 
 // The id of the finding; *ret_new when it is the first of its kind. WIRE_FINDINGS when
 // there are too many.
-static u32 find_or_add(u64 hash, bool *ret_new)
+static u32 find_or_add(Names names, bool *ret_new)
 {
+    bool later = __atomic_load_n(&relay.shared->header.shown_count, __ATOMIC_RELAXED) >= LATER;
     u32 id = WIRE_FINDINGS;
     *ret_new = false;
     lock_acquire(&lock);
     if (!slots)
         slots = pages_map(SLOTS * sizeof(Slot));
-    u64 at = hash % SLOTS;
-    while (slots && slots[at].hash && slots[at].hash != hash)
-        at = (at + 1) % SLOTS;
-    if (slots && slots[at].hash) {
-        id = slots[at].id;
-    } else if (slots && relay.shared->header.finding_high < WIRE_FINDINGS) {
-        id = relay.shared->header.finding_high;
-        slots[at] = (Slot){hash, id};
-        __atomic_store_n(&relay.shared->header.finding_high, id + 1, __ATOMIC_RELEASE);
-        *ret_new = true;
+    if (slots) {
+        const Slot *slot = slot_of(later ? names.near : names.far);
+        if (slot->hash) {
+            id = slot->id;
+        } else {
+            id = add(names);
+            *ret_new = id != WIRE_FINDINGS;
+        }
     }
     lock_release(&lock);
     return id;
@@ -106,6 +141,7 @@ static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
         .kind = finding->kind,
         .thread = ctx->number,
         .parts = finding->part_count,
+        .flags = finding->flags,
         .values = {finding->values, finding->value_count},
         .text = {finding->text, length(finding->text)},
         .pcs = {frames, count},
@@ -115,36 +151,38 @@ static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
     wire_ring_bell(&ctx->wire);
 }
 
-// Runs `fn`, which is compiled as it comes, from the cache: there the vector registers
-// are the client's, and the place that they have outside the cache is free.
-static void outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx))
+// In the cache the vector registers are the client's, and the place that they have
+// outside of it is free.
+void relay_outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx, void *data), void *data)
 {
     if (!ctx->in_cache) {
-        fn(ctx);
+        fn(ctx, data);
         return;
     }
     u64 mask = gateway_xsave_mask();
     u32 low = (u32)mask, high = (u32)(mask >> 32);
     __asm__ volatile("xsave64 %0" : "+m"(*ctx->xsave) : "a"(low), "d"(high) : "memory");
-    fn(ctx);
+    fn(ctx, data);
     __asm__ volatile("xrstor64 %0" : : "m"(*ctx->xsave), "a"(low), "d"(high) : "memory");
 }
 
-static void open_producer(ThreadCtx *ctx)
+static void open_producer(ThreadCtx *ctx, void *data)
 {
+    (void)data;
     relay_producer(ctx);
 }
 
-static void say_lost(ThreadCtx *ctx)
+static void say_lost(ThreadCtx *ctx, void *data)
 {
     (void)ctx;
+    (void)data;
     relay_lost();
 }
 
 static WireProducer *producer_of(ThreadCtx *ctx)
 {
     if (UNLIKELY(ctx->wire.ring == NULL))
-        outside(ctx, open_producer);
+        relay_outside(ctx, open_producer, NULL);
     return ctx->wire.ring && relay.life >= 0 ? &ctx->wire : NULL;
 }
 
@@ -159,21 +197,22 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
     WireHeader *header = &producer->shared->header;
     size_t count = context_frames(finding->context, frames, WIRE_FRAMES_MAX);
     count = min_u64(count, WIRE_FRAMES_MAX);
-    u32 id = find_or_add(hash_of(finding, frames, count), &is_new);
+    u32 id = find_or_add(names_of(finding, frames, count), &is_new);
     if (id == WIRE_FINDINGS)
         return VERDICT_IGNORED;
     WireFinding *shared = &producer->shared->findings[id];
     __atomic_add_fetch(&shared->count, 1, __ATOMIC_RELAXED);
     if (!is_new)
         return __atomic_load_n(&shared->verdict, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED) &&
+        !(finding->flags & FINDING_ASKED_FOR))
         return VERDICT_IGNORED;
     put_finding(ctx, id, finding, frames, count);
-    WireVerdict verdict = wire_finding_wait(producer->shared, id, relay.life);
+    WireVerdict verdict = wire_finding_wait(producer->shared, id, &relay.life);
     if (__atomic_load_n(&header->exit_now, __ATOMIC_ACQUIRE))
         process_exit(ctx, 1);
     if (relay.life >= 0 && wire_hung_up(relay.life))
-        outside(ctx, say_lost);
+        relay_outside(ctx, say_lost, NULL);
     return verdict;
 }
 

@@ -27,8 +27,8 @@ enum { MONITOR_INPUT = 6, MONITOR_XML = 7, MONITOR_FDS = 8 };
 enum { EXIT_REFUSED = 1 };
 enum { ABOVE_MONITOR_FDS = 10 };
 
+static Lock attach_lock; // of becoming a child with a monitor
 Relay relay = {.life = -1, .attach = -1};
-void (*relay_command_hook)(ThreadCtx *ctx, char *command);
 
 bool relay_is_on(void)
 {
@@ -74,8 +74,8 @@ static void attach_moved(int fd)
     relay.attach = fd;
 }
 
-// Maps the wire and hides our ends of the sockets.
-static bool take_ends(const Ends *ends)
+// Maps the wire and makes it one. The monitor may look at it as soon as it has it.
+static bool map_wire(const Ends *ends)
 {
     struct timespec now;
     WireShared *shared = wire_map(ends->wire);
@@ -94,16 +94,21 @@ static bool take_ends(const Ends *ends)
         .exit_code = -1,
     };
     relay.shared = shared;
+    return true;
+}
+
+static bool hide_sockets(const Ends *ends)
+{
     return descriptor_hide(ends->life[0], life_moved) >= 0 &&
            descriptor_hide(ends->attach[0], attach_moved) >= 0;
 }
 
 void relay_lost(void)
 {
-    if (!relay.shared || relay.life < 0)
-        return;
-    descriptor_drop(relay.life);
-    relay.life = -1;
+    int life = __atomic_exchange_n(&relay.life, -1, __ATOMIC_ACQ_REL);
+    if (life < 0)
+        return; // another thread says it
+    descriptor_drop(life);
     log_note("the monitor has gone: the program goes on, and nothing more is reported");
 }
 
@@ -151,28 +156,53 @@ static void arrange_descriptors(const Ends *ends, const Options *options)
 static _Noreturn void become_monitor(const char *path, const Ends *ends,
                                      const Options *options, char **argv)
 {
-    raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
-    if (raw_syscall0(SYS_fork) != 0)
-        _exit(0); // the monitor's parent is init
     prctl(PR_SET_NAME, "muninn-monitor");
     arrange_descriptors(ends, options);
     execv(path, argv);
     _exit(127);
 }
 
+// True when orphans come to the client: the first process of a container, or one that has
+// asked for it.
+static bool client_adopts_orphans(void)
+{
+    int adopts = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &adopts);
+    return adopts || raw_syscall0(SYS_getpid) == 1;
+}
+
+// The monitor's parent where orphans would come to the client.
+static _Noreturn void guard(i64 monitor)
+{
+    prctl(PR_SET_NAME, "muninn-guard");
+    close_range(0, ~0u, 0);
+    while (raw_syscall4(SYS_wait4, (u64)monitor, 0, __WALL, 0) == -EINTR)
+        ;
+    _exit(0);
+}
+
+// The monitor's parent is init, so that no wait() of the client's knows of it. If the client
+// itself takes init's place, the parent is a process that ends without a signal: wait()
+// passes such children over. The monitor cannot be that one, for execve resets the signal.
 static bool spawn_monitor(const Ends *ends, const Options *options, char **argv)
 {
     char path[PATH_MAX];
     if (!monitor_path(path) || access(path, X_OK) != 0)
         return false;
-    i64 pid = raw_syscall0(SYS_fork);
-    if (pid == 0)
-        become_monitor(path, ends, options, argv);
-    if (pid < 0)
-        return false;
-    while (raw_syscall4(SYS_wait4, (u64)pid, 0, __WALL, 0) == -EINTR)
+    bool has_guard = client_adopts_orphans();
+    i64 pid = raw_syscall6(SYS_clone, has_guard ? 0 : SIGCHLD, 0, 0, 0, 0, 0);
+    if (pid == 0) {
+        raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
+        i64 monitor = raw_syscall0(SYS_fork);
+        if (monitor == 0)
+            become_monitor(path, ends, options, argv);
+        if (has_guard)
+            guard(monitor);
+        _exit(0);
+    }
+    while (pid > 0 && !has_guard && raw_syscall4(SYS_wait4, (u64)pid, 0, __WALL, 0) == -EINTR)
         ;
-    return true;
+    return pid > 0;
 }
 
 // muninn-monitor OPTIONS -- WORDS
@@ -203,7 +233,8 @@ void relay_start(const Options *options, int argc, char **argv)
         return;
     }
     char **words = monitor_argv(options, argc, argv);
-    bool ok = words && take_ends(&ends) && spawn_monitor(&ends, options, words);
+    bool ok = words && map_wire(&ends) && hide_sockets(&ends) &&
+              spawn_monitor(&ends, options, words);
     free(words);
     close_ends(&ends);
     if (!ok) {
@@ -214,14 +245,14 @@ void relay_start(const Options *options, int argc, char **argv)
     relay_producer(&thread_ctx);
     // What can be wrong with what the user gave us is told before the program starts.
     bool may_refuse = options->suppressions.count > 0 || options->baseline;
-    if (may_refuse && wire_wait(&relay.shared->header.ready, relay.life) &&
+    if (may_refuse && wire_wait(&relay.shared->header.ready, &relay.life) &&
         relay.shared->header.ready == READY_REFUSED)
         _exit(EXIT_REFUSED);
 }
 
 // ------------------------------------------------------------------- a child
 
-static bool send_ends(const Ends *ends)
+static bool send_ends(int to, const Ends *ends)
 {
     i32 pid = (i32)raw_syscall0(SYS_getpid);
     int fds[4] = {ends->wire, ends->life[1], ends->attach[1], log_fd()};
@@ -243,13 +274,12 @@ static bool send_ends(const Ends *ends)
         .cmsg_type = SCM_RIGHTS,
     };
     memcpy(CMSG_DATA(&control.header), fds, (size_t)count * sizeof(int));
-    i64 n = raw_syscall3(SYS_sendmsg, (u64)relay.attach, (u64)&message, MSG_NOSIGNAL);
+    i64 n = raw_syscall3(SYS_sendmsg, (u64)to, (u64)&message, MSG_NOSIGNAL);
     return n == sizeof(pid);
 }
 
 static void announce_mappings(void)
 {
-    wire_put_maps_reset(&thread_ctx.wire, &(Wire_maps_reset){(u64)relay.shared->header.pid});
     lock_acquire(&engine_lock);
     for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m))
         relay_code_mapped(m);
@@ -260,16 +290,19 @@ static void announce_mappings(void)
 static bool attach(void)
 {
     Ends ends;
-    relay.is_child = false;
     if (relay.attach < 0 || !make_ends(&ends))
         return false;
     int old = relay.attach;
-    bool ok = send_ends(&ends);
+    // Sent when the wire is complete: the twin looks at once.
+    bool ok = map_wire(&ends) && send_ends(old, &ends);
     descriptor_drop(old);
     relay.attach = -1;
-    ok = ok && take_ends(&ends);
+    ok = ok && hide_sockets(&ends);
     close_ends(&ends);
     if (!ok) {
+        if (relay.life >= 0)
+            descriptor_drop(relay.life);
+        relay.life = relay.attach = -1;
         relay.shared = NULL;
         log_note("the monitor has gone: nothing is reported of this child");
     }
@@ -281,11 +314,12 @@ void relay_fork_child(void)
     if (!relay.shared && !relay.is_child)
         return;
     thread_ctx.wire = (WireProducer){0};
+    relay.is_child = !relay.shared || relay.life >= 0; // not if we know that it is dead
     if (relay.life >= 0)
         descriptor_drop(relay.life);
     relay.life = -1;
     relay.shared = NULL;
-    relay.is_child = true;
+    lock_reset_after_fork(&attach_lock);
     relay.threads = 0;
     relay_findings_reset();
 }
@@ -301,26 +335,49 @@ static void announce_thread(ThreadCtx *ctx)
     });
 }
 
+static bool open_producer(ThreadCtx *ctx, bool is_first, bool is_fork_child)
+{
+    if (relay.life < 0 || !wire_producer_open(&ctx->wire, relay.shared, &relay.life))
+        return false;
+    if (is_first) {
+        wire_put_start(&ctx->wire, &(Wire_start){
+            .pid = (u64)relay.shared->header.pid,
+            .ppid = (u64)raw_syscall0(SYS_getppid),
+            .is_fork_child = is_fork_child,
+        });
+    }
+    announce_thread(ctx);
+    return true;
+}
+
+// In a fork's child: the first thread that has something to say makes the connection; others
+// wait. Those that map code meanwhile hold the engine's lock, so we take that one later.
+static bool connect_child(ThreadCtx *ctx)
+{
+    bool is_first = false;
+    lock_acquire(&attach_lock);
+    if (relay.is_child) {
+        is_first = attach() && open_producer(ctx, true, true);
+        if (is_first)
+            wire_put_maps_reset(&ctx->wire, &(Wire_maps_reset){(u64)relay.shared->header.pid});
+        __atomic_store_n(&relay.is_child, false, __ATOMIC_RELEASE);
+    }
+    lock_release(&attach_lock);
+    if (is_first)
+        announce_mappings();
+    return is_first || open_producer(ctx, false, false);
+}
+
 WireProducer *relay_producer(ThreadCtx *ctx)
 {
     if (LIKELY(ctx->wire.ring != NULL))
         return relay.life >= 0 ? &ctx->wire : NULL;
-    bool is_new_child = relay.is_child;
-    if (is_new_child && (relay.is_silent || !attach()))
-        return NULL;
-    if (relay.life < 0 || !wire_producer_open(&ctx->wire, relay.shared, &relay.life))
-        return NULL;
-    if (relay.threads == 0) {
-        wire_put_start(&ctx->wire, &(Wire_start){
-            .pid = (u64)relay.shared->header.pid,
-            .ppid = (u64)raw_syscall0(SYS_getppid),
-            .is_fork_child = is_new_child,
-        });
-    }
-    announce_thread(ctx);
-    if (is_new_child)
-        announce_mappings();
-    return &ctx->wire;
+    bool ok;
+    if (__atomic_load_n(&relay.is_child, __ATOMIC_ACQUIRE))
+        ok = !relay.is_silent && connect_child(ctx);
+    else
+        ok = open_producer(ctx, relay.threads == 0, false);
+    return ok ? &ctx->wire : NULL;
 }
 
 void relay_thread_start(ThreadCtx *ctx)
@@ -346,7 +403,9 @@ static WireText text_of(const char *text)
 
 void relay_code_mapped(const Mapping *mapping)
 {
-    if (!relay.shared || !(mapping->prot & PROT_EXEC) || !mapping->name)
+    bool is_code = mapping->prot & PROT_EXEC;
+    // An object's data has names too, found from where its first bytes are.
+    if (!relay.shared || !mapping->name || !(is_code || mapping->inode))
         return;
     WireProducer *producer = relay_producer(&thread_ctx);
     if (producer) {
@@ -356,7 +415,7 @@ void relay_code_mapped(const Mapping *mapping)
             .offset = mapping->offset,
             .device = mapping->dev,
             .inode = mapping->inode,
-            .executable = true,
+            .executable = is_code,
             .path = text_of(mapping->name),
         });
     }
@@ -372,27 +431,50 @@ void relay_unmapped(GuestAddr start, GuestAddr end)
 void relay_exec(ThreadCtx *ctx, const char *path)
 {
     WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
-    if (producer)
-        wire_put_exec(producer, &(Wire_exec){text_of(path)});
+    if (!producer)
+        return;
+    if (ctx->vfork_depth == 0)
+        wire_kicks_close(relay.shared);
+    wire_put_exec(producer, &(Wire_exec){text_of(path)});
 }
 
 void relay_exec_failed(ThreadCtx *ctx, int error)
 {
     WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
-    if (producer)
-        wire_put_exec_failed(producer, &(Wire_exec_failed){(u64)error});
+    if (!producer)
+        return;
+    if (ctx->vfork_depth == 0)
+        wire_kicks_open(relay.shared);
+    wire_put_exec_failed(producer, &(Wire_exec_failed){(u64)error});
 }
 
-void relay_line(ThreadCtx *ctx, const char *text)
+static void put_line(ThreadCtx *ctx, const char *text, bool is_note)
 {
     WireProducer *producer = relay_producer(ctx);
     if (!producer) {
         log_line("%s", text);
         return;
     }
-    wire_put_line(producer, &(Wire_line){text_of(text)});
+    wire_put_line(producer, &(Wire_line){is_note, text_of(text)});
     wire_sync(producer);
     relay_check();
+}
+
+void relay_line(ThreadCtx *ctx, const char *text)
+{
+    put_line(ctx, text, false);
+}
+
+void relay_note(ThreadCtx *ctx, const char *text)
+{
+    put_line(ctx, text, true);
+}
+
+void relay_client_ended(ThreadCtx *ctx)
+{
+    WireProducer *producer = relay_is_on() ? relay_producer(ctx) : NULL;
+    if (producer)
+        wire_put_client_ended(producer, &(Wire_client_ended){0});
 }
 
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)
@@ -437,40 +519,9 @@ int relay_end(ThreadCtx *ctx, int status, int signal)
     WireHeader *header = &relay.shared->header;
     wire_put_end(producer, &(Wire_end){(u64)status, (u64)signal});
     wire_ring_bell(producer);
-    if (!wire_wait(&header->finished, relay.life)) {
+    if (!wire_wait(&header->finished, &relay.life)) {
         relay_lost();
         return status;
     }
     return header->exit_code >= 0 ? header->exit_code : status;
-}
-
-// ------------------------------------------------------------------ requests
-
-void relay_poll(ThreadCtx *ctx)
-{
-    if (!relay.shared || !relay_command_hook)
-        return;
-    WireHeader *header = &relay.shared->header;
-    u32 newest = __atomic_load_n(&header->request_sequence, __ATOMIC_ACQUIRE);
-    u32 taken = __atomic_load_n(&header->request_taken, __ATOMIC_RELAXED);
-    char command[WIRE_REQUEST_BYTES];
-
-    if (newest == taken || !__atomic_compare_exchange_n(&header->request_taken, &taken, newest,
-                                                        false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return;
-    memcpy(command, header->request, sizeof(command));
-    command[sizeof(command) - 1] = '\0';
-    relay_command_hook(ctx, command);
-}
-
-void relay_answer(ThreadCtx *ctx, const char *text)
-{
-    WireProducer *producer = relay_producer(ctx);
-    if (!producer)
-        return;
-    wire_put_command_done(producer, &(Wire_command_done){
-        .sequence = relay.shared->header.request_taken,
-        .text = text_of(text),
-    });
-    wire_ring_bell(producer);
 }

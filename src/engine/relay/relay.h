@@ -56,6 +56,7 @@ typedef struct RelayFinding {
     const char *text; // NULL: none
     u32 context;
     u32 part_count;
+    u32 flags;        // FINDING_
     const RelayPart *parts;
     u64 key;          // findings with other keys are different ones, whatever their stacks
 } RelayFinding;
@@ -66,15 +67,29 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
 // The errors counted so far: shown ones, repetitions included.
 u64 relay_error_count(void);
 
-// A line of the report. The caller goes on when it is written.
+// Runs `fn`, which is compiled as it comes, also from the cache. There it must not wait for
+// the engine lock: whoever holds it may be waiting for the thread to leave the cache.
+void relay_outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx, void *data), void *data);
+
+// A line of the report, left out where the user wants no text (-q, XML); and one that is not.
+// The caller goes on when it is written.
 void relay_line(ThreadCtx *ctx, const char *text);
+void relay_note(ThreadCtx *ctx, const char *text);
+// The client has ended; what is told from here on are leaks and summaries.
+void relay_client_ended(ThreadCtx *ctx);
 // What the client prints by request; context 0: without a stack.
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context);
 
-// A command from `muninn ctl` or the client is run by this hook, at a safe point of `ctx`;
-// the answer goes to relay_answer().
-extern void (*relay_command_hook)(ThreadCtx *ctx, char *command);
+// --- commands (control.c): from `muninn ctl` by way of the monitor, or from the client
+// At a safe point, after the monitor has interrupted the thread: runs what it asks for.
 void relay_poll(ThreadCtx *ctx);
+// Runs a command for the client, which finds the answer in its report. False: it is unknown.
+bool relay_run_command(ThreadCtx *ctx, const char *command);
+// A piece of the answer, of whole lines, to whoever has given the command that runs now.
 void relay_answer(ThreadCtx *ctx, const char *text);
+void relay_answer_format(ThreadCtx *ctx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+// Nanoseconds since the time stamp counter was `stamp`.
+u64 relay_elapsed_ns(u64 stamp);
 
 #endif

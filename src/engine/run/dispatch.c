@@ -6,11 +6,13 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/redirect/redirect.h"
+#include "engine/relay/relay.h"
 #include "engine/request/request.h"
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
 #include "engine/signal/signal.h"
 #include "engine/syscall/syscall.h"
+#include "engine/thread/thread.h"
 #include "engine/translate/translate.h"
 
 // Linux's TASK_SIZE_MAX.
@@ -150,6 +152,12 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
 {
     __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
     ctx->stop_request = 0;
+    if (UNLIKELY(ctx->kicked)) {
+        ctx->kicked = 0;
+        relay_poll(ctx);
+    }
+    if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
+        thread_wait_while_stopped(ctx);
     if (signal_is_deliverable(ctx)) {
         redirect_interrupted(ctx);
         ctx->guard_failed = 0;

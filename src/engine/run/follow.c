@@ -124,7 +124,7 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     a->options.exe = a->program.exe;
     a->options.execfn = a->program.word_count ? a->program.words[0] : a->path;
     a->options.script = a->program.word_count ? a->path : NULL;
-    int log_fd_across = descriptors_log_across_exec();
+    int log_fd_across = descriptors_log_across_exec(ctx->vfork_depth > 0);
     if (log_fd_across >= 0)
         a->options.log_fd = log_fd_across;
     i64 refused = hand_over_filters(ctx, r, &a->options);

@@ -243,8 +243,15 @@ static void emit_tool_call(Emitter *e)
     gateway.tool_return_end = e->pc;
 }
 
+// Whoever holds the engine lock may be waiting for this thread to leave the cache (C3).
+static bool may_wait(const Lock *lock)
+{
+    return lock != &engine_lock || !thread_ctx.in_cache;
+}
+
 void gateway_init(void)
 {
+    lock_may_wait = may_wait;
     ctx_displacement = (i32)((char *)&thread_ctx - (char *)__builtin_thread_pointer());
     xstate_init();
     // PKRU is left alone: it would restrict the engine's own accesses.
@@ -265,7 +272,10 @@ void gateway_init(void)
 
 i64 gateway_syscall(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
 {
-    return gateway.syscall(nr, a0, a1, a2, a3, a4, a5);
+    __atomic_store_n(&thread_ctx.in_kernel, 1, __ATOMIC_RELEASE);
+    i64 result = gateway.syscall(nr, a0, a1, a2, a3, a4, a5);
+    __atomic_store_n(&thread_ctx.in_kernel, 0, __ATOMIC_RELEASE);
+    return result;
 }
 
 static bool between(u64 pc, CodePtr first, CodePtr last)

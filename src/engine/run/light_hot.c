@@ -41,10 +41,9 @@ void run_link_exit(const ThreadCtx *ctx, Block *to)
 {
     const Exit *x = cache_exit(ctx->exit_link);
     const Block *from = x->from;
-    if (from && block_is_dirty(from))
-        return; // the version it leads to is another one each time
     bool is_live = from && !from->retired && ctx->exit_link - from->first_exit < from->exit_count;
-    if (is_live && x->target == to->pc && x->original == !!(to->version & VERSION_ORIGINAL))
+    u32 version = x->version | (x->original ? VERSION_ORIGINAL : 0);
+    if (is_live && !x->dynamic && x->target == to->pc && to->version == version)
         cache_link(ctx->exit_link, to);
 }
 

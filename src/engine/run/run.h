@@ -168,10 +168,18 @@ typedef struct ThreadCtx {
     WireProducer wire;   // this thread's end of the wire; zero before its first record
     u32 number;          // of the thread, from 1: what a report calls it
     u32 errors_disabled; // >0: the client has asked for no reports
+    u32 kicked;          // the monitor has a request; set by our handler (signal/sleep.c)
+    u32 sleeps_in;       // while that is looked at: 1 + the number of the call interrupted
+    u32 request_seen;    // the last request for every thread
+    u32 answering;       // the request that is being answered, 0: the client's own
 
     // --- for the crash report: the last guest pcs dispatched
     GuestAddr recent_pc[16];
     u32 recent_next;
+
+    // --- owned by thread/: who may be taken for standing still (thread_stop_others())
+    u32 is_stopped; // atomic
+    u32 in_kernel;  // atomic: in a system call of the client's, which may sleep
 
     // --- counters, summed by --stats
     u64 stat_dispatches;

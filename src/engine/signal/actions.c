@@ -41,6 +41,8 @@ KernelAction action_for_host(int sig, const KernelAction *client)
         // Sent by kill() and ignored, it must not disturb a system call.
         mirrored = SA_RESTART;
     }
+    if (sig == SIGTRAP && signal_kicks)
+        mirrored &= ~(u64)SA_RESTART; // sleep.c decides
     return (KernelAction){
         .handler = (u64)on_host_signal,
         .flags = mirrored | SA_SIGINFO | SA_ONSTACK | KERNEL_SA_RESTORER,

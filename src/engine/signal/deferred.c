@@ -64,12 +64,16 @@ static bool take_shared(u64 bit, siginfo_t *ret_info)
 
 void deferred_put(ThreadCtx *ctx, const siginfo_t *info)
 {
+    if (is_for_process(ctx, info))
+        put_shared(ctx, info);
+    else
+        deferred_put_own(ctx, info);
+}
+
+void deferred_put_own(ThreadCtx *ctx, const siginfo_t *info)
+{
     u64 bit = SIG_BIT(info->si_signo);
 
-    if (is_for_process(ctx, info)) {
-        put_shared(ctx, info);
-        return;
-    }
     if (ctx->deferred_signals & bit)
         return;
     memcpy(&ctx->deferred_info[slot_of(info->si_signo)], info, sizeof(*info));

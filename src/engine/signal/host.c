@@ -50,6 +50,14 @@ i64 host_hand_over(i32 tid, const siginfo_t *info)
                         (u64)info->si_signo, (u64)&handed);
 }
 
+void signal_kick(i32 tid)
+{
+    const siginfo_t info = {.si_signo = SIGTRAP, .si_code = KICKED};
+
+    raw_syscall4(SYS_rt_tgsigqueueinfo, (u64)raw_syscall0(SYS_getpid), (u64)tid, SIGTRAP,
+                 (u64)&info);
+}
+
 // kill(2) aimed at the process, whatever thread the kernel chose; but only the
 // main thread may say so. The rest goes back to the thread it came to.
 void host_requeue(const siginfo_t *info)

@@ -198,16 +198,37 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
 
 // ---------------------------------------------------------------- signals that were sent
 
+// The monitor has a request: the client never hears of this.
+static bool is_kick(const siginfo_t *info)
+{
+    return info->si_signo == SIGTRAP && info->si_code == SI_QUEUE &&
+           (u64)info->si_value.sival_ptr == WIRE_KICK;
+}
+
+static void on_kick(ThreadCtx *ctx, ucontext_t *uc)
+{
+    ctx->kicked = 1;
+    ctx->stop_request = 1;
+    advance(ctx, uc);
+}
+
 static void on_sent(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     int sig = info->si_signo;
+    bool handed_over = info->si_code == HANDED_OVER;
     u64 mask = ctx->wait_mask_armed ? ctx->wait_mask : ctx->client_mask;
 
+    if (handed_over)
+        info->si_code = SI_USER;
     if (sig == SIGSYS && info->si_code == SYS_SECCOMP_CODE)
         info->si_call_addr = (void *)ctx->pc;
     if (signal_is_synchronous(sig) && (ctx->pending_signal || (mask & SIG_BIT(sig)))) {
-        deferred_put(ctx, info);
-        if (ctx->must_place) {
+        if (handed_over)
+            deferred_put_own(ctx, info);
+        else
+            deferred_put(ctx, info);
+        if (ctx->must_place || (signal_kicks && sig == SIGTRAP)) {
+            ctx->kicked = signal_kicks; // if it has interrupted a sleep, that goes on
             ctx->stop_request = 1;
             advance(ctx, uc);
         } else if (gateway_place(greg(uc, REG_RIP)) == GATEWAY_SYSCALL_BEFORE) {
@@ -492,9 +513,12 @@ void on_host_signal(int sig, siginfo_t *info, void *ucontext)
     ThreadCtx *ctx = &thread_ctx;
 
     stop_alignment_checks();
-    if (info->si_code == HANDED_OVER)
-        info->si_code = SI_USER;
-    if (signal_is_synchronous(sig) && info->si_code > 0)
+    if (sig == SIGTRAP && info->si_code == KICKED) {
+        ctx->stop_request = 1;
+        advance(ctx, ucontext);
+    } else if (UNLIKELY(is_kick(info)))
+        on_kick(ctx, ucontext);
+    else if (signal_is_synchronous(sig) && info->si_code > 0)
         on_fault(ctx, info, ucontext);
     else
         on_sent(ctx, info, ucontext);

@@ -20,8 +20,9 @@ void lend_signals(ThreadCtx *ctx, u64 nr, u64 takes)
 
     ctx->lent_nr = (u32)nr;
     __atomic_store_n(&ctx->lent_set, takes & MASK_SYNCHRONOUS, __ATOMIC_SEQ_CST);
-    host_set_mask(ctx->client_mask);
-    while (deferred_take(ctx, ctx->client_mask, &info))
+    u64 mask = nr == NR_execve ? ctx->client_mask : mask_for_sleep(ctx, ctx->client_mask);
+    host_set_mask(mask);
+    while (deferred_take(ctx, mask, &info))
         host_queue_to_self(&info);
 }
 
@@ -72,14 +73,20 @@ static void hide_hand_overs(GuestAddr records, u64 size_bytes)
 i64 signal_sleeping_call(ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
     bool lends = (ctx->client_mask & MASK_SYNCHRONOUS) != 0;
+    Sleep sleep;
+    i64 r;
 
-    if (UNLIKELY(lends))
-        lend_signals(ctx, nr, may_read_signals(nr) ? ctx->client_mask : 0);
-    i64 r = gateway_syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
-    if (UNLIKELY(lends)) {
-        take_signals_back(ctx);
-        if (nr == NR_read && r > 0)
-            hide_hand_overs(args[1], (u64)r);
-    }
+    sleep_begin(&sleep, nr, args);
+    do {
+        const u64 *a = sleep.args;
+        if (UNLIKELY(lends))
+            lend_signals(ctx, nr, may_read_signals(nr) ? ctx->client_mask : 0);
+        r = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+        if (UNLIKELY(lends))
+            take_signals_back(ctx);
+    } while (UNLIKELY(ctx->kicked) && sleep_goes_on(ctx, &sleep, &r));
+    r = sleep_end(ctx, &sleep, r);
+    if (UNLIKELY(lends) && nr == NR_read && r > 0)
+        hide_hand_overs(args[1], (u64)r);
     return r;
 }

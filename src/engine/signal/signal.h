@@ -8,7 +8,8 @@
 // What must stay true
 //   S1  The five synchronous signals (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP)
 //       always have our host handler and are never blocked on the host (R3),
-//       but within system calls that may sleep or look at what is pending.
+//       but within system calls that may sleep or look at what is pending. Where the
+//       monitor may kick, SIGTRAP is open there too, unless one is lent (S5).
 //   S2  Any other signal has our host handler exactly while the client has a
 //       handler for it; otherwise the host's action is the client's SIG_DFL or
 //       SIG_IGN, and the kernel acts. (With signal_reports_death also while the
@@ -104,12 +105,18 @@ i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6]);
 // Returns the restored rax; pc and every register are the frame's.
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
 
+// Makes a thread leave the cache, if it is there; the client does not notice.
+void signal_kick(i32 tid);
+
 // --- extended state
 void xstate_init(void); // asks the processor; may be called again
 #define XSTATE_PKRU (1ull << 9)
 u64 xstate_size(void); // bytes of ThreadCtx.xsave
 u64 xstate_mask(void); // XCR0: what XSAVE and XRSTOR handle
 void xstate_reset(u8 *area); // the state of a new process
+
+// The monitor may interrupt threads (W5 in wire/wire.h). Set before signal_init().
+extern bool signal_kicks;
 
 // --- hooks, set once at start
 // A fault of engine code itself. Must not return; NULL panics.

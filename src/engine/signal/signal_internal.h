@@ -5,6 +5,8 @@
 #ifndef MUNINN_ENGINE_SIGNAL_INTERNAL_H
 #define MUNINN_ENGINE_SIGNAL_INTERNAL_H
 
+#include <time.h>
+
 #include "base/futex_lock.h"
 #include "engine/signal/signal.h"
 
@@ -71,6 +73,8 @@ void host_requeue(const siginfo_t *info);
 i64 host_queue_to_self(const siginfo_t *info);
 i64 host_hand_over(i32 tid, const siginfo_t *info);
 #define HANDED_OVER (-0x4d55)
+// A SIGTRAP with this code is signal_kick()'s.
+#define KICKED (-0x4d4b)
 _Noreturn void host_die_by(const siginfo_t *info);
 
 // --- actions.c
@@ -88,6 +92,7 @@ void host_restorer(void);
 
 // --- deferred.c: synchronous signals that somebody sent
 void deferred_put(ThreadCtx *ctx, const siginfo_t *info);
+void deferred_put_own(ThreadCtx *ctx, const siginfo_t *info); // for this thread only
 // All that wait for this thread, those sent to the whole process included.
 u64 deferred_set(const ThreadCtx *ctx);
 // Takes one out of `allowed`. False: none there.
@@ -100,6 +105,30 @@ void deferred_place(ThreadCtx *ctx);
 void lend_signals(ThreadCtx *ctx, u64 nr, u64 takes);
 void take_signals_back(ThreadCtx *ctx);
 void hide_hand_over(GuestAddr code_address); // in a siginfo that the kernel gave to the client
+
+// --- sleep.c: calls that sleep, and interruptions that are not the client's
+typedef struct Sleep {
+    u64 nr;
+    const u64 *original; // arguments as the client has them
+    u64 args[6];         // of the next attempt
+    u64 started;         // time stamp counter
+    i64 done;            // what earlier attempts have transferred
+    bool begun;          // the kernel has slept for it already
+    bool tells_left;     // a sleep: the kernel leaves in `left` what remains
+    struct timespec left;
+} Sleep;
+void sleep_begin(Sleep *sleep, u64 nr, const u64 args[6]);
+// After an attempt that gave *result, if ctx->kicked. True: make the next.
+bool sleep_goes_on(ThreadCtx *ctx, Sleep *sleep, i64 *result);
+i64 sleep_end(ThreadCtx *ctx, Sleep *sleep, i64 result); // what the client gets
+
+// The mask that the host has during such a call, for what the client wants it to be.
+static inline u64 mask_for_sleep(const ThreadCtx *ctx, u64 mask)
+{
+    bool lent = !signal_kicks || (deferred_set(ctx) & SIG_BIT(SIGTRAP));
+
+    return lent ? mask : mask & ~SIG_BIT(SIGTRAP);
+}
 
 // --- altstack.c
 bool altstack_contains(const stack_t *stack, u64 sp); // regardless of SS_AUTODISARM

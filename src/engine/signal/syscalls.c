@@ -75,21 +75,35 @@ static bool deferred_is_unblocked_by(const ThreadCtx *ctx, u64 mask)
     return (deferred_set(ctx) & ~mask) != 0;
 }
 
-// A call that sleeps under a mask of its own, which the kernel gets as it is.
-static i64 wait_under_mask(ThreadCtx *ctx, u64 nr, const u64 args[6], u64 mask)
+static i64 attempt_under_mask(ThreadCtx *ctx, const Sleep *sleep, u64 *host_mask)
 {
+    bool lends = ((ctx->client_mask | ctx->wait_mask) & MASK_SYNCHRONOUS) != 0;
+    const u64 *a = sleep->args;
+
+    if (deferred_is_unblocked_by(ctx, ctx->wait_mask))
+        return -EINTR;
+    *host_mask = mask_for_sleep(ctx, ctx->wait_mask);
+    if (UNLIKELY(lends))
+        lend_signals(ctx, sleep->nr, ctx->wait_mask);
+    i64 r = gateway_syscall(sleep->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (UNLIKELY(lends))
+        take_signals_back(ctx);
+    return r;
+}
+
+// A call that sleeps under a mask of its own. `args` lead the kernel to *host_mask.
+static i64 wait_under_mask(ThreadCtx *ctx, u64 nr, const u64 args[6], u64 mask, u64 *host_mask)
+{
+    Sleep sleep;
+    i64 r;
+
     ctx->wait_mask = mask & ~MASK_UNBLOCKABLE;
     ctx->wait_mask_armed = 1;
-
-    i64 r = -EINTR;
-    if (!deferred_is_unblocked_by(ctx, ctx->wait_mask)) {
-        bool lends = ((ctx->client_mask | ctx->wait_mask) & MASK_SYNCHRONOUS) != 0;
-        if (UNLIKELY(lends))
-            lend_signals(ctx, nr, ctx->wait_mask);
-        r = gateway_syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
-        if (UNLIKELY(lends))
-            take_signals_back(ctx);
-    }
+    sleep_begin(&sleep, nr, args);
+    do
+        r = attempt_under_mask(ctx, &sleep, host_mask);
+    while (UNLIKELY(ctx->kicked) && sleep_goes_on(ctx, &sleep, &r));
+    r = sleep_end(ctx, &sleep, r);
     // As the kernel: a handler that ends the sleep still runs under its mask.
     if (r != -EINTR || !signal_is_deliverable(ctx))
         ctx->wait_mask_armed = 0;
@@ -100,24 +114,29 @@ static i64 wait_under_mask(ThreadCtx *ctx, u64 nr, const u64 args[6], u64 mask)
 // with them the kernel itself shall say.
 static i64 wait_call(ThreadCtx *ctx, u64 nr, const u64 args[6], unsigned mask_arg)
 {
-    u64 mask;
+    u64 mask, host_mask, changed[6];
 
     if (!args[mask_arg] || args[mask_arg + 1] != SIGSET_BYTES ||
         !guest_read(args[mask_arg], &mask, sizeof(mask)))
         return signal_sleeping_call(ctx, nr, args);
-    return wait_under_mask(ctx, nr, args, mask);
+    memcpy(changed, args, sizeof(changed));
+    changed[mask_arg] = (u64)&host_mask;
+    return wait_under_mask(ctx, nr, changed, mask, &host_mask);
 }
 
 // As wait_call(), for the calls whose sixth argument is the address of a pair:
 // the mask's address and size.
 static i64 wait_call_pair(ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
-    u64 mask, pair[2];
+    u64 mask, host_mask, pair[2], changed[6];
 
     if (!args[5] || !guest_read(args[5], pair, sizeof(pair)) || !pair[0] ||
         pair[1] != SIGSET_BYTES || !guest_read(pair[0], &mask, sizeof(mask)))
         return signal_sleeping_call(ctx, nr, args);
-    return wait_under_mask(ctx, nr, args, mask);
+    memcpy(changed, args, sizeof(changed));
+    changed[5] = (u64)pair;
+    pair[0] = (u64)&host_mask;
+    return wait_under_mask(ctx, nr, changed, mask, &host_mask);
 }
 
 // Ends only after a handler: that another thread was to be found for a signal
@@ -158,16 +177,25 @@ i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6])
 // would be delivered, by the kernel as by us.
 i64 sys_rt_sigtimedwait(ThreadCtx *ctx, const u64 args[6])
 {
-    u64 set = 0;
-
-    if (args[3] == SIGSET_BYTES)
-        guest_read(args[0], &set, sizeof(set));
+    u64 set = 0, host_set;
+    bool has_set = args[3] == SIGSET_BYTES && guest_read(args[0], &set, sizeof(set));
     bool lends = ((ctx->client_mask | set) & MASK_SYNCHRONOUS) != 0;
-    if (UNLIKELY(lends))
-        lend_signals(ctx, SYS_rt_sigtimedwait, set);
-    i64 r = gateway_syscall(SYS_rt_sigtimedwait, args[0], args[1], args[2], args[3], 0, 0);
-    if (UNLIKELY(lends))
-        take_signals_back(ctx);
+    Sleep sleep;
+    i64 r;
+
+    sleep_begin(&sleep, SYS_rt_sigtimedwait, args);
+    if (has_set)
+        sleep.args[0] = (u64)&host_set;
+    do {
+        const u64 *a = sleep.args;
+        host_set = mask_for_sleep(ctx, set); // else it would take the monitor's
+        if (UNLIKELY(lends))
+            lend_signals(ctx, SYS_rt_sigtimedwait, set);
+        r = gateway_syscall(SYS_rt_sigtimedwait, a[0], a[1], a[2], a[3], 0, 0);
+        if (UNLIKELY(lends))
+            take_signals_back(ctx);
+    } while (UNLIKELY(ctx->kicked) && sleep_goes_on(ctx, &sleep, &r));
+    r = sleep_end(ctx, &sleep, r);
     if (r > 0 && args[1])
         hide_hand_over(args[1] + offsetof(siginfo_t, si_code));
     return r;

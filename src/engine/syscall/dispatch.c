@@ -17,6 +17,7 @@
 #include "engine/log/log.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
+#include "engine/syscall/file_writes.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -182,6 +183,13 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
     return result;
 }
 
+static i64 do_read(ThreadCtx *ctx, const u64 a[6])
+{
+    if (UNLIKELY(procview_open_files))
+        procview_refresh((int)a[0], ctx->gpr[RAX] == NR_pread64 ? (i64)a[3] : -1);
+    return pass_through(ctx, ctx->gpr[RAX], a);
+}
+
 static i64 plain_poll(ThreadCtx *ctx, const u64 a[6])
 {
     return pass_through(ctx, NR_poll, a);
@@ -221,7 +229,7 @@ static i64 call_kernel(ThreadCtx *ctx, u64 nr, const u64 a[6])
 {
     const SyscallRow *row = syscall_row(nr);
 
-    if (row && (row->flags & SYS_BLOCKS))
+    if (!row || (row->flags & SYS_BLOCKS))
         return signal_sleeping_call(ctx, nr, a);
     return gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
@@ -287,9 +295,11 @@ static i64 perform(ThreadCtx *ctx, u64 nr, const u64 args[6])
     i64 result;
     if (handler && aspace_guards_made())
         lift_guards(nr, args);
+    file_writes_before(nr, args);
     do
         result = handler ? handler(ctx, args) : pass_through(ctx, nr, args);
     while (descriptors_settle(nr, args, &result));
+    file_writes_after(nr, args, result);
     return result;
 }
 

@@ -9,10 +9,12 @@
 #include <linux/sched.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/assert.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
+#include "engine/descriptors/descriptors.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
@@ -93,6 +95,8 @@ static void make_native(const CloneArgs *args)
     raw_syscall1(SYS_set_tid_address, args->flags & CLONE_CHILD_CLEARTID ? args->child_tid : 0);
     if (unshared)
         raw_syscall1(SYS_unshare, unshared);
+    if (unshared & CLONE_FILES)
+        descriptors_table_is_split();
 }
 
 // The kernel gives the descriptor to the parent's table before the child is born: the
@@ -267,20 +271,47 @@ i64 clone_thread(ThreadCtx *ctx, const CloneArgs *args)
 
 // ---------------------------------------------------------------- processes that share memory
 
+// A child of this process, so that a thread of it may wait; who reaps it is the client's affair.
+static void await_process(i32 pid)
+{
+    siginfo_t info;
+
+    raw_syscall6(SYS_waitid, P_PID, (u64)pid, (u64)&info, WEXITED | WNOWAIT | __WALL, 0, 0);
+}
+
+// What the process could not do for itself: all of it, if it was killed. Before thread_lock is
+// taken: somebody may hold that and wait for the dead to leave the cache (C3).
+static void end_sharing_process(ThreadRecord *child, ThreadCtx *ctx, i32 pid)
+{
+    if (pid > 0)
+        locks_free_those_of((i32)raw_syscall0(SYS_gettid), pid);
+    if (registry_remove_if_live(child))
+        hooks_end(ctx);
+    signal_actions_release(ctx->actions);
+}
+
 // Lends its thread block, and the ThreadCtx in it, to a process that has no
-// libc thread of its own, and sleeps for as long as this process lives.
+// libc thread of its own, and sleeps for as long as that lives.
 static void *donor_main(void *arg)
 {
     ThreadStart *start = arg;
     ThreadRecord *record = start->record;
-    u32 asleep = 1;
 
     signal_block_host();
     record->ctx = &thread_ctx;
+    record->tid = (i32)raw_syscall0(SYS_gettid);
     start->fs_base = (u64)__builtin_thread_pointer();
-    publish(&start->result, (i32)raw_syscall0(SYS_gettid));
-    for (;;)
-        raw_syscall4(SYS_futex, (u64)&asleep, FUTEX_WAIT_PRIVATE, 1, 0);
+    publish(&start->result, record->tid);
+    i32 pid = await(&record->borrower_pid);
+    if (pid > 0)
+        await_process(pid);
+    if (record->borrower)
+        end_sharing_process(record->borrower, &thread_ctx, pid);
+    lock_acquire(&thread_lock);
+    if (record->borrower)
+        record_discard(record->borrower);
+    record_leave(record);
+    lock_release(&thread_lock);
     return NULL;
 }
 
@@ -332,15 +363,18 @@ static i64 start_sharing_process(ThreadCtx *ctx, const CloneArgs *args)
         return donor;
     ThreadCtx *child = start.record->ctx;
     ThreadRecord *record = prepare_sharing_process(ctx, args, child);
-    if (!record)
+    if (!record) {
+        publish(&start.record->borrower_pid, -ENOMEM);
         return -ENOMEM;
+    }
+    start.record->borrower = record;
+    if (!(args->flags & CLONE_FILES))
+        descriptors_table_is_split();
     i64 result = native_clone_on_stack(args, record->stack, record->stack_size, start.fs_base,
                                        sharing_process_main, child);
-    if (result < 0) {
-        registry_remove(record);
-        signal_actions_release(child->actions);
-        record_discard(record);
-    }
+    if (result < 0)
+        registry_remove(record); // the donor does the rest, but for hooks that never began
+    publish(&start.record->borrower_pid, (i32)result);
     return result;
 }
 

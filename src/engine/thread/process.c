@@ -148,11 +148,10 @@ static void repair(const Lock *lock)
         cache_start_again();
 }
 
-static void put_locks_right(ThreadCtx *ctx, i64 child)
+void locks_free_those_of(i32 own_tid, i32 dead_tid)
 {
-    lock_set_owner((u32)ctx->tid);
-    if (child > 0)
-        lock_free_those_of_dead((u32)child, repair);
+    lock_set_owner((u32)own_tid);
+    lock_free_those_of_dead((u32)dead_tid, repair);
 }
 
 i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args)
@@ -171,7 +170,7 @@ i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args)
         result = native_clone_on_stack(args, child.record->stack, child.record->stack_size, 0,
                                        vfork_child, &child);
         *ctx = saved;
-        put_locks_right(ctx, result);
+        locks_free_those_of(ctx->tid, (i32)result);
         exec_area_close(ctx->record);
         if (result > 0)
             hooks_vfork_parent(ctx);

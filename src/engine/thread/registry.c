@@ -139,6 +139,23 @@ bool registry_remove(ThreadRecord *record)
     return last;
 }
 
+bool registry_remove_if_live(ThreadRecord *record)
+{
+    bool found = false;
+
+    lock_acquire(&registry_lock);
+    for (ThreadRecord **link = &live; *link; link = &(*link)->next) {
+        if (*link != record)
+            continue;
+        *link = record->next;
+        live_count -= !record->is_process;
+        found = true;
+        break;
+    }
+    lock_release(&registry_lock);
+    return found;
+}
+
 void registry_lock_for_fork(void)
 {
     lock_acquire(&registry_lock);

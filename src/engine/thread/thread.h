@@ -56,6 +56,16 @@ void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data);
 // Whether the calling thread is the only one of its process.
 bool thread_is_only(const ThreadCtx *ctx);
 
+// --- stopping the others. All other threads stand still, at a point where they hold no lock or
+// in the kernel, until thread_resume_others(); the caller may run client code meanwhile. One
+// caller at a time: another waits, standing still. False: some did not come to
+// a halt in time; what they do is their own. thread_resume_others() is needed all the same.
+bool thread_stop_others(ThreadCtx *ctx);
+void thread_resume_others(ThreadCtx *ctx);
+// For the loop of a thread: its turn to wait comes while this is not 0.
+extern u32 thread_stopper; // atomic: tid of the one that goes on
+void thread_wait_while_stopped(ThreadCtx *ctx);
+
 // Held while threads are made and while the process forks.
 extern Lock thread_lock;
 

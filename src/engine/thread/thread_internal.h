@@ -17,6 +17,9 @@ typedef struct ThreadRecord {
     i32 pid; // set when it is leaving
     bool is_process; // runs in this memory, but is not a thread of this process
     u32 *ended;      // a word of the parent's, who sleeps until this thread has ended; or NULL
+    // Of a thread that has lent its thread block to such a process:
+    u32 borrower_pid; // 0: not known yet; or -errno
+    struct ThreadRecord *borrower;
     bool clear_handlers; // such a process asked for CLONE_CLEAR_SIGHAND
     u8 *xsave;
     u8 *stack; // lowest byte
@@ -48,6 +51,7 @@ void record_tid_is_taken(i32 tid);         // by a new thread
 void registry_insert(ThreadRecord *record);
 // True: it was the last live thread of this process.
 bool registry_remove(ThreadRecord *record);
+bool registry_remove_if_live(ThreadRecord *record); // true: it was
 void registry_lock_for_fork(void);
 void registry_unlock_after_fork(void);
 void registry_keep_only(ThreadRecord *record); // in the fork's child
@@ -76,6 +80,8 @@ _Noreturn void thread_leave(ThreadCtx *ctx);
 // --- process.c
 i64 clone_fork(ThreadCtx *ctx, const CloneArgs *args);
 i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args);
+// The caller's thread block is its own again: a task that ran on it is dead.
+void locks_free_those_of(i32 own_tid, i32 dead_tid);
 
 // --- exec.c
 // The call as the kernel takes it: addresses of the client's or of ours.

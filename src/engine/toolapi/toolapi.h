@@ -92,6 +92,9 @@ typedef struct ToolFunction {
 bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, unsigned count,
                       u64 *ret_result);
 
+// Where a row of the tool's table has been found last; 0: nowhere.
+GuestAddr tool_function_address(const ToolFunction *function);
+
 typedef struct Tool {
     const char *name;
     const char *summary;
@@ -100,6 +103,8 @@ typedef struct Tool {
     // --- life
     void (*prepare)(const Options *options); // before anything of the client's is mapped
     void (*start)(void);  // before the client's first instruction
+    // The process is about to end by the client's own will: its functions can still be run.
+    void (*exiting)(ToolThread *thread);
     void (*finish)(void); // the process ends; other threads may still be running
     void (*thread_start)(ToolThread *thread);
     void (*thread_end)(ToolThread *thread);
@@ -121,6 +126,9 @@ typedef struct Tool {
     // out by the tool, below 2^30; thread->guard_failed tells that the block's first
     // instruction is one whose shadow guard has failed. NULL: there is only one.
     u32 (*version)(ToolThread *thread);
+    // The version of the blocks that the code being emitted leads to from here. False: that
+    // is known only when it runs. NULL: 0.
+    bool (*exit_version)(ToolBlock *block, u32 *ret_version);
     // A fault in a block. True: it was the tool's own doing, and the instruction
     // is to be tried again. May change the address that the client will be told.
     bool (*fault)(ToolThread *thread, u64 *address);
@@ -134,6 +142,11 @@ typedef struct Tool {
     void (*mapped)(GuestAddr start, GuestAddr end, u32 prot);
     void (*unmapped)(GuestAddr start, GuestAddr end);
     void (*signal)(ToolThread *thread, int sig); // about to be delivered to a handler
+
+    // --- a command of the user's, from `muninn ctl` or the client, at a safe point: answers
+    // by relay_answer() (relay/relay.h). May change the text. False: it is unknown.
+    bool (*command)(ToolThread *thread, char *command);
+    const char *command_help; // a line for each, or NULL
 
     // --- a client request that is not the core's (request/requests.def): args[0] is its
     // number, *ret_result the default. False: the tool does not know it.

@@ -261,24 +261,31 @@ static void emit_call_stub(Builder *b, unsigned index)
     emit_jmp(&b->e, gateway_tool_call());
 }
 
+static void emit_stub(Builder *b, unsigned index, CodePtr at)
+{
+    b->e = (Emitter){at, at + GUARD_STUB_ROOM};
+    if (b->guards[index].spilled >> RCX & 1)
+        emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
+    if (b->guards[index].returns) {
+        emit_call_stub(b, index);
+    } else {
+        emit_store_fs_imm32(&b->e, CTX(exit_link), (u32)(uintptr_t)b->guards[index].branch);
+        emit_jmp(&b->e, gateway_leave(EXIT_GUARD));
+    }
+}
+
 void emit_guard_stubs(Builder *b)
 {
     Emitter block_emitter = b->e;
     u16 mark_count = b->block->mark_count;
     for (unsigned i = 0; i < b->guard_count; i++) {
-        size_t room = b->guards[i].returns ? GUARD_STUB_ROOM : 32;
-        // Stubs are written where they will stay; what they do not need is given back.
-        CodePtr at = cache_reserve_cold(b->block, room);
+        // Once behind the block, to know its size, and then where it will stay.
+        emit_stub(b, i, block_emitter.pc);
+        size_t bytes = (size_t)(b->e.pc - block_emitter.pc);
+        ASSERT(bytes <= GUARD_STUB_ROOM);
+        CodePtr at = cache_reserve_cold(b->block, bytes);
         ASSERT(at);
-        b->e = (Emitter){at, at + room};
-        if (b->guards[i].spilled >> RCX & 1)
-            emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
-        if (b->guards[i].returns) {
-            emit_call_stub(b, i);
-        } else {
-            emit_store_fs_imm32(&b->e, CTX(exit_link), (u32)(uintptr_t)b->guards[i].branch);
-            emit_jmp(&b->e, gateway_leave(EXIT_GUARD));
-        }
+        emit_stub(b, i, at);
         i32 distance = (i32)(at - (b->guards[i].branch + 4));
         memcpy(b->guards[i].branch, &distance, 4);
     }

@@ -75,6 +75,8 @@ void builder_exit(Builder *b, unsigned opcode, GuestAddr target)
     Exit *x = cache_exit(block->first_exit + block->exit_count++);
     bool is_jump = b->insn->lowering != LOWER_CALL;
     *x = (Exit){.target = target, .from = block};
+    x->dynamic = b->block->version & VERSION_STEPPED ||
+                 (tool->exit_version && !tool->exit_version(b, &x->version));
     x->original = is_jump && redirect_is_own_entry(b->insn->pc, target);
     x->site = emit_link_site(&b->e, opcode, b->e.pc);
 }
@@ -299,9 +301,11 @@ static void emit_exit_stubs(Builder *b)
 
 static void link_known_targets(Block *block)
 {
-    for (u32 i = 0; i < block->exit_count && !block_is_dirty(block); i++) {
+    for (u32 i = 0; i < block->exit_count; i++) {
         Exit *x = cache_exit(block->first_exit + i);
-        Block *to = cache_find(x->target, x->original ? VERSION_ORIGINAL : 0);
+        if (x->dynamic)
+            continue;
+        Block *to = cache_find(x->target, x->version | (x->original ? VERSION_ORIGINAL : 0));
         if (to)
             cache_link(block->first_exit + i, to);
     }

@@ -17,7 +17,7 @@ enum {
     TEXT_MAX = 4096,
 };
 
-static char *keep_text(Run *run, const char *text)
+char *findings_keep_text(Run *run, const char *text)
 {
     size_t size = strlen(text) + 1;
     char *copy = arena_alloc(&run->arena, size, 1);
@@ -63,7 +63,13 @@ const char *findings_thread_name(Run *run, u64 number)
     if (!ok)
         return NULL;
     name[strcspn(name, "\n")] = '\0';
-    return keep_text(run, name);
+    // The first thread is called as its program unless somebody has named it.
+    const char *slash = strrchr(run->options->execfn, '/');
+    const char *program = slash ? slash + 1 : run->options->execfn;
+    enum { COMM_MAX = 15 };
+    if (number == 1 && strncmp(name, program, COMM_MAX) == 0)
+        return NULL;
+    return findings_keep_text(run, name);
 }
 
 // -------------------------------------------------------------- suppressions
@@ -78,7 +84,7 @@ static const char *suppression_kind(Run *run, u32 kind, const u64 *values, size_
         return pattern;
     snprintf(text, sizeof(text), "%.*s%llu%s", (int)(mark - pattern), pattern,
              count ? (unsigned long long)values[0] : 0ull, mark + 2);
-    return keep_text(run, text);
+    return findings_keep_text(run, text);
 }
 
 static const char *leak_kind(u32 kind)
@@ -114,7 +120,7 @@ static const char *generate(Run *run, const RunFinding *f)
     SuppressQuery query = query_of(f);
     suppress_generate(&query, out);
     fclose(out);
-    const char *kept = text ? keep_text(run, text) : NULL;
+    const char *kept = text ? findings_keep_text(run, text) : NULL;
     free(text);
     return kept;
 }
@@ -177,9 +183,11 @@ static WireVerdict show(Run *run, RunFinding *f)
         return VERDICT_IGNORED;
     if (run->asks && user_wants_suppression(run))
         report_suppression(run->report, generate(run, f));
+    if (f->flags & FINDING_NOT_ERROR)
+        return VERDICT_IGNORED;
     run->shown++;
     __atomic_store_n(&run->shared->header.shown_count, run->shown, __ATOMIC_RELAXED);
-    if (run->options->exit_on_first_error)
+    if (run->options->exit_on_first_error && !(f->flags & FINDING_ASKED_FOR))
         __atomic_store_n(&run->shared->header.exit_now, 1, __ATOMIC_RELEASE);
     return VERDICT_SHOWN;
 }
@@ -192,6 +200,10 @@ static WireVerdict judge(Run *run, RunFinding *f)
         run->suppressed++;
         return VERDICT_SUPPRESSED;
     }
+    if (f->flags & FINDING_HIDDEN)
+        return f->flags & FINDING_NOT_ERROR ? VERDICT_IGNORED : VERDICT_SHOWN;
+    if (f->flags & FINDING_ASKED_FOR)
+        return show(run, f);
     if (run->error_limit_hit)
         return VERDICT_IGNORED;
     if (run->options->error_limit && run->shown >= CONTEXTS_LIMIT) {
@@ -225,8 +237,15 @@ static void set_leak(Finding *finding, const u64 *values, size_t count)
 // "Open file descriptor 3: /path": what is behind the colon.
 static const char *path_in(Run *run, const char *sentence)
 {
+    static const char closed[] = " is already closed";
     const char *colon = strstr(sentence, ": /");
-    return colon ? keep_text(run, colon + 2) : NULL;
+    if (!colon)
+        return NULL;
+    char *path = findings_keep_text(run, colon + 2);
+    size_t length = strlen(path);
+    if (length >= sizeof(closed) && strcmp(path + length + 1 - sizeof(closed), closed) == 0)
+        path[length + 1 - sizeof(closed)] = '\0';
+    return path;
 }
 
 static void set_words(Run *run, Finding *finding, const Wire_finding *record)
@@ -234,10 +253,10 @@ static void set_words(Run *run, Finding *finding, const Wire_finding *record)
     char text[TEXT_MAX];
     report_headline(finding->kind, record->values.data, record->values.count, record->text.data,
                     text, sizeof(text));
-    finding->what = keep_text(run, text);
+    finding->what = findings_keep_text(run, text);
     finding->fd = -1;
     switch (finding->kind) {
-    case KIND_SYSCALL_PARAM: finding->param = keep_text(run, record->text.data); break;
+    case KIND_SYSCALL_PARAM: finding->param = findings_keep_text(run, record->text.data); break;
     case KIND_FD_BAD_CLOSE:
     case KIND_FD_BAD_USE:
     case KIND_FD_NOT_CLOSED:
@@ -256,7 +275,11 @@ void findings_add(Run *run, const Wire_finding *record)
         map_get(&run->finding_by_id, record->id, &known))
         return;
     RunFinding *f = arena_alloc(&run->arena, sizeof(*f), _Alignof(RunFinding));
-    *f = (RunFinding){.id = (u32)record->id, .parts_missing = (u32)record->parts};
+    *f = (RunFinding){
+        .id = (u32)record->id,
+        .flags = (u32)record->flags,
+        .parts_missing = (u32)record->parts,
+    };
     f->finding = (Finding){
         .kind = (u32)record->kind,
         .unique = record->id,
@@ -268,8 +291,8 @@ void findings_add(Run *run, const Wire_finding *record)
     set_words(run, &f->finding, record);
     f->suppression_kind = suppression_kind(run, f->finding.kind, record->values.data,
                                            record->values.count);
-    f->parts = arena_alloc(&run->arena, (record->parts + 1) * sizeof(FindingPart),
-                           _Alignof(FindingPart));
+    f->parts = arena_alloc(&run->arena, (2 * record->parts + 1) * sizeof(FindingPart),
+                           _Alignof(FindingPart)); // a part may become two
     vec_push(&run->findings, &f);
     map_put(&run->finding_by_id, record->id, (u64)f);
     if (f->parts_missing == 0)
@@ -287,11 +310,13 @@ void findings_add_part(Run *run, const Wire_part *record)
         return;
     report_part_text((u32)record->kind, record->values.data, record->values.count,
                      record->text.data, text, sizeof(text));
-    f->parts[f->finding.part_count++] = (FindingPart){
+    size_t at = f->finding.part_count;
+    f->parts[at] = (FindingPart){
         .kind = (u32)record->kind,
-        .text = text[0] ? keep_text(run, text) : NULL,
+        .text = text[0] ? findings_keep_text(run, text) : NULL,
         .stack = findings_stack(run, record->pcs),
     };
+    f->finding.part_count += parts_name(run, record, at ? &f->parts[at - 1] : NULL, &f->parts[at]);
     if (--f->parts_missing == 0)
         complete(run, f);
 }
@@ -314,8 +339,10 @@ static void sum_up(Run *run, RunSummary *summary, const Finding **shown)
             summary->error_count += f->finding.count;
             summary->context_count++;
         } else if (f->verdict == VERDICT_SUPPRESSED) {
-            summary->suppressed_count += f->finding.count;
-            summary->suppressed_contexts++;
+            if (!(f->flags & FINDING_NOT_ERROR)) {
+                summary->suppressed_count += f->finding.count;
+                summary->suppressed_contexts++;
+            }
             f->suppression->used += f->finding.count;
             f->suppression->leaked_bytes += f->finding.leaked_bytes;
             f->suppression->leaked_blocks += f->finding.leaked_blocks;

@@ -58,8 +58,18 @@ static void take_fatal_signal(Run *run, const WireRecord *record)
 static void take_line(Run *run, const WireRecord *record)
 {
     Wire_line line;
-    if (wire_get_line(record, &line))
+    if (!wire_get_line(record, &line))
+        return;
+    if (line.is_note)
+        report_note(run->report, line.text.data);
+    else
         report_line(run->report, line.text.data);
+}
+
+static void take_client_ended(Run *run, const WireRecord *record)
+{
+    (void)record;
+    report_client_ended(run->report);
 }
 
 static void take_client_text(Run *run, const WireRecord *record)
@@ -78,11 +88,34 @@ static void take_sync(Run *run, const WireRecord *record)
         wire_synced(run->shared, record->ring, (u32)sync.sequence);
 }
 
+static void take_command_text(Run *run, const WireRecord *record)
+{
+    Wire_command_text text;
+    if (wire_get_command_text(record, &text))
+        commands_text(run, &text);
+}
+
 static void take_command_done(Run *run, const WireRecord *record)
 {
     Wire_command_done done;
-    if (wire_get_command_done(record, &done) && run->command_done)
-        run->command_done(run, (u32)done.sequence, done.text.data);
+    if (wire_get_command_done(record, &done))
+        commands_done(run, &done);
+}
+
+static void take_thread_stack(Run *run, const WireRecord *record)
+{
+    Wire_thread_stack stack;
+    if (wire_get_thread_stack(record, &stack))
+        commands_stack(run, &stack);
+}
+
+static void take_command(Run *run, const WireRecord *record)
+{
+    Wire_command command;
+    if (!wire_get_command(record, &command))
+        return;
+    WireCommandStatus status = commands_from_client(run, command.text.data);
+    __atomic_store_n(&run->shared->rings[record->ring].command_status, status, __ATOMIC_RELEASE);
 }
 
 static void take_map(Run *run, const WireRecord *record)
@@ -161,5 +194,6 @@ void run_take(void *arg, const WireRecord *record)
         return;
     if (!run->report && record->type != RECORD_START && record->type != RECORD_MAPS_RESET)
         return; // a ring whose beginning was lost
+    run->records++;
     take_fns[record->type](run, record);
 }

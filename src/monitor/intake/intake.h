@@ -16,8 +16,17 @@
 enum { INTAKE_LOG = 2, INTAKE_WIRE = 3, INTAKE_LIFE = 4, INTAKE_ATTACH = 5 };
 enum { INTAKE_INPUT = 6, INTAKE_XML = 7, INTAKE_FDS = 8 };
 
+// How muninn was called.
+typedef struct IntakeCommand {
+    const Options *options;
+    int option_count; // the same in words
+    const char *const *option_words;
+    int argc; // the client's command
+    const char *const *argv;
+} IntakeCommand;
+
 // Serves the client behind INTAKE_WIRE until it has ended and no child of it can ask for
-// a monitor any more. argv are the words of its command. Returns the exit status.
-int intake_serve(const Options *options, int argc, char **argv);
+// a monitor any more. Returns the exit status.
+int intake_serve(const IntakeCommand *command);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "monitor/control/control.h"
 #include "monitor/intake/intake.h"
 #include "monitor/report/report.h"
 #include "monitor/suppress/suppress.h"
@@ -17,6 +18,7 @@
 typedef struct RunFinding {
     Finding finding;            // shown form; strings and frames in run->arena
     u32 id;                     // its slot on the wire
+    u32 flags;                  // FINDING_
     u32 parts_missing;          // PART records that have not come
     FindingPart *parts;
     WireVerdict verdict;
@@ -25,9 +27,8 @@ typedef struct RunFinding {
 } RunFinding;
 
 typedef struct Run {
-    const Options *options;
-    int argc;
-    char **argv;
+    const IntakeCommand *command;
+    const Options *options; // of it
     WireShared *shared;
     WireConsumer *consumer;
     int life, attach, pidfd;
@@ -45,8 +46,8 @@ typedef struct Run {
     bool error_limit_hit;
     bool asks;          // --gen-suppressions=yes, and the user has not stopped it
 
-    // Told the answer to a request; NULL while there is none under way.
-    void (*command_done)(struct Run *run, u32 sequence, const char *text);
+    struct Commands *commands; // NULL: no socket
+    u64 records;               // taken so far
 
     bool ended;         // END has come: status and signal hold
     bool replaced;      // the last that came is that another program is executed
@@ -61,8 +62,41 @@ void findings_add(Run *run, const Wire_finding *record);
 void findings_add_part(Run *run, const Wire_part *record);
 // Frames for a list of pcs as the call stack has them.
 ReportStack findings_stack(Run *run, WireWords pcs);
+char *findings_keep_text(Run *run, const char *text); // as long as the run
 const char *findings_thread_name(Run *run, u64 number);
 // Counts and closes the report. Returns the exit code for the client, -1: its own.
 i32 findings_close(Run *run);
+
+// commands.c: `muninn ctl`, and commands of the client's
+void commands_open(Run *run);
+void commands_end(Run *run);    // the program has ended: says so to whoever waits
+void commands_forget(Run *run); // in a twin
+// The descriptors to wait for beside the others, for how long at most, and what came of it.
+size_t commands_fds(const Run *run, struct pollfd *fds);
+int commands_wait_ms(const Run *run, int wait_ms);
+void commands_turn(Run *run, const struct pollfd *fds, size_t count);
+// Of the records that answer a request; and the client's own command.
+void commands_text(Run *run, const Wire_command_text *text);
+void commands_done(Run *run, const Wire_command_done *done);
+void commands_stack(Run *run, const Wire_thread_stack *stack);
+WireCommandStatus commands_from_client(Run *run, const char *line);
+
+// core_commands.c: those that the monitor answers from what it knows
+typedef struct CommandAnswer {
+    Run *run;
+    ControlCall *call; // NULL: the client's own; the answer goes into the report
+} CommandAnswer;
+void answer_say(const CommandAnswer *answer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+// Returns the exit status.
+int core_command(const CommandAnswer *answer, ControlCommandId id, const char *arguments);
+// The state of a process or thread of it as /proc has it: 'R', 'S', 'T'; '?' if there is none.
+char process_state(i32 pid, i32 tid);
+u64 now_ms(void);
+
+// parts.c
+// Names what a part is about; `before` is the part before it, or NULL. Returns how many
+// parts it has become: one or two.
+size_t parts_name(Run *run, const Wire_part *record, FindingPart *before, FindingPart *part);
 
 #endif

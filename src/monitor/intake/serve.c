@@ -60,12 +60,15 @@ static bool run_open(Run *run)
     run->attach = INTAKE_ATTACH;
     run->pidfd = (int)syscall(SYS_pidfd_open, run->shared->header.pid, 0);
     run->info = (RunInfo){
+        .log_is_open = options->log_file != NULL, // by the engine
         .pid = run->shared->header.pid,
         .tool = run->options->tool,
         .tool_title = tool_title(run->options),
         .program = run->options->exe,
-        .argc = run->argc,
-        .argv = (const char *const *)run->argv,
+        .argc = run->command->argc,
+        .argv = run->command->argv,
+        .option_count = run->command->option_count,
+        .options = run->command->option_words,
         .muninn_exe = run->options->muninn_exe,
         .start_ms = (i64)(run->shared->header.start_ns / 1000000),
     };
@@ -97,6 +100,7 @@ static void finish(Run *run)
     if (run->report)
         exit_code = findings_close(run);
     run->finished = true;
+    commands_end(run);
     wire_finish(run->shared, exit_code);
 }
 
@@ -145,6 +149,7 @@ static void become_twin(Run *run, const Attachment *attachment)
 {
     static const int places[] = {INTAKE_WIRE, INTAKE_LIFE, INTAKE_ATTACH, INTAKE_LOG};
     // The parent's report stays with the parent: what is written is on its way already.
+    commands_forget(run);
     wire_consumer_free(run->consumer);
     wire_unmap(run->shared);
     close(run->pidfd);
@@ -152,19 +157,20 @@ static void become_twin(Run *run, const Attachment *attachment)
         dup2(attachment->fds[i], places[i]);
     close_range(INTAKE_FDS, ~0u, 0);
     *run = (Run){
+        .command = run->command,
         .options = run->options,
-        .argc = run->argc,
-        .argv = run->argv,
         .suppressions = run->suppressions,
     };
     for (size_t i = 0; i < suppress_count(run->suppressions); i++)
         suppress_reset(run->suppressions, i);
     if (!run_open(run))
         _exit(1);
+    commands_open(run);
 }
 
-// A child of the client wants a monitor: this process divides, and the twin, which is
-// nobody's child either, serves it.
+// A child of the client wants a monitor: this process divides, and the twin serves it. A
+// twin stays our child, for in a container orphans might come to the client, which
+// would find a child that it does not know.
 static bool divide(Run *run)
 {
     Attachment attachment;
@@ -172,13 +178,9 @@ static bool divide(Run *run)
         return false;
     pid_t pid = fork();
     if (pid == 0) {
-        if (fork() != 0)
-            _exit(0);
         become_twin(run, &attachment);
         return true;
     }
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
     for (int i = 0; i < attachment.count; i++)
         close(attachment.fds[i]);
     return true;
@@ -193,36 +195,62 @@ static void empty_bell(int life)
         ;
 }
 
+// The more there is to read, the sooner we look again. That a thread waits for us it
+// tells by the bell.
+static int next_wait_ms(size_t count, int wait_ms)
+{
+    if (count >= WIRE_DRAIN_MAX)
+        return 0;
+    if (count > 0)
+        return WAIT_MIN_MS;
+    return wait_ms == 0 ? WAIT_MIN_MS : wait_ms * 2 < WAIT_MAX_MS ? wait_ms * 2 : WAIT_MAX_MS;
+}
+
 // One turn; false when there is nothing left to wait for.
 static bool turn(Run *run, int *wait_ms)
 {
-    struct pollfd fds[] = {
+    enum { OWN_FDS = 3 };
+    struct pollfd fds[OWN_FDS + CONTROL_FDS_MAX] = {
         {run->finished ? -1 : run->life, POLLIN, 0},
         {run->attach, POLLIN, 0},
         {run->finished ? -1 : run->pidfd, POLLIN, 0},
     };
-    if (poll(fds, ARRAY_LEN(fds), run->finished ? -1 : *wait_ms) < 0 && errno != EINTR)
+    size_t control_count = commands_fds(run, fds + OWN_FDS);
+    int timeout_ms = run->finished ? -1 : commands_wait_ms(run, *wait_ms);
+    if (poll(fds, OWN_FDS + control_count, timeout_ms) < 0 && errno != EINTR)
         return false;
     if (fds[0].revents & POLLIN)
         empty_bell(run->life);
     if (!run->finished) {
         bool gone = client_is_gone(run);
         size_t count = wire_drain(run->consumer, gone, run_take, run);
-        *wait_ms = count ? WAIT_MIN_MS : *wait_ms * 2 < WAIT_MAX_MS ? *wait_ms * 2 : WAIT_MAX_MS;
+        *wait_ms = next_wait_ms(count, *wait_ms);
         if (run->ended || gone)
             finish(run);
+        else
+            commands_turn(run, fds + OWN_FDS, control_count);
     }
     if ((fds[1].revents & POLLIN) && divide(run))
         return true;
     return !(fds[1].revents & POLLHUP) || !run->finished;
 }
 
-int intake_serve(const Options *options, int argc, char **argv)
+// Holds nothing meanwhile that somebody might wait for the end of.
+static void wait_for_twins(void)
 {
-    Run run = {.options = options, .argc = argc, .argv = argv};
+    close_range(0, ~0u, 0);
+    while (wait(NULL) > 0 || errno == EINTR)
+        ;
+}
+
+int intake_serve(const IntakeCommand *command)
+{
+    Run run = {.command = command, .options = command->options};
     int wait_ms = WAIT_MIN_MS;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a limit that a report meets is an error of its write()
+    signal(SIGCHLD, SIG_IGN); // nobody has to be told of the end of a twin
     run.suppressions = suppress_new();
     if (!run_open(&run))
         return 1;
@@ -230,8 +258,11 @@ int intake_serve(const Options *options, int argc, char **argv)
         wire_set_ready(run.shared, READY_REFUSED);
         return 1;
     }
+    commands_open(&run);
     wire_set_ready(run.shared, READY_YES);
     while (turn(&run, &wait_ms))
         ;
+    symbols_free(run.symbols);
+    wait_for_twins();
     return 0;
 }

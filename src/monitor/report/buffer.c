@@ -180,9 +180,26 @@ static void put_ascii(Buffer *buffer, char c, Reader reader)
         buffer_putc(buffer, c);
 }
 
+// How many bytes from the start are letters that every reader may have as they are.
+static size_t plain_length(const char *text, size_t size)
+{
+    size_t length = 0;
+
+    while (length < size && (u8)text[length] >= 0x20 && (u8)text[length] < 0x7f &&
+           !strchr("<>&\"\\", text[length]))
+        length++;
+    return length;
+}
+
 void buffer_put_safe(Buffer *buffer, const char *text, size_t size, Reader reader)
 {
     for (size_t i = 0; i < size;) {
+        size_t plain = plain_length(text + i, size - i);
+        if (plain) {
+            buffer_put(buffer, text + i, plain);
+            i += plain;
+            continue;
+        }
         u32 point;
         size_t length = utf8_decode(text + i, size - i, &point);
         u8 byte = (u8)text[i];

@@ -34,10 +34,10 @@ static void open_text(Report *report, int log_fd)
     SinkFile file = {options->log_file, "log", true};
     Sink sink;
 
-    if (options->log_file) {
+    if (options->log_file && !report->run.log_is_open) {
         if (!sink_open_file(&sink, &file, &report->run))
             sink_use_fd(&sink, log_fd, "the log");
-    } else if (options->log_socket) {
+    } else if (options->log_socket && !options->log_file) {
         if (!sink_open_socket(&sink, options->log_socket, false, report->run.pid))
             sink_use_fd(&sink, STDERR_FILENO, "standard error");
     } else {

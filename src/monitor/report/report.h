@@ -66,6 +66,7 @@ typedef struct RunInfo {
     const char *muninn_exe;
     i64 start_ms;       // CLOCK_MONOTONIC
     bool is_fork_child; // a client that began by fork
+    bool log_is_open; // the log_fd of report_open() is the --log-file already
 } RunInfo;
 
 typedef struct SuppressionUse {
@@ -153,6 +154,10 @@ size_t report_headline(u32 kind, const u64 *values, size_t count, const char *te
                        size_t buffer_size);
 size_t report_part_text(u32 part, const u64 *values, size_t count, const char *text, char *buffer,
                         size_t buffer_size);
+
+// A finding, a stack, in the classic text with its prefixes; to be freed. NULL: no memory.
+char *report_finding_text(const Report *report, const Finding *finding);
+char *report_stack_text(const Report *report, const ReportStack *stack);
 
 // "main (a.c:10)", as at the end of a line of a stack.
 size_t report_frame_text(const Report *report, const Frame *frame, char *buffer,

@@ -142,6 +142,38 @@ void text_put_finding(TextWriter *text, const Finding *finding, bool with_source
         text_put_line(text, '=', text->marker_end);
 }
 
+// For those who ask while the program runs; the main thread needs no line of its own.
+static TextWriter writer_for_text(const Report *report)
+{
+    return (TextWriter){.base = {.report = report}, .reader = READER_TERMINAL, .last_tid = 1};
+}
+
+static char *take_text(TextWriter *text)
+{
+    buffer_putc(&text->base.out, 0);
+    buffer_free(&text->line);
+    if (!text->base.out.failed)
+        return text->base.out.data;
+    buffer_free(&text->base.out);
+    return NULL;
+}
+
+char *report_finding_text(const Report *report, const Finding *finding)
+{
+    TextWriter text = writer_for_text(report);
+
+    text_put_finding(&text, finding, false);
+    return take_text(&text);
+}
+
+char *report_stack_text(const Report *report, const ReportStack *stack)
+{
+    TextWriter text = writer_for_text(report);
+
+    put_stack(&text, stack);
+    return take_text(&text);
+}
+
 // Protocol 4 knows no findings about descriptors, and an IDE gives up on a kind that
 // it does not know: as before, they are said in the text.
 static bool xml_cannot_say(const Report *report, const Finding *finding)

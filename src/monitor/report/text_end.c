@@ -161,6 +161,9 @@ void text_put_summary(TextWriter *text, const RunSummary *summary)
     }
     if (!quiet)
         put_baseline(text);
-    if (!quiet && (text->terminal || options->verbosity > 0))
+    bool by_line =
+        options->summary == SUMMARY_LINES ||
+        (options->summary == SUMMARY_AUTO && !quiet && (text->terminal || options->verbosity > 0));
+    if (by_line)
         terminal_put_groups(text, summary);
 }

@@ -14,6 +14,11 @@
 #define MEMORY_NAMES_MAX 1000000
 #define STRING_TABLE_MAX (256 * MiB)
 
+// What weighs against a name, heaviest first; the underscores and the binding come below.
+#define RANK_STUB  255
+#define RANK_LABEL 64
+#define RANK_OLD   32
+
 static bool add_name(ElfNames *names, const ElfName *name)
 {
     if (names->count == names->capacity) {
@@ -41,8 +46,8 @@ static u8 rank_of(const char *name, u8 type, u8 binding)
     if (underscores == 1 && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D'))
         underscores = 0;
     u8 by_binding = binding == STB_GLOBAL ? 0 : binding == STB_WEAK ? 1 : 2;
-    return (u8)((type == STT_NOTYPE) * 64 + underscores * 8 + (strchr(name, '@') != NULL) * 4 +
-                by_binding);
+    u8 versioned = strchr(name, '@') != NULL;
+    return (u8)((type == STT_NOTYPE) * RANK_LABEL + underscores * 8 + versioned * 4 + by_binding);
 }
 
 static bool is_wanted(const Elf64_Sym *symbol, ElfNameKind kind, bool section_is_code)
@@ -56,7 +61,7 @@ static bool is_wanted(const Elf64_Sym *symbol, ElfNameKind kind, bool section_is
     return type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && section_is_code);
 }
 
-static void add_symbol(ElfNames *names, const Elf64_Sym *symbol, const char *name)
+static void add_symbol(ElfNames *names, const Elf64_Sym *symbol, const char *name, u8 handicap)
 {
     u8 type = ELF64_ST_TYPE(symbol->st_info);
     if (!*name || symbol->st_value + symbol->st_size < symbol->st_value)
@@ -68,7 +73,7 @@ static void add_symbol(ElfNames *names, const Elf64_Sym *symbol, const char *nam
                         .address = symbol->st_value,
                         .size = symbol->st_size,
                         .name = name,
-                        .rank = rank_of(name, type, ELF64_ST_BIND(symbol->st_info)),
+                        .rank = rank_of(name, type, ELF64_ST_BIND(symbol->st_info)) | handicap,
                     });
 }
 
@@ -77,6 +82,28 @@ static bool section_is_code(Elf *elf, u32 index)
     GElf_Shdr section;
     Elf_Scn *scn = elf_getscn(elf, index);
     return scn && gelf_getshdr(scn, &section) && (section.sh_flags & SHF_EXECINSTR);
+}
+
+// The versions of the dynamic symbols, one u16 each. NULL: there are none.
+static Elf_Data *versions_of(Elf *elf, Elf_Scn *dynamic)
+{
+    for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn)) {
+        GElf_Shdr section;
+        if (gelf_getshdr(scn, &section) && section.sh_type == SHT_GNU_versym &&
+            section.sh_link == elf_ndxscn(dynamic))
+            return elf_getdata(scn, NULL);
+    }
+    return NULL;
+}
+
+// Kept for old programs only, as `cfree` beside `free`.
+static bool is_old_version(const Elf_Data *versions, size_t index)
+{
+    u16 version;
+    if (!versions || !versions->d_buf || index >= versions->d_size / sizeof version)
+        return false;
+    memcpy(&version, (const u8 *)versions->d_buf + index * sizeof version, sizeof version);
+    return version & 0x8000;
 }
 
 static void add_table(ElfNames *names, Elf *elf, Elf_Scn *scn, const GElf_Shdr *section,
@@ -93,6 +120,7 @@ static void add_table(ElfNames *names, Elf *elf, Elf_Scn *scn, const GElf_Shdr *
     const char *last = memrchr(text, '\0', strings->d_size);
     size_t text_size = last ? (size_t)(last - text) + 1 : 0;
     size_t count = symbols->d_size / sizeof(Elf64_Sym);
+    Elf_Data *versions = section->sh_type == SHT_DYNSYM ? versions_of(elf, scn) : NULL;
     u32 known_index = 0;
     bool known_is_code = false;
 
@@ -104,7 +132,8 @@ static void add_table(ElfNames *names, Elf *elf, Elf_Scn *scn, const GElf_Shdr *
             known_is_code = section_is_code(elf, known_index);
         }
         if (is_wanted(&symbol, kind, known_is_code) && symbol.st_name < text_size)
-            add_symbol(names, &symbol, text + symbol.st_name);
+            add_symbol(names, &symbol, text + symbol.st_name,
+                       is_old_version(versions, i) ? RANK_OLD : 0);
     }
 }
 
@@ -120,7 +149,8 @@ void elf_names_add_file(ElfNames *names, Elf *elf, ElfNameKind kind)
 
 bool elf_names_add_stub(ElfNames *names, u64 address, u64 size, char *name)
 {
-    return add_name(names, &(ElfName){ address, size, 0, name, 255, true });
+    return add_name(names, &(ElfName){ .address = address, .size = size, .name = name,
+                                        .rank = RANK_STUB, .is_owned = true });
 }
 
 // ---- without section headers ----------------------------------------------------------------
@@ -216,7 +246,7 @@ void elf_names_add_dynamic(ElfNames *names, const Image *image, ElfNameKind kind
         char *name = strdup(text + symbol.st_name);
         size_t before = names->count;
         if (name)
-            add_symbol(names, &symbol, name);
+            add_symbol(names, &symbol, name, 0);
         if (names->count > before)
             names->list[before].is_owned = true;
         else
@@ -237,6 +267,9 @@ static int by_address(const void *left, const void *right)
         return !a->size ? 1 : -1;
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
+    size_t a_length = strlen(a->name), b_length = strlen(b->name);
+    if (a_length != b_length)
+        return a_length < b_length ? -1 : 1;
     return strcmp(a->name, b->name);
 }
 
@@ -250,6 +283,11 @@ void elf_names_seal(ElfNames *names)
     for (size_t i = 0; i < names->count; i++) {
         ElfName *name = &names->list[i];
         if (kept && names->list[kept - 1].address == name->address) {
+            ElfName *shown = &names->list[kept - 1];
+            size_t length = strlen(shown->name);
+            if (strncmp(name->name, shown->name, length) == 0 && name->name[length] == '@' &&
+                !name->is_owned)
+                shown->versioned = name->name;
             if (name->is_owned)
                 free((char *)name->name);
             continue;

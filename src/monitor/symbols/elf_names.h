@@ -12,6 +12,7 @@ typedef struct ElfName {
     u64 size;         // 0: up to the next name
     u64 reach;        // the highest end of this and all names before it
     const char *name; // in the string table of an open Elf, or allocated (is_owned)
+    const char *versioned; // NAME@@VERSION, when a symbol table has that too; else NULL
     u8 rank;          // of the names of one address the lowest is shown
     bool is_owned;
 } ElfName;

@@ -365,6 +365,8 @@ bool image_open(Image *image, const ModuleSpec *spec, const SymbolsConfig *confi
         return false;
     if (strcmp(spec->path, "[vdso]") == 0)
         return open_vdso(image);
+    if (spec->path[0] != '/') // [heap], [vsyscall]: a name of the kernel's, not a file of ours
+        return false;
 
     bool has_client = read_client_headers(&client, config->pid, spec->header_address);
     if (spec->build_id_size && spec->build_id_size <= READER_BUILD_ID_MAX) {

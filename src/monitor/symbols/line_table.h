@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The line table of one unit, decoded here: libdw's takes 0.18 s for a million rows, which is
-// most of what a cold question costs, and 0.03 s are enough (bench: tests/symbols/run speed).
+// The line table of one unit, decoded here: libdw's takes 0.19 s for a million rows, which is
+// most of what a cold question costs, and 0.025 s are enough (bench: tests/symbols/run speed).
 // A table with something in it that this does not know is left to libdw.
 #ifndef MUNINN_MONITOR_SYMBOLS_LINE_TABLE_H
 #define MUNINN_MONITOR_SYMBOLS_LINE_TABLE_H

@@ -244,10 +244,10 @@ static SourceLine add_inlined(Reader *reader, DebugInfo *info, Unit *unit, const
     u32 scope = body_scope(body, vaddr);
     while (scope != SCOPE_NONE && reply->reply.item_count < READER_FRAMES_MAX - 1) {
         Scope *call = &body->scopes[scope];
-        const char *linkage = die_linkage_name(&call->die);
+        const char *linkage = die_linkage_name(&call->die), *plain = die_plain_name(&call->die);
         ReaderItem *item = new_item(reply);
-        add_name(reader, reply, item, linkage ? linkage : die_plain_name(&call->die),
-                 linkage != NULL);
+        add_name(reader, reply, item, linkage ? linkage : plain, linkage != NULL);
+        item->plain = reply_add_string(reply, plain);
         add_path(reply, item, place.path, place.folder);
         item->line = place.line;
         item->inlined = 1;
@@ -267,6 +267,9 @@ static void add_function(Reader *reader, const ReaderModule *module, Body *body,
 
     if (name) {
         add_name(reader, reply, item, name->name, true);
+        // Suppressions of the incumbent may have the version, which it shows.
+        if (name->versioned)
+            item->mangled = reply_add_string(reply, name->versioned);
         item->offset = vaddr - name->address;
     } else if (body) {
         const char *linkage = die_linkage_name(&body->die);
@@ -374,7 +377,8 @@ void reader_answer(Reader *reader, const ReaderRequest *request, const char *pay
         answer_data(reader, module, vaddr, reply);
         break;
     case READER_STACK:
-        if (variables_find_local(&module->info, vaddr, request->distance, &variable))
+        if (variables_find_local(&module->info, module->image.elf, vaddr, request->distance,
+                                 &variable))
             add_variable(reply, &variable);
         break;
     }

@@ -25,7 +25,8 @@
 #define WALL_LIMIT_NETWORK_MS 900000 // debuginfod has time limits of its own
 #define LOOK_STEP_MS          250 // how often the limits are looked at
 #define REPLY_USUAL           (16 * KiB)
-#define READER_DATA_LIMIT     (8 * GiB)
+#define READER_FD             3
+#define READER_DATA_LIMIT     (16 * GiB)
 
 void reader_process_init(ReaderProcess *process, const SymbolsConfig *config)
 {
@@ -150,9 +151,13 @@ static void become_reader(int fd)
     ssize_t ignored = score < 0 ? 0 : write(score, "1000", 4);
     (void)ignored;
     prctl(PR_SET_NAME, "muninn-symbols");
-    // The monitor's files must not stay open because its reader has them. 0 to 2 stay.
-    dup2(fd, 3);
-    close_range(4, ~0u, 0);
+    // The monitor's files must not stay open because its reader has them, the user's terminal and
+    // pipes least of all; nor are last words of a library for the user. Sanitizers may speak.
+    dup2(fd, READER_FD);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int standard = 0; nothing >= 0 && standard < (MUNINN_DEBUG ? 2 : 3); standard++)
+        dup2(nothing, standard);
+    close_range(READER_FD + 1, ~0u, 0);
 }
 
 bool reader_process_ready(ReaderProcess *process)
@@ -165,7 +170,7 @@ bool reader_process_ready(ReaderProcess *process)
     i32 pid = fork();
     if (pid == 0) {
         become_reader(ends[1]);
-        serve(3, &process->config);
+        serve(READER_FD, &process->config);
         _exit(0);
     }
     close(ends[1]);
@@ -250,6 +255,7 @@ static bool is_sound(const ReaderReply *reply)
         return false;
     for (u32 i = 0; i < reply->item_count; i++)
         if (!is_sound_text(reply, items[i].name) || !is_sound_text(reply, items[i].mangled) ||
+            !is_sound_text(reply, items[i].plain) ||
             !is_sound_text(reply, items[i].directory) || !is_sound_text(reply, items[i].file))
             return false;
     return is_sound_text(reply, reply->warning);

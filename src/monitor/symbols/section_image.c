@@ -58,11 +58,8 @@ static void fill(SectionImage *image, const PlainSection *sections, size_t count
 
     headers[1] = (Elf64_Shdr){
         .sh_name = put_name(image->bytes + names_at, &names_end, ".shstrtab"),
-        .sh_type = SHT_STRTAB,
-        .sh_offset = names_at,
-        .sh_size = names_size,
-        .sh_addralign = 1,
-    };
+        .sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = names_size,
+        .sh_addralign = 1 };
     for (size_t i = 0; i < count; i++) {
         headers[used++] = (Elf64_Shdr){
             .sh_name = put_name(image->bytes + names_at, &names_end, sections[i].name),

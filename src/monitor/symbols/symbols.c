@@ -10,31 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "base/vec.h"
+#include "monitor/symbols/module_table.h"
 #include "monitor/symbols/perf_map.h"
 #include "monitor/symbols/reader_process.h"
 
-#define TRIES_MAX        3 // a module is trusted less each time
-#define BELOW_MODULE_MAX (64 * GiB)
-
-// One file, as it was when it was mapped. Never removed: places name it.
-typedef struct Module {
-    ModuleSpec spec; // path in the strings
-    u32 known_to;    // the generation of the reader that has it defined; 0: none
-    bool is_jit;     // anonymous code; then offsets are addresses
-    bool no_data;    // reading its variables killed a reader
-    Map frames;      // offset → FrameList *
-} Module;
-
-typedef struct Mapping {
-    u64 start, end;
-    u64 file_offset;
-    u32 module;
-} Mapping;
+#define TRIES_MAX 3 // a module is trusted less each time
 
 typedef struct FrameList {
     u32 count;
@@ -43,9 +26,7 @@ typedef struct FrameList {
 
 struct Symbols {
     SymbolsConfig config;
-    Vec modules;  // Module; number 0 is not used
-    Mapping *mappings; // by start, never overlapping
-    size_t mapping_count, mapping_capacity;
+    ModuleTable table;
     Arena arena;  // strings and frame lists
     Map strings;  // hash → string; the next hash after a collision
     Map demangled; // string → string, both in the arena
@@ -96,8 +77,7 @@ Symbols *symbols_new(const SymbolsConfig *config)
         return NULL;
     symbols->config = *config;
     symbols->config.extra_debuginfo_path = keep(symbols, config->extra_debuginfo_path);
-    vec_init(&symbols->modules, sizeof(Module));
-    vec_push(&symbols->modules, NULL);
+    module_table_init(&symbols->table);
     perf_map_init(&symbols->perf, config->pid);
     reader_process_init(&symbols->reader, &symbols->config);
     return symbols;
@@ -108,10 +88,7 @@ void symbols_free(Symbols *symbols)
     if (!symbols)
         return;
     reader_process_free(&symbols->reader);
-    for (size_t i = 0; i < symbols->modules.count; i++)
-        map_free(&((Module *)vec_at(&symbols->modules, i))->frames);
-    vec_free(&symbols->modules);
-    free(symbols->mappings);
+    module_table_free(&symbols->table);
     perf_map_free(&symbols->perf);
     map_free(&symbols->strings);
     map_free(&symbols->demangled);
@@ -119,155 +96,30 @@ void symbols_free(Symbols *symbols)
     free(symbols);
 }
 
-static Module *module_at(Symbols *symbols, u32 number)
-{
-    return number && number < symbols->modules.count ? vec_at(&symbols->modules, number) : NULL;
-}
-
 // ---- mappings -------------------------------------------------------------------------------
 
-static bool is_same_file(const ModuleSpec *a, const ModuleSpec *b)
+void symbols_map(Symbols *symbols, const SymbolsMapping *mapping)
 {
-    // Strings are kept once, so that equal paths are the same pointer.
-    return a->path == b->path && a->inode == b->inode && a->size_bytes == b->size_bytes &&
-           a->mtime_ns == b->mtime_ns && a->build_id_size == b->build_id_size &&
-           memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
-}
-
-static void describe_file(Symbols *symbols, const SymbolsMapping *mapping, ModuleSpec *ret_spec)
-{
-    struct stat status;
-    ModuleSpec spec = { .path = keep(symbols, mapping->path), .inode = mapping->inode };
-
-    if (mapping->build_id && mapping->build_id_size <= READER_BUILD_ID_MAX) {
-        memcpy(spec.build_id, mapping->build_id, mapping->build_id_size);
-        spec.build_id_size = (u32)mapping->build_id_size;
-    } else if (mapping->path[0] == '/' && stat(mapping->path, &status) == 0 &&
-               (!mapping->inode || mapping->inode == status.st_ino)) {
-        // Tells a file that is overwritten later. A look at the inode opens no file.
-        spec.inode = status.st_ino;
-        spec.size_bytes = (u64)status.st_size;
-        spec.mtime_ns =
-            (u64)status.st_mtim.tv_sec * 1000000000ull + (u64)status.st_mtim.tv_nsec;
-    }
-    *ret_spec = spec;
-}
-
-// Libraries are mapped in several parts one after the other: the newest module is the likely one.
-static u32 find_or_add_module(Symbols *symbols, const SymbolsMapping *mapping)
-{
-    ModuleSpec spec;
-    describe_file(symbols, mapping, &spec);
-    if (!spec.path)
-        return 0;
-    for (size_t i = symbols->modules.count; --i > 0;) {
-        Module *module = vec_at(&symbols->modules, i);
-        if (is_same_file(&module->spec, &spec))
-            return (u32)i;
-    }
-    Module *module = vec_push(&symbols->modules, NULL);
-    if (!module)
-        return 0;
-    module->spec = spec;
-    module->is_jit = spec.path[0] == '\0';
-    return (u32)(symbols->modules.count - 1);
-}
-
-// The first mapping that ends above an address.
-static size_t mapping_index(const Symbols *symbols, u64 address)
-{
-    size_t low = 0, high = symbols->mapping_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (symbols->mappings[middle].end > address)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-static bool insert_mapping(Symbols *symbols, size_t at, const Mapping *mapping)
-{
-    if (symbols->mapping_count == symbols->mapping_capacity) {
-        size_t capacity = symbols->mapping_capacity ? 2 * symbols->mapping_capacity : 64;
-        Mapping *grown = realloc(symbols->mappings, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        symbols->mappings = grown;
-        symbols->mapping_capacity = capacity;
-    }
-    memmove(&symbols->mappings[at + 1], &symbols->mappings[at],
-            (symbols->mapping_count - at) * sizeof *mapping);
-    symbols->mappings[at] = *mapping;
-    symbols->mapping_count++;
-    return true;
+    const char *path = keep(symbols, mapping->path ? mapping->path : "");
+    if (path)
+        module_table_map(&symbols->table, mapping, path);
 }
 
 void symbols_unmap(Symbols *symbols, u64 start, u64 size)
 {
-    u64 end = start + size < start ? ~0ull : start + size;
-
-    for (size_t i = mapping_index(symbols, start);
-         i < symbols->mapping_count && symbols->mappings[i].start < end;) {
-        Mapping *mapping = &symbols->mappings[i], old = *mapping;
-        if (old.start < start && old.end > end) {
-            mapping->end = start;
-            Mapping rest = { end, old.end, old.file_offset + (end - old.start), old.module };
-            insert_mapping(symbols, i + 1, &rest);
-            return;
-        }
-        if (old.start < start) {
-            mapping->end = start;
-            i++;
-        } else if (old.end > end) {
-            mapping->file_offset += end - old.start;
-            mapping->start = end;
-            return;
-        } else {
-            memmove(mapping, mapping + 1,
-                    (--symbols->mapping_count - i) * sizeof *mapping);
-        }
-    }
-}
-
-void symbols_map(Symbols *symbols, const SymbolsMapping *mapping)
-{
-    if (mapping->size == 0 || mapping->start + mapping->size < mapping->start)
-        return;
-    symbols_unmap(symbols, mapping->start, mapping->size);
-    bool is_anonymous = !mapping->path || !mapping->path[0];
-    // Only code is interesting in memory that has no file.
-    if (is_anonymous && !mapping->executable)
-        return;
-    u32 module = find_or_add_module(symbols, mapping);
-    if (!module)
-        return;
-    Mapping added = { mapping->start, mapping->start + mapping->size,
-                      is_anonymous ? mapping->start : mapping->file_offset, module };
-    insert_mapping(symbols, mapping_index(symbols, mapping->start), &added);
+    module_table_unmap(&symbols->table, start, size);
 }
 
 CodePlace symbols_place(Symbols *symbols, u64 address)
 {
-    size_t i = mapping_index(symbols, address);
-    if (i == symbols->mapping_count || address < symbols->mappings[i].start)
+    const Mapping *mapping = module_table_find(&symbols->table, address);
+    if (!mapping)
         return (CodePlace){ 0, address };
-    const Mapping *mapping = &symbols->mappings[i];
+    module_at(&symbols->table, mapping->module)->is_asked = true;
     return (CodePlace){ mapping->module, address - mapping->start + mapping->file_offset };
 }
 
 // ---- asking the reader ----------------------------------------------------------------------
-
-// Where the client has the ELF header of the module, 0: nowhere. A mapping of the module
-// at a file offset of 0 has it.
-static u64 header_address(const Symbols *symbols, u32 number)
-{
-    for (size_t i = 0; i < symbols->mapping_count; i++)
-        if (symbols->mappings[i].module == number && symbols->mappings[i].file_offset == 0)
-            return symbols->mappings[i].start;
-    return 0;
-}
 
 static bool define(Symbols *symbols, u32 number, Module *module)
 {
@@ -280,7 +132,7 @@ static bool define(Symbols *symbols, u32 number, Module *module)
         return false;
     ModuleSpec spec = module->spec;
     spec.path = NULL;
-    spec.header_address = header_address(symbols, number);
+    spec.header_address = module_table_header(&symbols->table, number);
     memcpy(payload, &spec, sizeof spec);
     memcpy(payload + sizeof spec, module->spec.path, path_size);
     ReaderRequest request = { .op = READER_DEFINE, .module = number,
@@ -305,9 +157,10 @@ static void distrust(Symbols *symbols, Module *module)
 // module less. NULL: there is no answer.
 static const ReaderReply *ask(Symbols *symbols, u32 number, ReaderRequest *request)
 {
-    Module *module = module_at(symbols, number);
+    Module *module = module_at(&symbols->table, number);
 
     request->module = number;
+    module->is_asked = true;
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         if (!reader_process_ready(&symbols->reader))
             return NULL;
@@ -335,6 +188,7 @@ static void fill_frame(Symbols *symbols, const ReaderReply *reply, const ReaderI
 {
     frame->function = keep(symbols, reader_reply_text(reply, item->name));
     frame->mangled = keep(symbols, reader_reply_text(reply, item->mangled));
+    frame->plain = keep(symbols, reader_reply_text(reply, item->plain));
     frame->directory = keep(symbols, reader_reply_text(reply, item->directory));
     frame->file = keep(symbols, reader_reply_text(reply, item->file));
     frame->line = item->line;
@@ -356,7 +210,7 @@ static const FrameList *read_frames(Symbols *symbols, u32 number, u64 offset)
         Frame *frame = &list->frames[i];
         if (reply && i < reply->item_count)
             fill_frame(symbols, reply, &reader_reply_items(reply)[i], frame);
-        frame->object = module_at(symbols, number)->spec.path;
+        frame->object = module_at(&symbols->table, number)->spec.path;
         frame->object_offset = reply && reply->found ? reply->vaddr : offset;
     }
     return list;
@@ -364,7 +218,7 @@ static const FrameList *read_frames(Symbols *symbols, u32 number, u64 offset)
 
 static const FrameList *frames_at(Symbols *symbols, u32 number, u64 offset)
 {
-    Module *module = module_at(symbols, number);
+    Module *module = module_at(&symbols->table, number);
     u64 known;
 
     if (map_get(&module->frames, offset, &known))
@@ -388,21 +242,10 @@ static size_t jit_frame(Symbols *symbols, u64 address, Frame *frame)
     return 1;
 }
 
-static bool is_live(const Symbols *symbols, CodePlace place)
-{
-    for (size_t i = 0; i < symbols->mapping_count; i++) {
-        const Mapping *mapping = &symbols->mappings[i];
-        if (mapping->module == place.module &&
-            place.offset - mapping->file_offset < mapping->end - mapping->start)
-            return true;
-    }
-    return false;
-}
-
 size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_address,
                       Frame *ret_frames, size_t max)
 {
-    const Module *module = module_at(symbols, place.module);
+    const Module *module = module_at(&symbols->table, place.module);
     u64 back = is_return_address && pc > 0 && place.offset > 0;
     u64 offset = place.offset - back;
 
@@ -412,7 +255,7 @@ size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_
     if (!module || module->is_jit)
         return jit_frame(symbols, offset, &ret_frames[0]);
     place.offset = offset;
-    if (!symbols->config.keep_debuginfo && !is_live(symbols, place))
+    if (!symbols->config.keep_debuginfo && !module_table_is_live(&symbols->table, place))
         return 1;
     const FrameList *list = frames_at(symbols, place.module, offset);
     if (!list)
@@ -423,6 +266,9 @@ size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_
         ret_frames[i] = list->frames[i];
         ret_frames[i].pc = pc - back;
     }
+    // Some JITs keep their code in a memfd, which has a path but no symbols.
+    if (count == 1 && !ret_frames[0].function)
+        jit_frame(symbols, pc - back, &ret_frames[0]);
     return count;
 }
 
@@ -461,7 +307,7 @@ static bool fill_data(Symbols *symbols, u32 number, const ReaderReply *reply, Da
         .mangled = keep(symbols, reader_reply_text(reply, item->mangled)),
         .offset = item->offset,
         .size = item->size,
-        .object = module_at(symbols, number)->spec.path,
+        .object = module_at(&symbols->table, number)->spec.path,
         .directory = keep(symbols, reader_reply_text(reply, item->directory)),
         .file = keep(symbols, reader_reply_text(reply, item->file)),
         .line = item->line,
@@ -469,32 +315,13 @@ static bool fill_data(Symbols *symbols, u32 number, const ReaderReply *reply, Da
     return ret_name->name != NULL;
 }
 
-// The mapping of an object's ELF header at or below an address: the headers say where its data is,
-// whatever the mappings do. Uninitialised variables lie behind the file's mappings, in memory that
-// has no file.
-static const Mapping *header_below(const Symbols *symbols, u64 address)
-{
-    size_t i = mapping_index(symbols, address);
-    if (i == symbols->mapping_count || address < symbols->mappings[i].start)
-        i--;
-    u32 module = i < symbols->mapping_count ? symbols->mappings[i].module : 0;
-    for (; i < symbols->mapping_count; i--) {
-        const Mapping *mapping = &symbols->mappings[i];
-        if (address - mapping->start > BELOW_MODULE_MAX)
-            return NULL;
-        if (mapping->module == module && mapping->file_offset == 0)
-            return mapping;
-    }
-    return NULL;
-}
-
 bool symbols_data(Symbols *symbols, u64 address, DataName *ret_name)
 {
-    const Mapping *header = header_below(symbols, address);
+    const Mapping *header = module_table_header_below(&symbols->table, address);
     if (!header)
         return false;
     u32 number = header->module;
-    const Module *module = module_at(symbols, number);
+    const Module *module = module_at(&symbols->table, number);
     if (module->is_jit || module->no_data)
         return false;
     u64 start = header->start;
@@ -512,7 +339,7 @@ bool symbols_data(Symbols *symbols, u64 address, DataName *ret_name)
 bool symbols_stack_data(Symbols *symbols, CodePlace place, bool is_return_address,
                         i64 cfa_distance, DataName *ret_name)
 {
-    const Module *module = module_at(symbols, place.module);
+    const Module *module = module_at(&symbols->table, place.module);
     if (!module || module->is_jit || module->no_data || module->spec.path[0] != '/')
         return false;
     ReaderRequest request = { .op = READER_STACK,

@@ -66,7 +66,10 @@ CodePlace symbols_place(Symbols *symbols, u64 address);
 typedef struct Frame {
     u64 pc;                // as it is shown
     const char *function;  // demangled, hashes and clone suffixes trimmed; NULL: not known
-    const char *mangled;   // as the symbol table has it; NULL for an inlined function without one
+    const char *mangled;   // as the symbol table has it, with its version if there is one
+                           // (fclose@@GLIBC_2.2.5); NULL for an inlined function without one
+    const char *plain;     // of an inlined function: its name without scope and parameters, which
+                           // is what the incumbent shows and its suppressions match; else NULL
     u64 function_offset;   // of the pc in its function
     const char *object;    // absolute path of the object; NULL: none
     u64 object_offset;     // of the pc in the object, as objdump counts

@@ -30,8 +30,14 @@ static void describe(DebugInfo *info, Unit *unit, Dwarf_Die *die, Variable *ret_
 {
     ret_variable->name = die_plain_name(die);
     ret_variable->line = (u32)die_number(die, DW_AT_decl_line);
-    ret_variable->file = unit_file(info, unit, die_number(die, DW_AT_decl_file));
     ret_variable->folder = unit_folder(unit);
+    // With link-time optimisation the declaration is in another unit, whose files have other
+    // numbers.
+    Dwarf_Attribute number;
+    if (dwarf_attr_integrate(die, DW_AT_decl_file, &number) && number.cu != die->cu)
+        ret_variable->file = dwarf_decl_file(die);
+    else
+        ret_variable->file = unit_file(info, unit, die_number(die, DW_AT_decl_file));
 }
 
 static bool next_sibling(Dwarf_Die *die, u64 *steps)
@@ -157,23 +163,54 @@ static bool frame_offset(Dwarf_Die *die, u64 pc, i64 *ret_offset)
     return true;
 }
 
-// What fbreg counts from, as a distance from the CFA. Without a frame pointer it is the CFA itself;
-// clang at -O0 says rbp, which is 16 below it once the prologue is over.
-static bool frame_base(Dwarf_Die *function, i64 *ret_base)
+// The CFA as the unwind tables of the loaded file have it at a pc: a register and a number.
+static bool cfa_rule(Elf *image, u64 pc, u64 *ret_register, i64 *ret_offset)
+{
+    Dwarf_Frame *frame = NULL;
+    Dwarf_Op *ops;
+    size_t count;
+    Dwarf_CFI *cfi = image ? dwarf_getcfi_elf(image) : NULL;
+    bool found = cfi && dwarf_cfi_addrframe(cfi, pc, &frame) == 0 &&
+                 dwarf_frame_cfa(frame, &ops, &count) == 0 && count == 1;
+
+    if (found && ops[0].atom == DW_OP_bregx) {
+        *ret_register = ops[0].number;
+        *ret_offset = (i64)ops[0].number2;
+    } else if (found && ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31) {
+        *ret_register = ops[0].atom - DW_OP_breg0;
+        *ret_offset = (i64)ops[0].number;
+    } else {
+        found = false;
+    }
+    free(frame);
+    if (cfi)
+        dwarf_cfi_end(cfi);
+    return found;
+}
+
+// What fbreg counts from, as a distance from the CFA. gcc says the CFA itself; clang says rbp, or
+// rsp where there is no frame pointer, and the unwind tables say how far that is.
+static bool frame_base(Dwarf_Die *function, Elf *image, u64 pc, i64 *ret_base)
 {
     Dwarf_Attribute attribute;
     Dwarf_Op *ops;
     size_t count;
+    u64 base_register, cfa_register;
+    i64 cfa_offset;
 
     if (!dwarf_attr_integrate(function, DW_AT_frame_base, &attribute) ||
         dwarf_getlocation(&attribute, &ops, &count) != 0 || count != 1)
         return false;
-    if (ops[0].atom == DW_OP_call_frame_cfa)
+    if (ops[0].atom == DW_OP_call_frame_cfa) {
         *ret_base = 0;
-    else if (ops[0].atom == DW_OP_reg6 || (ops[0].atom == DW_OP_breg6 && ops[0].number == 0))
-        *ret_base = -16;
-    else
+        return true;
+    }
+    if (ops[0].atom < DW_OP_reg0 || ops[0].atom > DW_OP_reg31)
         return false;
+    base_register = ops[0].atom - DW_OP_reg0;
+    if (!cfa_rule(image, pc, &cfa_register, &cfa_offset) || cfa_register != base_register)
+        return false;
+    *ret_base = -cfa_offset;
     return true;
 }
 
@@ -224,13 +261,14 @@ static void search_block(LocalSearch *search, Dwarf_Die *block, u32 depth)
     } while (next_sibling(&die, &search->steps));
 }
 
-bool variables_find_local(DebugInfo *info, u64 pc, i64 distance, Variable *ret_variable)
+bool variables_find_local(DebugInfo *info, Elf *image, u64 pc, i64 distance,
+                          Variable *ret_variable)
 {
     Unit *unit = debug_info_unit(info, pc);
     Body *body = unit ? debug_info_body(info, unit, pc) : NULL;
     i64 base;
 
-    if (!body || !frame_base(&body->die, &base))
+    if (!body || !frame_base(&body->die, image, pc, &base))
         return false;
     LocalSearch search = { .pc = pc, .split = &unit->split, .distance = distance - base };
     search_block(&search, &body->die, 0);

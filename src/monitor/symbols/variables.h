@@ -29,7 +29,9 @@ typedef struct Globals {
 bool variables_find_global(Globals *globals, DebugInfo *info, u64 vaddr, Variable *ret_variable);
 void variables_free(Globals *globals);
 
-// The variable or parameter that has the byte at `distance` from the CFA in the frame of pc.
-bool variables_find_local(DebugInfo *info, u64 pc, i64 distance, Variable *ret_variable);
+// The variable or parameter that has the byte at `distance` from the CFA in the frame of pc. The
+// image is the loaded file, which has the unwind tables; NULL: it is not there.
+bool variables_find_local(DebugInfo *info, Elf *image, u64 pc, i64 distance,
+                          Variable *ret_variable);
 
 #endif

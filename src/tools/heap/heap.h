@@ -174,6 +174,10 @@ bool heap_find(GuestAddr address, HeapBlock *ret_block);
 typedef void HeapVisit(void *data, const HeapBlock *block);
 bool heap_for_each_live(bool skip_containers, HeapVisit *fn, void *data);
 
+// Calls fn for every piece of client memory that is the heap's, in no order; as above.
+typedef void HeapRegionVisit(void *data, GuestAddr start, u64 size_bytes);
+void heap_for_each_region(HeapRegionVisit *fn, void *data);
+
 typedef struct HeapStats {
     u64 allocs;
     u64 frees;

@@ -20,10 +20,10 @@
 #include "base/types.h"
 
 typedef enum LeakKind {
-    LEAK_REACHABLE,
-    LEAK_POSSIBLE,
-    LEAK_INDIRECT,
-    LEAK_DEFINITE,
+    LOSS_REACHABLE,
+    LOSS_POSSIBLE,
+    LOSS_INDIRECT,
+    LOSS_DEFINITE,
     LEAK_KIND_COUNT
 } LeakKind;
 
@@ -114,7 +114,7 @@ typedef struct LeakRecord {
     u32 kind; // LeakKind
     u64 blocks;
     u64 bytes;          // direct
-    u64 indirect_bytes; // of LEAK_DEFINITE: what is lost with them
+    u64 indirect_bytes; // of LOSS_DEFINITE: what is lost with them
     u64 old_blocks;     // the same at the last check
     u64 old_bytes;
     u64 old_indirect_bytes;
@@ -129,7 +129,7 @@ typedef struct LeakAmount {
 typedef struct LeakSummary {
     LeakAmount now[LEAK_KIND_COUNT];
     LeakAmount before[LEAK_KIND_COUNT];            // at the last check
-    LeakAmount by_heuristic[LEAK_HEURISTIC_COUNT]; // of now[LEAK_REACHABLE]
+    LeakAmount by_heuristic[LEAK_HEURISTIC_COUNT]; // of now[LOSS_REACHABLE]
 } LeakSummary;
 
 typedef struct LeakCheck LeakCheck;

@@ -19,10 +19,10 @@ LeakKind leak_kind_of(const LeakCheck *check, u64 block)
     u8 mark = check->marks[block];
 
     if (mark == MARK_LEADER)
-        return LEAK_DEFINITE;
+        return LOSS_DEFINITE;
     if (mark == MARK_INDIRECT)
-        return LEAK_INDIRECT;
-    return mark == MARK_POSSIBLE ? LEAK_POSSIBLE : LEAK_REACHABLE;
+        return LOSS_INDIRECT;
+    return mark == MARK_POSSIBLE ? LOSS_POSSIBLE : LOSS_REACHABLE;
 }
 
 LeakHeuristic leak_heuristic_of(const LeakCheck *check, u64 block)
@@ -102,9 +102,9 @@ static bool add_blocks(LeakCheck *check, RecordCache *cache)
         record->bytes += size;
         sum->blocks++;
         sum->bytes += size;
-        if (record->kind == LEAK_DEFINITE) {
+        if (record->kind == LOSS_DEFINITE) {
             record->indirect_bytes += check->indirect_bytes[i];
-        } else if (record->kind == LEAK_REACHABLE) {
+        } else if (record->kind == LOSS_REACHABLE) {
             LeakAmount *by = &check->summary.by_heuristic[leak_heuristic_of(check, i)];
             by->blocks++;
             by->bytes += size;

@@ -130,3 +130,13 @@ bool heap_for_each_live(bool skip_containers, HeapVisit *fn, void *data)
     pages_unmap(bases, bytes);
     return true;
 }
+
+void heap_for_each_region(HeapRegionVisit *fn, void *data)
+{
+    for (size_t i = 0; i < heap.segments.count; i++)
+        fn(data, (*(Segment **)vec_at(&heap.segments, i))->base, SEGMENT_BYTES);
+    for (size_t i = 0; i < heap.huge_live.count; i++) {
+        const HugeBlock *block = *(HugeBlock **)vec_at(&heap.huge_live, i);
+        fn(data, block->base, block->mapped_bytes);
+    }
+}

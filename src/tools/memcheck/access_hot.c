@@ -75,9 +75,59 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
             values.memory_v = access.size <= sizeof(invalid_v) ? invalid_v : NULL;
         }
     }
+    OriginStep origins;
+    origins_before(thread, step, address, values.memory_v, &origins);
     u32 events = definedness_run(step, &mt->defined, &values);
-    if (events)
+    origins_after(thread, &origins, values.memory_v);
+    if (events) {
+        mt->value_origin = origins.value;
+        mt->address_origin = origins.address;
         error_undefined(thread, events, access.size);
+    }
+}
+
+// What only bits beyond a scalar's make undefined is the temporary of a copy, dead by now.
+static bool is_scalar(const u8 v[64])
+{
+    const u64 *words = (const u64 *)v;
+    for (size_t i = 1; i < 8; i++) {
+        if (words[i])
+            return false;
+    }
+    return true;
+}
+
+static void drop_vectors(Definedness *d, MemberSet kept)
+{
+    for (MemberSet left = d->set & MEMBERS_VECTOR; left; left &= left - 1) {
+        unsigned n = (unsigned)__builtin_ctzll(left) - 32;
+        if (kept & MEMBER_VECTOR(n) && is_scalar(d->vector[n]))
+            continue;
+        u64 *words = (u64 *)d->vector[n];
+        for (size_t i = 0; i < 8; i++)
+            words[i] = 0;
+        d->set &= ~MEMBER_VECTOR(n);
+    }
+}
+
+// At calls and returns most registers hold nothing by the ABI. What they still carry
+// would ride along through all that follows: it counts as defined.
+void access_call(ToolThread *thread, u64 is_return, GuestAddr unused)
+{
+    static const MemberSet call_gprs = MEMBER_GPR(RAX) | MEMBER_GPR(R10) | MEMBER_GPR(R11);
+    static const MemberSet return_gprs = MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI) |
+                                         MEMBER_GPR(R8) | MEMBER_GPR(R9) | MEMBER_GPR(R10) |
+                                         MEMBER_GPR(R11);
+    Definedness *d = &memcheck_thread(thread)->defined;
+    (void)unused;
+    for (MemberSet left = d->set & (is_return ? return_gprs : call_gprs); left; left &= left - 1)
+        d->gpr[__builtin_ctzll(left)] = 0;
+    d->set &= ~(is_return ? return_gprs : call_gprs);
+    d->flags = 0;
+    for (unsigned k = 0; k < 8; k++)
+        d->mask[k] = 0;
+    d->set &= ~(MEMBER_FLAGS | 0xffull << 20);
+    drop_vectors(d, is_return ? MEMBER_VECTOR(0) | MEMBER_VECTOR(1) : 0xffull << 32);
 }
 
 // `what` is (bytes << 1) for rsp going up by so many, 1 for `leave`.

@@ -306,6 +306,16 @@ static RuleRow row_of(const ZydisDecodedInstruction *z)
     return rows[z->mnemonic];
 }
 
+// Of an instruction that is not known, a legacy vector register may be written in part.
+static void merge_destination(const ZydisDecodedInstruction *z, DefinednessStep *step)
+{
+    if (z->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+        step->destination.kind == PLACE_VECTOR) {
+        step->reads |= definedness_member(&step->destination);
+        add_source(step, &step->destination);
+    }
+}
+
 // Forms of one mnemonic with rules of their own.
 static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
                         DefinednessStep *step)
@@ -334,13 +344,27 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
         step->lane_to = step->lane;
         step->lane = PATTERN_PERM_QUARTERS;
         break;
-    case RULE_VEQUAL:
-    case RULE_VGREATER:
-    case RULE_ANY:
     case RULE_SCALAR:
+    case RULE_SCALAR_UNARY:
+        step->mask_scalar = true;
         if (to_mask)
             step->rule = RULE_COMPARE_MASK;
         break;
+    case RULE_VEQUAL:
+    case RULE_VGREATER:
+    case RULE_ANY:
+        if (to_mask)
+            step->rule = RULE_COMPARE_MASK;
+        break;
+    case RULE_PERMUTE: step->mask_scalar = step->lane == PATTERN_MOVE_LOW; break;
+    case RULE_ZEROUPPER:
+    case RULE_ZEROALL: step->writes |= 0xffffull << 32; break;
+    case RULE_BSWAP: // of 16 bits the manual says nothing
+        if (z->mnemonic == ZYDIS_MNEMONIC_BSWAP && step->size == 2)
+            step->rule = RULE_COARSE;
+        break;
+    case RULE_COARSE: merge_destination(z, step); break;
+    case RULE_BLSI: step->flags_cleared &= (u16)~CF; break; // the source is not zero
     case RULE_PUSH:
     case RULE_POP:
         if (operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -349,6 +373,8 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
         break;
     default: break;
     }
+    if (to_mask && step->mask_mode == MASK_MERGE)
+        step->mask_mode = MASK_ZERO; // masks are never merged into
 }
 
 // The scale, the displacement and the registers of an address that is a value.
@@ -365,6 +391,31 @@ static void note_lea(const ZydisDecodedInstruction *z, const ZydisDecodedOperand
     step->immediate = (u64)op->mem.disp.value;
 }
 
+static void note_gather(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
+                        DefinednessStep *step)
+{
+    const ZydisDecodedOperand *op = NULL;
+    for (unsigned i = 0; i < z->operand_count; i++) {
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
+            op = &operands[i];
+    }
+    if (!op) {
+        step->rule = RULE_COARSE;
+        return;
+    }
+    bool vex = z->encoding == ZYDIS_INSTRUCTION_ENCODING_VEX;
+    Place mask = vex && step->place_count ? step->other[0] : (Place){0};
+    step->source[0] = step->destination;
+    step->source[1] = mask;
+    step->source[2] = register_place(op->mem.index, true);
+    step->source[3] = register_place(op->mem.base, true);
+    step->source_count = 4;
+    step->size = op->mem.scale;
+    step->immediate = (u64)op->mem.disp.value;
+    step->reads |= definedness_member(&step->destination) | definedness_member(&mask);
+    step->writes |= vex ? definedness_member(&mask) : MEMBER_MASK(step->mask);
+}
+
 static u8 mask_lane(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands)
 {
     u32 bits = operands[0].element_size;
@@ -374,9 +425,36 @@ static u8 mask_lane(const ZydisDecodedInstruction *z, const ZydisDecodedOperand 
     return bits >= 8 ? (u8)(bits / 8) : 1;
 }
 
+static bool shifts_by_immediate(const DefinednessStep *step)
+{
+    bool shifts = step->rule == RULE_VSHL || step->rule == RULE_VSHR || step->rule == RULE_VSAR;
+    return shifts && step->source[step->source_count - 1].kind == PLACE_IMMEDIATE;
+}
+
 static bool is_known(const ZydisDecodedInstruction *z, const DefinednessStep *step)
 {
     return step->rule != RULE_COARSE || rows[z->mnemonic].lane;
+}
+
+// A merging mask makes Zydis call the destination read. Whether the lanes that are written
+// depend on it, the same instruction without its mask tells.
+static void forget_merging(const Insn *insn, const ZydisDecodedInstruction *z,
+                           ZydisDecodedOperand *operands)
+{
+    enum { MASK_BITS = 0x87 }; // z and aaa, in the last byte of the prefix
+    ZydisDecodedInstruction plain;
+    ZydisDecodedOperand plain_operands[ZYDIS_MAX_OPERAND_COUNT];
+    u8 bytes[ZYDIS_MAX_INSTRUCTION_LENGTH];
+    Insn copy = *insn;
+    if (z->encoding != ZYDIS_INSTRUCTION_ENCODING_EVEX || insn->len > sizeof(bytes) ||
+        !(operands[0].actions & ZYDIS_OPERAND_ACTION_MASK_READ))
+        return;
+    memcpy(bytes, insn->bytes, insn->len);
+    bytes[z->raw.evex.offset + 3] &= (u8)~MASK_BITS;
+    copy.bytes = bytes;
+    if (decode_operands(&copy, &plain, plain_operands) &&
+        !(plain_operands[0].actions & ZYDIS_OPERAND_ACTION_MASK_READ))
+        operands[0].actions &= (u8)~ZYDIS_OPERAND_ACTION_MASK_READ;
 }
 
 bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
@@ -389,6 +467,7 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
         step->rule = RULE_NOTHING;
         return insn->lowering == LOWER_REQUEST;
     }
+    forget_merging(insn, &z, operands);
     RuleRow row = row_of(&z);
     step->rule = row.rule;
     step->lane = row.lane;
@@ -399,11 +478,15 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
     choose_form(&z, operands, step);
     if (step->rule == RULE_LEA)
         note_lea(&z, operands, step);
+    if (step->rule == RULE_COMPARE_MASK)
+        step->size = (u8)(z.avx.vector_length / 8);
+    if (step->rule == RULE_GATHER)
+        note_gather(&z, operands, step);
     if (step->rule == RULE_STRING)
         note_string(&z, step);
     if (step->rule == RULE_PERMUTE && !definedness_permutation(&z, operands, step))
         step->rule = RULE_COARSE;
-    if (kinds[step->rule].values && !note_values(step))
+    if (kinds[step->rule].values && !shifts_by_immediate(step) && !note_values(step))
         step->rule = kinds[step->rule].blind;
     return is_known(&z, step);
 }

@@ -71,6 +71,7 @@ struct DefinednessStep {
     u8 source_count, place_count;
     u8 mask, mask_mode;              // the register; MaskMode
     u8 mask_lane;                    // bytes that a mask bit stands for
+    u8 mask_scalar;                  // only the lowest of its bits counts
     u8 string, element;              // StringKind; bytes
     u8 string_flags;
     u8 size;                         // of the operation, in bytes

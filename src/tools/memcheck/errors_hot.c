@@ -4,6 +4,7 @@
 #include "engine/cache/cache.h"
 #include "engine/relay/relay.h"
 #include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/ranges.h"
 
 // The instruction in whose block the thread is: the call came from there.
 static u32 context_here(ToolThread *thread)
@@ -18,6 +19,8 @@ static u32 context_here(ToolThread *thread)
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write)
 {
     RelayPart parts[MEMCHECK_PARTS_MAX];
+    if (ranges_is_ignored(address))
+        return;
     relay_finding(thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,
         .value_count = 2,
@@ -31,9 +34,17 @@ void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write
 
 void error_undefined(ToolThread *thread, u32 events, u64 size)
 {
+    MemcheckThread *mt = memcheck_thread(thread);
     u32 context = context_here(thread);
+    RelayPart part;
+    mt->undefined_errors++;
     if (events & EVENT_CONDITION)
-        relay_finding(thread, &(RelayFinding){.kind = KIND_UNINIT_CONDITION, .context = context});
+        relay_finding(thread, &(RelayFinding){
+            .kind = KIND_UNINIT_CONDITION,
+            .context = context,
+            .part_count = origins_part(mt->value_origin, &part),
+            .parts = &part,
+        });
     if (events & (EVENT_ADDRESS | EVENT_TARGET)) {
         u64 value_size = events & EVENT_TARGET || size == 0 ? 8 : size;
         relay_finding(thread, &(RelayFinding){
@@ -41,6 +52,8 @@ void error_undefined(ToolThread *thread, u32 events, u64 size)
             .value_count = 1,
             .values = {value_size},
             .context = context,
+            .part_count = origins_part(mt->address_origin, &part),
+            .parts = &part,
             .key = value_size,
         });
     }

@@ -7,10 +7,20 @@
 #include "engine/relay/relay.h"
 #include "tools/heap/heap.h"
 #include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/strings_call.h"
 
 #define FAST (TOOL_FUNCTION_FAST)
 #define ROW(name_, handler, data_) \
     {.name = name_, .flags = FAST, .replace = handler, .data = data_}
+#define HIDDEN_ROW(object_, name_, handler, data_) \
+    {.object = object_, .name = name_, .flags = FAST | TOOL_FUNCTION_LOCAL, \
+     .replace = handler, .data = data_}
+
+static void do_nothing(ToolThread *thread, ToolCall *call)
+{
+    (void)thread;
+    (void)call;
+}
 
 // Sizes in mangled names are `m`, unsigned long.
 const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
@@ -51,6 +61,17 @@ const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
     ROW("_ZdaPvSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
     ROW("_ZdaPvmSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
     ROW("_ZdaPvSt11align_val_tRKSt9nothrow_t", replace_free, HEAP_NEW_ARRAY),
+    [MEMCHECK_CXX_FREERES] = {.name = "_ZN9__gnu_cxx9__freeresEv", .before = do_nothing},
+    [MEMCHECK_LIBC_FREERES] = {.name = "__libc_freeres", .before = do_nothing},
+#define STRING(name, handler, data) ROW(name, handler, data),
+#include "tools/memcheck/strings.def"
+// glibc's and musl's, and their dynamic linkers' own.
+#define STRING(name, handler, data) HIDDEN_ROW("libc.*", name, handler, data),
+#define LEGACY(name, handler, data) HIDDEN_ROW("libc.*", name, handler, data),
+#include "tools/memcheck/strings.def"
+#define STRING(name, handler, data) HIDDEN_ROW("ld-*", name, handler, data),
+#define LEGACY(name, handler, data) HIDDEN_ROW("ld-*", name, handler, data),
+#include "tools/memcheck/strings.def"
 };
 
 const char *heap_fishy_text(const ToolFunction *function)

@@ -15,13 +15,31 @@
 ToolReplaceFn replace_malloc, replace_calloc, replace_memalign, replace_posix_memalign,
     replace_valloc, replace_free, replace_realloc, replace_usable_size;
 
-enum { MEMCHECK_FUNCTIONS = 34 };
+// All functions that the tool replaces: those of the heap, and strings.def, in every object and
+// once more for what C libraries hide.
+enum {
+    MEMCHECK_CXX_FREERES = 34, // not replaced: where they are is what matters
+    MEMCHECK_LIBC_FREERES,
+    HEAP_FUNCTIONS,
+#define STRING(name, handler, data) +1
+    STRING_FUNCTIONS = 0
+#include "tools/memcheck/strings.def"
+    ,
+#define STRING(name, handler, data) +1
+#define LEGACY(name, handler, data) +1
+    STRING_FUNCTIONS_LIBC = 0
+#include "tools/memcheck/strings.def"
+    ,
+    MEMCHECK_FUNCTIONS = HEAP_FUNCTIONS + STRING_FUNCTIONS + 2 * STRING_FUNCTIONS_LIBC,
+};
 extern const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS];
 
 // HeapHooks
 void heap_mark_noaccess(GuestAddr start, u64 size);
 void heap_mark_allocated(GuestAddr start, u64 size, bool is_zeroed, u32 context);
 
+// What a call may change is defined after it.
+void set_result_defined(ToolThread *thread);
 // "malloc(size)": what a report calls the argument.
 const char *heap_fishy_text(const ToolFunction *function);
 // The client's errno; its address is asked of the client's libc once.

@@ -14,8 +14,7 @@ static HeapThread *heap_of(ToolThread *thread)
     return memcheck_thread(thread)->heap;
 }
 
-// What a call may change is defined after it.
-static void set_result_defined(ToolThread *thread)
+void set_result_defined(ToolThread *thread)
 {
     static const u8 changed[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11};
     Definedness *d = &memcheck_thread(thread)->defined;

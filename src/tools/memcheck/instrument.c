@@ -13,6 +13,7 @@ enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20 };
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
+static bool exact;         // a thread that gets here has just this set
 
 // ---------------------------------------------------------------------- steps
 
@@ -159,6 +160,14 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     (void)insns;
     (void)count;
     current = version_set(tool_version(block));
+    exact = current != ~0ull;
+}
+
+bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
+{
+    (void)block;
+    *ret_version = version_number(current);
+    return exact;
 }
 
 void instrument_insn(ToolBlock *block, const ToolInsn *insn)
@@ -181,11 +190,20 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
             if (first || (reads & current) || count)
                 current |= writes;
-            leaves_stack(block, insn);
-            return;
+            exact = false;
+            if (insn->lowering != LOWER_CALL && insn->lowering != LOWER_CALL_INDIRECT &&
+                insn->lowering != LOWER_RET) {
+                leaves_stack(block, insn);
+                return;
+            }
         }
     }
-    for (unsigned i = 0; i < count; i++)
+    bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
+    if (current && (is_call || insn->lowering == LOWER_RET)) {
+        tool_call(block, access_call, !is_call);
+        exact = false;
+    }
+    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++)
         check_access(block, insn, &accesses[i]);
     if (insn->mnemonic == ZYDIS_MNEMONIC_POP)
         tool_shadow_fill_stack(block, 0, 8, 0xff);

@@ -9,6 +9,8 @@
 #include "engine/aspace/aspace.h"
 #include "engine/log/log.h"
 #include "tools/memcheck/heap_functions.h"
+#include "tools/memcheck/leaks.h"
+#include "tools/memcheck/ranges.h"
 #include "tools/tools.h"
 
 enum { DIRTY_INSNS_MAX = 16 };
@@ -100,15 +102,19 @@ const Tool tool_memcheck = {
     .prepare = prepare,
     .functions = memcheck_functions,
     .function_count = MEMCHECK_FUNCTIONS,
+    .exiting = summary_exiting,
+    .finish = summary_finish,
     .thread_start = thread_start,
     .thread_end = thread_end,
     .dirty_insns_max = DIRTY_INSNS_MAX,
     .block = instrument_block,
     .insn = instrument_insn,
     .version = version_of_thread,
+    .exit_version = instrument_exit_version,
     .fault = shadow_fault,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
+    .request = requests_run,
     .mapped = shadow_mapped,
     .unmapped = shadow_unmapped,
 };

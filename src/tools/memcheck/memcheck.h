@@ -26,6 +26,7 @@
 #include "engine/toolapi/toolapi.h"
 #include "tools/heap/heap.h"
 #include "tools/memcheck/definedness.h"
+#include "tools/memcheck/origins.h"
 
 // --- where shadow is. SKEW keeps a byte and its shadow out of each other's way in the
 // cache: without it everything takes four times as long.
@@ -43,9 +44,21 @@ static inline u8 *u_bits_of(GuestAddr address) // of 8 bytes
     return (u8 *)((address >> 3) + U_MAP_OFFSET);
 }
 
+// A block that the program has given a name (CREATE_BLOCK).
+typedef struct NamedBlock {
+    GuestAddr start;
+    u64 size;
+    u32 context; // of the request; 0: the slot is free
+    char name[108];
+} NamedBlock;
+
 // --- a thread
 typedef struct MemcheckThread {
     Definedness defined;
+    Origin origins[64];         // of undefined members, as far as known
+    Origin value_origin, address_origin; // of the step that runs, for its report
+    u64 undefined_errors;       // uses of undefined values that were found
+    NamedBlock named;           // that is being described
     HeapThread *heap;
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
 } MemcheckThread;
@@ -74,10 +87,12 @@ bool shadow_is_mapped(GuestAddr start, u64 size);
 // --- versions_hot.c
 u32 version_of_thread(ToolThread *thread);
 MemberSet version_set(u32 version);
+u32 version_number(MemberSet set);
 #define VERSION_FIRST (1u << 29) // the first instruction's guard has failed
 
 // --- instrument.c
 void instrument_insn(ToolBlock *block, const ToolInsn *insn);
+bool instrument_exit_version(ToolBlock *block, u32 *ret_version);
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 
 // --- access_hot.c: called from blocks
@@ -85,6 +100,7 @@ void access_step(ToolThread *thread, u64 step, GuestAddr address);
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
+void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)

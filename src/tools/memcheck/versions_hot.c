@@ -37,9 +37,11 @@ static u32 find(MemberSet set, u32 *ret_slot)
     return 0;
 }
 
-static u32 number_of(MemberSet set)
+u32 version_number(MemberSet set)
 {
     u32 slot;
+    if (set == 0)
+        return 0;
     u32 number = find(set, &slot);
     if (number)
         return number;
@@ -57,6 +59,6 @@ static u32 number_of(MemberSet set)
 u32 version_of_thread(ToolThread *thread)
 {
     MemberSet set = memcheck_thread(thread)->defined.set;
-    u32 version = set ? number_of(set) : 0;
+    u32 version = version_number(set);
     return thread->guard_failed ? version | VERSION_FIRST : version;
 }

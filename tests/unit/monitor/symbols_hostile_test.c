@@ -3,7 +3,8 @@
 // Hostile input: debug info, symbol tables, packages and perf maps with bytes changed at
 // random, from fixed seeds. Whatever the reader does with them, the monitor's side goes on and
 // gives at least one frame for each question. How often the reader's process died is printed:
-// those are defects of elfutils or of ours, contained.
+// those are defects of elfutils or of ours, contained. Under sanitizers they fail the test, for
+// there the code that is ours stops at the first wrong byte.
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #include "monitor/symbols/reader_process.h"
 #include "monitor/symbols/symbols.h"
 
-#define FUZZ_MS 6000 // for all forms together
+#define FUZZ_ROUNDS 120 // mutants of each form: a number, so that a run can be repeated
 
 static char folder[] = "/tmp/muninn-hostile-XXXXXX";
 static u32 warning_count;
@@ -166,7 +167,7 @@ static void ask_around(const char *path, u64 text_size)
     symbols_free(symbols);
 }
 
-static void fuzz(const char *name, const char *build, u64 budget_ms)
+static void fuzz(const char *name, const char *build)
 {
     char seed[256], victim[256];
     snprintf(seed, sizeof seed, "%s/%s", folder, name);
@@ -185,18 +186,20 @@ static void fuzz(const char *name, const char *build, u64 budget_ms)
     }
     size_t size;
     u8 *original = read_file(seed, &size), *bytes = malloc(size);
-    u64 end = now_ms() + budget_ms;
-    u32 rounds = 0, before = warning_count;
+    u32 before = warning_count;
     random_state = 0x9e3779b97f4a7c15ull;
-    for (; now_ms() < end; rounds++) {
+    for (u32 round = 0; round < FUZZ_ROUNDS; round++) {
         memcpy(bytes, original, size);
         mutate(bytes, size);
         write_file(victim, bytes, size);
         ask_around(victim, 0x1400);
     }
-    printf("%s: %u mutants, the reader gave up %u times\n", name, rounds, warning_count - before);
+    printf("%s: %u mutants, the reader gave up %u times\n", name, FUZZ_ROUNDS,
+           warning_count - before);
     free(original);
     free(bytes);
+    if (MUNINN_DEBUG)
+        CHECK_EQ(warning_count, before);
 }
 
 TEST(mutated_debug_info_costs_names_never_the_monitor)
@@ -213,7 +216,7 @@ TEST(mutated_debug_info_costs_names_never_the_monitor)
         { "stripped", "gcc -s -rdynamic" },
     };
     for (size_t i = 0; i < ARRAY_LEN(forms); i++)
-        fuzz(forms[i].name, forms[i].build, FUZZ_MS / ARRAY_LEN(forms));
+        fuzz(forms[i].name, forms[i].build);
 }
 
 TEST(mutated_packages_cost_names_never_the_monitor)
@@ -229,9 +232,8 @@ TEST(mutated_packages_cost_names_never_the_monitor)
     CHECK(system(command) == 0);
     size_t size;
     u8 *original = read_file(package, &size), *bytes = malloc(size);
-    u64 end = now_ms() + 1500;
     random_state = 42;
-    for (u32 rounds = 0; now_ms() < end; rounds++) {
+    for (u32 round = 0; round < FUZZ_ROUNDS; round++) {
         memcpy(bytes, original, size);
         mutate(bytes, size);
         write_file(package, bytes, size);
@@ -374,6 +376,87 @@ TEST(a_reader_that_does_not_answer_is_replaced)
     CHECK(reply && reply->item_count == 1);
     CHECK_STR(reader_reply_text(reply, reader_reply_items(reply)->name), "foo()");
     reader_process_free(&process);
+}
+
+// A library of two functions, mapped so that its file offsets are its addresses less the base.
+static Symbols *map_library(const char *name, u64 *ret_first, u64 *ret_second)
+{
+    static char path[256];
+    CHECK(shell("cd %s && printf 'int first(void)\\n{\\n    return 1;\\n}\\n' > %s1.c && "
+                "printf 'int second(void)\\n{\\n    return 2;\\n}\\n' > %s2.c && "
+                "gcc -shared -fPIC -g %s1.c %s2.c -o %s && "
+                "nm %s | sed -n 's/ T / /p' | sort -k2 | cut -d' ' -f1 > %s.nm",
+                folder, name, name, name, name, name, name, name));
+    snprintf(path, sizeof path, "%s/%s.nm", folder, name);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fscanf(file, "%lx %lx", ret_first, ret_second) == 2);
+    fclose(file);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    Symbols *symbols = symbols_new(&config);
+    symbols_map(symbols, &(SymbolsMapping){ .start = 0x100000, .size = 0x5000, .path = path,
+                                            .executable = true });
+    return symbols;
+}
+
+static Frame ask_one(Symbols *symbols, u64 offset)
+{
+    Frame frame;
+    u64 pc = 0x100000 + offset;
+    CHECK_EQ(symbols_frames(symbols, symbols_place(symbols, pc), pc, false, &frame, 1), 1);
+    return frame;
+}
+
+TEST(a_file_that_kills_the_reader_is_read_for_its_symbol_table_only)
+{
+    u64 first, second;
+    Symbols *symbols = map_library("deadly.so", &first, &second);
+    CHECK_STR(symbols_demangle(symbols, "_Z3foov"), "foo()");
+    i32 pid = reader_pid();
+    if (pid <= 0)
+        return;
+    u32 before = warning_count;
+    kill(pid, SIGKILL);
+    Frame frame = ask_one(symbols, first);
+    CHECK_STR(frame.function, "first");
+    CHECK(frame.file == NULL);
+    CHECK_EQ(warning_count, before + 1);
+    kill(reader_pid(), SIGKILL);
+    frame = ask_one(symbols, second);
+    CHECK(frame.function == NULL && frame.object != NULL);
+    CHECK_EQ(warning_count, before + 2);
+    frame = ask_one(symbols, first); // what was found stays
+    CHECK_STR(frame.function, "first");
+    symbols_free(symbols);
+}
+
+TEST(a_file_truncated_while_it_is_read_costs_its_names)
+{
+    u64 first, second;
+    Symbols *symbols = map_library("truncated.so", &first, &second);
+    Frame frame = ask_one(symbols, first);
+    CHECK_STR(frame.function, "first");
+    CHECK_EQ(frame.line, 2);
+    CHECK(shell("truncate -s 100 %s/truncated.so", folder));
+    frame = ask_one(symbols, second + 1);
+    CHECK(frame.object != NULL);
+    CHECK_STR(symbols_demangle(symbols, "_Z3foov"), "foo()");
+    symbols_free(symbols);
+}
+
+TEST(a_reader_holds_none_of_the_users_files)
+{
+    Symbols *symbols = symbols_new(&config);
+    char path[64], target[256] = { 0 };
+    symbols_demangle(symbols, "_Z3foov");
+    i32 pid = reader_pid();
+    for (int fd = 0; pid > 0 && fd < (MUNINN_DEBUG ? 2 : 3); fd++) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+        CHECK(readlink(path, target, sizeof target - 1) > 0);
+        CHECK_STR(target, "/dev/null");
+    }
+    snprintf(path, sizeof path, "/proc/%d/fd/4", pid);
+    CHECK(pid <= 0 || access(path, F_OK) != 0);
+    symbols_free(symbols);
 }
 
 TEST(a_reader_ends_with_its_monitor)

@@ -213,6 +213,30 @@ TEST(mappings_agree_with_a_plain_model)
     symbols_free(symbols);
 }
 
+TEST(files_that_nobody_asks_about_leave_nothing_behind)
+{
+    Symbols *symbols = new_symbols();
+    CodePlace kept = { 0 };
+    for (u64 i = 1; i <= 100000; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/nowhere/%d", (int)(i % 1000));
+        symbols_map(symbols, &(SymbolsMapping){ .start = i % 7 << 20, .size = PAGE_SIZE,
+                                                .inode = i, .path = path });
+        if (i == 500) {
+            kept = symbols_place(symbols, (i % 7 << 20) + 8);
+            CHECK(kept.module != 0);
+        }
+        CHECK(symbols_place(symbols, 0xdead0000).module == 0);
+    }
+    symbols_unmap(symbols, 0, ~0ull);
+    symbols_map(symbols, &(SymbolsMapping){ .start = 0x1000, .size = PAGE_SIZE, .path = "/last" });
+    CodePlace last = symbols_place(symbols, 0x1000);
+    CHECK(last.module != 0 && last.module < 16 && last.module != kept.module);
+    Frame frame = frame_at(symbols, kept, 0);
+    CHECK_STR(frame.object, "/nowhere/500");
+    symbols_free(symbols);
+}
+
 TEST(places_outlive_a_library_whose_address_another_takes)
 {
     Symbols *symbols = new_symbols();

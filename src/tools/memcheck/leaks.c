@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+//
+// A leak search from the wish to the findings. Every record is told to the monitor, also
+// those that nobody is to see: only it knows the suppressions, and what they know is
+// counted apart.
+//
+// Records are told in the order of their size, the largest last, as the incumbent does: the
+// report is read from its end, beside the summary.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/pages.h"
+#include "engine/thread/thread.h"
+#include "tools/memcheck/leaks.h"
+
+LeakTotals leaks_totals, leaks_totals_before;
+
+static LeakHistory history;
+static LeakLast last;
+static u64 checks_made;
+
+u32 leaks_option_bit(LeakKind kind)
+{
+    static const u8 bits[LEAK_KIND_COUNT] = {
+        [LOSS_REACHABLE] = LEAK_REACHABLE,
+        [LOSS_POSSIBLE] = LEAK_POSSIBLE,
+        [LOSS_INDIRECT] = LEAK_INDIRECT,
+        [LOSS_DEFINITE] = LEAK_DEFINITE,
+    };
+    return bits[kind];
+}
+
+void leaks_default_wish(LeakWish *ret_wish)
+{
+    *ret_wish = (LeakWish){
+        .full = memcheck_options->leak_check == LEAK_CHECK_FULL || memcheck_options->xml,
+        .show = memcheck_options->show_leak_kinds,
+        .errors = memcheck_options->errors_for_leak_kinds,
+        .heuristics = memcheck_options->leak_check_heuristics,
+        .delta = LEAK_ANY,
+    };
+}
+
+// ------------------------------------------------------------------ words
+
+static const char *const kind_words[LEAK_KIND_COUNT] = {
+    [LOSS_REACHABLE] = "still reachable",
+    [LOSS_POSSIBLE] = "possibly lost",
+    [LOSS_INDIRECT] = "indirectly lost",
+    [LOSS_DEFINITE] = "definitely lost",
+};
+
+char *leaks_put_number(char *at, char *end, u64 value)
+{
+    char digits[32];
+    int count = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
+    for (int i = 0; i < count && at < end; i++) {
+        if (i && (count - i) % 3 == 0)
+            *at++ = ',';
+        if (at < end)
+            *at++ = digits[i];
+    }
+    return at;
+}
+
+typedef struct Writer {
+    char *at, *end;
+    bool with_delta;
+} Writer;
+
+static void put(Writer *w, const char *text)
+{
+    while (*text && w->at < w->end)
+        *w->at++ = *text++;
+}
+
+// "16" or "16 (+4)".
+static void put_amount(Writer *w, u64 now, u64 before)
+{
+    w->at = leaks_put_number(w->at, w->end, now);
+    if (!w->with_delta)
+        return;
+    put(w, now >= before ? " (+" : " (-");
+    w->at = leaks_put_number(w->at, w->end, now >= before ? now - before : before - now);
+    put(w, ")");
+}
+
+size_t leaks_record_text(const LeakRecord *record, u64 number, u64 count, bool with_delta,
+                         char *buffer, size_t size)
+{
+    Writer w = {buffer, buffer + size - 1, with_delta};
+    put_amount(&w, record->bytes + record->indirect_bytes,
+               record->old_bytes + record->old_indirect_bytes);
+    if (record->indirect_bytes) {
+        put(&w, " (");
+        put_amount(&w, record->bytes, record->old_bytes);
+        put(&w, " direct, ");
+        put_amount(&w, record->indirect_bytes, record->old_indirect_bytes);
+        put(&w, " indirect)");
+    }
+    put(&w, " bytes in ");
+    put_amount(&w, record->blocks, record->old_blocks);
+    put(&w, " blocks are ");
+    put(&w, kind_words[record->kind]);
+    put(&w, " in loss record ");
+    w.at = leaks_put_number(w.at, w.end, number);
+    put(&w, " of ");
+    w.at = leaks_put_number(w.at, w.end, count);
+    *w.at = 0;
+    return (size_t)(w.at - buffer);
+}
+
+// ------------------------------------------------------------------ findings
+
+static WireVerdict tell(ToolThread *thread, const LeakWish *wish, const LeakRecord *record,
+                        u64 number, u64 count, bool is_shown)
+{
+    static const u32 kinds[LEAK_KIND_COUNT] = {
+        [LOSS_REACHABLE] = KIND_LEAK_REACHABLE,
+        [LOSS_POSSIBLE] = KIND_LEAK_POSSIBLE,
+        [LOSS_INDIRECT] = KIND_LEAK_INDIRECT,
+        [LOSS_DEFINITE] = KIND_LEAK_DEFINITE,
+    };
+    char text[256];
+    bool with_delta = wish->delta != LEAK_ANY;
+    bool is_error = wish->full && wish->errors & leaks_option_bit((LeakKind)record->kind) &&
+                    leak_record_matches(record, wish->delta);
+    if (with_delta)
+        leaks_record_text(record, number, count, true, text, sizeof(text));
+    return relay_finding(thread, &(RelayFinding){
+        .kind = kinds[record->kind],
+        .value_count = 6,
+        .values = {record->bytes + record->indirect_bytes, record->blocks, number, count,
+                   record->bytes, with_delta ? 0 : record->indirect_bytes},
+        .text = with_delta ? text : NULL,
+        .context = record->context,
+        .flags = FINDING_ASKED_FOR | (is_error ? 0 : FINDING_NOT_ERROR) |
+                 (is_shown ? 0 : FINDING_HIDDEN),
+        .key = checks_made << 32 | number, // every record is one of its own
+    });
+}
+
+static void count_in(LeakTotals *totals, const LeakRecord *record, WireVerdict verdict)
+{
+    LeakAmount *amount = verdict == VERDICT_SUPPRESSED ? &totals->suppressed
+                                                       : &totals->kinds[record->kind];
+    amount->blocks += record->blocks;
+    amount->bytes += record->bytes;
+}
+
+// Whether a record is one of those that the wish wants to see, its limit apart.
+static bool is_wanted(const LeakWish *wish, const LeakRecord *record)
+{
+    return wish->full && !wish->quiet &&
+           wish->show & leaks_option_bit((LeakKind)record->kind) &&
+           (record->blocks || wish->delta != LEAK_ANY) &&
+           leak_record_matches(record, wish->delta);
+}
+
+static void tell_records(ToolThread *thread, const LeakWish *wish, const LeakCheck *check)
+{
+    u64 count = leak_record_count(check), wanted = 0;
+    for (u64 i = 0; i < count; i++)
+        wanted += is_wanted(wish, leak_record(check, i));
+    u64 skipped = wish->limit && wanted > wish->limit ? wanted - wish->limit : 0;
+    for (u64 i = 0; i < count; i++) {
+        const LeakRecord *record = leak_record(check, i);
+        bool is_shown = is_wanted(wish, record);
+        if (is_shown && skipped) {
+            skipped--;
+            is_shown = false;
+        }
+        if (record->blocks == 0 && !is_shown)
+            continue;
+        count_in(&leaks_totals, record, tell(thread, wish, record, i + 1, count, is_shown));
+    }
+}
+
+// ------------------------------------------------------------------ the search
+
+static void forget_last(void)
+{
+    if (!last.check)
+        return;
+    leak_free(last.check);
+    leaks_scene_close(&last.scene);
+    last.check = NULL;
+}
+
+LeakLast *leaks_last(void)
+{
+    HeapStats stats;
+    heap_stats(&stats);
+    return last.check && last.frees == stats.frees ? &last : NULL;
+}
+
+// The scene and the search while nobody else runs.
+static bool search(ToolThread *thread, const LeakWish *wish)
+{
+    HeapStats stats;
+    bool ok = false;
+    forget_last();
+    thread_stop_others(thread);
+    if (leaks_scene_open(thread, wish->heuristics, &last.scene)) {
+        last.check = leak_check(&last.scene.input, &history);
+        ok = last.check != NULL;
+        if (!ok)
+            leaks_scene_close(&last.scene);
+    }
+    heap_stats(&stats);
+    last.frees = stats.frees;
+    thread_resume_others(thread);
+    return ok;
+}
+
+void leaks_check(ToolThread *thread, const LeakWish *wish)
+{
+    if (!search(thread, wish)) {
+        relay_line(thread, "There is no memory to search for leaks.");
+        return;
+    }
+    checks_made++;
+    leaks_totals_before = leaks_totals;
+    leaks_totals = (LeakTotals){0};
+    const LeakSummary *summary = leak_summary(last.check);
+    memcpy(leaks_totals.by_heuristic, summary->by_heuristic, sizeof(leaks_totals.by_heuristic));
+    if (last.scene.blocks.count)
+        tell_records(thread, wish, last.check);
+    if (!wish->quiet)
+        summary_leaks(thread, wish);
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+//
+// What a leak search looks at: the live blocks, and everything of the client's from
+// which a pointer may come. That is all writable memory that is not the heap's own, stacks
+// from the stack pointer up, and the registers of every thread; of all of it only what is
+// addressable and defined.
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+#include "engine/aspace/aspace.h"
+#include "engine/thread/thread.h"
+#include "tools/memcheck/leaks.h"
+
+enum {
+    RED_ZONE = 128,
+    SPARSE_PAGES = 4096, // larger mappings are asked which of their pages were ever touched
+};
+
+// ------------------------------------------------------------------ growing arrays
+
+// Makes room for one more element; false: no memory.
+static bool grow(LeakScene *scene, void **array, u64 count, u64 *room, u64 element)
+{
+    if (count < *room)
+        return true;
+    u64 wanted = *room ? 2 * *room : 4096 / element;
+    void *larger = *room ? pages_resize(*array, *room * element, wanted * element)
+                         : pages_map(wanted * element);
+    if (!larger) {
+        scene->failed = true;
+        return false;
+    }
+    *array = larger;
+    *room = wanted;
+    return true;
+}
+
+static void add_root(LeakScene *scene, GuestAddr low, GuestAddr high)
+{
+    if (low >= high || !grow(scene, (void **)&scene->roots, scene->root_count, &scene->root_room,
+                             sizeof(LeakRange)))
+        return;
+    scene->roots[scene->root_count++] = (LeakRange){low, high};
+}
+
+static void add_constant(LeakScene *scene, GuestAddr low, GuestAddr high)
+{
+    if (grow(scene, (void **)&scene->constants, scene->constant_count, &scene->constant_room,
+             sizeof(LeakRange)))
+        scene->constants[scene->constant_count++] = (LeakRange){low, high};
+}
+
+// ------------------------------------------------------------------ memory
+
+// A page that nobody has touched holds no pointer; reading it would only make the kernel
+// map it. The map of a process's own pages tells (bits 62 and 63: swapped, present).
+static void add_touched(LeakScene *scene, int pagemap, GuestAddr low, GuestAddr high)
+{
+    u64 entries[512];
+    GuestAddr from = 0;
+    for (GuestAddr at = low; at < high;) {
+        u64 pages = min_u64(ARRAY_LEN(entries), (high - at) / PAGE_SIZE);
+        ssize_t got = pread(pagemap, entries, pages * 8, (off_t)(at / PAGE_SIZE * 8));
+        if (got != (ssize_t)(pages * 8)) {
+            add_root(scene, from ? from : at, high);
+            return;
+        }
+        for (u64 i = 0; i < pages; i++, at += PAGE_SIZE) {
+            bool touched = entries[i] >> 62 != 0;
+            if (touched && !from) {
+                from = at;
+            } else if (!touched && from) {
+                add_root(scene, from, at);
+                from = 0;
+            }
+        }
+    }
+    if (from)
+        add_root(scene, from, high);
+}
+
+static void add_range(LeakScene *scene, int pagemap, const Mapping *mapping, GuestAddr low,
+                      GuestAddr high)
+{
+    bool is_anonymous = mapping->inode == 0 && mapping->flags & MAP_PRIVATE;
+    if (pagemap >= 0 && is_anonymous && high - low > SPARSE_PAGES * PAGE_SIZE)
+        add_touched(scene, pagemap, PAGE_DOWN(low), high);
+    else
+        add_root(scene, low, high);
+}
+
+// What is left of a mapping without the heap's own memory and the unused parts of stacks.
+static void add_mapping(LeakScene *scene, int pagemap, const Mapping *mapping,
+                        const LeakRange *holes, u64 hole_count)
+{
+    GuestAddr at = mapping->start;
+    while (at < mapping->end) {
+        GuestAddr next = mapping->end, resume = mapping->end;
+        for (u64 i = 0; i < hole_count; i++) {
+            if (holes[i].high > at && holes[i].low < next) {
+                next = max_u64(holes[i].low, at);
+                resume = holes[i].high;
+            }
+        }
+        if (next > at)
+            add_range(scene, pagemap, mapping, at, next);
+        at = max_u64(resume, at + 1);
+    }
+}
+
+typedef struct Holes {
+    LeakScene *scene;
+    LeakRange *ranges;
+    u64 count, room;
+} Holes;
+
+static void add_hole(Holes *holes, GuestAddr low, GuestAddr high)
+{
+    if (low < high && grow(holes->scene, (void **)&holes->ranges, holes->count, &holes->room,
+                           sizeof(LeakRange)))
+        holes->ranges[holes->count++] = (LeakRange){low, high};
+}
+
+static void add_heap_hole(void *data, GuestAddr start, u64 size)
+{
+    add_hole(data, start, start + size);
+}
+
+static void add_stack_hole(ThreadCtx *ctx, void *data)
+{
+    const MemcheckThread *mt = memcheck_thread(ctx);
+    GuestAddr sp = ctx->gpr[RSP];
+    if (mt && sp > mt->stack_lo && sp <= mt->stack_hi)
+        add_hole(data, mt->stack_lo, (sp - RED_ZONE) & ~7ull);
+}
+
+static bool is_device(const Mapping *mapping)
+{
+    return mapping->name && strncmp(mapping->name, "/dev/", 5) == 0 &&
+           strncmp(mapping->name, "/dev/shm/", 9) != 0 && strcmp(mapping->name, "/dev/zero") != 0;
+}
+
+static void add_memory(LeakScene *scene)
+{
+    Holes holes = {.scene = scene};
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    heap_for_each_region(add_heap_hole, &holes);
+    thread_for_each(add_stack_hole, &holes);
+    lock_acquire(&engine_lock);
+    for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m)) {
+        if (!(m->prot & PROT_WRITE) || !(m->prot & PROT_READ)) {
+            if (m->inode && m->prot & PROT_READ)
+                add_constant(scene, m->start, m->end);
+        } else if (!is_device(m)) {
+            add_mapping(scene, pagemap, m, holes.ranges, holes.count);
+        }
+    }
+    lock_release(&engine_lock);
+    if (pagemap >= 0)
+        close(pagemap);
+    if (holes.ranges)
+        pages_unmap(holes.ranges, holes.room * sizeof(LeakRange));
+}
+
+// ------------------------------------------------------------------ registers
+
+static void add_registers(ThreadCtx *ctx, void *data)
+{
+    LeakScene *scene = data;
+    const MemcheckThread *mt = memcheck_thread(ctx);
+    for (unsigned r = 0; mt && r < GPR_COUNT; r++) {
+        u64 room = scene->word_room;
+        if (mt->defined.gpr[r] ||
+            !grow(scene, (void **)&scene->words, scene->word_count, &scene->word_room, 8))
+            continue;
+        if (room != scene->word_room) {
+            void *places = room ? pages_resize(scene->word_places, 2 * room, 2 * scene->word_room)
+                                : pages_map(2 * scene->word_room);
+            scene->failed |= !places;
+            if (!places)
+                return;
+            scene->word_places = places;
+        }
+        scene->word_places[scene->word_count] = (u16)(ctx->number << 4 | r);
+        scene->words[scene->word_count++] = ctx->gpr[r];
+    }
+}
+
+// ------------------------------------------------------------------ blocks and contexts
+
+static u64 frames_compared(void)
+{
+    switch (memcheck_options->leak_resolution) {
+    case LEAK_RESOLUTION_LOW: return 2;
+    case LEAK_RESOLUTION_MED: return 4;
+    default: return memcheck_options->num_callers > 0 ? (u64)memcheck_options->num_callers : 1;
+    }
+}
+
+// Contexts are one if their innermost frames agree. The table is by hash and holds the first
+// context of each; it is only needed while keys are made.
+typedef struct Keys {
+    LeakScene *scene;
+    u64 frames;
+    u64 *hashes;
+    u32 *firsts;
+    u64 slots; // a power of two
+} Keys;
+
+enum { FRAMES_MAX = 512 };
+
+static u64 hash_of_context(u32 context, u64 frames_wanted)
+{
+    GuestAddr frames[FRAMES_MAX];
+    size_t count = context_frames(context, frames, FRAMES_MAX);
+    u64 hash = 0x9e3779b97f4a7c15ull;
+    count = min_u64(min_u64(count, FRAMES_MAX), frames_wanted);
+    for (size_t i = 0; i < count; i++) {
+        hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 29;
+    }
+    return hash | 1;
+}
+
+static void set_key(Keys *keys, u32 context)
+{
+    LeakScene *scene = keys->scene;
+    if (context >= scene->key_count || scene->keys[context])
+        return;
+    u64 hash = hash_of_context(context, keys->frames);
+    u64 at = hash & (keys->slots - 1);
+    while (keys->hashes[at] && keys->hashes[at] != hash)
+        at = (at + 1) & (keys->slots - 1);
+    if (!keys->hashes[at]) {
+        keys->hashes[at] = hash;
+        keys->firsts[at] = context;
+    }
+    scene->keys[context] = keys->firsts[at];
+}
+
+static void add_block(void *data, const HeapBlock *block)
+{
+    Keys *keys = data;
+    if (!leak_list_add(&keys->scene->blocks, block->start, block->size_bytes,
+                       block->alloc_context))
+        keys->scene->failed = true;
+    set_key(keys, block->alloc_context);
+}
+
+static bool add_blocks(LeakScene *scene)
+{
+    Keys keys = {.scene = scene, .frames = frames_compared(), .slots = 1024};
+    HeapStats stats;
+    heap_stats(&stats);
+    scene->key_count = context_count();
+    while (keys.slots < 2 * scene->key_count)
+        keys.slots *= 2;
+    scene->keys = pages_map((scene->key_count + 1) * sizeof(u32));
+    keys.hashes = pages_map(keys.slots * sizeof(u64));
+    keys.firsts = pages_map(keys.slots * sizeof(u32));
+    bool ok = scene->keys && keys.hashes && keys.firsts &&
+              leak_list_reserve(&scene->blocks, stats.live_blocks + 1);
+    if (ok) {
+        heap_fork_prepare(); // nobody is inside the heap now
+        ok = heap_for_each_live(true, add_block, &keys);
+        heap_fork_parent();
+    }
+    if (keys.hashes)
+        pages_unmap(keys.hashes, keys.slots * sizeof(u64));
+    if (keys.firsts)
+        pages_unmap(keys.firsts, keys.slots * sizeof(u32));
+    return ok;
+}
+
+// ------------------------------------------------------------------ for the search
+
+static bool read_words(void *data, GuestAddr address, u32 count, u64 *ret_words)
+{
+    (void)data;
+    if (!shadow_is_mapped(address, 8) || !guest_read(address, ret_words, 8ull * count))
+        return false;
+    const u64 *v = (const u64 *)shadow_of(address);
+    for (u32 i = 0; i < count; i++) {
+        if (v[i])
+            ret_words[i] = 0;
+    }
+    return true;
+}
+
+static void prefetch(void *data, GuestAddr address)
+{
+    (void)data;
+    __builtin_prefetch((const void *)address);
+    __builtin_prefetch(shadow_of(address));
+}
+
+static bool is_vtable(void *data, GuestAddr value)
+{
+    const LeakScene *scene = data;
+    u64 low = 0, high = scene->constant_count;
+    while (low < high) {
+        u64 middle = (low + high) / 2;
+        if (scene->constants[middle].high <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < scene->constant_count && value >= scene->constants[low].low && value % 8 == 0;
+}
+
+static u32 context_key(void *data, u32 context)
+{
+    const LeakScene *scene = data;
+    return context < scene->key_count ? scene->keys[context] : context;
+}
+
+static u32 heuristic_bits(u32 options)
+{
+    static const u8 bits[][2] = {
+        {HEURISTIC_STDSTRING, LEAK_STDSTRING},
+        {HEURISTIC_LENGTH64, LEAK_LENGTH64},
+        {HEURISTIC_NEWARRAY, LEAK_NEWARRAY},
+        {HEURISTIC_MULTIPLE_INHERITANCE, LEAK_MULTIPLE_INHERITANCE},
+    };
+    u32 set = 0;
+    for (size_t i = 0; i < ARRAY_LEN(bits); i++) {
+        if (options & bits[i][0])
+            set |= LEAK_HEURISTIC_BIT(bits[i][1]);
+    }
+    return set;
+}
+
+bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene)
+{
+    (void)thread;
+    LeakScene *scene = ret_scene;
+    *scene = (LeakScene){0};
+    if (!add_blocks(scene))
+        scene->failed = true;
+    add_memory(scene);
+    thread_for_each(add_registers, scene);
+    if (scene->failed) {
+        leaks_scene_close(scene);
+        return false;
+    }
+    scene->input = (LeakInput){
+        .blocks = scene->blocks.blocks,
+        .block_count = scene->blocks.count,
+        .roots = scene->roots,
+        .root_count = scene->root_count,
+        .words = scene->words,
+        .word_count = scene->word_count,
+        .heuristics = heuristic_bits(heuristics),
+        .workers = 1,
+        .data = scene,
+        .read_words = read_words,
+        .prefetch = prefetch,
+        .is_vtable = is_vtable,
+        .context_key = context_key,
+    };
+    return true;
+}
+
+void leaks_scene_close(LeakScene *scene)
+{
+    leak_list_free(&scene->blocks);
+    if (scene->roots)
+        pages_unmap(scene->roots, scene->root_room * sizeof(LeakRange));
+    if (scene->constants)
+        pages_unmap(scene->constants, scene->constant_room * sizeof(LeakRange));
+    if (scene->words)
+        pages_unmap(scene->words, scene->word_room * 8);
+    if (scene->word_places)
+        pages_unmap(scene->word_places, scene->word_room * 2);
+    if (scene->keys)
+        pages_unmap(scene->keys, (scene->key_count + 1) * sizeof(u32));
+    *scene = (LeakScene){0};
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// Where undefined values come from (docs/design/origins.md). Memory that was never
+// written knows by itself: its heap block was allocated somewhere, its stack frame belongs to
+// a function. Only values that travel carry an origin, and only dirty steps see them.
+//
+// An Origin is a word: what it is in the top bits, an address or a context below.
+//
+// What must stay true
+//   O1  An origin decides nothing but a line of a report: a lost or stale one is a
+//       lesser report, never a wrong finding.
+//   O2  A clean block does nothing for origins.
+// All light: general registers only, no libc.
+#ifndef MUNINN_TOOLS_MEMCHECK_ORIGINS_H
+#define MUNINN_TOOLS_MEMCHECK_ORIGINS_H
+
+#include "engine/relay/relay.h"
+#include "tools/memcheck/definedness.h"
+
+typedef u64 Origin;
+typedef enum OriginKind {
+    ORIGIN_NONE,
+    ORIGIN_MEMORY, // address: what it is tells
+    ORIGIN_CODE,   // pc in the function whose frame it was
+    ORIGIN_EXACT,  // the same, and the pc is not a return address
+    ORIGIN_HOST,   // the same, of the instruction at this place of the code cache
+    ORIGIN_CLIENT, // context of a request
+} OriginKind;
+
+struct ThreadCtx;
+
+// Of the undefined byte at an address.
+Origin origins_of_memory(struct ThreadCtx *thread, GuestAddr address);
+
+// Around definedness_run(): what the step reads is looked at before, what it has made after.
+typedef struct OriginStep {
+    MemberSet writes;
+    Origin value, address; // of the first undefined input; of an undefined address
+    GuestAddr memory;
+    u32 memory_size; // 0: it does not write memory
+} OriginStep;
+void origins_before(struct ThreadCtx *thread, const DefinednessStep *step, GuestAddr address,
+                    const u8 *memory_v, OriginStep *ret_step);
+void origins_after(struct ThreadCtx *thread, const OriginStep *step, const u8 *memory_v);
+
+// Bytes were copied, undefined ones among them: the destination has the origin of the first.
+void origins_copied(struct ThreadCtx *thread, GuestAddr to, GuestAddr from, u64 size);
+// A request made a range undefined.
+void origins_made_by_client(GuestAddr start, u64 size, u32 context);
+
+// The part of a finding that tells it: 0 or 1 parts.
+u32 origins_part(Origin origin, RelayPart *ret_part);
+// Of a register; ORIGIN_NONE: not known.
+Origin origins_of_member(struct ThreadCtx *thread, unsigned member);
+
+// The frame of the thread's own stack that an address lies in, counted from the innermost;
+// and the pc in it. False: it is on no stack that this thread runs on.
+bool origins_find_frame(struct ThreadCtx *thread, GuestAddr address, u32 *ret_number,
+                        Origin *ret_origin);
+// The same with the pc spelt out, and the CFA of the frame: what rsp was before the call.
+bool origins_frame_place(struct ThreadCtx *thread, GuestAddr address, u32 *ret_number,
+                         GuestAddr *ret_pc, bool *ret_is_return, GuestAddr *ret_cfa);
+
+#endif

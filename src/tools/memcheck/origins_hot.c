@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+//
+// Origins: found by where a value was, remembered where it goes.
+#include "tools/memcheck/origins.h"
+
+#include "engine/cache/cache.h"
+#include "tools/memcheck/memcheck.h"
+
+#define KIND_SHIFT 60
+#define PAYLOAD_MASK ((1ull << KIND_SHIFT) - 1)
+
+static Origin make(OriginKind kind, u64 payload)
+{
+    return (u64)kind << KIND_SHIFT | (payload & PAYLOAD_MASK);
+}
+
+static OriginKind kind_of(Origin origin)
+{
+    return (OriginKind)(origin >> KIND_SHIFT);
+}
+
+// ------------------------------------------------------------------ frames
+
+// The place in the innermost frame: the instruction before which the block has called.
+static Origin here(ToolThread *thread)
+{
+    return thread->in_cache ? make(ORIGIN_HOST, thread->call_return - 1)
+                            : make(ORIGIN_EXACT, thread->pc);
+}
+
+bool origins_find_frame(ToolThread *thread, GuestAddr address, u32 *ret_number,
+                        Origin *ret_origin)
+{
+    enum { FRAMES_MAX = 4096, RED_ZONE = 128 };
+    const CallStack *cs = &thread->callstack;
+    GuestAddr sp = thread->gpr[RSP];
+    if (!cs->bottom || address < sp - RED_ZONE || address >= memcheck_thread(thread)->stack_hi)
+        return false;
+    Origin origin = here(thread);
+    GuestAddr low = sp - RED_ZONE;
+    const CallEntry *entry = cs->top;
+    for (u32 n = 0; n < FRAMES_MAX && entry > cs->bottom; n++, entry--) {
+        if (entry->sp < low)
+            return false; // another stack's
+        if (address <= entry->sp + 7) {
+            *ret_number = n;
+            *ret_origin = origin;
+            return true;
+        }
+        low = entry->sp;
+        origin = make(ORIGIN_CODE, entry->ret);
+    }
+    return false;
+}
+
+bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
+                         GuestAddr *ret_pc, bool *ret_is_return, GuestAddr *ret_cfa)
+{
+    Origin origin;
+    CodePlace place;
+    if (!origins_find_frame(thread, address, ret_number, &origin))
+        return false;
+    *ret_pc = origin & PAYLOAD_MASK;
+    if (kind_of(origin) == ORIGIN_HOST && !cache_place(*ret_pc, &place))
+        return false;
+    if (kind_of(origin) == ORIGIN_HOST)
+        *ret_pc = place.pc;
+    *ret_is_return = kind_of(origin) == ORIGIN_CODE;
+    *ret_cfa = (thread->callstack.top - *ret_number)->sp + 8;
+    return true;
+}
+
+// ------------------------------------------------------------------ what was stored
+
+// Who owns a place now. A note of what was stored there is void when that has changed: the
+// block is another one, the frame was left.
+static u64 owner_of(ToolThread *thread, GuestAddr address)
+{
+    const MemcheckThread *mt = memcheck_thread(thread);
+    HeapBlock block;
+    u32 number;
+    Origin origin;
+    if (address >= mt->stack_lo && address < mt->stack_hi) {
+        if (!origins_find_frame(thread, address, &number, &origin))
+            return 1;
+        const CallEntry *entry = thread->callstack.top - number;
+        return entry->sp * 3 ^ entry->ret;
+    }
+    if (heap_find(address, &block) && block.relation == HEAP_INSIDE)
+        return block.start * 5 ^ (u64)block.alloc_context << 32;
+    return 2;
+}
+
+enum { NOTES = 1 << 14, RANGES = 256 };
+
+// One for 8 bytes; a newer one takes its place. Threads race: `check` shows a torn one.
+typedef struct Note {
+    GuestAddr at;
+    Origin origin;
+    u64 owner;
+    u64 check; // at ^ origin ^ owner
+} Note;
+
+static Note notes[NOTES];
+
+static Note *note_of(GuestAddr address)
+{
+    u64 word = address >> 3;
+    return &notes[(word ^ word >> 14) % NOTES];
+}
+
+static void put_note(ToolThread *thread, GuestAddr address, Origin origin)
+{
+    GuestAddr at = address & ~7ull;
+    Note *note = note_of(address);
+    u64 owner = owner_of(thread, address);
+    *(volatile u64 *)&note->check = 0;
+    note->at = at;
+    note->origin = origin;
+    note->owner = owner;
+    *(volatile u64 *)&note->check = at ^ origin ^ owner;
+}
+
+static Origin find_note(ToolThread *thread, GuestAddr address)
+{
+    Note note = *note_of(address);
+    if (note.at != (address & ~7ull) || (note.at ^ note.origin ^ note.owner) != note.check ||
+        note.owner != owner_of(thread, address))
+        return 0;
+    return note.origin;
+}
+
+// Copies and requests: the last few.
+typedef struct RangeNote {
+    GuestAddr start, end;
+    Origin origin;
+    u64 owner; // 0: whoever has it
+    u64 check;
+} RangeNote;
+
+static RangeNote ranges[RANGES];
+static u32 range_next;
+
+static void put_range(GuestAddr start, u64 size, Origin origin, u64 owner)
+{
+    u32 index = __atomic_fetch_add(&range_next, 1, __ATOMIC_RELAXED) % RANGES;
+    RangeNote *range = &ranges[index];
+    *(volatile u64 *)&range->check = 0;
+    range->start = start;
+    range->end = start + size;
+    range->origin = origin;
+    range->owner = owner;
+    *(volatile u64 *)&range->check = start ^ (start + size) ^ origin ^ owner;
+}
+
+static Origin find_range(ToolThread *thread, GuestAddr address)
+{
+    u32 next = __atomic_load_n(&range_next, __ATOMIC_RELAXED);
+    for (u32 i = 0; i < RANGES && i < next; i++) {
+        RangeNote range = ranges[(next - 1 - i) % RANGES];
+        if (address < range.start || address >= range.end ||
+            (range.start ^ range.end ^ range.origin ^ range.owner) != range.check)
+            continue;
+        if (range.owner == 0 || range.owner == owner_of(thread, range.start))
+            return range.origin;
+    }
+    return 0;
+}
+
+void origins_made_by_client(GuestAddr start, u64 size, u32 context)
+{
+    put_range(start, size, make(ORIGIN_CLIENT, context), 0);
+}
+
+void origins_copied(ToolThread *thread, GuestAddr to, GuestAddr from, u64 size)
+{
+    GuestAddr first = shadow_first_undefined(from, size);
+    if (first < from + size)
+        put_range(to, size, origins_of_memory(thread, first), owner_of(thread, to));
+}
+
+Origin origins_of_memory(ToolThread *thread, GuestAddr address)
+{
+    u32 number;
+    Origin origin = find_note(thread, address);
+    if (!origin)
+        origin = find_range(thread, address);
+    if (!origin && !origins_find_frame(thread, address, &number, &origin))
+        origin = make(ORIGIN_MEMORY, address);
+    return origin;
+}
+
+// ------------------------------------------------------------------ steps
+
+static bool is_undefined(const Definedness *d, unsigned member)
+{
+    return member >= 16 || d->gpr[member] != 0;
+}
+
+static Origin first_of(const MemcheckThread *mt, MemberSet set)
+{
+    for (set &= mt->defined.set; set; set &= set - 1) {
+        unsigned member = (unsigned)__builtin_ctzll(set);
+        if (is_undefined(&mt->defined, member) && mt->origins[member])
+            return mt->origins[member];
+    }
+    return 0;
+}
+
+static u32 first_set_byte(const u8 *v, u32 size)
+{
+    u32 i = 0;
+    while (i < size && v[i] == 0)
+        i++;
+    return i;
+}
+
+void origins_before(ToolThread *thread, const DefinednessStep *step, GuestAddr address,
+                    const u8 *memory_v, OriginStep *ret_step)
+{
+    const MemcheckThread *mt = memcheck_thread(thread);
+    DefinednessAccess access = definedness_access(step);
+    *ret_step = (OriginStep){
+        .writes = definedness_writes(step),
+        .value = first_of(mt, definedness_reads(step)),
+        .address = first_of(mt, definedness_address(step)),
+        .memory = address,
+        .memory_size = access.writes ? access.size : 0,
+    };
+    if (!ret_step->value && access.reads && memory_v) {
+        u32 i = first_set_byte(memory_v, access.size);
+        if (i < access.size)
+            ret_step->value = origins_of_memory(thread, address + i);
+    }
+    if (!ret_step->address)
+        ret_step->address = ret_step->value;
+}
+
+void origins_after(ToolThread *thread, const OriginStep *step, const u8 *memory_v)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    Origin origin = step->value ? step->value : step->address;
+    if (!origin)
+        return;
+    for (MemberSet left = step->writes & mt->defined.set; left; left &= left - 1)
+        mt->origins[__builtin_ctzll(left)] = origin;
+    if (!step->memory_size || !memory_v)
+        return;
+    for (u32 i = 0; i < step->memory_size; i += 8) {
+        u32 size = step->memory_size - i < 8 ? step->memory_size - i : 8;
+        u32 first = first_set_byte(memory_v + i, size);
+        if (first < size)
+            put_note(thread, step->memory + i + first, origin);
+    }
+}
+
+Origin origins_of_member(ToolThread *thread, unsigned member)
+{
+    return memcheck_thread(thread)->origins[member];
+}
+
+// ------------------------------------------------------------------ telling
+
+static u32 code_part(GuestAddr pc, bool is_return, RelayPart *ret_part)
+{
+    *ret_part = (RelayPart){
+        .kind = PART_ORIGIN_STACK,
+        .value_count = 2,
+        .values = {pc, is_return},
+    };
+    return 1;
+}
+
+static u32 memory_part(GuestAddr address, RelayPart *ret_part)
+{
+    HeapBlock block;
+    if (!heap_find(address, &block) || block.relation != HEAP_INSIDE)
+        return 0;
+    *ret_part = (RelayPart){.kind = PART_ORIGIN_HEAP, .context = block.alloc_context};
+    return 1;
+}
+
+u32 origins_part(Origin origin, RelayPart *ret_part)
+{
+    u64 payload = origin & PAYLOAD_MASK;
+    CodePlace place;
+    if (!memcheck_options->track_origins)
+        return 0;
+    switch (kind_of(origin)) {
+    case ORIGIN_MEMORY: return memory_part(payload, ret_part);
+    case ORIGIN_CODE: return code_part(payload, true, ret_part);
+    case ORIGIN_EXACT: return code_part(payload, false, ret_part);
+    case ORIGIN_HOST:
+        return cache_place(payload, &place) ? code_part(place.pc, false, ret_part) : 0;
+    case ORIGIN_CLIENT:
+        *ret_part = (RelayPart){.kind = PART_ORIGIN_CLIENT, .context = (u32)payload};
+        return 1;
+    default: return 0;
+    }
+}

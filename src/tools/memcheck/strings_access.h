@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//
+// Loads and stores of client memory and of its shadow that survive a bad pointer; private to
+// the string functions. Each is one instruction with a fixup, so a good pointer pays nothing
+// for the bad ones. False: it faulted, and nothing has happened.
+#ifndef MUNINN_TOOLS_MEMCHECK_STRINGS_ACCESS_H
+#define MUNINN_TOOLS_MEMCHECK_STRINGS_ACCESS_H
+
+#include "engine/aspace/aspace.h"
+#include "tools/memcheck/memcheck.h"
+
+static inline bool load_u64(u64 at, u64 *ret_word)
+{
+    u64 word;
+    __asm__ volatile goto("1: mov %1, %0\n" GUEST_FIXUP("1b", "%l2")
+                          : "=r"(word) : "m"(*(const u64 *)at) : : fault);
+    *ret_word = word;
+    return true;
+fault:
+    return false;
+}
+
+static inline bool load_u32(u64 at, u64 *ret_word)
+{
+    u64 word;
+    __asm__ volatile goto("1: movl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
+                          : "=r"(word) : "m"(*(const u32 *)at) : : fault);
+    *ret_word = word;
+    return true;
+fault:
+    return false;
+}
+
+static inline bool load_u16(u64 at, u64 *ret_word)
+{
+    u64 word;
+    __asm__ volatile goto("1: movzwl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
+                          : "=r"(word) : "m"(*(const u16 *)at) : : fault);
+    *ret_word = word;
+    return true;
+fault:
+    return false;
+}
+
+static inline bool load_u8(u64 at, u64 *ret_word)
+{
+    u64 word;
+    __asm__ volatile goto("1: movzbl %1, %k0\n" GUEST_FIXUP("1b", "%l2")
+                          : "=r"(word) : "m"(*(const u8 *)at) : : fault);
+    *ret_word = word;
+    return true;
+fault:
+    return false;
+}
+
+static inline bool store_u64(u64 at, u64 word)
+{
+    __asm__ volatile goto("1: mov %0, (%1)\n" GUEST_FIXUP("1b", "%l2")
+                 : : "r"(word), "r"(at) : "memory" : fault);
+    return true;
+fault:
+    return false;
+}
+
+static inline bool store_u32(u64 at, u64 word)
+{
+    __asm__ volatile goto("1: movl %k0, (%1)\n" GUEST_FIXUP("1b", "%l2")
+                 : : "r"(word), "r"(at) : "memory" : fault);
+    return true;
+fault:
+    return false;
+}
+
+static inline bool store_u16(u64 at, u64 word)
+{
+    __asm__ volatile goto("1: movw %w0, (%1)\n" GUEST_FIXUP("1b", "%l2")
+                 : : "r"(word), "r"(at) : "memory" : fault);
+    return true;
+fault:
+    return false;
+}
+
+static inline bool store_u8(u64 at, u64 word)
+{
+    __asm__ volatile goto("1: movb %b0, (%1)\n" GUEST_FIXUP("1b", "%l2")
+                 : : "q"(word), "r"(at) : "memory" : fault);
+    return true;
+fault:
+    return false;
+}
+
+// Whether a store there would go through, without changing what another thread may be storing.
+static inline bool probe_store(u64 at)
+{
+    __asm__ volatile goto("1: lock orb $0, (%0)\n" GUEST_FIXUP("1b", "%l1")
+                 : : "r"(at) : "memory", "cc" : fault);
+    return true;
+fault:
+    return false;
+}
+
+// Upwards, by the instruction: for many bytes.
+static inline bool copy_string_up(u64 to, u64 from, u64 size)
+{
+    __asm__ volatile goto("mov %0, %%rdi\n"
+                 "mov %1, %%rsi\n"
+                 "mov %2, %%rcx\n"
+                 "1: rep movsb\n" GUEST_FIXUP("1b", "%l3")
+                 : : "r"(to), "r"(from), "r"(size) : "rdi", "rsi", "rcx", "memory" : fault);
+    return true;
+fault:
+    return false;
+}
+
+static inline bool fill_string(u64 to, u64 value, u64 size)
+{
+    __asm__ volatile goto("mov %0, %%rdi\n"
+                 "mov %2, %%rcx\n"
+                 "1: rep stosb\n" GUEST_FIXUP("1b", "%l3")
+                 : : "r"(to), "a"(value), "r"(size) : "rdi", "rcx", "memory" : fault);
+    return true;
+fault:
+    return false;
+}
+
+// Whether [start, start + size) can be the client's at all: elsewhere its shadow would be
+// memory of other owners.
+static inline bool in_client(GuestAddr start, u64 size)
+{
+    return start < CLIENT_END && size <= CLIENT_END - start;
+}
+
+#define SHADOW(address) ((u64)shadow_of(address))
+
+// One element of 1 or 4 bytes.
+static inline bool load_element(u64 at, u32 element, u64 *ret_value)
+{
+    return element == 1 ? load_u8(at, ret_value) : load_u32(at, ret_value);
+}
+
+// --- words as elements
+typedef struct Lanes {
+    u64 ones, highs; // the lowest and the highest bit of each
+} Lanes;
+
+static inline Lanes lanes_of(u32 element)
+{
+    return element == 1 ? (Lanes){0x0101010101010101ull, 0x8080808080808080ull}
+                        : (Lanes){0x0000000100000001ull, 0x8000000080000000ull};
+}
+
+// A bit in each lane that is zero. Lanes above the first such one may have it too: only the
+// lowest bit is to be trusted.
+static inline u64 zero_lanes(Lanes lanes, u64 word)
+{
+    return (word - lanes.ones) & ~word & lanes.highs;
+}
+
+// The bits of all lanes up to and including the first of `found`; all if there is none.
+static inline u64 up_to(u64 found)
+{
+    return found ^ (found - 1);
+}
+
+#endif

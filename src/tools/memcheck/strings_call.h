@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+//
+// The functions of string.h, strings.h and wchar.h, run by the engine; private to memcheck/.
+//
+// A handler does what the function does, on the client's memory, with words where a plain loop
+// has bytes, and tells of what such a loop would meet first: an element that may not be touched,
+// one on whose undefined bits the outcome depends, an argument that is undefined. Copies
+// move V bits.
+//
+// Glossary
+//   element  a byte, or a wchar_t of 4
+//   quick    the way through words whose shadow is clear where it matters; it says no as soon
+//            as it is not
+//   slow     the way by elements, which tells
+//   decline  the original runs instead: after a fault, so that it happens to the client where
+//            and how it would have, and where only libc knows the answer
+//
+// What must stay true
+//   N1  Nothing has been written, or writing it again does the same, when a handler declines.
+//   N2  Client memory is touched through strings_access.h only: the shadow knows what
+//       may be touched, not what the kernel lets through.
+#ifndef MUNINN_TOOLS_MEMCHECK_STRINGS_CALL_H
+#define MUNINN_TOOLS_MEMCHECK_STRINGS_CALL_H
+
+#include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/strings_access.h"
+
+// ToolFunction.data of these functions.
+enum {
+    STRING_WIDE = 1,       // elements are wchar_t
+    STRING_STOPS = 2,      // a zero element ends the string
+    STRING_MATCHES = 4,    // argument 1 is an element to look for
+    STRING_LENGTH = 8,     // the result is a number of elements, not a pointer
+    STRING_OR_END = 0x10,  // where nothing is found the result is the end, not NULL
+    STRING_LIMIT_1 = 0x20, // argument 1 or 2 is the greatest number of elements
+    STRING_LIMIT_2 = 0x40,
+    STRING_FOLDS = 0x80,   // the case of letters does not matter
+    STRING_END = 0x100,    // the result is the end of what was written
+    STRING_OVERLAP = 0x200, // source and destination must not overlap
+    STRING_APPENDS = 0x400, // behind what is there
+    STRING_PADS = 0x800,   // zeroes up to the limit
+    STRING_SIZED = 0x1000, // the limit is the size of the destination, as BSD has it
+    STRING_SWAPPED = 0x2000, // source first
+    STRING_ZEROES = 0x4000, // without a value to set
+    STRING_ACCEPTS = 0x8000, // a set of what to go over, not of what to stop at
+    STRING_UNORDERED = 0x10000, // equal or not is all that counts
+};
+// Which argument is the size of the destination, for the fortified forms; 0: none.
+#define STRING_CHECKED(argument) ((u64)(argument) << 20)
+#define STRING_CHECKED_ARGUMENT(data) ((data) >> 20 & 7)
+// Arguments whose definedness matters at once.
+#define STRING_POINTERS(count) ((u64)(count) << 24)
+#define STRING_POINTER_COUNT(data) ((data) >> 24 & 3)
+
+ToolReplaceFn string_scan, string_scan_back, string_span, string_find, string_compare, string_copy,
+    string_copy_text, string_copy_until, string_fill;
+
+// A call of one of them.
+typedef struct StringCall {
+    ToolThread *thread;
+    ToolCall *call;
+    u64 data;         // ToolFunction.data
+    u32 element;      // bytes
+    u32 told;         // STRING_TOLD_ bits: each kind of error once in a call
+    bool result_unknown;
+} StringCall;
+enum { STRING_TOLD_READ = 1, STRING_TOLD_WRITE = 2, STRING_TOLD_CONDITION = 4 };
+
+// --- strings_check_hot.c
+// Looks at the arguments too.
+StringCall string_begin(ToolThread *thread, ToolCall *call);
+// The V bits of an argument.
+u64 string_argument_v(const StringCall *s, unsigned argument);
+u64 string_return(StringCall *s, u64 result);
+u64 string_decline(StringCall *s);
+
+void string_tell_access(StringCall *s, GuestAddr address, bool is_write);
+void string_tell_condition(StringCall *s);
+// The first byte that may not be touched, exactly; start + size: none.
+GuestAddr string_first_bad(const StringCall *s, GuestAddr start, u64 size);
+bool string_take_slow(StringCall *s, GuestAddr at, u64 *ret_value, u64 *ret_v);
+
+// An element and its V bits, which are 0 if it may not be touched: that has been told of. False:
+// it can not be read.
+static inline bool string_take(StringCall *s, GuestAddr at, u64 *ret_value, u64 *ret_v)
+{
+    u64 v;
+    if (LIKELY(at < CLIENT_END - 8) && LIKELY(load_element(SHADOW(at), s->element, &v)) &&
+        LIKELY(v == 0)) {
+        *ret_v = 0;
+        return load_element(at, s->element, ret_value);
+    }
+    return string_take_slow(s, at, ret_value, ret_v);
+}
+
+// Whether two values are the same; tells if that depends on undefined bits.
+static inline bool string_is_same(StringCall *s, u64 a, u64 a_v, u64 b, u64 b_v)
+{
+    if (LIKELY((a_v | b_v) == 0))
+        return a == b;
+    if ((a ^ b) & ~(a_v | b_v))
+        return false;
+    string_tell_condition(s);
+    return a == b;
+}
+
+// --- strings_scan_hot.c
+// The first of at most `limit` elements that is `a` or `b` (values without V bits), as an address;
+// start + limit elements: none. False: decline.
+bool string_seek(StringCall *s, GuestAddr start, u64 limit, u64 a, u64 b, GuestAddr *ret_at);
+#define STRING_NO_LIMIT (~0ull)
+
+// --- strings_bulk_hot.c: data and V bits of ranges, with checks. False: decline.
+bool string_move(StringCall *s, GuestAddr to, GuestAddr from, u64 size);
+// The size is a multiple of the element's; v are V bits of value.
+bool string_set(StringCall *s, GuestAddr to, u64 value, u64 v, u64 size);
+
+// --- strings_report_hot.c
+void string_report_access(StringCall *s, GuestAddr address, bool is_write);
+void string_report_condition(StringCall *s);
+void string_report_value(StringCall *s);
+void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count);
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+//
+// The last page of a report: what the heap holds, what of it is lost, and which options
+// would say more. The words are the incumbent's, to the letter: scripts look for them.
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "engine/thread/thread.h"
+#include "tools/memcheck/heap_functions.h"
+#include "tools/memcheck/leaks.h"
+
+enum { LINE_MAX = 256 };
+
+// A line in which %s are the numbers, with commas.
+static void line(ToolThread *thread, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void line(ToolThread *thread, const char *format, ...)
+{
+    char text[LINE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    relay_line(thread, text);
+}
+
+typedef struct Number {
+    char text[64];
+} Number;
+
+// With commas, and what has changed if there is something to compare with.
+static Number number(u64 now, const u64 *before)
+{
+    Number n;
+    char *end = n.text + sizeof(n.text) - 1;
+    char *at = leaks_put_number(n.text, end, now);
+    if (before) {
+        bool more = now >= *before;
+        at += snprintf(at, (size_t)(end - at), more ? " (+" : " (-");
+        at = leaks_put_number(at, end, more ? now - *before : *before - now);
+        if (at < end)
+            *at++ = ')';
+    }
+    *at = 0;
+    return n;
+}
+
+static void amount_line(ToolThread *thread, const char *label, const LeakAmount *now,
+                        const LeakAmount *before)
+{
+    line(thread, "%s: %s bytes in %s blocks", label,
+         number(now->bytes, before ? &before->bytes : NULL).text,
+         number(now->blocks, before ? &before->blocks : NULL).text);
+}
+
+static void heuristic_lines(ToolThread *thread, bool with_delta)
+{
+    static const char *const names[LEAK_HEURISTIC_COUNT] = {
+        [LEAK_STDSTRING] = "                        stdstring          ",
+        [LEAK_LENGTH64] = "                        length64           ",
+        [LEAK_NEWARRAY] = "                        newarray           ",
+        [LEAK_MULTIPLE_INHERITANCE] = "                        multipleinheritance",
+    };
+    bool is_first = true;
+    for (u32 h = LEAK_BY_START + 1; h < LEAK_HEURISTIC_COUNT; h++) {
+        const LeakAmount *now = &leaks_totals.by_heuristic[h];
+        const LeakAmount *before = &leaks_totals_before.by_heuristic[h];
+        if (!now->blocks && !(with_delta && before->blocks))
+            continue;
+        if (is_first)
+            relay_line(thread, "                      of which reachable via heuristic:");
+        is_first = false;
+        amount_line(thread, names[h], now, with_delta ? before : NULL);
+    }
+}
+
+static void hint_lines(ToolThread *thread, const LeakWish *wish)
+{
+    const LeakAmount *kinds = leaks_totals.kinds;
+    if (!wish->full) {
+        u64 all = 0;
+        for (u32 k = 0; k < LEAK_KIND_COUNT; k++)
+            all += kinds[k].blocks;
+        if (all)
+            relay_line(thread, "Rerun with --leak-check=full to see details of leaked memory");
+    } else if (kinds[LOSS_REACHABLE].blocks && !(wish->show & LEAK_REACHABLE)) {
+        relay_line(thread,
+                   "Reachable blocks (those to which a pointer was found) are not shown.");
+        relay_line(thread, wish->by_command
+                               ? "To see them, add 'reachable any' args to leak_check"
+                               : "To see them, rerun with: --leak-check=full "
+                                 "--show-leak-kinds=all");
+    }
+}
+
+void summary_leaks(ToolThread *thread, const LeakWish *wish)
+{
+    static const struct {
+        const char *label;
+        LeakKind kind;
+    } rows[] = {
+        {"   definitely lost", LOSS_DEFINITE},
+        {"   indirectly lost", LOSS_INDIRECT},
+        {"     possibly lost", LOSS_POSSIBLE},
+        {"   still reachable", LOSS_REACHABLE},
+    };
+    bool with_delta = wish->delta != LEAK_ANY;
+    u64 blocks = leaks_totals.suppressed.blocks;
+    for (u32 k = 0; k < LEAK_KIND_COUNT; k++)
+        blocks += leaks_totals.kinds[k].blocks;
+    if (blocks == 0 && !with_delta) {
+        relay_line(thread, "All heap blocks were freed -- no leaks are possible");
+        relay_line(thread, "");
+        return;
+    }
+    relay_line(thread, "LEAK SUMMARY:");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        amount_line(thread, rows[i].label, &leaks_totals.kinds[rows[i].kind],
+                    with_delta ? &leaks_totals_before.kinds[rows[i].kind] : NULL);
+    heuristic_lines(thread, with_delta);
+    amount_line(thread, "        suppressed", &leaks_totals.suppressed,
+                with_delta ? &leaks_totals_before.suppressed : NULL);
+    hint_lines(thread, wish);
+    relay_line(thread, "");
+}
+
+// ------------------------------------------------------------------ the end
+
+// Libraries keep blocks for ever that are no leaks; they have functions to free them.
+void summary_exiting(ToolThread *thread)
+{
+    u64 result;
+    if (!thread_is_only(thread))
+        thread_stop_others(thread); // until the process is gone
+    if (memcheck_options->run_cxx_freeres) {
+        GuestAddr function = tool_function_address(&memcheck_functions[MEMCHECK_CXX_FREERES]);
+        if (function)
+            tool_call_client(thread, function, NULL, 0, &result);
+    }
+    if (memcheck_options->run_libc_freeres) {
+        GuestAddr function = tool_function_address(&memcheck_functions[MEMCHECK_LIBC_FREERES]);
+        if (function)
+            tool_call_client(thread, function, NULL, 0, &result);
+    }
+}
+
+void summary_finish(void)
+{
+    ToolThread *thread = &thread_ctx;
+    HeapStats stats;
+    heap_stats(&stats);
+    relay_line(thread, "");
+    relay_line(thread, "HEAP SUMMARY:");
+    line(thread, "    in use at exit: %s bytes in %s blocks", number(stats.live_bytes, NULL).text,
+         number(stats.live_blocks, NULL).text);
+    line(thread, "  total heap usage: %s allocs, %s frees, %s bytes allocated",
+         number(stats.allocs, NULL).text, number(stats.frees, NULL).text,
+         number(stats.allocated_bytes, NULL).text);
+    relay_line(thread, "");
+    if (stats.live_blocks == 0) {
+        relay_line(thread, "All heap blocks were freed -- no leaks are possible");
+        relay_line(thread, "");
+    } else if (memcheck_options->leak_check == LEAK_CHECK_NO && !memcheck_options->xml) {
+        relay_line(thread, "For a detailed leak analysis, rerun with: --leak-check=full");
+        relay_line(thread, "");
+    } else {
+        LeakWish wish;
+        leaks_default_wish(&wish);
+        leaks_check(thread, &wish);
+    }
+}

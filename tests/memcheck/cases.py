@@ -7,6 +7,7 @@ runs the case that argv[1] names. Everything is said in comments of the source:
     // OPTIONS --leak-check=full     options of the tool: of the file, or of the case it stands in
     // BUILD -mavx2 -pthread         flags of the compiler, for the file
     // ONLY gcc-O0 clang-O2          the builds this file or case is for
+    // NOT-VALGRIND anchor           the incumbent cannot run it; a section of the differences says why
     // DIES SIGSEGV                  how the case ends; `EXITS 3` likewise
     x = p[2];  // EXPECT memcheck invalid-read size=4 block=after:0 of=8 alloc=-3
 
@@ -16,6 +17,7 @@ EXPECT names a finding whose innermost frame in this file is on this line. Its f
     origin=heap:-2  the kind of origin and, relative to this line, the line that made it
     alloc=-3 free=-1  relative line of the block's allocation and release
     top=memcpy    the innermost function
+    line=any      the finding has no frame in this file
     why=anchor    a section of docs/design/memcheck-differences.md; needed where tools differ
 EXPECT may be narrowed: EXPECT-O2, EXPECT-GCC, EXPECT-CLANG-O0, EXPECT-MUNINN, EXPECT-VALGRIND.
 A comment that fills a line of its own is about the code above it.
@@ -32,6 +34,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILDS = ["gcc-O0", "gcc-O2", "clang-O0", "clang-O2"]
+PAIRS = [{"gcc-O0", "clang-O2"}, {"gcc-O2", "clang-O0"}]
 COMPILERS = {".c": {"gcc": "gcc", "clang": "clang"}, ".cc": {"gcc": "g++", "clang": "clang++"}}
 CASE = re.compile(r"^\s*(?:static void )?CASE[( ]\s*(\w+)")
 RUST_CASE = re.compile(r"^\s*// CASE (\w+)")
@@ -70,6 +73,7 @@ class Case:
     options: list = field(default_factory=list)
     builds: list = None
     ends: str = "EXITS 0"
+    not_valgrind: str = ""
     expectations: list = field(default_factory=list)
 
     def __str__(self):
@@ -114,7 +118,7 @@ def read_topic(path):
         if found := pattern.match(text):
             owner = Case(topic, found[1], line)
             topic.cases.append(owner)
-        if found := re.search(r"(?://|#) (OPTIONS|BUILD|ONLY|DIES|EXITS) (.*)$", text):
+        if found := re.search(r"(?://|#) (OPTIONS|BUILD|ONLY|DIES|EXITS|NOT-VALGRIND) (.*)$", text):
             words = shlex.split(found[2])
             if found[1] == "OPTIONS":
                 owner.options = words
@@ -122,6 +126,8 @@ def read_topic(path):
                 topic.flags = words
             elif found[1] == "ONLY":
                 owner.builds = words
+            elif found[1] == "NOT-VALGRIND":
+                owner.not_valgrind = words[0]
             else:
                 owner.ends = f"{found[1]} {words[0]}"
         found = list(read_expectations(text, code_line, where))
@@ -149,7 +155,8 @@ def command(topic, build, output):
                 "-C", "debug-assertions=no", "-C", "overflow-checks=no", "-A", "warnings",
                 *topic.flags, "-o", output, path]
     tool = COMPILERS.get(suffix, COMPILERS[".c"])[compiler]
-    return [tool, "-g", f"-{level}", "-w", "-fno-omit-frame-pointer", "-D_GNU_SOURCE",
+    return [tool, "-g", f"-{level}", "-w", "-fno-omit-frame-pointer",
+            "-fno-optimize-sibling-calls", "-D_GNU_SOURCE",
             "-I", HERE / "corpus", *topic.flags, "-o", output, path, "-ldl", "-lm"]
 
 

@@ -108,7 +108,7 @@ def take_part(finding, text, frames):
         finding.origin = frames
     elif "free'd" in text:
         finding.freed = frames
-    elif "alloc'd" in text:
+    elif "alloc'd" in text or "client-defined" in text:
         finding.allocated = frames
 
 

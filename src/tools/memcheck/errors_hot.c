@@ -46,7 +46,8 @@ void error_undefined(ToolThread *thread, u32 events, u64 size)
             .parts = &part,
         });
     if (events & (EVENT_ADDRESS | EVENT_TARGET)) {
-        u64 value_size = events & EVENT_TARGET || size == 0 ? 8 : size;
+        // What is undefined is the address, not what is at it.
+        enum { value_size = sizeof(GuestAddr) };
         relay_finding(thread, &(RelayFinding){
             .kind = KIND_UNINIT_VALUE,
             .value_count = 1,

@@ -102,7 +102,7 @@ CASE(read_guard_page)
     u8 *p = map(2 * PAGE, PROT_READ | PROT_WRITE);
     CHECK(mprotect(p + PAGE, PAGE, PROT_NONE) == 0);
     READ1(p + PAGE - 1);
-    READ1(p + PAGE); // EXPECT memcheck invalid-read size=1
+    READ1(p + PAGE); // EXPECT-MUNINN memcheck invalid-read size=1 why=protection
 }
 
 CASE(write_read_only)
@@ -110,7 +110,7 @@ CASE(write_read_only)
     // DIES SIGSEGV
     u8 *p = map(PAGE, PROT_READ);
     READ1(p);
-    WRITE1(p); // MAYBE memcheck invalid-write size=1
+    WRITE1(p); // MAYBE-MUNINN memcheck invalid-write size=1 why=protection
 }
 
 CASE(write_constant)
@@ -119,7 +119,7 @@ CASE(write_constant)
     static const u8 constant[16] = {1};
     const u8 *p = constant;
     HIDE(p);
-    WRITE1(p); // MAYBE memcheck invalid-write size=1
+    WRITE1(p); // MAYBE-MUNINN memcheck invalid-write size=1 why=protection
 }
 
 CASE(protected_and_given_back)
@@ -142,7 +142,7 @@ CASE(remapped_elsewhere)
     HIDE(q);
     BRANCH(q[10]);
     BRANCH(q[63 * PAGE]);
-    BRANCH(q[20]); // EXPECT memcheck uninit-branch origin=heap:-7
+    BRANCH(q[20]); // EXPECT memcheck uninit-branch
 }
 
 CASE(mapped_over)
@@ -186,20 +186,21 @@ CASE(break_grows_zeroed)
     u8 *p = (u8 *)sbrk(3 * PAGE);
     CHECK(p != (void *)-1);
     HIDE(p);
-    BRANCH(p[0]);
-    BRANCH(p[3 * PAGE - 1]);
+    BRANCH(p[0]); // EXPECT-VALGRIND memcheck uninit-branch why=break
+    BRANCH(p[3 * PAGE - 1]); // EXPECT-VALGRIND memcheck uninit-branch why=break
     WRITE32(p + 100);
 }
 
 CASE(break_given_back)
 {
+    // NOT-VALGRIND break
     // DIES SIGSEGV
     u8 *p = (u8 *)sbrk(4 * PAGE);
     CHECK(p != (void *)-1);
     p[3 * PAGE] = 1;
     sbrk(-4 * PAGE);
     HIDE(p);
-    WRITE4(p + 2 * PAGE); // EXPECT memcheck invalid-write size=4 EXPECT-VALGRIND memcheck invalid-write why=break
+    WRITE4(p + 2 * PAGE); // EXPECT memcheck invalid-write size=4
 }
 
 CASE(array_in_bss_overrun_is_not_seen)
@@ -223,7 +224,9 @@ CASE(far_jump_over_null_function)
     // DIES SIGSEGV
     void (*f)(void) = NULL;
     HIDE(f);
-    f(); // EXPECT memcheck invalid-jump where=unknown
+    f();
+    // EXPECT-VALGRIND memcheck invalid-jump where=unknown line=any why=jump-stacks
+    // EXPECT-MUNINN memcheck invalid-jump where=unknown why=jump-stacks
 }
 
 CASE(jump_to_unmapped)
@@ -232,7 +235,9 @@ CASE(jump_to_unmapped)
     u8 *p = map(PAGE, PROT_READ | PROT_WRITE);
     munmap(p, PAGE);
     void (*f)(void) = (void (*)(void))p;
-    f(); // EXPECT memcheck invalid-jump
+    f();
+    // EXPECT-VALGRIND memcheck invalid-jump line=any why=jump-stacks
+    // EXPECT-MUNINN memcheck invalid-jump why=jump-stacks
 }
 
 CASE(jump_to_data)
@@ -246,6 +251,7 @@ CASE(jump_to_data)
 
 CASE(jump_into_freed_block)
 {
+    // NOT-VALGRIND protection
     // DIES SIGSEGV
     void (*f)(void) = (void (*)(void))freed_block(64);
     f(); // MAYBE memcheck invalid-jump

@@ -255,7 +255,6 @@ static void coroutine(void)
 
 CASE(coroutines_on_heap_stacks)
 {
-    // OPTIONS --max-stackframe=1000
     getcontext(&coroutine_context);
     coroutine_context.uc_stack.ss_sp = calloc(1, 256 << 10);
     coroutine_context.uc_stack.ss_size = 256 << 10;

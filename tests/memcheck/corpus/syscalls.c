@@ -208,7 +208,7 @@ CASE(socket_address_undefined)
     a->sin_family = AF_INET;
     a->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bind(fd, (struct sockaddr *)a, sizeof *a); // EXPECT memcheck syscall-param param=bind(my_addr.sin_port) by=pointer bad=uninitialised
+    bind(fd, (struct sockaddr *)a, sizeof *a); // EXPECT memcheck syscall-param param=socketcall.bind(my_addr.sin_port) by=pointer bad=uninitialised
     close(fd);
 }
 
@@ -244,7 +244,7 @@ CASE(sendto_undefined)
     int ends[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     u8 *p = block(5);
-    send(ends[0], p, 5, 0); // EXPECT memcheck syscall-param param=sendto(msg) by=pointer bad=uninitialised block=inside:0 of=5 origin=heap:-1
+    send(ends[0], p, 5, 0); // EXPECT memcheck syscall-param param=socketcall.sendto(msg) by=pointer bad=uninitialised block=inside:0 of=5 origin=heap:-1
 }
 
 CASE(poll_and_epoll)

@@ -13,6 +13,9 @@ u64 guest_copy_bytes(void *dst, const void *src, size_t len);
 i64 guest_copy_string(char *dst, const char *src, size_t max);
 
 extern const u8 guest_copy_bytes_begin[], guest_copy_bytes_end[], guest_copy_bytes_failed[];
+// 0, or 1 when the byte could not be read.
+u64 guest_probe_byte(const void *address);
+extern const u8 guest_probe_begin[], guest_probe_failed[];
 extern const u8 guest_copy_string_begin[], guest_copy_string_end[], guest_copy_string_failed[];
 
 __asm__(".text\n"
@@ -39,6 +42,21 @@ __asm__(".text\n"
         "    mov $1, %eax\n"
         "    ret\n"
         ".size guest_copy_bytes, . - guest_copy_bytes\n"
+
+        ".p2align 4\n"
+        ".globl guest_probe_byte\n"
+        ".type guest_probe_byte, @function\n"
+        "guest_probe_byte:\n"
+        "    xor %eax, %eax\n"
+        ".globl guest_probe_begin\n"
+        "guest_probe_begin:\n"
+        "    testb %al, (%rdi)\n"
+        "    ret\n"
+        ".globl guest_probe_failed\n"
+        "guest_probe_failed:\n"
+        "    mov $1, %eax\n"
+        "    ret\n"
+        ".size guest_probe_byte, . - guest_probe_byte\n"
 
         ".p2align 4\n"
         ".globl guest_copy_string\n"
@@ -71,8 +89,7 @@ bool guest_read(GuestAddr addr, void *dst, size_t len)
 
 bool engine_can_read(const void *address)
 {
-    u8 byte;
-    return guest_copy_bytes(&byte, address, 1) == 0;
+    return guest_probe_byte(address) == 0;
 }
 
 // How often another thread may translate from the page again before the write is through.
@@ -131,6 +148,8 @@ u64 guest_access_fixup(u64 host_pc)
 {
     if (host_pc >= (u64)guest_copy_bytes_begin && host_pc < (u64)guest_copy_bytes_end)
         return (u64)guest_copy_bytes_failed;
+    if (host_pc == (u64)guest_probe_begin)
+        return (u64)guest_probe_failed;
     if (host_pc >= (u64)guest_copy_string_begin && host_pc < (u64)guest_copy_string_end)
         return (u64)guest_copy_string_failed;
     return find_fixup(host_pc);

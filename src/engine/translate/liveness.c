@@ -76,9 +76,10 @@ void find_live_flags(Builder *b)
             live = loose && ends_function(insn) ? 0 : all;
         const ZydisAccessedFlags *f = insn->flags;
         if (f) {
-            // "Undefined" often means unchanged: no kill either.
+            // "Undefined" often means unchanged: no kill either, but of the strict.
+            u32 killed = f->modified | f->set_0 | f->set_1 | (loose ? f->undefined : 0);
             if (!may_keep_flags(insn))
-                live &= (u8)~fold(f->modified | f->set_0 | f->set_1);
+                live &= (u8)~fold(killed);
             live |= fold(f->tested);
         }
         if (!loose && !cannot_fault(insn))

@@ -29,8 +29,26 @@ static void clear(ToolThread *thread, GuestAddr address, u64 size, bool all)
     }
 }
 
+// Whether nothing stands against a store of up to 8 bytes whose shadow is mapped.
+static bool may_store(ToolThread *thread, GuestAddr address, u64 size)
+{
+    u32 bits = *(const u16 *)u_bits_of(address) >> (address & 7);
+    return size <= 8 && !(bits & ((1u << size) - 1)) && !shadow_below_stack(thread, address);
+}
+
 void access_store(ToolThread *thread, u64 size, GuestAddr address)
 {
+    // Memory that is written for the first time: by far the most frequent case. The guard
+    // has read the shadow, so it is there.
+    if (LIKELY(may_store(thread, address, size))) {
+        switch (size) {
+        case 8: *(u64 *)shadow_of(address) = 0; return;
+        case 4: *(u32 *)shadow_of(address) = 0; return;
+        case 2: *(u16 *)shadow_of(address) = 0; return;
+        case 1: *shadow_of(address) = 0; return;
+        default: break;
+        }
+    }
     bool all = check(thread, address, size, true);
     if (shadow_is_mapped(address, size))
         clear(thread, address, size, all);
@@ -43,10 +61,10 @@ void access_any(ToolThread *thread, u64 what, GuestAddr address)
     u64 size = what & 0xffffffff;
     if (size == 0 || address == 0)
         return;
-    if (what & ACCESS_WRITES)
+    if (what & ACCESS_WRITES && shadow_is_mapped(address, size))
         access_store(thread, size, address);
     else
-        check(thread, address, size, false);
+        check(thread, address, size, what & ACCESS_WRITES);
 }
 
 void access_step(ToolThread *thread, u64 arg, GuestAddr address)
@@ -130,15 +148,38 @@ void access_call(ToolThread *thread, u64 is_return, GuestAddr unused)
     drop_vectors(d, is_return ? MEMBER_VECTOR(0) | MEMBER_VECTOR(1) : 0xffull << 32);
 }
 
+enum { FRAME_MAX = 8 << 20 };   // more is a change of stacks
+enum { SMALL_FRAME = 1024 };    // rep stosb takes its time to begin
+
+static void fill_undefined(GuestAddr start, u64 size)
+{
+    u8 *at = shadow_of(start);
+    if (size > SMALL_FRAME) {
+        __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(0xff) : "memory");
+        return;
+    }
+    for (; size >= 8; size -= 8, at += 8)
+        *(volatile u64 *)at = ~0ull; // not to become a call of memset
+    while (size--)
+        *(volatile u8 *)at++ = 0xff;
+}
+
 // `what` is (bytes << 1) for rsp going up by so many, 1 for `leave`.
 void access_leave_frame(ToolThread *thread, u64 what, GuestAddr unused)
 {
     (void)unused;
     GuestAddr sp = thread->gpr[RSP];
     u64 size = what == 1 ? thread->gpr[RBP] + 8 - sp : what >> 1;
-    enum { FRAME_MAX = 8 << 20 }; // more is a change of stacks
-    if (size < FRAME_MAX && shadow_is_mapped(sp, size)) {
-        u8 *at = shadow_of(sp);
-        __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(0xff) : "memory");
-    }
+    if (size < FRAME_MAX && shadow_is_mapped(sp, size))
+        fill_undefined(sp, size);
+}
+
+// (bytes << 1) for rsp going down by so many, (register << 1 | 1) by what is in it.
+void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused)
+{
+    (void)unused;
+    u64 size = what & 1 ? thread->gpr[what >> 1] : what >> 1;
+    GuestAddr sp = thread->gpr[RSP] - size;
+    if (size < FRAME_MAX && shadow_is_mapped(sp, size))
+        fill_undefined(sp, size);
 }

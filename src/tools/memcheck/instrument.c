@@ -54,16 +54,15 @@ static void emit_step(ToolBlock *block, const ToolInsn *insn, const DefinednessS
 
 // ----------------------------------------------------------------------- stack
 
-// rsp goes up: what it leaves is undefined from now on.
-static bool leaves_stack(ToolBlock *block, const ToolInsn *insn)
+// rsp goes down: a new frame is undefined. It goes up: what it leaves is so again, and a
+// dangling pointer to it will be noticed. What push and call store is marked by them;
+// their slots are not marked when they are popped (docs/design/stack-marks.md).
+static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
 {
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     enum { INLINE_BYTES_MAX = 256 };
     switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_RET:
-        tool_shadow_fill_stack(block, 0, 8, 0xff);
-        return true;
     case ZYDIS_MNEMONIC_LEAVE:
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 1);
@@ -79,6 +78,15 @@ static bool leaves_stack(ToolBlock *block, const ToolInsn *insn)
         operands[0].reg.value != ZYDIS_REGISTER_RSP)
         return false;
     i64 amount;
+    if (insn->mnemonic == ZYDIS_MNEMONIC_SUB &&
+        operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER) { // alloca
+        unsigned reg = (unsigned)(operands[1].reg.value - ZYDIS_REGISTER_RAX);
+        if (reg < GPR_COUNT) {
+            tool_store_gpr(block, reg);
+            tool_call(block, access_enter_frame, reg << 1 | 1);
+        }
+        return true;
+    }
     if (operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && insn->mnemonic != ZYDIS_MNEMONIC_MOV) {
         amount = operands[1].imm.value.s;
         if (insn->mnemonic == ZYDIS_MNEMONIC_SUB)
@@ -90,12 +98,11 @@ static bool leaves_stack(ToolBlock *block, const ToolInsn *insn)
     } else {
         return false; // a load of rsp: the call stack tells
     }
-    if (amount <= 0)
-        return true;
-    if (amount <= INLINE_BYTES_MAX && amount % 8 == 0)
-        tool_shadow_fill_stack(block, 0, (u32)amount, 0xff);
+    u64 size = (u64)(amount < 0 ? -amount : amount);
+    if (size <= INLINE_BYTES_MAX && size % 8 == 0)
+        tool_shadow_fill_stack(block, amount < 0 ? (i32)amount : 0, (u32)size, 0xff);
     else
-        tool_call(block, access_leave_frame, (u64)amount << 1);
+        tool_call(block, amount < 0 ? access_enter_frame : access_leave_frame, size << 1);
     return true;
 }
 
@@ -193,7 +200,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
             exact = false;
             if (insn->lowering != LOWER_CALL && insn->lowering != LOWER_CALL_INDIRECT &&
                 insn->lowering != LOWER_RET) {
-                leaves_stack(block, insn);
+                moves_stack(block, insn);
                 return;
             }
         }
@@ -205,7 +212,5 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
     }
     for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++)
         check_access(block, insn, &accesses[i]);
-    if (insn->mnemonic == ZYDIS_MNEMONIC_POP)
-        tool_shadow_fill_stack(block, 0, 8, 0xff);
-    leaves_stack(block, insn);
+    moves_stack(block, insn);
 }

@@ -60,7 +60,7 @@ static GuestAddr skip_zero(GuestAddr at, GuestAddr end)
 }
 
 // K3: below its own stack pointer a thread has nothing.
-static bool below_stack(ToolThread *thread, GuestAddr address)
+bool shadow_below_stack(ToolThread *thread, GuestAddr address)
 {
     const MemcheckThread *mt = memcheck_thread(thread);
     return address >= mt->stack_lo && address < thread->gpr[RSP] - RED_ZONE &&
@@ -73,7 +73,7 @@ GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
     if (!shadow_is_mapped(start, size))
         return start;
     for (GuestAddr at = skip_zero(start, end); at < end; at = skip_zero(at + 1, end)) {
-        if (*u_bits_of(at) >> (at & 7) & 1 || below_stack(thread, at))
+        if (*u_bits_of(at) >> (at & 7) & 1 || shadow_below_stack(thread, at))
             return at;
     }
     return end;

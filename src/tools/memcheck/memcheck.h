@@ -82,6 +82,7 @@ void shadow_make_noaccess(GuestAddr start, u64 size);
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size);
+bool shadow_below_stack(ToolThread *thread, GuestAddr address); // K3
 bool shadow_is_mapped(GuestAddr start, u64 size);
 
 // --- versions_hot.c
@@ -101,6 +102,7 @@ void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shado
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
+void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)

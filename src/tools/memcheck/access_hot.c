@@ -100,7 +100,7 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
     if (events) {
         mt->value_origin = origins.value;
         mt->address_origin = origins.address;
-        error_undefined(thread, events, access.size);
+        error_undefined(thread, events);
     }
 }
 

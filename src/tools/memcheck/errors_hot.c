@@ -32,7 +32,7 @@ void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write
     });
 }
 
-void error_undefined(ToolThread *thread, u32 events, u64 size)
+void error_undefined(ToolThread *thread, u32 events)
 {
     MemcheckThread *mt = memcheck_thread(thread);
     u32 context = context_here(thread);

@@ -122,6 +122,6 @@ extern const Options *memcheck_options;
 
 // --- errors_hot.c
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write);
-void error_undefined(ToolThread *thread, u32 events, u64 size);
+void error_undefined(ToolThread *thread, u32 events);
 
 #endif

@@ -84,7 +84,7 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
         d->gpr[RCX] = d->gpr[RSI] = d->gpr[RDI] = 0;
         d->set &= ~(MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI));
         if (events)
-            error_undefined(thread, events, 8);
+            error_undefined(thread, events);
     }
     if (run.count == 0 || run.count > 1ull << 40)
         return;
@@ -120,7 +120,7 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
                          (s.kind == STRING_COMPARE ? undefined_in(from, size)
                                                    : (d->set & MEMBER_GPR(RAX)) != 0);
         if (undefined)
-            error_undefined(thread, EVENT_CONDITION, run.element);
+            error_undefined(thread, EVENT_CONDITION);
         d->flags = 0;
         set_member(d, MEMBER_FLAGS, false);
         break;

@@ -155,7 +155,8 @@ def command(topic, build, output):
                 "-C", "debug-assertions=no", "-C", "overflow-checks=no", "-A", "warnings",
                 *topic.flags, "-o", output, path]
     tool = COMPILERS.get(suffix, COMPILERS[".c"])[compiler]
-    return [tool, "-g", f"-{level}", "-w", "-fno-omit-frame-pointer",
+    # The incumbent cannot read the DWARF 5 of this clang.
+    return [tool, "-g" if compiler == "gcc" else "-gdwarf-4", f"-{level}", "-w", "-fno-omit-frame-pointer",
             "-fno-optimize-sibling-calls", "-D_GNU_SOURCE",
             "-I", HERE / "corpus", *topic.flags, "-o", output, path, "-ldl", "-lm"]
 

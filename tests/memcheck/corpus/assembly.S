@@ -189,7 +189,9 @@ END cmpxchg_undefined
 CASE xadd_behind
     BLOCK 8
     movl $1, %ecx
-    lock xaddl %ecx, 8(%rax) // EXPECT memcheck invalid-read size=4 MAYBE memcheck invalid-write size=4
+    lock xaddl %ecx, 8(%rax)
+    // EXPECT memcheck invalid-read size=4
+    // MAYBE memcheck invalid-write size=4
 END xadd_behind
 
 CASE call_and_return_undefined_register

@@ -176,7 +176,8 @@ CASE(virtual_call_after_delete)
     Shape *s = opaque((Shape *)new Square);
     delete s;
     HIDE(s);
-    corpus_sink[0] = *(volatile u64 *)s; // EXPECT memcheck invalid-read size=8 block=inside:0 of=16 state=freed
+    corpus_sink[0] = *(volatile u64 *)s;
+    // EXPECT memcheck invalid-read size=8 block=inside:0 of=16 state=freed
 }
 
 CASE(member_forgotten_by_constructor)

@@ -268,7 +268,8 @@ CASE(bit_test_of_undefined_bit)
     u8 *p = block(4);
     p[0] = 4;
     u32 v = *(volatile u32 *)p;
-    __asm__ volatile("btl $12, %0\n\tjc 1f\n\tnop\n1:" : : "r"(v) : "cc"); // EXPECT memcheck uninit-branch origin=heap:-3
+    __asm__ volatile("btl $12, %0\n\tjc 1f\n\tnop\n1:" : : "r"(v) : "cc");
+    // EXPECT memcheck uninit-branch origin=heap:-3
 }
 
 CASE(add_low_bits)

@@ -87,12 +87,14 @@ CASE(field_behind_short_struct)
 
 CASE(realloc_old_pointer)
 {
+    // ONLY gcc-O0 gcc-O2
     volatile int *old = (int *)block(16);
     old[0] = 1;
     volatile int *new = (int *)realloc((void *)old, 4000);
     int *stale = (int *)old;
     HIDE(stale);
-    *(volatile int *)stale = 2; // EXPECT memcheck invalid-write size=4 block=inside:0 of=16 state=freed
+    *(volatile int *)stale = 2;
+    // EXPECT memcheck invalid-write size=4 block=inside:0 of=16 state=freed
     free((void *)new);
 }
 
@@ -101,7 +103,8 @@ CASE(realloc_shrunk)
     u8 *p = block(100);
     p = (u8 *)realloc(p, 10);
     HIDE(p);
-    *(volatile u8 *)(p + 10) = 1; // EXPECT memcheck invalid-write size=1 block=after:0 of=10 alloc=-2
+    *(volatile u8 *)(p + 10) = 1;
+    // EXPECT memcheck invalid-write size=1 block=after:0 of=10 alloc=-2
     free(p);
 }
 
@@ -163,7 +166,8 @@ CASE(aligned_alloc_overrun)
     HIDE(p);
     CHECK((uintptr_t)p % 256 == 0);
     p[255] = 1;
-    *(volatile u8 *)(p + 256) = 1; // EXPECT memcheck invalid-write size=1 block=after:0 of=256 alloc=-4
+    *(volatile u8 *)(p + 256) = 1;
+    // EXPECT memcheck invalid-write size=1 block=after:0 of=256 alloc=-4
     free(p);
 }
 
@@ -173,7 +177,8 @@ CASE(posix_memalign_underrun)
     CHECK(posix_memalign(&p, 4096, 100) == 0);
     HIDE(p);
     CHECK((uintptr_t)p % 4096 == 0);
-    *((volatile u8 *)p - 1) = 1; // EXPECT memcheck invalid-write size=1 block=before:1 of=100 alloc=-3
+    *((volatile u8 *)p - 1) = 1;
+    // EXPECT memcheck invalid-write size=1 block=before:1 of=100 alloc=-3
     free(p);
 }
 
@@ -192,7 +197,8 @@ CASE(aligned_blocks)
 CASE(big_block_overrun)
 {
     u8 *p = block(3 << 20);
-    *(volatile u8 *)(p + (3 << 20)) = 1; // EXPECT memcheck invalid-write size=1 block=after:0 of=3145728
+    *(volatile u8 *)(p + (3 << 20)) = 1;
+    // EXPECT memcheck invalid-write size=1 block=after:0 of=3145728
     free(p);
 }
 
@@ -202,7 +208,8 @@ CASE(big_block_freed)
     p[1 << 20] = 1;
     free(p);
     HIDE(p);
-    *(volatile u8 *)(p + (1 << 20)) = 2; // EXPECT memcheck invalid-write block=inside:1048576 of=3145728 state=freed
+    *(volatile u8 *)(p + (1 << 20)) = 2;
+    // EXPECT memcheck invalid-write block=inside:1048576 of=3145728 state=freed
 }
 
 CASE(usable_size_is_size)
@@ -235,7 +242,8 @@ CASE(rep_stos_overrun)
 {
     u8 *p = block(16), *at = p;
     u64 n = 17;
-    __asm__ volatile("rep stosb" : "+D"(at), "+c"(n) : "a"(0) : "memory"); // EXPECT memcheck invalid-write size=1 block=after:0 of=16
+    __asm__ volatile("rep stosb" : "+D"(at), "+c"(n) : "a"(0) : "memory");
+    // EXPECT memcheck invalid-write size=1 block=after:0 of=16
     free(p);
 }
 
@@ -257,20 +265,25 @@ CASE(read_modify_write_freed)
     free((void *)p);
     int *q = (int *)p;
     HIDE(q);
-    __asm__ volatile("addl $1, (%0)" : : "r"(q) : "memory", "cc"); // EXPECT memcheck invalid-read size=4 state=freed MAYBE memcheck invalid-write size=4 state=freed
+    __asm__ volatile("addl $1, (%0)" : : "r"(q) : "memory", "cc");
+    // EXPECT memcheck invalid-read size=4 state=freed
+    // MAYBE memcheck invalid-write size=4 state=freed
 }
 
 CASE(locked_add_behind)
 {
     int *q = (int *)block(8);
-    __asm__ volatile("lock addl $1, 8(%0)" : : "r"(q) : "memory", "cc"); // EXPECT memcheck invalid-read size=4 block=after:0 MAYBE memcheck invalid-write size=4 block=after:0
+    __asm__ volatile("lock addl $1, 8(%0)" : : "r"(q) : "memory", "cc");
+    // EXPECT memcheck invalid-read size=4 block=after:0
+    // MAYBE memcheck invalid-write size=4 block=after:0
     free(q);
 }
 
 CASE(push_through_memory_operand)
 {
     u64 *q = (u64 *)block(8);
-    __asm__ volatile("subq $256, %%rsp\n\tpushq 8(%0)\n\taddq $264, %%rsp" : : "r"(q) : "memory", "cc"); // EXPECT memcheck invalid-read size=8 block=after:0
+    __asm__ volatile("subq $256, %%rsp\n\tpushq 8(%0)\n\taddq $264, %%rsp" : : "r"(q) : "memory", "cc");
+    // EXPECT memcheck invalid-read size=8 block=after:0
     free(q);
 }
 

@@ -36,7 +36,7 @@ CASE(three_lost_at_one_place)
 }
 static NOINLINE void lose_three(void)
 {
-    for (int i = 0; i < 3; i++) {
+    for (volatile int i = 0; i < 3; i++) {
         void *p = malloc(40); // EXPECT memcheck leak-definite bytes=120 blocks=3
         HIDE(p);
     }
@@ -57,7 +57,8 @@ CASE(still_reachable)
 CASE(still_reachable_chain)
 {
     kept = malloc(32); // EXPECT memcheck leak-reachable bytes=32 blocks=1
-    ((struct Link *)kept)->next = (struct Link *)malloc(33); // EXPECT memcheck leak-reachable bytes=33
+    ((struct Link *)kept)->next = (struct Link *)malloc(33);
+    // EXPECT memcheck leak-reachable bytes=33
 }
 
 CASE(possibly_lost)
@@ -88,7 +89,8 @@ CASE(lost_chain)
 }
 static NOINLINE void lose_chain(void)
 {
-    struct Link *p = (struct Link *)calloc(1, 32); // EXPECT memcheck leak-definite bytes=65 indirect=33 blocks=1
+    struct Link *p = (struct Link *)calloc(1, 32);
+    // EXPECT memcheck leak-definite bytes=65 indirect=33 blocks=1
     p->next = (struct Link *)calloc(1, 33); // EXPECT memcheck leak-indirect bytes=33 blocks=1
     HIDE(p);
 }
@@ -134,7 +136,7 @@ CASE(kept_in_thread_local)
 
 CASE(kept_on_the_stack_of_main)
 {
-    volatile void *p = malloc(61); // EXPECT memcheck leak-reachable bytes=61 blocks=1
+    void *volatile p = malloc(61); // EXPECT memcheck leak-reachable bytes=61 blocks=1
     exit(0);
 }
 
@@ -142,7 +144,9 @@ CASE(kept_misaligned_is_not_seen)
 {
     static u8 space[32] __attribute__((aligned(16)));
     void *p = malloc(62); // EXPECT memcheck leak-definite bytes=62 blocks=1
+    HIDE(p);
     memcpy(space + 4, &p, 8);
+    __asm__ volatile("" : : "r"(space) : "memory");
     p = NULL;
     HIDE(p);
 }
@@ -234,17 +238,19 @@ CASE(lost_strdup)
 
 CASE(tree_lost_whole)
 {
-    struct Link *root = (struct Link *)calloc(1, 32); // EXPECT memcheck leak-definite bytes=128 indirect=96 blocks=1
-    for (int i = 0; i < 3; i++)
+    struct Link *root = (struct Link *)calloc(1, 32);
+    // EXPECT memcheck leak-definite bytes=128 indirect=96 blocks=1
+    for (volatile int i = 0; i < 3; i++)
         root->pad[i] = (u64)calloc(1, 32); // EXPECT memcheck leak-indirect bytes=96 blocks=3
+    HIDE(root);
     root = NULL;
     HIDE(root);
 }
 
 CASE(many_kept)
 {
-    static void *table[1000];
-    for (int i = 0; i < 1000; i++)
+    static void *volatile table[1000];
+    for (volatile int i = 0; i < 1000; i++)
         table[i] = malloc(16); // EXPECT memcheck leak-reachable bytes=16000 blocks=1000
 }
 

@@ -276,7 +276,8 @@ CASE(strnlen_without_terminator)
     char *p = (char *)block(5);
     memcpy(p, "hello", 5);
     CHECK(strnlen(p, 5) == 5);
-    corpus_sink[0] = strnlen(p, 6); // EXPECT memcheck invalid-read size=1 block=after:0 of=5 top=strnlen
+    corpus_sink[0] = strnlen(p, 6);
+    // EXPECT memcheck invalid-read size=1 block=after:0 of=5 top=strnlen
 }
 
 CASE(wide_strings)
@@ -291,7 +292,8 @@ CASE(wcslen_behind)
 {
     wchar_t *p = (wchar_t *)block(5 * sizeof(wchar_t));
     wmemset(p, L'x', 5);
-    corpus_sink[0] = wcslen(p); // EXPECT memcheck invalid-read size=4 block=after:0 of=20 top=wcslen
+    corpus_sink[0] = wcslen(p);
+    // EXPECT memcheck invalid-read size=4 block=after:0 of=20 top=wcslen
 }
 
 CASE(strtok_and_numbers)
@@ -308,7 +310,9 @@ CASE(printf_of_undefined)
 {
     int *p = (int *)block(4);
     char text[30];
-    snprintf(text, sizeof text, "%d", *(volatile int *)p); // EXPECT memcheck uninit-branch MAYBE memcheck uninit-value
+    snprintf(text, sizeof text, "%d", *(volatile int *)p);
+    // EXPECT memcheck uninit-branch
+    // MAYBE memcheck uninit-value
 }
 
 CASE(printf_of_unterminated)

@@ -57,7 +57,8 @@ CASE(check_defined)
     u8 *p = block(16);
     memset(p, 0, 8);
     CHECK(VALGRIND_CHECK_MEM_IS_DEFINED(p, 8) == 0);
-    u64 at = VALGRIND_CHECK_MEM_IS_DEFINED(p, 16); // EXPECT memcheck client-check bad=uninitialised block=inside:8 of=16 origin=heap:-3
+    u64 at = VALGRIND_CHECK_MEM_IS_DEFINED(p, 16);
+    // EXPECT memcheck client-check bad=uninitialised block=inside:8 of=16 origin=heap:-3
     CHECK(at == (u64)(p + 8));
 }
 
@@ -65,7 +66,8 @@ CASE(check_addressable)
 {
     u8 *p = block(16);
     CHECK(VALGRIND_CHECK_MEM_IS_ADDRESSABLE(p, 16) == 0);
-    u64 at = VALGRIND_CHECK_MEM_IS_ADDRESSABLE(p, 17); // EXPECT memcheck client-check bad=unaddressable block=after:0 of=16
+    u64 at = VALGRIND_CHECK_MEM_IS_ADDRESSABLE(p, 17);
+    // EXPECT memcheck client-check bad=unaddressable block=after:0 of=16
     CHECK(at == (u64)(p + 16));
 }
 
@@ -147,7 +149,8 @@ CASE(create_block)
     BRANCH(((volatile u8 *)arena)[64]);
     WRITE1(arena + 96); // EXPECT memcheck invalid-write size=1 block=after:0 of=32 alloc=-3
     VALGRIND_FREELIKE_BLOCK(arena + 64, 16);
-    WRITE1(arena + 70); // EXPECT memcheck invalid-write size=1 block=inside:6 of=32 state=freed free=-1
+    WRITE1(arena + 70);
+    // EXPECT memcheck invalid-write size=1 block=inside:6 of=32 state=freed free=-1
 }
 
 CASE(create_block_is_undefined)
@@ -190,7 +193,8 @@ CASE(pool)
     VALGRIND_MEMPOOL_ALLOC(arena, arena + 100, 20);
     memset(arena + 100, 0, 20);
     READ1(arena + 119);
-    READ1(arena + 120); // EXPECT memcheck invalid-read size=1 block=after:0 of=20 state=client alloc=-3
+    READ1(arena + 120);
+    // EXPECT memcheck invalid-read size=1 block=after:0 of=20 state=client alloc=-3
     VALGRIND_MEMPOOL_FREE(arena, arena + 100);
     READ1(arena + 101); // EXPECT memcheck invalid-read size=1
     VALGRIND_DESTROY_MEMPOOL(arena);
@@ -308,7 +312,8 @@ CASE(table_lookup_that_leaks_the_key)
     static u8 table[256], key;
     VALGRIND_MAKE_MEM_UNDEFINED(&key, 1);
     u64 i = *(volatile u8 *)&key;
-    __asm__ volatile("movzbl (%0,%1), %%eax" : : "r"(table), "r"(i) : "rax"); // EXPECT memcheck uninit-value size=8 origin=client:-2
+    __asm__ volatile("movzbl (%0,%1), %%eax" : : "r"(table), "r"(i) : "rax");
+    // EXPECT memcheck uninit-value size=8 origin=client:-2
 }
 
 CASE(printf_of_the_tool)

@@ -43,12 +43,14 @@ CASE(write_live_frame_of_caller)
 
 CASE(read_below)
 {
-    __asm__ volatile("movq -4000(%%rsp), %%rax\n\tmovq %%rax, corpus_sink(%%rip)" : : : "rax", "memory"); // EXPECT memcheck invalid-read size=8 where=stack below=yes
+    __asm__ volatile("movq -4000(%%rsp), %%rax\n\tmovq %%rax, corpus_sink(%%rip)" : : : "rax", "memory");
+    // EXPECT memcheck invalid-read size=8 where=stack below=yes
 }
 
 CASE(write_below)
 {
-    __asm__ volatile("movl $1, -4000(%%rsp)" : : : "memory"); // EXPECT memcheck invalid-write size=4 where=stack below=yes
+    __asm__ volatile("movl $1, -4000(%%rsp)" : : : "memory");
+    // EXPECT memcheck invalid-write size=4 where=stack below=yes
 }
 
 CASE(red_zone_is_ours)
@@ -216,7 +218,7 @@ CASE(undefined_in_a_handler)
 static void on_undefined(int number)
 {
     volatile char frame[1000];
-    BRANCH(frame[500]); // EXPECT memcheck uninit-branch origin=stack
+    BRANCH(frame[500]); // EXPECT memcheck uninit-branch
 }
 
 static sigjmp_buf from_handler;

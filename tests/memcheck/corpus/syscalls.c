@@ -29,7 +29,8 @@ CASE(write_undefined)
 {
     int fd = null_device();
     u8 *p = block(10);
-    write(fd, p, 10); // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=uninitialised block=inside:0 of=10 origin=heap:-1
+    write(fd, p, 10);
+    // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=uninitialised block=inside:0 of=10 origin=heap:-1
 }
 
 CASE(write_one_byte_undefined)
@@ -38,21 +39,24 @@ CASE(write_one_byte_undefined)
     u8 *p = block(10);
     memset(p, 0, 7);
     write(fd, p, 7);
-    write(fd, p, 10); // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=uninitialised block=inside:7 of=10 origin=heap:-3
+    write(fd, p, 10);
+    // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=uninitialised block=inside:7 of=10 origin=heap:-3
 }
 
 CASE(write_unaddressable)
 {
     int fd = null_device();
     u8 *p = zeroed_block(10);
-    write(fd, p, 11); // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=unaddressable block=after:0 of=10 alloc=-1
+    write(fd, p, 11);
+    // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=unaddressable block=after:0 of=10 alloc=-1
 }
 
 CASE(write_freed)
 {
     int fd = null_device();
     u8 *p = freed_block(10);
-    write(fd, p, 5); // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=unaddressable block=inside:0 of=10 state=freed
+    write(fd, p, 5);
+    // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=unaddressable block=inside:0 of=10 state=freed
 }
 
 CASE(write_defined)
@@ -65,27 +69,31 @@ CASE(write_defined)
 CASE(write_from_stack_undefined)
 {
     volatile char local[32];
-    write(null_device(), (char *)local, 32); // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=uninitialised where=stack origin=stack
+    write(null_device(), (char *)local, 32);
+    // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=uninitialised where=stack origin=stack
 }
 
 CASE(write_fd_undefined)
 {
     int *p = (int *)block(4);
-    write(*(volatile int *)p | 0x40000000, "x", 1); // EXPECT memcheck syscall-param param=write(fd) by=value bad=uninitialised origin=heap:-1
+    write(*(volatile int *)p | 0x40000000, "x", 1);
+    // EXPECT memcheck syscall-param param=write(fd) by=value bad=uninitialised origin=heap:-1
 }
 
 CASE(write_count_undefined)
 {
     u64 *p = (u64 *)block(8);
     int fd = null_device();
-    write(fd, "x", *(volatile u64 *)p & 1); // EXPECT memcheck syscall-param param=write(count) by=value bad=uninitialised origin=heap:-2
+    write(fd, "x", *(volatile u64 *)p & 1);
+    // EXPECT memcheck syscall-param param=write(count) by=value bad=uninitialised origin=heap:-2
 }
 
 CASE(read_into_short_block)
 {
     int fd = open("/dev/zero", O_RDONLY);
     u8 *p = block(10);
-    read(fd, p, 11); // EXPECT memcheck syscall-param param=read(buf) by=pointer bad=unaddressable block=after:0 of=10
+    read(fd, p, 11);
+    // EXPECT memcheck syscall-param param=read(buf) by=pointer bad=unaddressable block=after:0 of=10
 }
 
 CASE(read_defines)
@@ -112,14 +120,16 @@ CASE(open_path_undefined)
 {
     char *p = (char *)block(8);
     p[0] = '/', p[7] = 0;
-    open(p, O_RDONLY); // EXPECT memcheck syscall-param param=openat(filename) by=pointer bad=uninitialised origin=heap:-2
+    open(p, O_RDONLY);
+    // EXPECT memcheck syscall-param param=openat(filename) by=pointer bad=uninitialised origin=heap:-2
 }
 
 CASE(open_path_unterminated)
 {
     char *p = (char *)block(4);
     memcpy(p, "/dev", 4);
-    open(p, O_RDONLY); // EXPECT memcheck syscall-param param=openat(filename) by=pointer bad=unaddressable block=after:0 of=4
+    open(p, O_RDONLY);
+    // EXPECT memcheck syscall-param param=openat(filename) by=pointer bad=unaddressable block=after:0 of=4
 }
 
 CASE(open_defined)
@@ -134,7 +144,8 @@ CASE(open_defined)
 CASE(close_undefined)
 {
     int *p = (int *)block(4);
-    close(*(volatile int *)p | 0x40000000); // EXPECT memcheck syscall-param param=close(fd) by=value bad=uninitialised origin=heap:-1
+    close(*(volatile int *)p | 0x40000000);
+    // EXPECT memcheck syscall-param param=close(fd) by=value bad=uninitialised origin=heap:-1
 }
 
 CASE(stat_defines)
@@ -164,7 +175,8 @@ CASE(writev_undefined_buffer)
 {
     u8 *p = block(8);
     struct iovec v[2] = {{(void *)"abc", 3}, {p, 8}};
-    writev(null_device(), v, 2); // EXPECT memcheck syscall-param param=writev(vector[...]) by=pointer bad=uninitialised block=inside:0 of=8
+    writev(null_device(), v, 2);
+    // EXPECT memcheck syscall-param param=writev(vector[...]) by=pointer bad=uninitialised block=inside:0 of=8
 }
 
 CASE(writev_undefined_vector)
@@ -173,7 +185,8 @@ CASE(writev_undefined_vector)
     v[0].iov_base = (void *)"abc", v[0].iov_len = 3;
     v[1].iov_base = (void *)"abc";
     v[1].iov_len = ((volatile struct iovec *)v)[1].iov_len & 1;
-    writev(null_device(), v, 2); // EXPECT memcheck syscall-param param=writev(vector) by=pointer bad=uninitialised block=inside:24 of=32
+    writev(null_device(), v, 2);
+    // EXPECT memcheck syscall-param param=writev(vector) by=pointer bad=uninitialised block=inside:24 of=32
 }
 
 CASE(writev_defined)
@@ -208,7 +221,8 @@ CASE(socket_address_undefined)
     a->sin_family = AF_INET;
     a->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bind(fd, (struct sockaddr *)a, sizeof *a); // EXPECT memcheck syscall-param param=socketcall.bind(my_addr.sin_port) by=pointer bad=uninitialised
+    bind(fd, (struct sockaddr *)a, sizeof *a);
+    // EXPECT memcheck syscall-param param=socketcall.bind(my_addr.sin_port) by=pointer bad=uninitialised
     close(fd);
 }
 
@@ -244,7 +258,8 @@ CASE(sendto_undefined)
     int ends[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     u8 *p = block(5);
-    send(ends[0], p, 5, 0); // EXPECT memcheck syscall-param param=socketcall.sendto(msg) by=pointer bad=uninitialised block=inside:0 of=5 origin=heap:-1
+    send(ends[0], p, 5, 0);
+    // EXPECT memcheck syscall-param param=socketcall.sendto(msg) by=pointer bad=uninitialised block=inside:0 of=5 origin=heap:-1
 }
 
 CASE(poll_and_epoll)
@@ -269,7 +284,8 @@ CASE(poll_undefined)
 {
     struct pollfd *p = (struct pollfd *)block(sizeof *p);
     p->events = POLLOUT;
-    poll(p, 1, 0); // EXPECT memcheck syscall-param param=poll(ufds.fd) by=pointer bad=uninitialised origin=heap:-2
+    poll(p, 1, 0);
+    // EXPECT memcheck syscall-param param=poll(ufds.fd) by=pointer bad=uninitialised origin=heap:-2
 }
 
 CASE(select_defined)
@@ -326,13 +342,15 @@ CASE(time_defines)
 CASE(raw_syscall_undefined_argument)
 {
     long *p = (long *)block(8);
-    syscall(SYS_lseek, 0, *(volatile long *)p & 1, SEEK_SET); // EXPECT memcheck syscall-param param=lseek(offset) by=value bad=uninitialised origin=heap:-1
+    syscall(SYS_lseek, 0, *(volatile long *)p & 1, SEEK_SET);
+    // EXPECT memcheck syscall-param param=lseek(offset) by=value bad=uninitialised origin=heap:-1
 }
 
 CASE(exit_code_undefined)
 {
     int *p = (int *)block(4);
-    _exit(*(volatile int *)p & 0x100); // EXPECT memcheck syscall-param by=value bad=uninitialised param=exit_group(status)
+    _exit(*(volatile int *)p & 0x100);
+    // EXPECT memcheck syscall-param by=value bad=uninitialised param=exit_group(status)
 }
 
 CASE(wait_defines)

@@ -100,7 +100,8 @@ CASE(array_index)
     static int table[256];
     u8 *p = block(1);
     u64 i = *(volatile u8 *)p;
-    __asm__ volatile("movl (%0,%1,4), %%eax" : : "r"(table), "r"(i) : "rax"); // EXPECT memcheck uninit-value size=8 origin=heap:-2
+    __asm__ volatile("movl (%0,%1,4), %%eax" : : "r"(table), "r"(i) : "rax");
+    // EXPECT memcheck uninit-value size=8 origin=heap:-2
 }
 
 CASE(array_index_store)
@@ -108,7 +109,8 @@ CASE(array_index_store)
     static int table[256];
     u8 *p = block(1);
     u64 i = *(volatile u8 *)p;
-    __asm__ volatile("movl $1, (%0,%1,4)" : : "r"(table), "r"(i) : "memory"); // EXPECT memcheck uninit-value size=8 origin=heap:-2
+    __asm__ volatile("movl $1, (%0,%1,4)" : : "r"(table), "r"(i) : "memory");
+    // EXPECT memcheck uninit-value size=8 origin=heap:-2
 }
 
 CASE(array_index_defined)
@@ -359,7 +361,8 @@ CASE(free_fill)
     free(p);
     HIDE(p);
     u8 v;
-    __asm__ volatile("movb 20(%1), %0" : "=q"(v) : "r"(p)); // EXPECT memcheck invalid-read size=1 state=freed
+    __asm__ volatile("movb 20(%1), %0" : "=q"(v) : "r"(p));
+    // EXPECT memcheck invalid-read size=1 state=freed
     VALGRIND_MAKE_MEM_DEFINED(&v, 1);
     CHECK(v == 0x7b);
 }

@@ -25,7 +25,8 @@ fn branch(value: u64) {
 fn read_behind() {
     unsafe {
         let p = black_box(alloc_zeroed(layout(24)));
-        black_box(p.add(24).read_volatile()); // EXPECT memcheck invalid-read size=1 block=after:0 of=24
+        black_box(p.add(24).read_volatile());
+        // EXPECT memcheck invalid-read size=1 block=after:0 of=24
         dealloc(p, layout(24));
     }
 }
@@ -57,7 +58,8 @@ fn use_after_drop() {
     let v = black_box(vec![1u32, 2, 3]);
     let p = v.as_ptr();
     drop(v);
-    let x = unsafe { black_box(p).add(1).read_volatile() }; // EXPECT memcheck invalid-read size=4 block=inside:4 of=12 state=freed
+    let x = unsafe { black_box(p).add(1).read_volatile() };
+    // EXPECT memcheck invalid-read size=4 block=inside:4 of=12 state=freed
     black_box(x);
 }
 
@@ -67,7 +69,8 @@ fn double_free() {
     unsafe {
         let p = black_box(alloc(layout(24)));
         dealloc(p, layout(24));
-        dealloc(black_box(p), layout(24)); // EXPECT memcheck invalid-free block=inside:0 of=24 state=freed
+        dealloc(black_box(p), layout(24));
+        // EXPECT memcheck invalid-free block=inside:0 of=24 state=freed
     }
 }
 
@@ -128,7 +131,8 @@ fn realloc_tail() {
 fn slice_from_raw_too_long() {
     let v = black_box(vec![1u16; 10]);
     let s = unsafe { std::slice::from_raw_parts(black_box(v.as_ptr()), 11) };
-    let x = unsafe { std::ptr::read_volatile(&s[10]) }; // EXPECT memcheck invalid-read size=2 block=after:0 of=20
+    let x = unsafe { std::ptr::read_volatile(&s[10]) };
+    // EXPECT memcheck invalid-read size=2 block=after:0 of=20
     black_box(x);
 }
 
@@ -137,7 +141,8 @@ fn slice_from_raw_too_long() {
 fn in_a_thread() {
     let p = unsafe { black_box(alloc_zeroed(layout(24))) } as usize;
     std::thread::spawn(move || unsafe {
-        let x = (p as *const u8).add(24).read_volatile(); // EXPECT memcheck invalid-read size=1 block=after:0 of=24
+        let x = (p as *const u8).add(24).read_volatile();
+        // EXPECT memcheck invalid-read size=1 block=after:0 of=24
         black_box(x);
     })
     .join()

@@ -54,7 +54,8 @@ CASE(pshufb_reverses)
     __asm__ volatile("movups (%0), %%xmm2" : : "r"(order) : "xmm2");
     BRANCH(DO16(p, "pshufb %%xmm2, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 0));
     __asm__ volatile("movups (%0), %%xmm2" : : "r"(order) : "xmm2");
-    BRANCH(DO16(p, "pshufb %%xmm2, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 1)); // EXPECT memcheck uninit-branch
+    BRANCH(DO16(p, "pshufb %%xmm2, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 1));
+    // EXPECT memcheck uninit-branch
 }
 
 CASE(unpack_low_undefined)
@@ -94,7 +95,8 @@ CASE(shift_of_lanes)
     BRANCH(DO16(p, "psrldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 0));
     BRANCH(DO16(p, "psrldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 1));
     BRANCH(DO16(p, "pslldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 0));
-    BRANCH(DO16(p, "pslldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 1)); // EXPECT memcheck uninit-branch
+    BRANCH(DO16(p, "pslldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 1));
+    // EXPECT memcheck uninit-branch
 }
 
 CASE(palignr_picks) { BRANCH(DO16(half_defined(), "movaps %%xmm1, %%xmm0\n\tpalignr $8, %%xmm0, %%xmm0", 0)); }
@@ -104,7 +106,8 @@ CASE(extract_and_insert)
     u8 *p = half_defined();
     BRANCH(DO16(p, "pextrq $1, %%xmm1, %%rax\n\tmovq %%rax, %%xmm0", 0));
     BRANCH(DO16(p, "movl $5, %%eax\n\tpinsrq $0, %%rax, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 0));
-    BRANCH(DO16(p, "pextrd $0, %%xmm1, %%eax\n\tmovd %%eax, %%xmm0", 0)); // EXPECT memcheck uninit-branch
+    BRANCH(DO16(p, "pextrd $0, %%xmm1, %%eax\n\tmovd %%eax, %%xmm0", 0));
+    // EXPECT memcheck uninit-branch
 }
 
 CASE(movq_clears_the_upper_lane)
@@ -116,7 +119,8 @@ CASE(mask_of_bytes)
 {
     u8 *p = half_defined();
     BRANCH(DO16(p, "pmovmskb %%xmm1, %%eax\n\tshrl $8, %%eax\n\tmovd %%eax, %%xmm0", 0));
-    BRANCH(DO16(p, "pmovmskb %%xmm1, %%eax\n\tmovd %%eax, %%xmm0", 0)); // EXPECT memcheck uninit-branch
+    BRANCH(DO16(p, "pmovmskb %%xmm1, %%eax\n\tmovd %%eax, %%xmm0", 0));
+    // EXPECT memcheck uninit-branch
 }
 
 CASE(ptest_of_defined_lane)
@@ -128,7 +132,8 @@ CASE(ptest_of_defined_lane)
 CASE(ptest_of_undefined)
 {
     u8 *p = half_defined();
-    __asm__ volatile("movups (%0), %%xmm1\n\tptest %%xmm1, %%xmm1\n\tjz 1f\n\tnop\n1:" : : "r"(p) : "xmm1", "cc"); // EXPECT memcheck uninit-branch
+    __asm__ volatile("movups (%0), %%xmm1\n\tptest %%xmm1, %%xmm1\n\tjz 1f\n\tnop\n1:" : : "r"(p) : "xmm1", "cc");
+    // EXPECT memcheck uninit-branch
 }
 
 CASE(compare_equal_lanes)
@@ -254,7 +259,8 @@ CASE(double_undefined)
     p[0] = 1.5;
     HIDE(p);
     double x = p[0] + p[2];
-    __asm__ volatile("ucomisd %0, %0\n\tja 1f\n\tnop\n1:" : : "x"(x) : "cc"); // EXPECT memcheck uninit-branch origin=heap:-4
+    __asm__ volatile("ucomisd %0, %0\n\tja 1f\n\tnop\n1:" : : "x"(x) : "cc");
+    // EXPECT memcheck uninit-branch origin=heap:-4
 }
 
 CASE(float_to_integer_undefined)
@@ -289,5 +295,6 @@ CASE(long_double_undefined)
     long double *p = (long double *)block(2 * sizeof(long double));
     p[0] = 1.5L;
     HIDE(p);
-    __asm__ volatile("fldt 16(%0)\n\tfldt (%0)\n\tfcomip %%st(1), %%st\n\tja 1f\n\tnop\n1: fstp %%st" : : "r"(p) : "cc", "st"); // EXPECT memcheck uninit-branch
+    __asm__ volatile("fldt 16(%0)\n\tfldt (%0)\n\tfcomip %%st(1), %%st\n\tja 1f\n\tnop\n1: fstp %%st" : : "r"(p) : "cc", "st");
+    // EXPECT memcheck uninit-branch
 }

@@ -5,6 +5,7 @@ Everything is deterministic (fixed seeds, fixed dates) and cached: an input is b
 temporary name and renamed, so that an interrupted run never leaves half a file behind. A cached
 file is named for what it was made from (kind, size, hash of its source).
 """
+import glob
 import hashlib
 import json
 import os
@@ -196,3 +197,20 @@ def program(cache, source):
         subprocess.run([*command, origin, "-o", path], check=True)
 
     return cached(cache, f"{stem}-{extension[1:]}-{digest}", make)
+
+
+def wire_program(cache):
+    """bench/src/records.c with the wire of this tree, rebuilt when either changes."""
+    tree = os.path.join(os.path.dirname(SOURCE), "..", "src")
+    sources = [os.path.join(SOURCE, "records.c"), os.path.join(tree, "base", "own_file.c")]
+    sources += sorted(glob.glob(os.path.join(tree, "wire", "*.c")))
+    digest = hashlib.sha256()
+    for path in [*sources, *sorted(glob.glob(os.path.join(tree, "wire", "*.[hd]*")))]:
+        with open(path, "rb") as file:
+            digest.update(file.read())
+
+    def make(path):
+        subprocess.run(["gcc", "-std=gnu17", "-O2", "-D_GNU_SOURCE", "-DMUNINN_DEBUG=0",
+                        f"-I{tree}", *sources, "-o", path, "-lpthread"], check=True)
+
+    return cached(cache, f"records-{digest.hexdigest()[:12]}", make)

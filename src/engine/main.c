@@ -265,6 +265,7 @@ int main(int argc, char **argv, char **envp)
     ThreadCtx *ctx = &thread_ctx;
     if (!thread_init_main(ctx))
         log_refuse("no memory for the first thread");
+    relay_accept_kicks();
     if (options.seccomp_fd >= 0 && !seccomp_adopt(ctx, options.seccomp_fd))
         log_refuse("the program's seccomp filters could not be taken over");
     if (!loader_start(options.exe, argc - program, argv + program, envp, &ctx->pc, &ctx->gpr[RSP]))

@@ -22,6 +22,7 @@
 
 #define ORDER_LAG 100000ull // ticks: tens of microseconds; a store buffer drains in one
 enum { HEADER_BYTES = 16 };
+enum { STREAM = 64 }; // so many records in a row are not one that somebody waits for
 
 typedef struct RingView {
     u64 read;      // private copy of the position; the shared one is for the producer
@@ -259,18 +260,19 @@ static u32 rings_used(const WireConsumer *consumer)
     return high < WIRE_RINGS ? high : WIRE_RINGS;
 }
 
-// True when what has been chosen can be taken, perhaps after ORDER_LAG: somebody waits for the
-// answer to it, and to come back later would cost him milliseconds.
-static bool can_take(const WireConsumer *consumer, Choice *choice, u32 high, u64 now)
+// True when what has been chosen can be taken, perhaps after ORDER_LAG: somebody may wait for the
+// answer to it, and to come back later would cost him milliseconds. But not in a stream of
+// records, of which `taken` have come: to take each as it is written costs both sides dearly.
+static bool can_take(const WireConsumer *consumer, Choice *choice, u32 high, u64 now, size_t taken)
 {
     if (choice->ring == WIRE_RINGS)
         return false;
     // Nothing to be put in order with, now that the record has been seen.
-    if (high == 1 && rings_used(consumer) == 1)
+    if (taken == 0 && high == 1 && rings_used(consumer) == 1)
         choice->limit = ~0ull;
     if (choice->least <= choice->limit)
         return true;
-    if (choice->limit < now || choice->least - now > ORDER_LAG)
+    if (choice->limit < now || choice->least - now > ORDER_LAG || taken > STREAM)
         return false;
     while (wire_stamp() - ORDER_LAG < choice->least)
         __builtin_ia32_pause();
@@ -285,7 +287,7 @@ size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *ar
         u64 now = final ? ~0ull : wire_stamp() - ORDER_LAG;
         u32 high = rings_used(consumer);
         Choice choice = choose(consumer, high, now, final);
-        if (!can_take(consumer, &choice, high, now)) {
+        if (!can_take(consumer, &choice, high, now, count)) {
             for (u32 i = 0; i < high; i++)
                 retire(consumer, i);
             break;

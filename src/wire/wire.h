@@ -140,8 +140,10 @@ typedef struct WireFinding {
 
 typedef enum WireCommandStatus { COMMAND_OK, COMMAND_FAILED, COMMAND_UNKNOWN } WireCommandStatus;
 
-// The monitor interrupts a thread of the client's with SIGTRAP, SI_QUEUE and this value: it shall
-// look at the request (W5).
+// The monitor interrupts a thread of the client's with this signal, SI_QUEUE and this value: it
+// shall look at the request (W5). The kernel keeps one signal of a kind, so a kick may swallow
+// that of an instruction: an invalid one is executed again, and its signal comes after all.
+#define WIRE_KICK_SIGNAL SIGILL
 #define WIRE_KICK 0x6d756e696e6e4b69ull
 
 // Whether the monitor is content with its options; if not it has said why.
@@ -167,7 +169,7 @@ typedef struct WireHeader {
     u32 request_taken;    // of the last one taken
     u32 request_for_all;  // every thread is to answer it for itself
     u32 kicking;          // the monitor's: a signal is being sent
-    u32 kicks_closed;     // the engine's: none may be sent from now on
+    u32 kicks_closed;     // the engine's: none may be sent now
     char request[WIRE_REQUEST_BYTES];
 } WireHeader;
 

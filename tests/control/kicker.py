@@ -11,7 +11,7 @@ def sockets(runtime):
     folder = os.path.join(runtime, "muninn")
     try:
         names = os.listdir(folder)
-    except FileNotFoundError:
+    except OSError:
         return []
     return [(int(name.split("-")[0]), os.path.join(folder, name)) for name in names]
 

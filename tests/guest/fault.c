@@ -92,6 +92,7 @@ static const struct {
     X(call_kernel, "call *%r15", "") \
     X(call_through_unmapped, "call *0x20(%r8)", "") \
     X(call_on_read_only_stack, "call *%rbx", "lea 16(%r9), %rsp") \
+    X(call_tls_on_read_only_stack, "call *%fs:0x10", "lea 16(%r9), %rsp") \
     X(ret_unmapped, "ret", "push %r8") \
     X(push_unmapped, "push %rax", "lea 0x800(%r8), %rsp") \
     X(pop_unmapped, "pop %rdx", "mov %r8, %rsp") \

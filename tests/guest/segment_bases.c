@@ -28,6 +28,19 @@ static uint64_t gs_forms(void)
     return a * 1000000 + b * 1000 + c;
 }
 
+// Relative to rip and to gs at once: with small displacements, which other forms treat specially.
+static void rip_relative(void)
+{
+    uint64_t a, b;
+    __asm__ volatile("mov %%gs:1f(%%rip), %0\n\t"
+                     "mov $7, %1\n\t"
+                     "add %%gs:1f(%%rip), %1\n\t"
+                     "jmp 2f\n"
+                     "1:  .quad 0x1122334455667788, 0x99aabbccddeeff00\n"
+                     "2:" : "=&r"(a), "=&r"(b) : : "cc");
+    say("rip-relative: %lx %lx\n", (unsigned long)a, (unsigned long)b);
+}
+
 static void *thread_body(void *arg)
 {
     unsigned long before;
@@ -68,6 +81,7 @@ static void use_fsgsbase(void)
 
 int main(void)
 {
+    rip_relative(); // the base is 0 still
     for (int i = 0; i < 64; i++)
         area[i] = i;
     CHECK(syscall(SYS_arch_prctl, ARCH_SET_GS, area) == 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A program that does what its arguments say, one word after the other, and makes findings by
-// calling muninn_test_finding(), which --tool=findingtest replaces. Returns the status of `exit`, or
-// 0 at the end of its arguments. A child takes the words up to the matching `end`.
+// calling muninn_test_finding(), which --tool=findingtest replaces. Returns the status of `exit`,
+// or 0 at the end of its arguments. A child takes the words up to the matching `end`.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>

@@ -6,16 +6,31 @@ import re
 import signal
 import subprocess
 
-from world import (ACTOR, MUNINN, Skip, WORK, clean_environment, folder, monitors, reads, run, start, summary, test,
-                   wait_for, wait_for_end)
+from world import (
+    ACTOR,
+    MUNINN,
+    Skip,
+    WORK,
+    clean_environment,
+    folder,
+    monitor_of,
+    reads,
+    run,
+    start,
+    summary,
+    test,
+    wait_for,
+)
 
 
 def logs(where, count, seconds=20):
     """{pid: text} of the finished logs in the folder, when there are that many."""
+
     def all_there():
         found = {int(p.name): p.read_text() for p in where.iterdir() if p.name.isdigit()}
         whole = {k: v for k, v in found.items() if "ERROR SUMMARY" in v}
         return whole if len(whole) >= count else None
+
     found = wait_for(all_there, seconds, f"{count} logs")
     for pid, text in found.items():
         prefixes = set(re.findall(r"^==(\d+)==", text, re.MULTILINE))
@@ -27,7 +42,19 @@ def logs(where, count, seconds=20):
 @test
 def a_child_has_its_own_report():
     where = folder()
-    run("find", 1, "fork", "find", 2, "find", 3, "end", "find", 4, options=[f"--log-file={where}/%p"])
+    run(
+        "find",
+        1,
+        "fork",
+        "find",
+        2,
+        "find",
+        3,
+        "end",
+        "find",
+        4,
+        options=[f"--log-file={where}/%p"],
+    )
     found = sorted(reads(text) for text in logs(where, 2).values())
     assert found == [[1, 4], [2, 3]], found
 
@@ -45,8 +72,23 @@ def reports_on_one_descriptor_tell_processes_apart():
 @test
 def grandchildren_have_theirs():
     where = folder()
-    run("find", 1, "fork", "find", 2, "fork", "find", 3, "fork", "find", 4, "end", "end", "end",
-        options=[f"--log-file={where}/%p"])
+    run(
+        "find",
+        1,
+        "fork",
+        "find",
+        2,
+        "fork",
+        "find",
+        3,
+        "fork",
+        "find",
+        4,
+        "end",
+        "end",
+        "end",
+        options=[f"--log-file={where}/%p"],
+    )
     found = sorted(reads(text) for text in logs(where, 4).values())
     assert found == [[1], [2], [3], [4]], found
 
@@ -62,8 +104,19 @@ def a_grandchild_of_a_silent_child_has_its_own():
 @test
 def a_child_that_outlives_its_parent_still_reports():
     where = folder()
-    done = run("find", 1, "forknowait", "sleep", 500, "find", 2, "end", "exit", 3,
-               options=[f"--log-file={where}/%p"], )
+    done = run(
+        "find",
+        1,
+        "forknowait",
+        "sleep",
+        500,
+        "find",
+        2,
+        "end",
+        "exit",
+        3,
+        options=[f"--log-file={where}/%p"],
+    )
     assert done.status == 3
     found = sorted(reads(text) for text in logs(where, 2).values())
     assert found == [[1], [2]], found
@@ -72,8 +125,19 @@ def a_child_that_outlives_its_parent_still_reports():
 @test
 def a_child_of_a_killed_parent_still_reports():
     where = folder()
-    run("find", 1, "forknowait", "sleep", 500, "find", 2, "end", "die", "kill",
-        options=[f"--log-file={where}/%p"])
+    run(
+        "find",
+        1,
+        "forknowait",
+        "sleep",
+        500,
+        "find",
+        2,
+        "end",
+        "die",
+        "kill",
+        options=[f"--log-file={where}/%p"],
+    )
     found = sorted(reads(text) for text in logs(where, 2).values())
     assert found == [[1], [2]], found
 
@@ -104,7 +168,9 @@ def two_hundred_children_at_once_have_reports():
 
 @test
 def silence_after_fork_is_kept():
-    done = run("find", 1, "fork", "find", 2, "end", "find", 3, options=["--child-silent-after-fork=yes"])
+    done = run(
+        "find", 1, "fork", "find", 2, "end", "find", 3, options=["--child-silent-after-fork=yes"]
+    )
     assert reads(done.log) == [1, 3] and done.log.count("SUMMARY") == 1, done
 
 
@@ -121,8 +187,15 @@ def programs_started_in_passing_leave_no_trace():
 def programs_started_in_passing_are_followed_when_asked():
     for how in ("vfork", "spawn"):
         where = folder()
-        done = run("find", 1, how, "/bin/true", "find", 2,
-                   options=["--trace-children=yes", f"--log-file={where}/%p"])
+        done = run(
+            "find",
+            1,
+            how,
+            "/bin/true",
+            "find",
+            2,
+            options=["--trace-children=yes", f"--log-file={where}/%p"],
+        )
         assert done.status == 0, done
         found = logs(where, 2)
         assert sorted(reads(text) for text in found.values()) == [[], [1, 2]], found
@@ -134,7 +207,13 @@ def a_shell_and_its_programs_are_followed_when_asked():
     where = folder()
     script = folder() / "script"
     script.write_text(f"{ACTOR} find 7\n{ACTOR} find 8\n")
-    done = run("find", 1, "system", f"/bin/sh {script}", options=["--trace-children=yes", f"--log-file={where}/%p"])
+    done = run(
+        "find",
+        1,
+        "system",
+        f"/bin/sh {script}",
+        options=["--trace-children=yes", f"--log-file={where}/%p"],
+    )
     assert done.status == 0, done
     found = logs(where, 4)
     assert [7] in map(reads, found.values()) and [8] in map(reads, found.values()), found
@@ -163,11 +242,21 @@ def exec_when_followed_reports_both_images():
 @test
 def exec_when_followed_into_a_log_by_pid():
     where = folder()
-    run("find", 1, "exec", ACTOR, "find", 2, options=["--trace-children=yes", f"--log-file={where}/%p.%n"])
+    run(
+        "find",
+        1,
+        "exec",
+        ACTOR,
+        "find",
+        2,
+        options=["--trace-children=yes", f"--log-file={where}/%p.%n"],
+    )
+
     # The incumbent opens the file anew; whichever name, both images' findings must be found.
     def both():
         text = "".join(p.read_text() for p in where.iterdir())
         return sorted(reads(text)) in ([1, 2], [2]) and text
+
     wait_for(both, what="the second report")
 
 
@@ -183,7 +272,17 @@ def many_generations_of_exec_end():
 @test
 def a_child_that_executes_is_followed_with_its_own_report():
     where = folder()
-    run("find", 1, "fork", "exec", ACTOR, "find", 2, "end", options=["--trace-children=yes", f"--log-file={where}/%p"])
+    run(
+        "find",
+        1,
+        "fork",
+        "exec",
+        ACTOR,
+        "find",
+        2,
+        "end",
+        options=["--trace-children=yes", f"--log-file={where}/%p"],
+    )
     found = sorted(reads(text) for text in logs(where, 2).values())
     assert found == [[1], [2]], found
 
@@ -195,8 +294,14 @@ def a_program_that_is_the_first_of_its_namespace_sees_no_strange_child():
     run_in = ["unshare", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*run_in, "true"], capture_output=True).returncode != 0:
         raise Skip("no new pid namespace here")
-    done = subprocess.run([*run_in, MUNINN, "--tool=findingtest", ACTOR, *map(str, words)], cwd=WORK,
-                          env=clean_environment(), capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [*run_in, MUNINN, "--tool=findingtest", ACTOR, *map(str, words)],
+        cwd=WORK,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert done.returncode == 4 and done.stdout == "end\n", done
     assert sorted(reads(done.stderr)) == [1, 2, 3], repr(done.stderr)
 
@@ -214,11 +319,22 @@ def threads_of_a_child_ask_for_one_monitor():
 @test
 def a_child_of_a_program_that_lost_its_monitor_is_not_told_again():
     log = folder() / "log"
-    process = start("out", "ready", "sleep", 300, "find", 1, "fork", "find", 2, "end", "exit", 3,
-                    options=[f"--log-file={log}"])
+    process = start(
+        "out",
+        "ready",
+        "sleep",
+        300,
+        "find",
+        1,
+        "fork",
+        "find",
+        2,
+        "end",
+        "exit",
+        3,
+        options=[f"--log-file={log}"],
+    )
     assert process.stdout.readline() == b"ready\n"
-    for pid, words in monitors().items():
-        if f"--log-file={log}".encode() in words:
-            os.kill(pid, signal.SIGKILL)
+    os.kill(monitor_of(log), signal.SIGKILL)
     process.communicate(timeout=30)
     assert process.returncode == 3 and log.read_text().count("the monitor has gone") == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""However the client ends, the report is whole; whatever happens to the monitor, the client goes on."""
+"""However the client ends, the report is whole; whatever the monitor does, the client goes on."""
 
 import os
 import random
@@ -9,8 +9,21 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from world import (died_of, folder, monitors, reads, run, start, summary, test, wait_for,
-                   wait_for_end, wait_for_json, wait_for_xml)
+from world import (
+    died_of,
+    folder,
+    monitor_of,
+    monitors_of,
+    reads,
+    run,
+    start,
+    summary,
+    test,
+    wait_for,
+    wait_for_end,
+    wait_for_json,
+    wait_for_xml,
+)
 
 KILLS = 200
 
@@ -21,7 +34,7 @@ def answered(out):
 
 
 def kill_once(seed):
-    """Kills a client in the middle of its findings; all that it knows of must be in every report."""
+    """Kills a client in the middle of its findings; all that it knows of must be in the reports."""
     where = folder()
     options = ["--error-limit=no", f"--log-file={where}/log", f"--json-file={where}/json"]
     process = start("loop", 100000, options=options, stderr=subprocess.DEVNULL)
@@ -58,8 +71,12 @@ def a_client_killed_at_random_moments_200_times_loses_nothing():
 def xml_is_whole_after_a_kill():
     for seed in range(6):
         where = folder()
-        process = start("loop", 100000, options=["--xml=yes", f"--xml-file={where}/xml"],
-                        stderr=subprocess.DEVNULL)
+        process = start(
+            "loop",
+            100000,
+            options=["--xml=yes", f"--xml-file={where}/xml"],
+            stderr=subprocess.DEVNULL,
+        )
         for _ in range(3 + seed * 5):
             process.stdout.readline()
         process.kill()
@@ -74,9 +91,14 @@ def xml_is_whole_after_a_kill():
 
 @test
 def every_way_to_die_gives_a_report_and_the_right_status():
-    for how, number in (("abort", signal.SIGABRT), ("segv", signal.SIGSEGV),
-                        ("fpe", signal.SIGFPE), ("term", signal.SIGTERM),
-                        ("kill", signal.SIGKILL), ("oom", signal.SIGKILL)):
+    for how, number in (
+        ("abort", signal.SIGABRT),
+        ("segv", signal.SIGSEGV),
+        ("fpe", signal.SIGFPE),
+        ("term", signal.SIGTERM),
+        ("kill", signal.SIGKILL),
+        ("oom", signal.SIGKILL),
+    ):
         log = folder() / "log"
         done = run("find", 1, "find", 2, "die", how, options=[f"--log-file={log}"])
         died_of(done, number)
@@ -88,9 +110,12 @@ def every_way_to_die_gives_a_report_and_the_right_status():
 def a_fatal_signal_is_reported_with_its_stack():
     done = run("die", "segv")
     died_of(done, signal.SIGSEGV)
-    assert re.search(r"==\d+== Process terminating with default action of signal 11 \(SIGSEGV\)\n"
-                     r"==\d+==  Access not within mapped region at address 0x8\n"
-                     r"==\d+==    at 0x[0-9A-F]+: die \(actor.c:\d+\)\n", done.log), done
+    assert re.search(
+        r"==\d+== Process terminating with default action of signal 11 \(SIGSEGV\)\n"
+        r"==\d+==  Access not within mapped region at address 0x8\n"
+        r"==\d+==    at 0x[0-9A-F]+: die \(actor.c:\d+\)\n",
+        done.log,
+    ), done
     done = run("die", "abort")
     died_of(done, signal.SIGABRT)
     assert "terminating with default action of signal 6 (SIGABRT)" in done.log, done
@@ -106,10 +131,11 @@ def an_exit_in_any_way_gives_a_report():
 @test
 def an_exit_status_is_the_clients_unless_asked_otherwise():
     for options, words, status in (
-            ([], ["find", 1, "exit", 3], 3),
-            (["--error-exitcode=42"], ["find", 1, "exit", 3], 42),
-            (["--error-exitcode=42"], ["exit", 3], 3),
-            (["--error-exitcode=42"], ["find", 1], 42)):
+        ([], ["find", 1, "exit", 3], 3),
+        (["--error-exitcode=42"], ["find", 1, "exit", 3], 42),
+        (["--error-exitcode=42"], ["exit", 3], 3),
+        (["--error-exitcode=42"], ["find", 1], 42),
+    ):
         done = run(*words, options=options)
         assert done.status == status, f"{options} {words}\n{done}"
     done = run("find", 1, "die", "kill", options=["--error-exitcode=42"])
@@ -120,17 +146,16 @@ def an_exit_status_is_the_clients_unless_asked_otherwise():
 @test
 def the_client_outlives_its_monitor_with_one_warning():
     for words, seen in (
-            # Found out at the next finding, by many threads at once, or at the end.
-            (["find", 1, "out", "ready", "sleep", 300, "find", 2, "find", 3, "exit", 6], 1),
-            (["out", "ready", "sleep", 300, "threads", 20, 3, "find", 3, "exit", 6], 0),
-            (["find", 1, "out", "ready", "sleep", 300, "exit", 6], 1),
-            (["find", 1, "out", "ready", "sleep", 300, "print", "x", "print", "y", "exit", 6], 1)):
+        # Found out at the next finding, by many threads at once, or at the end.
+        (["find", 1, "out", "ready", "sleep", 300, "find", 2, "find", 3, "exit", 6], 1),
+        (["out", "ready", "sleep", 300, "threads", 20, 3, "find", 3, "exit", 6], 0),
+        (["find", 1, "out", "ready", "sleep", 300, "exit", 6], 1),
+        (["find", 1, "out", "ready", "sleep", 300, "print", "x", "print", "y", "exit", 6], 1),
+    ):
         log = folder() / "log"
         process = start(*words, options=[f"--log-file={log}", "--error-exitcode=9"])
         assert process.stdout.readline() == b"ready\n"
-        ours = [pid for pid, argv in monitors().items() if f"--log-file={log}".encode() in argv]
-        assert len(ours) == 1, ours
-        os.kill(ours[0], signal.SIGKILL)
+        os.kill(monitor_of(log), signal.SIGKILL)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 6, (words, process.returncode, err)
         text = log.read_text() + err.decode()
@@ -142,13 +167,15 @@ def the_client_outlives_its_monitor_with_one_warning():
 @test
 def a_monitor_that_is_stopped_holds_the_client_and_no_more():
     log = folder() / "log"
-    process = start("out", "ready", "sleep", 200, "find", 1, "out", "past", options=[f"--log-file={log}"])
+    process = start(
+        "out", "ready", "sleep", 200, "find", 1, "out", "past", options=[f"--log-file={log}"]
+    )
     assert process.stdout.readline() == b"ready\n"
-    ours = [pid for pid, argv in monitors().items() if f"--log-file={log}".encode() in argv]
-    os.kill(ours[0], signal.SIGSTOP)
+    monitor = monitor_of(log)
+    os.kill(monitor, signal.SIGSTOP)
     time.sleep(0.6)
     assert process.poll() is None
-    os.kill(ours[0], signal.SIGCONT)
+    os.kill(monitor, signal.SIGCONT)
     assert process.communicate(timeout=60)[0] == b"past\n"
     assert summary(log.read_text()) == (1, 1)
 
@@ -157,5 +184,4 @@ def a_monitor_that_is_stopped_holds_the_client_and_no_more():
 def no_monitor_stays_behind():
     log = folder() / "log"
     run("find", 1, "fork", "find", 2, "end", options=[f"--log-file={log}"])
-    wait_for(lambda: not [a for a in monitors().values() if f"--log-file={log}".encode() in a],
-             what="the end of the monitors")
+    wait_for(lambda: not monitors_of(log), what="the end of the monitors")

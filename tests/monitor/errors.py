@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The error manager: what counts as the same error, limits, counts, lists, requests, suppressions."""
+"""The error manager: what is the same error, limits, counts, lists, requests, suppressions."""
 
 import os
 import re
@@ -7,8 +7,20 @@ import subprocess
 import time
 from pathlib import Path
 
-from world import (VALGRIND, WORK, clean_environment, command, folder, monitors, need, reads, run,
-                   start, summary, test)
+from world import (
+    VALGRIND,
+    WORK,
+    clean_environment,
+    command,
+    folder,
+    monitors,
+    need,
+    reads,
+    run,
+    start,
+    summary,
+    test,
+)
 
 
 def supp(*frames, kind="Memcheck:Addr1", name="s"):
@@ -20,6 +32,7 @@ def supp(*frames, kind="Memcheck:Addr1", name="s"):
 
 
 # ------------------------------------------------------------------------ what is the same
+
 
 @test
 def four_frames_tell_errors_apart():
@@ -53,8 +66,13 @@ def a_finding_made_inside_the_cache_is_the_same():
 
 @test
 def values_and_texts_tell_errors_apart():
-    done = run(*[w for text in ("write(buf)", "read(fd)", "write(buf)")
-                 for w in ("kind", 5, 1, 0, 0, text, 0)])
+    done = run(
+        *[
+            w
+            for text in ("write(buf)", "read(fd)", "write(buf)")
+            for w in ("kind", 5, 1, 0, 0, text, 0)
+        ]
+    )
     assert summary(done.log) == (3, 2), done
 
 
@@ -97,36 +115,72 @@ def the_number_of_callers():
 @test
 def stacks_end_at_main_unless_asked():
     assert "__libc_start" not in run("find", 1).log
-    assert re.search(r"\(below main\)|__libc_start", run("find", 1, options=["--show-below-main=yes"]).log)
+    assert re.search(
+        r"\(below main\)|__libc_start", run("find", 1, options=["--show-below-main=yes"]).log
+    )
 
 
 @test
 def the_first_error_ends_the_run_when_asked():
-    done = run("out", "before", "find", 1, "out", "after", "find", 2,
-               options=["--exit-on-first-error=yes", "--error-exitcode=9"])
+    done = run(
+        "out",
+        "before",
+        "find",
+        1,
+        "out",
+        "after",
+        "find",
+        2,
+        options=["--exit-on-first-error=yes", "--error-exitcode=9"],
+    )
     assert done.status == 9 and done.out == "before\n", done
     assert reads(done.log) == [1], done
-    done = run("fast", 2, 4, 0, 0, "", 0, "out", "after",
-               options=["--exit-on-first-error=yes", "--error-exitcode=9"])
+    done = run(
+        "fast",
+        2,
+        4,
+        0,
+        0,
+        "",
+        0,
+        "out",
+        "after",
+        options=["--exit-on-first-error=yes", "--error-exitcode=9"],
+    )
     assert done.status == 9 and done.out == "", done
 
 
 @test
 def the_first_error_is_one_that_counts():
-    done = run("find", 1, "out", "after", "find", 2, "out", "never",
-               options=["--exit-on-first-error=yes", "--error-exitcode=9",
-                        f"--suppressions={supp('fun:muninn_test_finding')}"])
+    done = run(
+        "find",
+        1,
+        "out",
+        "after",
+        "find",
+        2,
+        "out",
+        "never",
+        options=[
+            "--exit-on-first-error=yes",
+            "--error-exitcode=9",
+            f"--suppressions={supp('fun:muninn_test_finding')}",
+        ],
+    )
     assert done.status == 9 and done.out == "after\n", done
 
 
 # ---------------------------------------------------------------------------------- lists
+
 
 @test
 def lists_when_asked():
     for options in (["-s"], ["--show-error-list=yes"]):
         done = run("find", 1, "find", 2, "find", 2, options=options)
         assert summary(done.log) == (3, 2), done
-        assert re.search(r"==\d+== 1 errors in context 1 of 2:\n==\d+== Invalid read of size 1\n", done.log), done
+        assert re.search(
+            r"==\d+== 1 errors in context 1 of 2:\n==\d+== Invalid read of size 1\n", done.log
+        ), done
         assert "For lists of" not in done.log, done
     done = run("find", 1)
     assert "For lists of detected and suppressed errors, rerun with: -s" in done.log, done
@@ -149,9 +203,12 @@ def markers_stand_around_errors():
 
 # ------------------------------------------------------------------------------- requests
 
+
 @test
 def requests_stop_and_count_errors():
-    done = run("find", 1, "count", "quiet", "find", 2, "count", "loud", "find", 3, "find", 3, "count")
+    done = run(
+        "find", 1, "count", "quiet", "find", 2, "count", "loud", "find", 3, "find", 3, "count"
+    )
     assert done.out.split() == ["1", "1", "3"], done
     assert reads(done.log) == [1, 3] and summary(done.log) == (3, 2), done
     # Disabling nests.
@@ -161,7 +218,9 @@ def requests_stop_and_count_errors():
 
 @test
 def suppressed_errors_are_not_counted_by_requests():
-    done = run("find", 1, "find", 2, "count", options=[f"--suppressions={supp('fun:muninn_test_finding')}"])
+    done = run(
+        "find", 1, "find", 2, "count", options=[f"--suppressions={supp('fun:muninn_test_finding')}"]
+    )
     assert done.out == "1\n", done
 
 
@@ -171,11 +230,14 @@ def printed_text_is_the_incumbents():
     need(VALGRIND)
 
     def text(argv):
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60,
-                              env=clean_environment())
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=60, env=clean_environment()
+        )
         lines = re.sub(r"\d+(?=\*\*|==)", "PID", done.stderr)
         lines = re.sub(r"0x[0-9A-F]+", "ADDR", lines)
-        return [line for line in lines.splitlines() if re.match(r"\*\*PID|==PID==    (at|by)", line)]
+        return [
+            line for line in lines.splitlines() if re.match(r"\*\*PID|==PID==    (at|by)", line)
+        ]
 
     ours = text(command(program=WORK / "prints"))
     theirs = text([VALGRIND, "--tool=none", WORK / "prints"])
@@ -184,25 +246,41 @@ def printed_text_is_the_incumbents():
 
 # --------------------------------------------------------------------------- suppressions
 
+
 @test
 def a_suppressed_error_is_counted_and_costs_nothing():
-    file = supp("fun:muninn_test_finding", "fun:find", "...", "fun:main", name="a name, with blanks")
-    done = run("find", 1, "find", 1, "exit", 5, options=[f"--suppressions={file}", "--error-exitcode=9"])
+    file = supp(
+        "fun:muninn_test_finding", "fun:find", "...", "fun:main", name="a name, with blanks"
+    )
+    done = run(
+        "find", 1, "find", 1, "exit", 5, options=[f"--suppressions={file}", "--error-exitcode=9"]
+    )
     assert done.status == 5 and reads(done.log) == [], done
     assert "ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 2 from 1)" in done.log, done
     done = run("find", 1, "find", 1, options=[f"--suppressions={file}", "-s"])
-    assert re.search(rf"==\d+== used_suppression: +2 a name, with blanks {re.escape(str(file))}:2\n", done.log) or \
-           re.search(rf"--\d+-- used_suppression: +2 a name, with blanks {re.escape(str(file))}:2\n", done.log), done
+    assert re.search(
+        rf"==\d+== used_suppression: +2 a name, with blanks {re.escape(str(file))}:2\n", done.log
+    ) or re.search(
+        rf"--\d+-- used_suppression: +2 a name, with blanks {re.escape(str(file))}:2\n", done.log
+    ), done
 
 
 @test
 def suppressions_are_by_kind_and_stack():
-    for file in (supp("fun:muninn_test_finding", kind="Memcheck:Addr2"),
-                 supp("fun:muninn_test_finding", kind="Helgrind:Race"),
-                 supp("fun:find"), supp("fun:muninn_test_finding", "fun:main")):
+    for file in (
+        supp("fun:muninn_test_finding", kind="Memcheck:Addr2"),
+        supp("fun:muninn_test_finding", kind="Helgrind:Race"),
+        supp("fun:find"),
+        supp("fun:muninn_test_finding", "fun:main"),
+    ):
         done = run("find", 1, options=[f"--suppressions={file}"])
         assert reads(done.log) == [1], (file.read_text(), done.log)
-    for frames in (("obj:*/actor",), ("src:actor.c", "...", "fun:main"), ("...", "fun:do_find"), ("fun:m*_finding",)):
+    for frames in (
+        ("obj:*/actor",),
+        ("src:actor.c", "...", "fun:main"),
+        ("...", "fun:do_find"),
+        ("fun:m*_finding",),
+    ):
         done = run("find", 1, options=[f"--suppressions={supp(*frames)}"])
         assert reads(done.log) == [], (frames, done.log)
 
@@ -232,9 +310,16 @@ def generated_suppressions_suppress():
 @test
 def suppressions_are_generated_by_answers():
     prompt = r"---- Print suppression \? --- \[Return/N/n/Y/y/C/c\] ---- "
-    for answers, wanted, asked in (("y\nn\nY\n", [1, 3], 3), ("\ny\n\n", [2], 3), ("C\n", [], 1),
-                                   ("y\nc\n", [1], 2), ("", [], 1)):
-        done = run("find", 1, "find", 2, "find", 3, options=["--gen-suppressions=yes"], input=answers)
+    for answers, wanted, asked in (
+        ("y\nn\nY\n", [1, 3], 3),
+        ("\ny\n\n", [2], 3),
+        ("C\n", [], 1),
+        ("y\nc\n", [1], 2),
+        ("", [], 1),
+    ):
+        done = run(
+            "find", 1, "find", 2, "find", 3, options=["--gen-suppressions=yes"], input=answers
+        )
         assert reads(done.log) == [1, 2, 3] and done.status == 0, done
         assert len(re.findall(prompt, done.log)) == asked, (answers, done.log)
         made = [int(n) for n in re.findall(r"^   Memcheck:Addr(\d)$", done.log, re.MULTILINE)]
@@ -246,14 +331,21 @@ def answers_may_come_on_another_descriptor():
     reader, writer = os.pipe()
     os.write(writer, b"y\n")
     os.close(writer)
-    done = subprocess.run(command("find", 1, options=["--gen-suppressions=yes", f"--input-fd={reader}"]),
-                          pass_fds=[reader], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          timeout=60, env=clean_environment())
+    done = subprocess.run(
+        command("find", 1, options=["--gen-suppressions=yes", f"--input-fd={reader}"]),
+        pass_fds=[reader],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        env=clean_environment(),
+    )
     os.close(reader)
     assert re.search(r"^   Memcheck:Addr1$", done.stderr, re.MULTILINE), done
 
 
 # ------------------------------------------------------------------------------ many, huge
+
 
 def peak_kib(process):
     """The most memory that a monitor of the run has had."""
@@ -272,8 +364,13 @@ def peak_kib(process):
 @test
 def a_hundred_thousand_different_errors():
     log = folder() / "log"
-    process = start("many", 100000, options=["--error-limit=no", f"--log-file={log}"],
-                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = start(
+        "many",
+        100000,
+        options=["--error-limit=no", f"--log-file={log}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     began = time.monotonic()
     peak = peak_kib(process)
     assert process.returncode == 0 and time.monotonic() - began < 60

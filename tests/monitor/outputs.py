@@ -10,8 +10,23 @@ import subprocess
 import sys
 import threading
 
-from world import (ROOT, VALGRIND, WORK, clean_environment, command, folder, need, reads, run,
-                   summary, test, wait_for, wait_for_end, wait_for_json, wait_for_xml)
+from world import (
+    ROOT,
+    VALGRIND,
+    WORK,
+    clean_environment,
+    command,
+    folder,
+    need,
+    reads,
+    run,
+    summary,
+    test,
+    wait_for,
+    wait_for_end,
+    wait_for_json,
+    wait_for_xml,
+)
 
 sys.path.insert(0, str(ROOT / "tests" / "report"))
 import qt_reader  # noqa: E402
@@ -49,11 +64,20 @@ class Listener:
 
 # ------------------------------------------------------------------------------ the names
 
+
 @test
 def logs_are_named_by_template():
     where = folder()
-    done = run("find", 1, "fork", "find", 2, "end", environment={"MT_NAME": "what ever"},
-               options=[f"--log-file={where}/%%-%q{{MT_NAME}}-%p-%n"])
+    done = run(
+        "find",
+        1,
+        "fork",
+        "find",
+        2,
+        "end",
+        environment={"MT_NAME": "what ever"},
+        options=[f"--log-file={where}/%%-%q{{MT_NAME}}-%p-%n"],
+    )
     assert done.err == "", done
     names = sorted(os.listdir(where))
     assert len(names) == 2, names
@@ -75,8 +99,14 @@ def a_log_that_cannot_be_opened_is_refused_before_the_program_runs():
 @test
 def a_log_goes_to_any_descriptor():
     reader, writer = os.pipe()
-    done = subprocess.run(command("find", 1, options=[f"--log-fd={writer}"]), pass_fds=[writer],
-                          capture_output=True, text=True, timeout=60, env=clean_environment())
+    done = subprocess.run(
+        command("find", 1, options=[f"--log-fd={writer}"]),
+        pass_fds=[writer],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=clean_environment(),
+    )
     os.close(writer)
     with os.fdopen(reader) as end:
         text = end.read()  # ends: nobody holds the other end any more
@@ -109,14 +139,24 @@ def without_a_listener_the_log_is_on_standard_error():
 
 # -------------------------------------------------------------------------------- formats
 
+
 def kinds_for_qt():
     """A finding of each kind that protocol 4 knows."""
     words = []
     for kind, values, text, part in (
-            (0, (0, 0, 0), "", 15), (1, (8, 0, 0), "", 16), (2, (4, 0, 0), "", 11), (3, (4, 0, 0), "", 0),
-            (4, (0, 0, 0), "", 0), (5, (1, 1, 0), "write(buf)", 0), (6, (0, 0, 0), "", 0),
-            (7, (0, 0, 0), "", 0), (8, (0, 0, 0), "", 0), (9, (16, 32, 20), "memcpy", 0),
-            (10, (0, 0, 0), "", 0), (11, (2 ** 64 - 1 >> 1, 0, 0), "malloc(size)", 0)):
+        (0, (0, 0, 0), "", 15),
+        (1, (8, 0, 0), "", 16),
+        (2, (4, 0, 0), "", 11),
+        (3, (4, 0, 0), "", 0),
+        (4, (0, 0, 0), "", 0),
+        (5, (1, 1, 0), "write(buf)", 0),
+        (6, (0, 0, 0), "", 0),
+        (7, (0, 0, 0), "", 0),
+        (8, (0, 0, 0), "", 0),
+        (9, (16, 32, 20), "memcpy", 0),
+        (10, (0, 0, 0), "", 0),
+        (11, (2**64 - 1 >> 1, 0, 0), "malloc(size)", 0),
+    ):
         words += ["kind", kind, *values, text, part]
     return words
 
@@ -127,8 +167,20 @@ def check_qt(reader, kinds):
     assert found == kinds, found
 
 
-QT_KINDS = ["UninitCondition", "UninitValue", "InvalidRead", "InvalidWrite", "InvalidJump", "SyscallParam",
-            "ClientCheck", "InvalidFree", "MismatchedFree", "Overlap", "InvalidMemPool", "FishyValue"]
+QT_KINDS = [
+    "UninitCondition",
+    "UninitValue",
+    "InvalidRead",
+    "InvalidWrite",
+    "InvalidJump",
+    "SyscallParam",
+    "ClientCheck",
+    "InvalidFree",
+    "MismatchedFree",
+    "Overlap",
+    "InvalidMemPool",
+    "FishyValue",
+]
 
 
 @test
@@ -142,8 +194,14 @@ def xml_in_a_file_is_read_by_qt_creators_rules():
 @test
 def xml_through_a_descriptor():
     reader, writer = os.pipe()
-    done = subprocess.run(command("find", 1, options=["--xml=yes", f"--xml-fd={writer}"]), timeout=60,
-                          pass_fds=[writer], capture_output=True, text=True, env=clean_environment())
+    done = subprocess.run(
+        command("find", 1, options=["--xml=yes", f"--xml-fd={writer}"]),
+        timeout=60,
+        pass_fds=[writer],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+    )
     os.close(writer)
     with os.fdopen(reader, "rb") as end:
         check_qt(qt_reader.read(end.read()), ["InvalidRead"])
@@ -167,8 +225,19 @@ def xml_through_a_socket_in_pieces():
 def an_ide_sees_errors_while_the_program_runs():
     """The first error can be read from the socket before the program goes on."""
     listener = Listener(sizes=(65536,))
-    process = subprocess.Popen(command("find", 1, "out", "x", "pause", options=["--xml=yes", f"--xml-socket=127.0.0.1:{listener.port}"]),
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment())
+    process = subprocess.Popen(
+        command(
+            "find",
+            1,
+            "out",
+            "x",
+            "pause",
+            options=["--xml=yes", f"--xml-socket=127.0.0.1:{listener.port}"],
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=clean_environment(),
+    )
     assert process.stdout.readline() == b"x\n"
     wait_for(lambda: b"</error>" in b"".join(listener.pieces), seconds=10)
     process.terminate()
@@ -201,19 +270,46 @@ def counts_in_xml_are_exact():
 def all_formats_at_once_agree():
     where = folder()
     listener = Listener()
-    done = run("find", 1, "find", 2, "find", 2, "exit", 3,
-               options=[f"--log-socket=127.0.0.1:{listener.port}", f"--json-file={where}/j", f"--sarif-file={where}/s"])
+    done = run(
+        "find",
+        1,
+        "find",
+        2,
+        "find",
+        2,
+        "exit",
+        3,
+        options=[
+            f"--log-socket=127.0.0.1:{listener.port}",
+            f"--json-file={where}/j",
+            f"--sarif-file={where}/s",
+        ],
+    )
     assert done.status == 3, done
     assert summary(listener.data().decode()) == (3, 2)
     document = json.loads((where / "j").read_text())
     assert [(f["kind"], f["what"], f["count"]) for f in document["findings"]] == [
-        ("invalid-read", "Invalid read of size 1", 1), ("invalid-read", "Invalid read of size 2", 2)]
+        ("invalid-read", "Invalid read of size 1", 1),
+        ("invalid-read", "Invalid read of size 2", 2),
+    ]
     sarif = json.loads((where / "s").read_text())
     results = sarif["runs"][0]["results"]
-    assert [(r["ruleId"], r["occurrenceCount"]) for r in results] == [("invalid-read", 1), ("invalid-read", 2)]
+    assert [(r["ruleId"], r["occurrenceCount"]) for r in results] == [
+        ("invalid-read", 1),
+        ("invalid-read", 2),
+    ]
     where = folder()
-    run("find", 1, options=["--xml=yes", f"--xml-file={where}/x", f"--json-file={where}/j",
-                            f"--sarif-file={where}/s", f"--log-file={where}/l"])
+    run(
+        "find",
+        1,
+        options=[
+            "--xml=yes",
+            f"--xml-file={where}/x",
+            f"--json-file={where}/j",
+            f"--sarif-file={where}/s",
+            f"--log-file={where}/l",
+        ],
+    )
     check_qt(qt_reader.read((where / "x").read_bytes()), ["InvalidRead"])
     assert len(json.loads((where / "j").read_text())["findings"]) == 1
     assert len(json.loads((where / "s").read_text())["runs"][0]["results"]) == 1
@@ -234,8 +330,11 @@ def json_of_a_process_and_its_children():
 
 @test
 def json_says_how_it_ended():
-    for words, expected in ((["exit", 3], {"exit_code": 3}), (["die", "abort"], {"signal": "SIGABRT"}),
-                            (["die", "kill"], {"killed": True})):
+    for words, expected in (
+        (["exit", 3], {"exit_code": 3}),
+        (["die", "abort"], {"signal": "SIGABRT"}),
+        (["die", "kill"], {"killed": True}),
+    ):
         path = folder() / "j"
         run("find", 1, *words, options=[f"--json-file={path}"])
         found = wait_for(lambda: wait_for_json(path).get("summary"))
@@ -243,6 +342,7 @@ def json_says_how_it_ended():
 
 
 # -------------------------------------------------------------------------------- filters
+
 
 @test
 def only_my_code_is_shown():
@@ -259,7 +359,9 @@ def a_baseline_lets_only_new_findings_fail():
     assert done.status == 9, done
     done = run("find", 1, "find", 2, options=[f"--baseline={first}", "--error-exitcode=9"])
     assert done.status == 0 and summary(done.log) == (0, 0), done
-    done = run("find", 1, "find", 2, "deep", 3, options=[f"--baseline={first}", "--error-exitcode=9"])
+    done = run(
+        "find", 1, "find", 2, "deep", 3, options=[f"--baseline={first}", "--error-exitcode=9"]
+    )
     assert done.status == 9 and reads(done.log) == [77], done
 
 
@@ -275,20 +377,29 @@ def with_a_baseline_that_is_none_every_finding_is_new():
 
 # ------------------------------------------------------------------- beside the incumbent
 
+
 @test
 def descriptors_are_reported_as_by_the_incumbent():
     need(VALGRIND)
 
     def plain(argv):
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
-                              env=clean_environment())
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+            env=clean_environment(),
+        )
         text = re.sub(r"==\d+==", "==", done.stderr)
         text = re.sub(r"0x[0-9A-F]+: ", "ADDR: ", text)
-        text = text[text.index("FILE DESCRIPTORS"):]
+        text = text[text.index("FILE DESCRIPTORS") :]
         mine = re.search(r"== Open file descriptor 3: /dev/null\n((?:==    .*\n)+)", text)
         # Inside libc names differ by what debug info says.
         own = [line for line in mine[1].splitlines() if "descriptors.c" in line]
-        return re.search(r"FILE DESCRIPTORS: (.*)\n", text)[1], [re.sub("ADDR: ", "", o) for o in own]
+        return re.search(r"FILE DESCRIPTORS: (.*)\n", text)[1], [
+            re.sub("ADDR: ", "", o) for o in own
+        ]
 
     ours = plain(command(program=WORK / "descriptors", tool="none", options=["--track-fds=yes"]))
     theirs = plain([VALGRIND, "--tool=none", "--track-fds=yes", str(WORK / "descriptors")])
@@ -297,21 +408,44 @@ def descriptors_are_reported_as_by_the_incumbent():
 
 @test
 def wrong_uses_of_descriptors_are_errors():
-    done = run(program=WORK / "descriptors", tool="none", options=["--track-fds=yes", "--error-exitcode=9"])
+    done = run(
+        program=WORK / "descriptors", tool="none", options=["--track-fds=yes", "--error-exitcode=9"]
+    )
     assert done.status == 9, done
-    assert re.search(r"File descriptor 4: /dev/null is already closed\n"
-                     r"==\d+==    at .*\n==\d+==    by .*: close_one", done.log), done
-    assert re.search(r"==\d+==  Previously closed\n==\d+==    at .*\n==\d+==    by .*: close_one", done.log), done
-    assert re.search(r"==\d+==  Originally opened\n==\d+==    at .*\n==\d+==    by .*: open_one", done.log), done
-    done = run("clean", program=WORK / "descriptors", tool="none", options=["--track-fds=bad", "--error-exitcode=9"])
+    assert re.search(
+        r"File descriptor 4: /dev/null is already closed\n"
+        r"==\d+==    at .*\n==\d+==    by .*: close_one",
+        done.log,
+    ), done
+    assert re.search(
+        r"==\d+==  Previously closed\n==\d+==    at .*\n==\d+==    by .*: close_one", done.log
+    ), done
+    assert re.search(
+        r"==\d+==  Originally opened\n==\d+==    at .*\n==\d+==    by .*: open_one", done.log
+    ), done
+    done = run(
+        "clean",
+        program=WORK / "descriptors",
+        tool="none",
+        options=["--track-fds=bad", "--error-exitcode=9"],
+    )
     assert done.status == 0 and summary(done.log) == (0, 0), done
 
 
 @test
 def descriptors_are_in_json_and_in_protocol_5():
     where = folder()
-    run(program=WORK / "descriptors", tool="none",
-        options=["--track-fds=yes", f"--json-file={where}/j", "--xml=yes", "--xml-protocol=5", f"--xml-file={where}/x"])
+    run(
+        program=WORK / "descriptors",
+        tool="none",
+        options=[
+            "--track-fds=yes",
+            f"--json-file={where}/j",
+            "--xml=yes",
+            "--xml-protocol=5",
+            f"--xml-file={where}/x",
+        ],
+    )
     kinds = {f["kind"] for f in wait_for_json(where / "j")["findings"]}
     assert {"fd-bad-close", "fd-not-closed"} <= kinds, kinds
     kinds = {e.text for e in wait_for_xml(where / "x").findall("error/kind")}

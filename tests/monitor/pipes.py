@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The monitor among other processes: it keeps no pipe open, stops and ends with the program as far as
-a user can see, and reports in step with the program's own output."""
+"""The monitor among other processes: it keeps no pipe open, stops and ends with the program as far
+as a user can see, and reports in step with the program's own output."""
 
 import os
 import pty
@@ -10,16 +10,41 @@ import signal
 import subprocess
 import time
 
-from world import (ACTOR, MUNINN, WORK, clean_environment, command, folder, monitors, read_within, reads, run,
-                   start, summary, test, wait_for, wait_for_end)
+from world import (
+    MUNINN,
+    WORK,
+    clean_environment,
+    command,
+    folder,
+    read_within,
+    reads,
+    run,
+    start,
+    summary,
+    test,
+    wait_for_end,
+)
 
 
 @test
 def a_pipe_ends_with_the_program():
     """Although a child of it lives on, whose monitor lives too."""
     log = folder() / "log"
-    process = start("find", 1, "forknowait", "closerange", "sleep", 3000, "find", 2, "end", "out", "x",
-                    options=[f"--log-file={log}"], stderr=subprocess.DEVNULL)
+    process = start(
+        "find",
+        1,
+        "forknowait",
+        "closerange",
+        "sleep",
+        3000,
+        "find",
+        2,
+        "end",
+        "out",
+        "x",
+        options=[f"--log-file={log}"],
+        stderr=subprocess.DEVNULL,
+    )
     began = time.monotonic()
     data, ended = read_within(process.stdout.fileno(), 2.5)
     assert ended and data == b"x\n" and time.monotonic() - began < 2.5, (data, ended)
@@ -31,17 +56,34 @@ def a_pipe_ends_with_the_program():
 def a_command_substitution_ends_with_the_program():
     began = time.monotonic()
     script = 'x=$("$@" 2>/dev/null); echo "got $x"'
-    done = subprocess.run(["bash", "-c", script, "bash", *command("out", "hello", "find", 1)],
-                          capture_output=True, text=True, timeout=60, cwd=WORK, env=clean_environment())
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", *command("out", "hello", "find", 1)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=WORK,
+        env=clean_environment(),
+    )
     assert done.stdout == "got hello\n", done
     assert time.monotonic() - began < 5
 
 
 @test
 def a_reader_that_has_enough_ends_the_program():
-    done = subprocess.run(["bash", "-c", '"$@" 2>err | head -n 3; echo "${PIPESTATUS[0]}"', "bash",
-                           *command("loop", 100000, options=["--error-limit=no"])],
-                          capture_output=True, text=True, timeout=60, cwd=folder(), env=clean_environment())
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            '"$@" 2>err | head -n 3; echo "${PIPESTATUS[0]}"',
+            "bash",
+            *command("loop", 100000, options=["--error-limit=no"]),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=folder(),
+        env=clean_environment(),
+    )
     lines = done.stdout.split()
     assert lines[:3] == ["0", "1", "2"] and lines[3] == str(128 + signal.SIGPIPE), done
 
@@ -67,7 +109,9 @@ def the_report_is_written_when_the_program_has_ended():
 @test
 def interrupting_the_group_ends_the_client_and_gives_the_report():
     log = folder() / "log"
-    process = start("find", 1, "out", "ready", "pause", options=[f"--log-file={log}"], start_new_session=True)
+    process = start(
+        "find", 1, "out", "ready", "pause", options=[f"--log-file={log}"], start_new_session=True
+    )
     assert process.stdout.readline() == b"ready\n"
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=20) == -signal.SIGINT
@@ -80,8 +124,18 @@ def interrupting_the_group_ends_the_client_and_gives_the_report():
 @test
 def a_stopped_job_goes_on():
     log = folder() / "log"
-    process = start("find", 1, "out", "ready", "sleep", 600, "find", 2, options=[f"--log-file={log}"],
-                    process_group=0)
+    process = start(
+        "find",
+        1,
+        "out",
+        "ready",
+        "sleep",
+        600,
+        "find",
+        2,
+        options=[f"--log-file={log}"],
+        process_group=0,
+    )
     assert process.stdout.readline() == b"ready\n"
     os.killpg(process.pid, signal.SIGTSTP)
     _, status = os.waitpid(process.pid, os.WUNTRACED)
@@ -99,8 +153,11 @@ def control_c_on_a_terminal_reaches_the_client_only():
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(WORK)
-        os.execve(MUNINN, command("find", 1, "out", "ready", "pause", options=[f"--log-file={log}"]),
-                  clean_environment())
+        os.execve(
+            MUNINN,
+            command("find", 1, "out", "ready", "pause", options=[f"--log-file={log}"]),
+            clean_environment(),
+        )
     data = b""
     while b"ready" not in data:
         assert select.select([terminal], [], [], 20)[0], data
@@ -140,7 +197,9 @@ def printed_texts_stand_where_they_were_printed():
 
 @test
 def a_slow_reader_of_the_log_loses_nothing():
-    process = start("many", 1500, options=["--error-limit=no", "--log-fd=2"], stdout=subprocess.DEVNULL)
+    process = start(
+        "many", 1500, options=["--error-limit=no", "--log-fd=2"], stdout=subprocess.DEVNULL
+    )
     time.sleep(1)  # the pipe is full long since
     data = b""
     while piece := os.read(process.stderr.fileno(), 3000):

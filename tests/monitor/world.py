@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the monitor share: the programs they run, ways to run them, and readers of reports."""
+"""What the tests of the monitor share: programs, ways to run them, and readers of reports."""
 
 import json
 import os
@@ -39,8 +39,22 @@ def set_up():
     for name in ("actor", "descriptors", "prints"):
         if name == "prints" and not os.path.exists("/usr/include/valgrind/valgrind.h"):
             continue
-        subprocess.run(["gcc", "-g", "-O1", "-Wall", "-Wextra", "-Werror", *includes, "-o",
-                        WORK / name, HERE / f"{name}.c", "-lpthread"], check=True)
+        subprocess.run(
+            [
+                "gcc",
+                "-g",
+                "-O1",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                *includes,
+                "-o",
+                WORK / name,
+                HERE / f"{name}.c",
+                "-lpthread",
+            ],
+            check=True,
+        )
 
 
 def tear_down():
@@ -62,7 +76,9 @@ def command(*words, options=(), tool="findingtest", program=None):
 
 
 def clean_environment(extra=None):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MUNINN_", "VALGRIND_"))}
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("MUNINN_", "VALGRIND_"))
+    }
     environment["HOME"] = str(WORK)
     return environment | (extra or {})
 
@@ -85,9 +101,16 @@ def run(*words, options=(), tool="findingtest", program=None, environment=None, 
     others.setdefault("stdin", subprocess.DEVNULL if "input" not in others else None)
     if others["stdin"] is None:
         del others["stdin"]
-    done = subprocess.run(command(*words, options=options, tool=tool, program=program),
-                          env=clean_environment(environment), capture_output=True, text=True,
-                          errors="replace", timeout=LIMIT, cwd=WORK, **others)
+    done = subprocess.run(
+        command(*words, options=options, tool=tool, program=program),
+        env=clean_environment(environment),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=LIMIT,
+        cwd=WORK,
+        **others,
+    )
     return Done(done)
 
 
@@ -115,15 +138,18 @@ def reads(log):
 
 def wait_for_end(path, seconds=20):
     """The text of a log that has its summary."""
+
     def whole():
         text = path.read_text(errors="replace") if path.exists() else ""
         return text if "ERROR SUMMARY" in text else None
+
     return wait_for(whole, seconds, f"the end of {path.name}")
 
 
 def wait_for_xml(path, seconds=20):
     def whole():
         return path.exists() and path.read_bytes().rstrip().endswith(b"</valgrindoutput>")
+
     wait_for(whole, seconds, f"the end of {path.name}")
     return ElementTree.parse(path).getroot()
 
@@ -134,6 +160,7 @@ def wait_for_json(path, seconds=20):
             return json.loads(path.read_text())
         except (OSError, ValueError):
             return None
+
     return wait_for(whole, seconds, f"the end of {path.name}")
 
 
@@ -156,6 +183,18 @@ def monitors():
     return found
 
 
+def monitors_of(log):
+    """The pids of the monitors that write this log."""
+    return [pid for pid, words in monitors().items() if f"--log-file={log}".encode() in words]
+
+
+def monitor_of(log):
+    """The one; it may still be on its way to being one."""
+    found = wait_for(lambda: monitors_of(log), what="a monitor")
+    assert len(found) == 1, found
+    return found[0]
+
+
 def read_within(fd, seconds):
     """What can be read until the end of file or the time is up; (bytes, ended)."""
     data, end = b"", time.monotonic() + seconds
@@ -172,8 +211,12 @@ def start(*words, options=(), tool="findingtest", environment=None, **others):
     others.setdefault("stdin", subprocess.DEVNULL)
     others.setdefault("stdout", subprocess.PIPE)
     others.setdefault("stderr", subprocess.PIPE)
-    return subprocess.Popen(command(*words, options=options, tool=tool), cwd=WORK,
-                            env=clean_environment(environment), **others)
+    return subprocess.Popen(
+        command(*words, options=options, tool=tool),
+        cwd=WORK,
+        env=clean_environment(environment),
+        **others,
+    )
 
 
 def died_of(done, number):

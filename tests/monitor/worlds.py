@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from world import (Skip, clean_environment, command, folder, reads, run, summary, test, wait_for_end)
+from world import Skip, clean_environment, command, folder, reads, run, summary, test, wait_for_end
 
 
 def expect(words, options=(), found=(1, 2), status=0, **others):
@@ -28,7 +28,9 @@ def a_client_that_closes_all_descriptors():
 @test
 def a_child_after_all_descriptors_are_closed():
     where = folder()
-    done = run("closerange", "fork", "find", 5, "end", "find", 6, options=[f"--log-file={where}/%p"])
+    done = run(
+        "closerange", "fork", "find", 5, "end", "find", 6, options=[f"--log-file={where}/%p"]
+    )
     assert done.status == 0, done
     texts = [wait_for_end(path) for path in sorted(where.iterdir())]
     assert sorted(map(reads, texts)) == [[5], [6]], texts
@@ -67,13 +69,22 @@ def a_client_with_low_limits():
 
 @test
 def a_limit_on_file_size_from_outside_is_the_programs():
-    """A soft limit is not ours. A hard one, if we may not lift it, costs the report, not the run."""
+    """A soft limit is not ours. A hard one that we may not lift costs the report, not the run."""
     for limit in ("-S -f 64", "-f 64"):
         log = folder() / "log"
         done = subprocess.run(
-            ["bash", "-c", f'ulimit {limit}; exec "$@"', "bash",
-             *command("find", 1, "find", 2, "exit", 3, options=[f"--log-file={log}"])],
-            capture_output=True, text=True, timeout=60, env=clean_environment())
+            [
+                "bash",
+                "-c",
+                f'ulimit {limit}; exec "$@"',
+                "bash",
+                *command("find", 1, "find", 2, "exit", 3, options=[f"--log-file={log}"]),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=clean_environment(),
+        )
         assert done.returncode == 3, done
         if "nothing will be reported" in log.read_text():
             assert limit == "-f 64", log.read_text()
@@ -84,9 +95,22 @@ def a_limit_on_file_size_from_outside_is_the_programs():
 @test
 def a_daemon_has_a_report():
     where = folder()
-    done = run("find", 1, "daemon", "sleep", 300, "find", 2, "closerange", "find", 3, options=[f"--log-file={where}/%p"])
+    done = run(
+        "find",
+        1,
+        "daemon",
+        "sleep",
+        300,
+        "find",
+        2,
+        "closerange",
+        "find",
+        3,
+        options=[f"--log-file={where}/%p"],
+    )
     assert done.status == 0, done
     from children import logs
+
     # The one in between ends without a word of its own.
     found = sorted(reads(text) for text in logs(where, 3).values())
     assert [1] in found and [2, 3] in found, found
@@ -95,7 +119,9 @@ def a_daemon_has_a_report():
 @test
 def a_client_that_may_only_read_and_write():
     log = folder() / "log"
-    done = run("find", 1, "seccomp", "find", 2, "out", "x", "rawexit", 5, options=[f"--log-file={log}"])
+    done = run(
+        "find", 1, "seccomp", "find", 2, "out", "x", "rawexit", 5, options=[f"--log-file={log}"]
+    )
     assert done.status == 5 and done.out == "x\n", done
     assert reads(wait_for_end(log)) == [1, 2]
 

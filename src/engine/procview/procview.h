@@ -2,9 +2,10 @@
 //
 // What the client sees of itself in /proc. Most of it the kernel already shows as
 // the client's (see loader/identity.c); the rest is steered here: `exe` leads to
-// the client's program, `maps` and `smaps` list its own mappings, `stat`, `statm` and
-// `status` add those up, `fd` and `fdinfo` lack the engine's descriptors, and where the kernel refused to be told,
-// `cmdline`, `environ` and `auxv` are made from the client's stack.
+// the client's program, `maps` and `smaps` list its own mappings, `stat`, `statm`
+// and `status` add those up, `fd` and `fdinfo` lack the engine's descriptors, and
+// where the kernel refused to be told, `cmdline`, `environ` and `auxv` are made from
+// the client's stack.
 //
 // What must stay true
 //   V1  A path that does not lead into /proc of this process costs one read of its

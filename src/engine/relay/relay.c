@@ -92,6 +92,7 @@ static bool map_wire(const Ends *ends)
         .start_stamp = wire_stamp(),
         .start_ns = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec,
         .exit_code = -1,
+        .kicks_closed = !relay.takes_kicks,
     };
     relay.shared = shared;
     return true;
@@ -426,6 +427,13 @@ void relay_unmapped(GuestAddr start, GuestAddr end)
     WireProducer *producer = relay.shared ? relay_producer(&thread_ctx) : NULL;
     if (producer)
         wire_put_unmap(producer, &(Wire_unmap){start, end - start});
+}
+
+void relay_accept_kicks(void)
+{
+    relay.takes_kicks = true;
+    if (relay.shared)
+        wire_kicks_open(relay.shared);
 }
 
 void relay_exec(ThreadCtx *ctx, const char *path)

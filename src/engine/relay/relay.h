@@ -81,6 +81,8 @@ void relay_client_ended(ThreadCtx *ctx);
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context);
 
 // --- commands (control.c): from `muninn ctl` by way of the monitor, or from the client
+// From now on the monitor may interrupt threads: our handler of the signal is in place.
+void relay_accept_kicks(void);
 // At a safe point, after the monitor has interrupted the thread: runs what it asks for.
 void relay_poll(ThreadCtx *ctx);
 // Runs a command for the client, which finds the answer in its report. False: it is unknown.

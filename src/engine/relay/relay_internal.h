@@ -10,6 +10,7 @@ typedef struct Relay {
     int attach;         // where a fork's child asks for a monitor of its own; -1: nowhere
     bool is_child;      // made by fork and without a monitor so far
     bool is_silent;     // --child-silent-after-fork, in a child
+    bool takes_kicks;   // our handler is in place
     u32 threads;        // numbers given out
 } Relay;
 

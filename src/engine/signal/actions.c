@@ -41,7 +41,7 @@ KernelAction action_for_host(int sig, const KernelAction *client)
         // Sent by kill() and ignored, it must not disturb a system call.
         mirrored = SA_RESTART;
     }
-    if (sig == SIGTRAP && signal_kicks)
+    if (sig == WIRE_KICK_SIGNAL && signal_kicks)
         mirrored &= ~(u64)SA_RESTART; // sleep.c decides
     return (KernelAction){
         .handler = (u64)on_host_signal,

@@ -201,7 +201,7 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
 // The monitor has a request: the client never hears of this.
 static bool is_kick(const siginfo_t *info)
 {
-    return info->si_signo == SIGTRAP && info->si_code == SI_QUEUE &&
+    return info->si_signo == WIRE_KICK_SIGNAL && info->si_code == SI_QUEUE &&
            (u64)info->si_value.sival_ptr == WIRE_KICK;
 }
 
@@ -227,7 +227,7 @@ static void on_sent(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
             deferred_put_own(ctx, info);
         else
             deferred_put(ctx, info);
-        if (ctx->must_place || (signal_kicks && sig == SIGTRAP)) {
+        if (ctx->must_place || (signal_kicks && sig == WIRE_KICK_SIGNAL)) {
             ctx->kicked = signal_kicks; // if it has interrupted a sleep, that goes on
             ctx->stop_request = 1;
             advance(ctx, uc);

@@ -9,7 +9,7 @@
 //   S1  The five synchronous signals (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP)
 //       always have our host handler and are never blocked on the host (R3),
 //       but within system calls that may sleep or look at what is pending. Where the
-//       monitor may kick, SIGTRAP is open there too, unless one is lent (S5).
+//       monitor may kick, that signal is open there too, unless one is lent (S5).
 //   S2  Any other signal has our host handler exactly while the client has a
 //       handler for it; otherwise the host's action is the client's SIG_DFL or
 //       SIG_IGN, and the kernel acts. (With signal_reports_death also while the
@@ -102,6 +102,7 @@ i64 sys_pselect6(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_epoll_pwait(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_epoll_pwait2(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6]);
+i64 sys_signalfd(ThreadCtx *ctx, const u64 args[6]); // and signalfd4
 // Returns the restored rax; pc and every register are the frame's.
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
 

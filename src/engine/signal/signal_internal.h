@@ -125,9 +125,9 @@ i64 sleep_end(ThreadCtx *ctx, Sleep *sleep, i64 result); // what the client gets
 // The mask that the host has during such a call, for what the client wants it to be.
 static inline u64 mask_for_sleep(const ThreadCtx *ctx, u64 mask)
 {
-    bool lent = !signal_kicks || (deferred_set(ctx) & SIG_BIT(SIGTRAP));
+    bool lent = !signal_kicks || (deferred_set(ctx) & SIG_BIT(WIRE_KICK_SIGNAL));
 
-    return lent ? mask : mask & ~SIG_BIT(SIGTRAP);
+    return lent ? mask : mask & ~SIG_BIT(WIRE_KICK_SIGNAL);
 }
 
 // --- altstack.c

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Calls of the client's that sleep, across interruptions that it must not notice: the
-// monitor's kick (wire/wire.h), and a SIGTRAP that is sent while the client blocks it.
+// monitor's kick (wire/wire.h), and the same signal if it is sent while the client blocks it.
 //
-// Where kicks are possible SIGTRAP stays open on the host, asleep or not, and has no SA_RESTART
-// there. So the kernel ends every sleep with EINTR, and here is decided what the client
+// Where kicks are possible their signal stays open on the host, asleep or not, and has no
+// SA_RESTART there. So the kernel ends every sleep with EINTR, and here is decided what the client
 // sees: nothing, and the call goes on with the time that is left; or, if a signal of its own came
 // too, what the kernel would have made of that one.
 #include <errno.h>
@@ -195,7 +195,7 @@ static i64 interrupted(const ThreadCtx *ctx, const Sleep *sleep)
     u64 deferred = deferred_set(ctx) & ~(ctx->wait_mask_armed ? ctx->wait_mask : ctx->client_mask);
     int sig = ctx->pending_signal ? ctx->pending.info.si_signo
               : deferred          ? __builtin_ctzll(deferred) + 1
-                                  : SIGTRAP;
+                                  : WIRE_KICK_SIGNAL;
     const KernelAction *action = &ctx->actions->action[sig];
     bool has_timeout = row->form == FUTEX                             ? sleep->original[3] != 0
                        : row->form == SOCKET_IN || row->form == SOCKET_OUT
@@ -240,10 +240,10 @@ bool sleep_goes_on(ThreadCtx *ctx, Sleep *sleep, i64 *result)
 i64 sleep_end(ThreadCtx *ctx, Sleep *sleep, i64 result)
 {
     const SleepRow *row = row_of(sleep->nr);
-    bool by_trap = ctx->pending_signal && ctx->pending.info.si_signo == SIGTRAP;
+    bool same_kind = ctx->pending_signal && ctx->pending.info.si_signo == WIRE_KICK_SIGNAL;
 
     if ((result == GATEWAY_RESTART && sleep->begun) ||
-        (result == -EINTR && (ctx->kicked || by_trap) && signal_is_deliverable(ctx)))
+        (result == -EINTR && (ctx->kicked || same_kind) && signal_is_deliverable(ctx)))
         result = interrupted(ctx, sleep);
     if (sleep->done)
         return sleep->done + (result > 0 ? result : 0);

@@ -79,7 +79,8 @@ void emit_lookup(Builder *b)
     put_u32(&b->e, (u32)LOOKUP_TABLE);
 }
 
-// mov rcx, operand of the indirect branch
+// mov rcx, operand of the indirect branch. rax and rcx are spilled before and after it, whatever
+// the copying of the operand thinks: it may use one of them as its own scratch register.
 static void emit_branch_operand(Builder *b, const Insn *insn)
 {
     // ff /2 and ff /4 become 8b /rcx: the same prefixes, the same operand. A
@@ -113,6 +114,8 @@ static void emit_branch_operand(Builder *b, const Insn *insn)
         mov.disp_at = (u8)(insn->disp_at - insn->modrm_at + modrm_at);
     mov.pc = insn->pc + insn->len - n; // keeps a rip-relative operand where it was
     lower_copy(b, &mov);
+    b->spilled = 1u << RAX | 1u << RCX;
+    builder_mark(b, false);
 }
 
 //     mov fs:[spill rax], rax ; mov fs:[spill rcx], rcx ; mov rcx, operand
@@ -134,7 +137,6 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
-    builder_mark(b, false);
     emit_push_return(b, insn->pc + insn->len);
     emit_callstack_push(b, insn->pc + insn->len);
     emit_lookup(b);

@@ -174,9 +174,11 @@ static bool copy_tls_load(Builder *b, const Insn *insn, const ZydisDecodedInstru
                           const MemoryOperand *m, i32 base_slot)
 {
     unsigned reg = z->raw.modrm.reg;
-    if (z->mnemonic != ZYDIS_MNEMONIC_MOV || z->opcode != 0x8b || z->raw.rex.R || reg == RSP ||
-        reg == RBP || m->base != GPR_COUNT || m->has_index || z->address_width != 64 ||
-        (z->operand_width != 64 && z->operand_width != 32) || m->disp < -4096 || m->disp > 4096)
+    bool rip = z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5;
+    if (rip || z->mnemonic != ZYDIS_MNEMONIC_MOV || z->opcode != 0x8b || z->raw.rex.R ||
+        reg == RSP || reg == RBP || m->base != GPR_COUNT || m->has_index ||
+        z->address_width != 64 || (z->operand_width != 64 && z->operand_width != 32) ||
+        m->disp < -4096 || m->disp > 4096)
         return false;
     builder_spill(b, reg);
     emit_load_fs(&b->e, reg, base_slot);

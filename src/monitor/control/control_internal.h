@@ -26,15 +26,18 @@ int place_make(const char **ret_error);
 typedef bool PlaceFn(int directory, void *arg);
 bool place_each(PlaceFn *fn, void *arg);
 
+// A PlaceFn that removes the sockets of monitors that have been killed.
+bool place_sweep(int directory, void *unused);
+
 // A socket's name: the client's pid, and that of the monitor, since a pid goes on after exec.
 void place_name(char ret_name[32], i32 pid, i32 monitor);
 bool place_parse(const char *name, i32 *ret_pid, i32 *ret_monitor);
 
-// Connects to the monitor of `pid`, or of anything if 0; and removes sockets that nobody
-// listens to. -1: there is none.
+// Connects to the monitor of `pid`. -1: there is none.
 int place_connect(i32 pid);
-// A socket of that name; used for binding and connecting without a race with the directory.
-int place_address(int directory, const char *name, void *ret_address); // its length
+// The address of a socket in the directory, which nobody can exchange for another meanwhile.
+// Returns its length.
+int place_address(int directory, const char *name, void *ret_address);
 
 // ------------------------------------------------------------------- the client
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +64,10 @@ int place_make(const char **ret_error)
             continue;
         mkdir(path, 0700);
         int fd = open_checked(path);
-        if (fd >= 0)
+        if (fd >= 0) {
+            place_sweep(fd, NULL);
             return fd;
+        }
         snprintf(error, sizeof(error), "%s: %s", path,
                  errno == EPERM ? "not a directory of this user's alone" : strerror(errno));
         *ret_error = error;
@@ -130,7 +133,13 @@ static bool peer_is_us(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-static int connect_to(int directory, const char *name)
+// Nobody listens, and whoever made it is gone: bound, and not listening yet, looks the same.
+static bool is_stale(i32 monitor, int error)
+{
+    return error == ECONNREFUSED && kill(monitor, 0) != 0 && errno == ESRCH;
+}
+
+static int connect_to(int directory, const char *name, i32 monitor)
 {
     struct sockaddr_un address;
     int size = place_address(directory, name, &address);
@@ -142,9 +151,29 @@ static int connect_to(int directory, const char *name)
         return fd;
     int error = errno;
     close(fd);
-    if (error == ECONNREFUSED)
-        unlinkat(directory, name, 0); // its monitor has been killed
+    if (is_stale(monitor, error))
+        unlinkat(directory, name, 0);
     return -1;
+}
+
+bool place_sweep(int directory, void *unused)
+{
+    i32 pid, monitor;
+    DIR *dir = fdopendir(dup(directory));
+
+    (void)unused;
+    if (!dir)
+        return false;
+    rewinddir(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (!place_parse(entry->d_name, &pid, &monitor) || kill(monitor, 0) == 0 || errno != ESRCH)
+            continue;
+        int fd = connect_to(directory, entry->d_name, monitor);
+        if (fd >= 0)
+            close(fd);
+    }
+    closedir(dir);
+    return false;
 }
 
 typedef struct Search {
@@ -163,7 +192,7 @@ static bool search(int directory, void *arg)
     rewinddir(dir);
     for (struct dirent *entry; search_for->fd < 0 && (entry = readdir(dir));) {
         if (place_parse(entry->d_name, &pid, &monitor) && pid == search_for->pid)
-            search_for->fd = connect_to(directory, entry->d_name);
+            search_for->fd = connect_to(directory, entry->d_name, monitor);
     }
     closedir(dir);
     return search_for->fd >= 0;

@@ -208,6 +208,7 @@ static int list(bool json)
         fprintf(stderr, "muninn ps: /proc: %s\n", strerror(errno));
         return 1;
     }
+    place_each(place_sweep, NULL);
     if (json)
         putchar('[');
     else

@@ -62,14 +62,14 @@ typedef struct Commands {
 
 static int kick(Run *run, i32 tid)
 {
-    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_QUEUE};
+    siginfo_t info = {.si_signo = WIRE_KICK_SIGNAL, .si_code = SI_QUEUE};
 
     info.si_pid = getpid();
     info.si_uid = getuid();
     info.si_value.sival_ptr = (void *)WIRE_KICK;
     if (!wire_kick_begin(run->shared))
         return EBUSY;
-    long r = syscall(SYS_rt_tgsigqueueinfo, run->info.pid, tid, SIGTRAP, &info);
+    long r = syscall(SYS_rt_tgsigqueueinfo, run->info.pid, tid, WIRE_KICK_SIGNAL, &info);
     int error = r < 0 ? errno : 0;
     wire_kick_end(run->shared);
     return error;
@@ -117,6 +117,7 @@ static void begin_job(Run *run, Commands *c)
         kick_next(run, c);
         return;
     }
+    c->kicked_ms = c->begun_ms;
     for (size_t i = 0; i < c->tid_count; i++)
         kick(run, c->tids[i]);
 }
@@ -158,7 +159,7 @@ static const char *why_silent(char state)
     case 'T': return "it is stopped by a signal";
     case 't': return "it is stopped by a debugger";
     case 'D': return "it waits in the kernel";
-    default: return "it is busy in the kernel, or has become another user";
+    default: return "it is ending, busy in the kernel, or has become another user";
     }
 }
 
@@ -226,14 +227,27 @@ static void say_stacks(Run *run, Commands *c)
     }
 }
 
+// Again: a signal may have been swallowed by one of its kind.
+static void kick_silent(Run *run, Commands *c)
+{
+    c->kicked_ms = now_ms();
+    for (size_t i = 0; i < c->tid_count; i++) {
+        if (!stack_of(c, c->tids[i]))
+            kick(run, c->tids[i]);
+    }
+}
+
 static void watch_stacks(Run *run, Commands *c)
 {
     bool all = true;
 
     for (size_t i = 0; i < c->tid_count && all; i++)
         all = stack_of(c, c->tids[i]) || process_state(run->info.pid, c->tids[i]) == '?';
-    if (!all && now_ms() - c->begun_ms < STACKS_MS)
+    if (!all && now_ms() - c->begun_ms < STACKS_MS) {
+        if (now_ms() - c->kicked_ms >= KICK_MS)
+            kick_silent(run, c);
         return;
+    }
     if (c->jobs[0].call)
         say_stacks(run, c);
     end_job(run, c, c->stacks.count > 0 ? 0 : 1);

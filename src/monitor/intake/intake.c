@@ -12,7 +12,7 @@ static void take_start(Run *run, const WireRecord *record)
     Wire_start start;
     if (!wire_get_start(record, &start) || run->report)
         return;
-    run->info.pid = (i32)start.pid;
+    // Its pid we know from before the client ran (W3).
     run->info.ppid = (i32)start.ppid;
     run->info.is_fork_child = start.is_fork_child;
     run->report = report_open(run->options, &run->info, INTAKE_LOG);

@@ -18,10 +18,11 @@ u64 findingtest_make(ToolThread *thread, ToolCall *call)
         .values = {call->args[1], call->args[2], call->args[3]},
         .context = context,
     };
+    // The number of loss records is that of the last one.
     RelayFinding finding = {
         .kind = (u32)call->args[0],
-        .value_count = 3,
-        .values = {call->args[1], call->args[2], call->args[3]},
+        .value_count = 6,
+        .values = {call->args[1], call->args[2], call->args[3], call->args[3]},
         .text = has_text ? text : NULL,
         .context = context,
         .part_count = call->args[5] ? 1 : 0,

@@ -120,7 +120,7 @@ u64 replace_malloc(ToolThread *thread, ToolCall *call)
     u64 kind = call->function->data & 0xff;
     u64 size = call->args[0];
     check_argument(thread, call, RDI);
-    if (!thread->in_cache || LIKELY((i64)size >= 0))
+    if (UNLIKELY((i64)size < 0))
         check_fishy(thread, call, size, heap_fishy_text(call->function));
     u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, 16, (u32)kind);
     return finish_allocation(thread, call, start);

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+//
+// Blocks given back wrongly, and sizes and alignments asked for wrongly.
+#include "corpus.h"
+
+#include <malloc.h>
+
+CASE(free_twice)
+{
+    u8 *p = block(24);
+    free(p);
+    HIDE(p);
+    free(p); // EXPECT memcheck invalid-free block=inside:0 of=24 state=freed free=-2
+}
+
+CASE(free_inside)
+{
+    u8 *p = block(24) + 8;
+    HIDE(p);
+    free(p); // EXPECT memcheck invalid-free block=inside:8 of=24 state=live alloc=-2
+}
+
+CASE(free_one_behind)
+{
+    u8 *p = block(24) + 24;
+    HIDE(p);
+    free(p); // EXPECT memcheck invalid-free block=after:0 of=24 state=live
+}
+
+CASE(free_global)
+{
+    static u8 global[64];
+    u8 *p = global;
+    HIDE(p);
+    free(p); // EXPECT memcheck invalid-free
+}
+
+CASE(free_stack)
+{
+    u8 local[64], *p = local;
+    HIDE(p);
+    free(p); // EXPECT memcheck invalid-free where=stack
+}
+
+CASE(free_constant)
+{
+    char *p = (char *)"constant";
+    HIDE(p);
+    free(p); // EXPECT memcheck invalid-free
+}
+
+CASE(free_nonsense)
+{
+    u8 *p = (u8 *)0x123456789abcull;
+    HIDE(p);
+    free(p); // EXPECT memcheck invalid-free where=unknown
+}
+
+CASE(realloc_freed)
+{
+    u8 *p = block(24);
+    free(p);
+    HIDE(p);
+    p = (u8 *)realloc(p, 50); // EXPECT memcheck invalid-free block=inside:0 of=24 state=freed
+    HIDE(p);
+    CHECK(!p);
+}
+
+CASE(realloc_inside)
+{
+    u8 *p = block(24) + 4;
+    HIDE(p);
+    p = (u8 *)realloc(p, 50); // EXPECT memcheck invalid-free block=inside:4 of=24
+    HIDE(p);
+}
+
+CASE(realloc_to_nothing)
+{
+    u8 *p = block(24);
+    p = (u8 *)realloc(p, 0);
+    // EXPECT-MUNINN memcheck realloc-zero block=inside:0 of=24 alloc=-1 why=realloc-zero
+    HIDE(p);
+}
+
+CASE(realloc_of_null)
+{
+    void *p = NULL;
+    HIDE(p);
+    p = realloc(p, 10);
+    HIDE(p);
+    memset(p, 0, 10);
+    free(p);
+}
+
+CASE(reallocarray_of_null)
+{
+    void *p = NULL;
+    HIDE(p);
+    p = reallocarray(p, 10, 10);
+    HIDE(p);
+    memset(p, 0, 100);
+    p = reallocarray(p, 20, 10);
+    HIDE(p);
+    BRANCH(((u8 *)p)[99]);
+    free(p);
+}
+
+static NOINLINE size_t negative(long n)
+{
+    __asm__ volatile("" : "+r"(n));
+    return n;
+}
+
+CASE(malloc_negative)
+{
+    void *p = malloc(negative(-1)); // EXPECT memcheck fishy-size fn=malloc arg=size
+    HIDE(p);
+    CHECK(!p);
+}
+
+CASE(calloc_negative)
+{
+    void *p = calloc(negative(-3), 1); // EXPECT memcheck fishy-size fn=calloc arg=nmemb
+    HIDE(p);
+    CHECK(!p);
+}
+
+CASE(realloc_negative)
+{
+    void *q = block(8);
+    void *p = realloc(q, negative(-8)); // EXPECT memcheck fishy-size fn=realloc arg=size
+    HIDE(p);
+    CHECK(!p);
+    free(q);
+}
+
+CASE(memalign_negative)
+{
+    void *p = memalign(64, negative(-4)); // EXPECT memcheck fishy-size fn=memalign arg=size
+    HIDE(p);
+    CHECK(!p);
+}
+
+CASE(malloc_too_much)
+{
+    void *p = malloc(negative(1l << 60));
+    HIDE(p);
+    CHECK(!p);
+}
+
+CASE(calloc_overflow)
+{
+    void *p = calloc(negative(1l << 33), negative(1l << 33));
+    HIDE(p);
+    CHECK(!p);
+}
+
+CASE(malloc_of_nothing)
+{
+    void *p = malloc(negative(0)), *q = malloc(negative(0));
+    HIDE(p);
+    HIDE(q);
+    CHECK(p && q && p != q);
+    free(p);
+    free(q);
+}
+
+CASE(every_allocator_is_freed)
+{
+    void *p[7] = {malloc(10), calloc(1, 10), realloc(NULL, 10), memalign(64, 10), valloc(10),
+                  aligned_alloc(32, 64), NULL};
+    CHECK(posix_memalign(&p[6], 128, 10) == 0);
+    for (int i = 0; i < 7; i++) {
+        HIDE(p[i]);
+        memset(p[i], 0, 10);
+        free(p[i]);
+    }
+}
+
+CASE(pvalloc_is_freed)
+{
+    // NOT-VALGRIND pvalloc
+    u8 *p = (u8 *)pvalloc(10);
+    HIDE(p);
+    CHECK((uintptr_t)p % 4096 == 0);
+    p[4095] = 1;
+    free(p);
+}
+
+CASE(posix_memalign_bad_alignment)
+{
+    void *p = NULL;
+    CHECK(posix_memalign(&p, 24, 10) == 22);
+}
+
+CASE(strdup_is_a_block)
+{
+    char *p = strdup("hello"); // the terminator is the last byte
+    HIDE(p);
+    BRANCH(p[5]);
+    READ1(p + 6); // EXPECT memcheck invalid-read size=1 block=after:0 of=6 alloc=-3
+    free(p);
+}
+
+CASE(getline_and_friends)
+{
+    char *line = NULL, *text = NULL;
+    size_t size = 0;
+    FILE *f = fmemopen((void *)"one\ntwo\n", 8, "r");
+    CHECK(getline(&line, &size, f) == 4 && strcmp(line, "one\n") == 0);
+    fclose(f);
+    CHECK(asprintf(&text, "%d-%s", 5, "x") == 3);
+    CHECK(strcmp(text, "5-x") == 0);
+    free(line);
+    free(text);
+}
+
+CASE(quarantine_keeps_blocks_apart)
+{
+    u8 *p = block(100);
+    free(p);
+    HIDE(p);
+    for (int i = 0; i < 100; i++)
+        free(block(100));
+    WRITE1(p); // EXPECT memcheck invalid-write size=1 block=inside:0 of=100 state=freed
+}
+
+CASE(mallinfo_and_tuning)
+{
+    mallopt(M_MMAP_THRESHOLD, 65536);
+    free(malloc(70000));
+    malloc_trim(0);
+}

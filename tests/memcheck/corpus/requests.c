@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+//
+// Client requests of memcheck.h: marking, checking, V bits, blocks a program makes itself, pools,
+// and what constant-time tests of cryptographic code rely on.
+#include "corpus.h"
+
+#include <valgrind/memcheck.h>
+
+CASE(make_noaccess)
+{
+    u8 *p = zeroed_block(16);
+    VALGRIND_MAKE_MEM_NOACCESS(p + 4, 4);
+    READ1(p + 3);
+    READ1(p + 8);
+    READ1(p + 4); // EXPECT memcheck invalid-read size=1 block=inside:4 of=16
+}
+
+CASE(make_noaccess_global)
+{
+    static u8 global[64];
+    VALGRIND_MAKE_MEM_NOACCESS(global + 16, 16);
+    WRITE4(global + 20); // EXPECT memcheck invalid-write size=4
+    VALGRIND_MAKE_MEM_DEFINED(global, 64);
+    WRITE4(global + 20);
+}
+
+CASE(make_noaccess_long)
+{
+    static u8 global[100000];
+    VALGRIND_MAKE_MEM_NOACCESS(global + 1, 99998);
+    READ1(global);
+    READ1(global + 99999);
+    READ1(global + 99998); // EXPECT memcheck invalid-read size=1
+    READ1(global + 1); // EXPECT memcheck invalid-read size=1
+    READ8(global + 50000); // EXPECT memcheck invalid-read size=8
+}
+
+CASE(make_undefined_long)
+{
+    static u8 global[100000];
+    VALGRIND_MAKE_MEM_UNDEFINED(global + 1, 99998);
+    BRANCH(((volatile u8 *)global)[0]);
+    BRANCH(((volatile u8 *)global)[99999]);
+    BRANCH(((volatile u8 *)global)[50000]); // EXPECT memcheck uninit-branch origin=client:-3
+}
+
+CASE(make_defined_if_addressable)
+{
+    u8 *p = block(16);
+    VALGRIND_MAKE_MEM_DEFINED_IF_ADDRESSABLE(p, 32);
+    BRANCH(p[15]);
+    READ1(p + 16); // EXPECT memcheck invalid-read size=1 block=after:0 of=16
+}
+
+CASE(check_defined)
+{
+    u8 *p = block(16);
+    memset(p, 0, 8);
+    CHECK(VALGRIND_CHECK_MEM_IS_DEFINED(p, 8) == 0);
+    u64 at = VALGRIND_CHECK_MEM_IS_DEFINED(p, 16);
+    // EXPECT memcheck client-check bad=uninitialised block=inside:8 of=16 origin=heap:-3
+    CHECK(at == (u64)(p + 8));
+}
+
+CASE(check_addressable)
+{
+    u8 *p = block(16);
+    CHECK(VALGRIND_CHECK_MEM_IS_ADDRESSABLE(p, 16) == 0);
+    u64 at = VALGRIND_CHECK_MEM_IS_ADDRESSABLE(p, 17);
+    // EXPECT memcheck client-check bad=unaddressable block=after:0 of=16
+    CHECK(at == (u64)(p + 16));
+}
+
+CASE(check_value)
+{
+    int *p = (int *)block(4);
+    int v = *(volatile int *)p;
+    VALGRIND_CHECK_VALUE_IS_DEFINED(v); // EXPECT memcheck client-check bad=uninitialised
+}
+
+CASE(check_value_defined)
+{
+    volatile int v = 5;
+    CHECK(VALGRIND_CHECK_VALUE_IS_DEFINED(v) == 0);
+}
+
+CASE(get_vbits)
+{
+    u8 *p = block(4), bits[4];
+    p[1] = 5;
+    p[2] &= 0x0f;
+    CHECK(VALGRIND_GET_VBITS(p, bits, 4) == 1);
+    CHECK(bits[0] == 0xff && bits[1] == 0 && bits[2] == 0x0f && bits[3] == 0xff);
+}
+
+CASE(get_vbits_unaddressable)
+{
+    u8 *p = block(4), bits[8];
+    CHECK(VALGRIND_GET_VBITS(p, bits, 5) == 3);
+}
+
+CASE(set_vbits)
+{
+    u8 *p = zeroed_block(4), bits[4] = {0, 0x10, 0, 0};
+    CHECK(VALGRIND_SET_VBITS(p, bits, 4) == 1);
+    BRANCH(p[0]);
+    BRANCH(p[1] & 0xef);
+    BRANCH(p[1] & 0x10); // EXPECT memcheck uninit-branch
+}
+
+CASE(running_on)
+{
+    CHECK(RUNNING_ON_VALGRIND == 1);
+}
+
+CASE(count_errors)
+{
+    u8 *p = block(4);
+    CHECK(VALGRIND_COUNT_ERRORS == 0);
+    READ1(p + 4); // EXPECT memcheck invalid-read size=1
+    CHECK(VALGRIND_COUNT_ERRORS == 1);
+}
+
+CASE(errors_disabled)
+{
+    u8 *p = block(4);
+    VALGRIND_DISABLE_ERROR_REPORTING;
+    READ1(p + 4);
+    VALGRIND_ENABLE_ERROR_REPORTING;
+    READ1(p + 4); // EXPECT memcheck invalid-read size=1 block=after:0 of=4
+}
+
+CASE(range_ignored)
+{
+    u8 *p = block(4);
+    VALGRIND_DISABLE_ADDR_ERROR_REPORTING_IN_RANGE(p + 4, 4);
+    READ1(p + 4);
+    READ1(p + 8); // EXPECT memcheck invalid-read size=1 block=after:4 of=4
+    VALGRIND_ENABLE_ADDR_ERROR_REPORTING_IN_RANGE(p + 4, 4);
+    READ1(p + 5); // EXPECT memcheck invalid-read size=1 block=after:1 of=4
+}
+
+CASE(create_block)
+{
+    static u8 arena[256];
+    VALGRIND_MAKE_MEM_NOACCESS(arena, sizeof arena);
+    VALGRIND_MALLOCLIKE_BLOCK(arena + 64, 32, 16, 0);
+    WRITE8(arena + 64);
+    BRANCH(((volatile u8 *)arena)[64]);
+    WRITE1(arena + 96); // EXPECT memcheck invalid-write size=1 block=after:0 of=32 alloc=-3
+    VALGRIND_FREELIKE_BLOCK(arena + 64, 16);
+    WRITE1(arena + 70);
+    // EXPECT memcheck invalid-write size=1 block=inside:6 of=32 state=freed free=-1
+}
+
+CASE(create_block_is_undefined)
+{
+    static u8 arena[256];
+    VALGRIND_MALLOCLIKE_BLOCK(arena + 64, 32, 0, 0);
+    BRANCH(((volatile u8 *)arena)[64]); // EXPECT memcheck uninit-branch origin=heap:-1
+    VALGRIND_FREELIKE_BLOCK(arena + 64, 0);
+}
+
+CASE(create_block_zeroed)
+{
+    static u8 arena[256];
+    VALGRIND_MALLOCLIKE_BLOCK(arena + 64, 32, 0, 1);
+    BRANCH(((volatile u8 *)arena)[64]);
+    VALGRIND_FREELIKE_BLOCK(arena + 64, 0);
+}
+
+CASE(free_block_twice)
+{
+    static u8 arena[256];
+    VALGRIND_MALLOCLIKE_BLOCK(arena + 64, 32, 0, 1);
+    VALGRIND_FREELIKE_BLOCK(arena + 64, 0);
+    VALGRIND_FREELIKE_BLOCK(arena + 64, 0); // EXPECT memcheck invalid-free
+}
+
+CASE(named_block)
+{
+    static u8 arena[256];
+    VALGRIND_CREATE_BLOCK(arena + 16, 32, "my arena");
+    VALGRIND_MAKE_MEM_NOACCESS(arena + 16, 32);
+    READ1(arena + 20); // EXPECT memcheck invalid-read size=1
+}
+
+CASE(pool)
+{
+    u8 *arena = block(1024);
+    VALGRIND_CREATE_MEMPOOL(arena, 8, 0);
+    VALGRIND_MAKE_MEM_NOACCESS(arena, 1024);
+    VALGRIND_MEMPOOL_ALLOC(arena, arena + 100, 20);
+    memset(arena + 100, 0, 20);
+    READ1(arena + 119);
+    READ1(arena + 120);
+    // EXPECT memcheck invalid-read size=1 block=after:0 of=20 state=client alloc=-3
+    VALGRIND_MEMPOOL_FREE(arena, arena + 100);
+    READ1(arena + 101); // EXPECT memcheck invalid-read size=1
+    VALGRIND_DESTROY_MEMPOOL(arena);
+}
+
+CASE(pool_used_rightly)
+{
+    u8 *arena = block(1024);
+    VALGRIND_CREATE_MEMPOOL(arena, 0, 0);
+    VALGRIND_MAKE_MEM_NOACCESS(arena, 1024);
+    for (int i = 0; i < 10; i++) {
+        VALGRIND_MEMPOOL_ALLOC(arena, arena + i * 64, 48);
+        memset(arena + i * 64, 0, 48);
+        BRANCH(arena[i * 64 + 47]);
+    }
+    CHECK(VALGRIND_MEMPOOL_EXISTS(arena));
+    for (int i = 0; i < 10; i += 2)
+        VALGRIND_MEMPOOL_FREE(arena, arena + i * 64);
+    VALGRIND_DESTROY_MEMPOOL(arena);
+    CHECK(!VALGRIND_MEMPOOL_EXISTS(arena));
+}
+
+CASE(pool_zeroed)
+{
+    u8 *arena = zeroed_block(256);
+    VALGRIND_CREATE_MEMPOOL(arena, 0, 1);
+    VALGRIND_MEMPOOL_ALLOC(arena, arena + 10, 10);
+    BRANCH(arena[12]);
+    VALGRIND_DESTROY_MEMPOOL(arena);
+}
+
+CASE(pool_is_undefined)
+{
+    u8 *arena = zeroed_block(256);
+    VALGRIND_CREATE_MEMPOOL(arena, 0, 0);
+    VALGRIND_MEMPOOL_ALLOC(arena, arena + 10, 10);
+    BRANCH(arena[12]); // EXPECT memcheck uninit-branch origin=heap:-1
+}
+
+CASE(pool_that_does_not_exist)
+{
+    u8 *arena = block(256);
+    VALGRIND_MEMPOOL_ALLOC(arena, arena + 10, 10); // EXPECT memcheck invalid-pool
+}
+
+CASE(pool_destroyed_twice)
+{
+    u8 *arena = block(256);
+    VALGRIND_CREATE_MEMPOOL(arena, 0, 0);
+    VALGRIND_DESTROY_MEMPOOL(arena);
+    VALGRIND_DESTROY_MEMPOOL(arena); // EXPECT memcheck invalid-pool
+}
+
+CASE(pool_free_of_nothing)
+{
+    u8 *arena = block(256);
+    VALGRIND_CREATE_MEMPOOL(arena, 0, 0);
+    VALGRIND_MEMPOOL_FREE(arena, arena + 5); // EXPECT memcheck invalid-free
+    VALGRIND_DESTROY_MEMPOOL(arena);
+}
+
+CASE(pool_trimmed)
+{
+    u8 *arena = block(1024);
+    VALGRIND_CREATE_MEMPOOL(arena, 0, 0);
+    VALGRIND_MAKE_MEM_NOACCESS(arena, 1024);
+    VALGRIND_MEMPOOL_ALLOC(arena, arena, 64);
+    VALGRIND_MEMPOOL_ALLOC(arena, arena + 512, 64);
+    VALGRIND_MEMPOOL_TRIM(arena, arena, 256);
+    WRITE1(arena + 10);
+    WRITE1(arena + 520); // EXPECT memcheck invalid-write size=1
+    VALGRIND_DESTROY_MEMPOOL(arena);
+}
+
+// Compares two secrets in constant time, or as beginners do.
+static NOINLINE int equal_constant_time(const u8 *a, const u8 *b, int n)
+{
+    u8 difference = 0;
+    for (int i = 0; i < n; i++)
+        difference |= a[i] ^ b[i];
+    return 1 & ((difference - 1) >> 8);
+}
+
+CASE(constant_time_comparison)
+{
+    u8 key[16] = {1, 2, 3}, guess[16] = {1, 2, 4};
+    u8 *secret = key;
+    HIDE(secret);
+    VALGRIND_MAKE_MEM_UNDEFINED(secret, 16);
+    int same = equal_constant_time(secret, guess, 16);
+    VALGRIND_MAKE_MEM_DEFINED(&same, sizeof same);
+    CHECK(same == 0);
+}
+
+static NOINLINE int equal_at_once(const u8 *a, const u8 *b, int n);
+CASE(comparison_that_leaks_the_key)
+{
+    u8 key[16] = {1, 2, 3}, guess[16] = {1, 2, 4};
+    u8 *secret = key;
+    HIDE(secret);
+    VALGRIND_MAKE_MEM_UNDEFINED(secret, 16);
+    int same = equal_at_once(secret, guess, 16);
+    CHECK(same == 0);
+}
+static NOINLINE int equal_at_once(const u8 *a, const u8 *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (((volatile u8 *)a)[i] != b[i]) // EXPECT memcheck uninit-branch origin=client:-7
+            return 0;
+    return 1;
+}
+
+CASE(table_lookup_that_leaks_the_key)
+{
+    static u8 table[256], key;
+    VALGRIND_MAKE_MEM_UNDEFINED(&key, 1);
+    u64 i = *(volatile u8 *)&key;
+    __asm__ volatile("movzbl (%0,%1), %%eax" : : "r"(table), "r"(i) : "rax");
+    // EXPECT memcheck uninit-value size=8 origin=client:-2
+}
+
+CASE(printf_of_the_tool)
+{
+    VALGRIND_PRINTF("%d\n", 5);
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+//
+// The stack: dead frames, accesses below the stack pointer, and everything a program may do with it.
+#include "corpus.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <ucontext.h>
+
+static NOINLINE u8 *dangling(void)
+{
+    volatile u8 frame[4096];
+    u8 *p = (u8 *)frame + 100;
+    frame[100] = 1;
+    HIDE(p);
+    return p;
+}
+
+CASE(read_dead_frame)
+{
+    u8 *p = dangling();
+    READ4(p); // EXPECT memcheck invalid-read size=4 where=stack below=yes
+}
+
+CASE(write_dead_frame)
+{
+    u8 *p = dangling();
+    WRITE8(p); // EXPECT memcheck invalid-write size=8 where=stack below=yes
+}
+
+static NOINLINE int write_live_frame(u8 *p)
+{
+    WRITE8(p);
+    return 1;
+}
+
+CASE(write_live_frame_of_caller)
+{
+    u8 local[64];
+    write_live_frame(local + 8);
+    BRANCH(*(volatile u8 *)(local + 8));
+}
+
+CASE(read_below)
+{
+    __asm__ volatile("movq -4000(%%rsp), %%rax\n\tmovq %%rax, corpus_sink(%%rip)" : : : "rax", "memory");
+    // EXPECT memcheck invalid-read size=8 where=stack below=yes
+}
+
+CASE(write_below)
+{
+    __asm__ volatile("movl $1, -4000(%%rsp)" : : : "memory");
+    // EXPECT memcheck invalid-write size=4 where=stack below=yes
+}
+
+CASE(red_zone_is_ours)
+{
+    u64 v;
+    __asm__ volatile("movq $7, -128(%%rsp)\n\tmovq -128(%%rsp), %0\n\tmovq $7, -8(%%rsp)" : "=r"(v) : : "memory");
+    CHECK(v == 7);
+}
+
+CASE(undefined_in_red_zone)
+{
+    u64 v;
+    __asm__ volatile("subq $1024, %%rsp\n\tmovq -64(%%rsp), %0\n\taddq $1024, %%rsp" : "=r"(v) : : "memory", "cc");
+    BRANCH(v); // EXPECT memcheck uninit-branch
+}
+
+static NOINLINE int depth(int n)
+{
+    volatile char pad[200];
+    pad[n % 200] = n;
+    return n ? depth(n - 1) + 1 : pad[0];
+}
+
+CASE(deep_recursion)
+{
+    CHECK(depth(5000) == 5000);
+}
+
+static NOINLINE u64 fibonacci(int n)
+{
+    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
+
+CASE(fibonacci_recursion)
+{
+    CHECK(fibonacci(15) == 610);
+}
+
+CASE(large_frame)
+{
+    volatile char frame[300000];
+    for (int i = 0; i < 300000; i += 100)
+        frame[i] = 1;
+    BRANCH(frame[200000]);
+}
+
+CASE(large_frame_undefined)
+{
+    volatile char frame[300000];
+    frame[0] = 1;
+    BRANCH(frame[200000]); // EXPECT memcheck uninit-branch origin=stack
+}
+
+CASE(alloca_in_a_loop)
+{
+    for (int i = 1; i < 100; i++) {
+        u8 *p = (u8 *)__builtin_alloca(i);
+        memset(p, i, i);
+        HIDE(p);
+        BRANCH(p[i - 1]);
+    }
+}
+
+CASE(variable_length_array)
+{
+    volatile int n = 100;
+    int a[n];
+    for (int i = 0; i < n; i++)
+        a[i] = i;
+    int *p = a;
+    HIDE(p);
+    BRANCH(p[50]);
+}
+
+static jmp_buf environment;
+
+static NOINLINE void jump_out(int n)
+{
+    volatile char pad[500];
+    pad[0] = n;
+    if (n == 0)
+        longjmp(environment, 3);
+    jump_out(n - 1);
+}
+
+CASE(setjmp_longjmp)
+{
+    volatile int rounds = 0;
+    volatile char local[100];
+    memset((char *)local, 0, 100);
+    if (setjmp(environment) == 0 || ++rounds < 5)
+        jump_out(10);
+    BRANCH(local[50]);
+    CHECK(depth(20) == 20);
+}
+
+CASE(stack_is_dead_after_longjmp)
+{
+    static u8 *volatile left;
+    if (setjmp(environment) == 0) {
+        u8 *p = (u8 *)&p;
+        left = p - 3000;
+        jump_out(10);
+    }
+    READ4(left); // EXPECT memcheck invalid-read size=4 where=stack below=yes
+}
+
+static volatile int signals;
+static volatile u64 seen;
+
+static void on_signal(int number)
+{
+    volatile char frame[1000];
+    frame[500] = number;
+    signals += frame[500] == SIGUSR1;
+}
+
+CASE(signal_handler)
+{
+    volatile int local[64];
+    for (int i = 0; i < 64; i++)
+        local[i] = i;
+    signal(SIGUSR1, on_signal);
+    for (int i = 0; i < 10; i++)
+        raise(SIGUSR1);
+    for (int i = 0; i < 64; i++)
+        CHECK(local[i] == i);
+    CHECK(signals == 10);
+}
+
+static void on_info(int number, siginfo_t *info, void *context)
+{
+    ucontext_t *u = (ucontext_t *)context;
+    BRANCH(info->si_signo);
+    BRANCH(info->si_pid);
+    BRANCH(u->uc_mcontext.gregs[REG_RIP]);
+    signals++;
+}
+
+CASE(signal_with_info)
+{
+    struct sigaction action = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR2, &action, NULL);
+    raise(SIGUSR2);
+    CHECK(signals == 1);
+}
+
+CASE(signal_on_its_own_stack)
+{
+    stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+    CHECK(sigaltstack(&stack, NULL) == 0);
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    raise(SIGUSR1);
+    CHECK(signals == 2);
+}
+
+static void on_undefined(int number);
+CASE(undefined_in_a_handler)
+{
+    signal(SIGUSR1, on_undefined);
+    raise(SIGUSR1);
+}
+static void on_undefined(int number)
+{
+    volatile char frame[1000];
+    BRANCH(frame[500]); // EXPECT memcheck uninit-branch
+}
+
+static sigjmp_buf from_handler;
+static void jump_from_handler(int number)
+{
+    siglongjmp(from_handler, 1);
+}
+
+CASE(siglongjmp_out_of_a_handler)
+{
+    volatile int faults = 0;
+    signal(SIGSEGV, jump_from_handler);
+    for (int i = 0; i < 3; i++) {
+        if (sigsetjmp(from_handler, 1) == 0)
+            raise(SIGSEGV);
+        else
+            faults++;
+    }
+    CHECK(faults == 3);
+    CHECK(depth(30) == 30);
+}
+
+static ucontext_t main_context, coroutine_context;
+static volatile int steps;
+
+static void coroutine(void)
+{
+    volatile char local[500];
+    memset((char *)local, 0, 500);
+    for (int i = 0; i < 5; i++) {
+        BRANCH(local[i]);
+        steps++;
+        swapcontext(&coroutine_context, &main_context);
+    }
+}
+
+CASE(coroutines_on_heap_stacks)
+{
+    getcontext(&coroutine_context);
+    coroutine_context.uc_stack.ss_sp = calloc(1, 256 << 10);
+    coroutine_context.uc_stack.ss_size = 256 << 10;
+    coroutine_context.uc_link = &main_context;
+    makecontext(&coroutine_context, coroutine, 0);
+    for (int i = 0; i < 5; i++)
+        swapcontext(&main_context, &coroutine_context);
+    CHECK(steps == 5);
+}
+
+CASE(callee_saved_registers_spilled_undefined)
+{
+    u64 *p = (u64 *)block(8);
+    u64 v = *(volatile u64 *)p;
+    __asm__ volatile("movq %0, %%rbx\n\tmovq %0, %%r12" : : "r"(v) : "rbx", "r12");
+    CHECK(depth(3) == 3);
+}
+
+CASE(big_arguments)
+{
+    char text[200];
+    CHECK(snprintf(text, sizeof text, "%d%d%d%d%d%d%d%d%d%d%s%f%f%f%f%f%f%f%f%f", 1, 2, 3, 4, 5, 6,
+                   7, 8, 9, 10, "x", 1., 2., 3., 4., 5., 6., 7., 8., 9.) == 84);
+}

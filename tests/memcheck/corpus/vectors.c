@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+//
+// SSE and AVX: undefined lanes move with their data through moves, shuffles, packs and arithmetic,
+// and are asked about only where the case says so. P is 64 bytes of which the first 8 are undefined.
+// BUILD -mavx2
+#include "corpus.h"
+
+static NOINLINE u8 *half_defined(void)
+{
+    u8 *p = block(64);
+    for (int i = 8; i < 64; i++)
+        p[i] = i;
+    HIDE(p);
+    return p;
+}
+
+// Loads 16 bytes into xmm1, or 32 into ymm1; does it; gives lane 0 or 1 of 64 bits of xmm0 or ymm0.
+#define DO16(p, code, lane) \
+    __extension__({ \
+        u64 out[2]; \
+        __asm__ volatile("movups (%0), %%xmm1\n\tpxor %%xmm0, %%xmm0\n\t" code \
+                         "\n\tmovups %%xmm0, (%1)" \
+                         : : "r"(p), "r"(out) : "xmm0", "xmm1", "xmm2", "rax", "memory", "cc"); \
+        ((volatile u64 *)out)[lane]; \
+    })
+#define DO32(p, code, lane) \
+    __extension__({ \
+        u64 out[4]; \
+        __asm__ volatile("vmovups (%0), %%ymm1\n\tvpxor %%ymm0, %%ymm0, %%ymm0\n\t" code \
+                         "\n\tvmovups %%ymm0, (%1)\n\tvzeroupper" \
+                         : : "r"(p), "r"(out) : "xmm0", "xmm1", "xmm2", "rax", "memory", "cc"); \
+        ((volatile u64 *)out)[lane]; \
+    })
+
+CASE(movaps_defined_lane) { BRANCH(DO16(half_defined(), "movaps %%xmm1, %%xmm0", 1)); }
+CASE(movaps_undefined_lane)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "movaps %%xmm1, %%xmm0", 0)); // EXPECT memcheck uninit-branch origin=heap
+}
+
+CASE(shufps_moves_lanes) { BRANCH(DO16(half_defined(), "shufps $0xee, %%xmm1, %%xmm0", 1)); }
+CASE(pshufd_swaps)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "pshufd $0x4e, %%xmm1, %%xmm0", 0));
+    BRANCH(DO16(p, "pshufd $0x4e, %%xmm1, %%xmm0", 1)); // EXPECT memcheck uninit-branch origin=heap
+}
+
+CASE(pshufb_reverses)
+{
+    static const u8 order[16] = {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+    u8 *p = half_defined();
+    __asm__ volatile("movups (%0), %%xmm2" : : "r"(order) : "xmm2");
+    BRANCH(DO16(p, "pshufb %%xmm2, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 0));
+    __asm__ volatile("movups (%0), %%xmm2" : : "r"(order) : "xmm2");
+    BRANCH(DO16(p, "pshufb %%xmm2, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 1));
+    // EXPECT memcheck uninit-branch
+}
+
+CASE(unpack_low_undefined)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "punpckhqdq %%xmm1, %%xmm0", 1));
+    BRANCH(DO16(p, "punpcklbw %%xmm1, %%xmm0", 0)); // EXPECT memcheck uninit-branch
+}
+
+CASE(unpack_high_defined) { BRANCH(DO16(half_defined(), "punpckhbw %%xmm1, %%xmm0", 0)); }
+
+CASE(lane_add)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "paddq %%xmm1, %%xmm0", 1));
+    BRANCH(DO16(p, "paddb %%xmm1, %%xmm0", 1));
+    BRANCH(DO16(p, "paddd %%xmm1, %%xmm0", 0)); // EXPECT memcheck uninit-branch
+}
+
+CASE(lane_multiply)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "movaps %%xmm1, %%xmm0\n\tpmullw %%xmm1, %%xmm0", 1));
+    BRANCH(DO16(p, "movaps %%xmm1, %%xmm0\n\tpmuludq %%xmm1, %%xmm0", 1));
+}
+
+CASE(and_with_zero_defines) { BRANCH(DO16(half_defined(), "pand %%xmm1, %%xmm0", 0)); }
+CASE(andn_keeps) { BRANCH(DO16(half_defined(), "pandn %%xmm1, %%xmm0", 1)); }
+CASE(or_with_ones_defines)
+{
+    BRANCH(DO16(half_defined(), "pcmpeqd %%xmm0, %%xmm0\n\tpor %%xmm1, %%xmm0", 0));
+}
+
+CASE(shift_of_lanes)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "psrldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 0));
+    BRANCH(DO16(p, "psrldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 1));
+    BRANCH(DO16(p, "pslldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 0));
+    BRANCH(DO16(p, "pslldq $8, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 1));
+    // EXPECT memcheck uninit-branch
+}
+
+CASE(palignr_picks) { BRANCH(DO16(half_defined(), "movaps %%xmm1, %%xmm0\n\tpalignr $8, %%xmm0, %%xmm0", 0)); }
+
+CASE(extract_and_insert)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "pextrq $1, %%xmm1, %%rax\n\tmovq %%rax, %%xmm0", 0));
+    BRANCH(DO16(p, "movl $5, %%eax\n\tpinsrq $0, %%rax, %%xmm1\n\tmovaps %%xmm1, %%xmm0", 0));
+    BRANCH(DO16(p, "pextrd $0, %%xmm1, %%eax\n\tmovd %%eax, %%xmm0", 0));
+    // EXPECT memcheck uninit-branch
+}
+
+CASE(movq_clears_the_upper_lane)
+{
+    BRANCH(DO16(half_defined() + 8, "movq %%xmm1, %%xmm0", 1));
+}
+
+CASE(mask_of_bytes)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "pmovmskb %%xmm1, %%eax\n\tshrl $8, %%eax\n\tmovd %%eax, %%xmm0", 0));
+    BRANCH(DO16(p, "pmovmskb %%xmm1, %%eax\n\tmovd %%eax, %%xmm0", 0));
+    // EXPECT memcheck uninit-branch
+}
+
+CASE(ptest_of_defined_lane)
+{
+    u8 *p = half_defined() + 8;
+    __asm__ volatile("movups (%0), %%xmm1\n\tptest %%xmm1, %%xmm1\n\tjz 1f\n\tnop\n1:" : : "r"(p) : "xmm1", "cc");
+}
+
+CASE(ptest_of_undefined)
+{
+    u8 *p = half_defined();
+    __asm__ volatile("movups (%0), %%xmm1\n\tptest %%xmm1, %%xmm1\n\tjz 1f\n\tnop\n1:" : : "r"(p) : "xmm1", "cc");
+    // EXPECT memcheck uninit-branch
+}
+
+CASE(compare_equal_lanes)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "pcmpeqb %%xmm1, %%xmm0", 1));
+    BRANCH(DO16(p, "pcmpeqb %%xmm1, %%xmm0", 0)); // EXPECT memcheck uninit-branch
+}
+
+CASE(pack_with_saturation) { BRANCH(DO16(half_defined() + 8, "packuswb %%xmm1, %%xmm0", 1)); }
+
+CASE(widen) { BRANCH(DO16(half_defined() + 8, "pmovzxbw %%xmm1, %%xmm0", 0)); }
+
+CASE(widen_undefined)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "pmovzxbq %%xmm1, %%xmm0", 0)); // EXPECT memcheck uninit-branch
+}
+
+CASE(blend_picks_defined) { BRANCH(DO16(half_defined(), "pblendw $0xf0, %%xmm1, %%xmm0", 0)); }
+CASE(blend_picks_undefined)
+{
+    u8 *p = half_defined();
+    BRANCH(DO16(p, "pblendw $0x0f, %%xmm1, %%xmm0", 0)); // EXPECT memcheck uninit-branch
+}
+
+CASE(ymm_move)
+{
+    u8 *p = half_defined();
+    BRANCH(DO32(p, "vmovaps %%ymm1, %%ymm0", 1));
+    BRANCH(DO32(p, "vmovaps %%ymm1, %%ymm0", 3));
+    BRANCH(DO32(p, "vmovaps %%ymm1, %%ymm0", 0)); // EXPECT memcheck uninit-branch
+}
+
+CASE(ymm_permute_halves)
+{
+    u8 *p = half_defined();
+    BRANCH(DO32(p, "vperm2i128 $1, %%ymm1, %%ymm1, %%ymm0", 0));
+    BRANCH(DO32(p, "vpermq $0x1b, %%ymm1, %%ymm0", 0));
+    BRANCH(DO32(p, "vpermq $0x1b, %%ymm1, %%ymm0", 3)); // EXPECT memcheck uninit-branch
+}
+
+CASE(ymm_extract_upper) { BRANCH(DO32(half_defined(), "vextracti128 $1, %%ymm1, %%xmm0", 0)); }
+CASE(ymm_xmm_write_clears_upper)
+{
+    BRANCH(DO32(half_defined() + 8, "vmovaps %%ymm1, %%ymm0\n\tvmovaps %%xmm1, %%xmm0", 3));
+}
+
+CASE(vzeroupper_defines)
+{
+    u8 *p = block(64);
+    u64 out[4];
+    __asm__ volatile("vmovups (%0), %%ymm1\n\tvzeroupper\n\tvmovups %%ymm1, (%1)"
+                     : : "r"(p), "r"(out) : "xmm1", "memory");
+    BRANCH(((volatile u64 *)out)[2]);
+}
+
+CASE(broadcast_defined) { BRANCH(DO32(half_defined() + 8, "vpbroadcastb %%xmm1, %%ymm0", 3)); }
+CASE(broadcast_undefined)
+{
+    u8 *p = half_defined();
+    BRANCH(DO32(p, "vpbroadcastd %%xmm1, %%ymm0", 3)); // EXPECT memcheck uninit-branch
+}
+
+CASE(masked_store)
+{
+    u8 *p = half_defined(), *q = zeroed_block(32);
+    static const u32 mask[8] = {0, 0, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+    __asm__ volatile("vmovups (%0), %%ymm1\n\tvmovups (%2), %%ymm2\n\t"
+                     "vpmaskmovd %%ymm1, %%ymm2, (%1)\n\tvzeroupper"
+                     : : "r"(p), "r"(q), "r"(mask) : "xmm1", "xmm2", "memory");
+    BRANCH(*(volatile u64 *)q);
+    BRANCH(*(volatile u64 *)(q + 8));
+}
+
+CASE(loop_of_vectors)
+{
+    u32 *a = (u32 *)block(1003 * 4), *b = (u32 *)zeroed_block(1003 * 4);
+    for (int i = 0; i < 1003; i++)
+        a[i] = b[i] + i;
+    HIDE(a);
+    u32 sum = 0;
+    for (int i = 0; i < 1003; i++)
+        sum += a[i];
+    CHECK(sum == 1003 * 501);
+}
+
+CASE(loop_of_vectors_one_missing)
+{
+    u32 *a = (u32 *)block(1003 * 4);
+    for (int i = 0; i < 1002; i++)
+        a[i] = i;
+    HIDE(a);
+    u32 sum = 0;
+    for (int i = 0; i < 1003; i++)
+        sum += a[i];
+    BRANCH(sum); // EXPECT memcheck uninit-branch origin=heap:-7
+}
+
+CASE(non_temporal_store)
+{
+    u8 *p = (u8 *)aligned_alloc(64, 64);
+    __asm__ volatile("pxor %%xmm0, %%xmm0\n\tmovntdq %%xmm0, (%0)\n\tsfence" : : "r"(p) : "xmm0", "memory");
+    BRANCH(*(volatile u64 *)p);
+    BRANCH(*(volatile u64 *)(p + 16)); // EXPECT memcheck uninit-branch origin=heap:-3
+}
+
+CASE(double_math)
+{
+    double *p = (double *)block(3 * sizeof(double));
+    p[0] = 1.5, p[1] = 2.5;
+    HIDE(p);
+    CHECK(p[0] * p[1] + p[0] / p[1] > 4.3);
+    CHECK((int)(p[0] + p[1]) == 4);
+    p[2] = __builtin_sqrt(p[0]);
+    HIDE(p);
+    CHECK(p[2] > 1.2);
+}
+
+CASE(double_undefined)
+{
+    double *p = (double *)block(3 * sizeof(double));
+    p[0] = 1.5;
+    HIDE(p);
+    double x = p[0] + p[2];
+    __asm__ volatile("ucomisd %0, %0\n\tja 1f\n\tnop\n1:" : : "x"(x) : "cc");
+    // EXPECT memcheck uninit-branch origin=heap:-4
+}
+
+CASE(float_to_integer_undefined)
+{
+    float *p = (float *)block(4);
+    int v;
+    __asm__ volatile("cvttss2si (%1), %0" : "=r"(v) : "r"(p) : "memory");
+    BRANCH(v); // EXPECT memcheck uninit-branch origin=heap:-3
+}
+
+CASE(float_scalar_keeps_upper)
+{
+    float *p = (float *)block(16);
+    p[0] = 1;
+    float r;
+    __asm__ volatile("movups (%1), %%xmm1\n\taddss %%xmm1, %%xmm1\n\tmovss %%xmm1, %0"
+                     : "=m"(r) : "r"(p) : "xmm1");
+    CHECK(r == 2);
+}
+
+CASE(long_double)
+{
+    long double *p = (long double *)block(3 * sizeof(long double));
+    p[0] = 1.5L, p[1] = p[0] * 2;
+    HIDE(p);
+    p[2] = p[0];
+    CHECK(p[1] == 3 && p[2] + p[0] == 3);
+}
+
+CASE(long_double_undefined)
+{
+    long double *p = (long double *)block(2 * sizeof(long double));
+    p[0] = 1.5L;
+    HIDE(p);
+    __asm__ volatile("fldt 16(%0)\n\tfldt (%0)\n\tfcomip %%st(1), %%st\n\tja 1f\n\tnop\n1: fstp %%st" : : "r"(p) : "cc", "st");
+    // EXPECT memcheck uninit-branch
+}

@@ -13,6 +13,7 @@
 #include "engine/signal/signal.h"
 #include "engine/syscall/syscall.h"
 #include "engine/thread/thread.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/translate/translate.h"
 
 // Linux's TASK_SIZE_MAX.
@@ -161,6 +162,8 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
     if (signal_is_deliverable(ctx)) {
         redirect_interrupted(ctx);
         ctx->guard_failed = 0;
+        if (tool->client_fault && ctx->pending_signal && ctx->pending.synchronous)
+            tool->client_fault(ctx, &ctx->pending.info);
         signal_deliver_pending(ctx);
         ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
     }

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/toolapi/toolapi.h"
 
 #define RED_ZONE 128
 #define USER_CS 0x33
@@ -147,6 +148,10 @@ bool frame_push(ThreadCtx *ctx, const KernelAction *action, const PendingSignal 
     if (!guest_write(fpstate_addr, fpstate_image, fpstate_bytes) ||
         !guest_write(frame_addr, &frame, sizeof(frame)))
         return false;
+    if (tool->written) {
+        tool->written(ctx, fpstate_addr, fpstate_bytes);
+        tool->written(ctx, frame_addr, sizeof(frame));
+    }
     enter_handler(ctx, action, signal->info.si_signo, frame_addr);
     return true;
 }

@@ -324,9 +324,12 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 
     if (tool->fault && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS)) {
         u64 address = (u64)info->si_addr;
-        if (tool->fault(ctx, &address))
+        bool is_mapped = true;
+        if (tool->fault(ctx, &address, &is_mapped))
             return;
         info->si_addr = (void *)address;
+        if (!is_mapped)
+            info->si_code = SEGV_MAPERR;
     }
     if (retry_store(ctx, info, uc))
         return;

@@ -9,6 +9,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/signal/signal_internal.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 
 i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6])
@@ -220,6 +221,8 @@ i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6])
     if (frame_pop(ctx)) {
         if (ctx->callstack.bottom)
             callstack_load_sp(&ctx->callstack, handler_sp, ctx->gpr[RSP], false);
+        if (tool->signal_return)
+            tool->signal_return(ctx, handler_sp);
     } else {
         siginfo_t info;
         memset(&info, 0, sizeof(info));

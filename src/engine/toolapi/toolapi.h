@@ -132,7 +132,8 @@ typedef struct Tool {
     bool (*exit_version)(ToolBlock *block, u32 *ret_version);
     // A fault in a block. True: it was the tool's own doing, and the instruction
     // is to be tried again. May change the address that the client will be told.
-    bool (*fault)(ToolThread *thread, u64 *address);
+    // *is_mapped tells whether there is anything at that address.
+    bool (*fault)(ToolThread *thread, u64 *address, bool *is_mapped);
 
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
@@ -143,6 +144,11 @@ typedef struct Tool {
     void (*mapped)(GuestAddr start, GuestAddr end, u32 prot);
     void (*unmapped)(GuestAddr start, GuestAddr end);
     void (*signal)(ToolThread *thread, int sig); // about to be delivered to a handler
+    void (*signal_return)(ToolThread *thread, GuestAddr handler_sp); // and the handler has ended
+    // An instruction of the client's has faulted; the signal has not been delivered.
+    void (*client_fault)(ToolThread *thread, const siginfo_t *info);
+    // The engine has written memory of the client's on the kernel's behalf: a signal frame.
+    void (*written)(ToolThread *thread, GuestAddr start, u64 size);
 
     // --- a command of the user's, from `muninn ctl` or the client, at a safe point: answers
     // by relay_answer() (relay/relay.h). May change the text. False: it is unknown.

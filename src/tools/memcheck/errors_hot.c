@@ -10,6 +10,8 @@
 static GuestAddr pc_here(ToolThread *thread)
 {
     CodePlace place;
+    if (!thread->in_cache)
+        return thread->pc;
     return cache_place(thread->call_return - 1, &place) ? place.pc : thread->pc;
 }
 
@@ -33,6 +35,7 @@ static bool is_told(ToolThread *thread)
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write)
 {
     RelayPart parts[MEMCHECK_PARTS_MAX];
+    memcheck_thread(thread)->told_address = address;
     if (is_told(thread) || ranges_is_ignored(address))
         return;
     relay_finding(thread, &(RelayFinding){
@@ -46,6 +49,19 @@ void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write
     });
 }
 
+void error_jump(ToolThread *thread, GuestAddr target)
+{
+    RelayPart parts[MEMCHECK_PARTS_MAX];
+    relay_finding(thread, &(RelayFinding){
+        .kind = KIND_INVALID_JUMP,
+        .value_count = 1,
+        .values = {target},
+        .context = tool_context(thread, target),
+        .part_count = describe_address(thread, target, parts),
+        .parts = parts,
+    });
+}
+
 u64 error_undefined_count;
 
 void error_undefined(ToolThread *thread, u32 events)
@@ -53,6 +69,8 @@ void error_undefined(ToolThread *thread, u32 events)
     MemcheckThread *mt = memcheck_thread(thread);
     u32 context = context_here(thread);
     RelayPart part;
+    if (!memcheck_options->undef_value_errors)
+        return;
     __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
     if (events & EVENT_CONDITION)
         relay_finding(thread, &(RelayFinding){

@@ -19,24 +19,30 @@ enum { DIRTY_INSNS_MAX = 16 };
 const Options *memcheck_options;
 
 // Memory of the heap is the client's: it is in its maps, and it may be unmapped by it.
+//
+// A page on either side belongs to nobody: an access that begins before the first block or
+// ends behind the last one is reported, and does not fault.
 static GuestAddr heap_map(u64 size, u64 alignment)
 {
-    u64 room = size + alignment;
+    u64 room = size + alignment + 2 * PAGE_SIZE;
     i64 at = sys_mmap(0, room, 3 /* PROT_READ | PROT_WRITE */, 0x22 /* MAP_PRIVATE | ANONYMOUS */,
                       (u64)-1, 0);
     if (at < 0)
         return 0;
-    GuestAddr start = ((u64)at + alignment - 1) & ~(alignment - 1);
-    if (start > (u64)at)
-        sys_munmap((u64)at, start - (u64)at);
-    if ((u64)at + room > start + size)
-        sys_munmap(start + size, (u64)at + room - start - size);
+    GuestAddr start = ((u64)at + PAGE_SIZE + alignment - 1) & ~(alignment - 1);
+    GuestAddr first = start - PAGE_SIZE, end = start + size + PAGE_SIZE;
+    if (first > (u64)at)
+        sys_munmap((u64)at, first - (u64)at);
+    if ((u64)at + room > end)
+        sys_munmap(end, (u64)at + room - end);
+    shadow_make_noaccess(first, PAGE_SIZE);
+    shadow_make_noaccess(start + size, PAGE_SIZE);
     return start;
 }
 
 static void heap_unmap(GuestAddr start, u64 size)
 {
-    sys_munmap(start, size);
+    sys_munmap(start - PAGE_SIZE, size + 2 * PAGE_SIZE);
 }
 
 static void heap_copy(GuestAddr from, GuestAddr to, u64 size)
@@ -76,6 +82,7 @@ static void thread_start(ToolThread *thread)
     if (!mt)
         log_refuse("no memory for a thread");
     thread->tool_thread = mt;
+    mt->told_address = ~0ull;
     thread->engine_gs = SHADOW_OFFSET;
     __asm__ volatile("wrgsbase %0" : : "r"(SHADOW_OFFSET));
     mt->heap = heap_thread_start((u16)thread->number);
@@ -114,6 +121,10 @@ const Tool tool_memcheck = {
     .version = version_of_thread,
     .exit_version = instrument_exit_version,
     .fault = shadow_fault,
+    .signal = signals_delivered,
+    .signal_return = signals_returned,
+    .client_fault = signals_fault,
+    .written = signals_written,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
     .command = commands_run,

@@ -53,12 +53,22 @@ typedef struct NamedBlock {
 } NamedBlock;
 
 // --- a thread
+
+// What a signal has interrupted.
+typedef struct SavedDefinedness {
+    Definedness defined;
+    GuestAddr sp; // of the handler when it began
+    struct SavedDefinedness *outer;
+} SavedDefinedness;
+
 typedef struct MemcheckThread {
     Definedness defined;
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
     HeapThread *heap;
+    SavedDefinedness *interrupted; // innermost first
+    GuestAddr told_address;        // of the invalid access that was told last
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
 } MemcheckThread;
@@ -74,7 +84,7 @@ void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot);
 void shadow_unmapped(GuestAddr start, GuestAddr end);
 // The part of a stack below its pointer: undefined, and not to be touched (K3).
 void shadow_open_stack(GuestAddr start, GuestAddr end);
-bool shadow_fault(ToolThread *thread, u64 *address);
+bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped);
 // [start, start + size), all of it mapped client memory; general registers only.
 void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
@@ -113,6 +123,12 @@ void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 u32 describe_block(const HeapBlock *block, GuestAddr address, RelayPart *ret_parts);
 u32 describe_address(ToolThread *thread, GuestAddr address, RelayPart *ret_parts);
 
+// --- signals.c
+void signals_written(ToolThread *thread, GuestAddr start, u64 size);
+void signals_delivered(ToolThread *thread, int sig);
+void signals_returned(ToolThread *thread, GuestAddr handler_sp);
+void signals_fault(ToolThread *thread, const siginfo_t *info);
+
 // --- syscalls.c
 void syscalls_before(ToolThread *thread, const ToolSyscall *call);
 void syscalls_after(ToolThread *thread, const ToolSyscall *call);
@@ -121,6 +137,7 @@ void syscalls_after(ToolThread *thread, const ToolSyscall *call);
 extern const Options *memcheck_options;
 
 // --- errors_hot.c
+void error_jump(ToolThread *thread, GuestAddr target);
 void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write);
 void error_undefined(ToolThread *thread, u32 events);
 extern u64 error_undefined_count; // atomic: uses of undefined values that were seen

@@ -139,7 +139,7 @@ void shadow_open_stack(GuestAddr start, GuestAddr end)
         memset(shadow_of(last), 0xff, end - last);
 }
 
-bool shadow_fault(ToolThread *thread, u64 *address)
+bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped)
 {
     (void)thread;
     u64 client = *address - SHADOW_OFFSET;
@@ -149,6 +149,7 @@ bool shadow_fault(ToolThread *thread, u64 *address)
     if (lock_try(&engine_lock)) {
         const Mapping *mapping = aspace_find(client);
         bool mapped = mapping != NULL;
+        *is_mapped = mapped;
         if (mapped && !shadow_is_mapped(client, 1))
             open_range((u64)shadow_of(mapping->start), (u64)shadow_of(mapping->end));
         else

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+//
+// Signals: a handler begins with defined registers and a defined frame, and what the
+// registers were before comes back when it ends. A fault is an access or a jump that went
+// wrong: it is told before its signal is delivered.
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/pages.h"
+#include "engine/aspace/aspace.h"
+#include "tools/memcheck/memcheck.h"
+
+// The kernel's frame starts below the handler's return address.
+enum { RETURN_BYTES = 8 };
+
+void signals_written(ToolThread *thread, GuestAddr start, u64 size)
+{
+    (void)thread;
+    if (shadow_is_mapped(start, size))
+        shadow_make_defined(start, size);
+}
+
+void signals_delivered(ToolThread *thread, int sig)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    (void)sig;
+    if (mt->defined.set == 0)
+        return;
+    SavedDefinedness *saved = pages_map(sizeof(*saved));
+    if (saved) {
+        saved->defined = mt->defined;
+        saved->sp = thread->gpr[RSP];
+        saved->outer = mt->interrupted;
+        mt->interrupted = saved;
+    }
+    memset(&mt->defined, 0, sizeof(mt->defined));
+}
+
+// Handlers that were left by longjmp lie below: what they interrupted is forgotten.
+void signals_returned(ToolThread *thread, GuestAddr handler_sp)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    memset(&mt->defined, 0, sizeof(mt->defined));
+    while (mt->interrupted && mt->interrupted->sp <= handler_sp - RETURN_BYTES) {
+        SavedDefinedness *saved = mt->interrupted;
+        if (saved->sp == handler_sp - RETURN_BYTES)
+            mt->defined = saved->defined;
+        mt->interrupted = saved->outer;
+        pages_unmap(saved, sizeof(*saved));
+    }
+}
+
+static bool may_be_touched(GuestAddr address)
+{
+    lock_acquire(&engine_lock);
+    const Mapping *mapping = aspace_find(address);
+    bool is_open = mapping && mapping->prot != PROT_NONE;
+    lock_release(&engine_lock);
+    return is_open;
+}
+
+static bool decode_at(GuestAddr pc, Insn *ret_insn)
+{
+    static __thread u8 bytes[16];
+    size_t size = sizeof(bytes);
+    while (size && !guest_read(pc, bytes, size))
+        size--;
+    return size && decode_insn(pc, bytes, size, ret_insn) == DECODE_OK;
+}
+
+void signals_fault(ToolThread *thread, const siginfo_t *info)
+{
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    GuestAddr address = (GuestAddr)info->si_addr;
+    MemcheckThread *mt = memcheck_thread(thread);
+    Insn insn;
+    if (info->si_signo != SIGSEGV || (info->si_code != SEGV_MAPERR && info->si_code != SEGV_ACCERR))
+        return;
+    if (address == thread->pc) {
+        error_jump(thread, address);
+        return;
+    }
+    if (may_be_touched(address) || address == mt->told_address || !decode_at(thread->pc, &insn))
+        return;
+    definedness_prepare(&insn, step);
+    DefinednessAccess access = definedness_access(step);
+    error_access(thread, address, access.size ? access.size : 8, access.writes && !access.reads);
+}

@@ -52,7 +52,13 @@ static void check_argument(ToolThread *thread, const ToolCall *call, unsigned re
 
 static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, const char *what)
 {
+    MemcheckThread *mt = memcheck_thread(thread);
     if (LIKELY((i64)size >= 0))
+        return;
+    // operator new, which runs to throw its exception, asks malloc once more.
+    bool told = mt->fishy_told == size;
+    mt->fishy_told = call->function->data & HEAP_DATA_THROWS ? size : 0;
+    if (told)
         return;
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_FISHY_VALUE,
@@ -82,6 +88,10 @@ static u64 finish_allocation(ToolThread *thread, ToolCall *call, u64 start)
 {
     if (call->needs_full)
         return 0;
+    if (UNLIKELY(start == 0) && call->function->data & HEAP_DATA_THROWS) {
+        call->run_original = true; // it fails as well, and throws
+        return 0;
+    }
     set_result_defined(thread);
     if (UNLIKELY(start == 0))
         heap_set_errno(thread, NO_MEMORY);

@@ -68,6 +68,7 @@ typedef struct MemcheckThread {
     NamedBlock named;           // that is being described
     HeapThread *heap;
     SavedDefinedness *interrupted; // innermost first
+    u64 fishy_told;                // the size that a throwing new was told of
     GuestAddr told_address;        // of the invalid access that was told last
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of

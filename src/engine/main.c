@@ -114,6 +114,7 @@ static void on_unmapped(GuestAddr start, GuestAddr end)
 static void watch_memory(void)
 {
     aspace_unmapped_hook = on_unmapped;
+    aspace_moved_hook = tool->moved;
     if (tool->mapped || relay_is_on())
         aspace_mapped_hook = on_mapped;
 }

@@ -43,6 +43,8 @@ static void copy_records(const Move *m, GuestAddr target)
     }
 }
 
+void (*aspace_moved_hook)(GuestAddr from, GuestAddr to, u64 size);
+
 static void record_move(const Move *m, GuestAddr target)
 {
     GuestAddr old_end = m->old + m->old_len;
@@ -53,6 +55,8 @@ static void record_move(const Move *m, GuestAddr target)
     tree_remove(target, target + m->new_len);
     guard_retire_code(m->old, old_end);
     copy_records(m, target);
+    if (aspace_moved_hook)
+        aspace_moved_hook(m->old, target, min_u64(m->old_len, m->new_len));
     if (!keeps_old) {
         guard_forget(m->old, old_end);
         tree_remove(m->old, old_end);

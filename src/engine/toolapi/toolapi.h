@@ -143,6 +143,9 @@ typedef struct Tool {
     // (the loader's) come too.
     void (*mapped)(GuestAddr start, GuestAddr end, u32 prot);
     void (*unmapped)(GuestAddr start, GuestAddr end);
+    // Content of memory goes elsewhere (mremap), between mapped() of the new place and
+    // unmapped() of the old one.
+    void (*moved)(GuestAddr from, GuestAddr to, u64 size);
     void (*signal)(ToolThread *thread, int sig); // about to be delivered to a handler
     void (*signal_return)(ToolThread *thread, GuestAddr handler_sp); // and the handler has ended
     // An instruction of the client's has faulted; the signal has not been delivered.

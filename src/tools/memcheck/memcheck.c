@@ -132,4 +132,5 @@ const Tool tool_memcheck = {
     .request = requests_run,
     .mapped = shadow_mapped,
     .unmapped = shadow_unmapped,
+    .moved = shadow_moved,
 };

@@ -82,6 +82,7 @@ static inline MemcheckThread *memcheck_thread(ToolThread *thread)
 // --- shadow.c
 void shadow_init(void);
 void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot);
+void shadow_moved(GuestAddr from, GuestAddr to, u64 size);
 void shadow_unmapped(GuestAddr start, GuestAddr end);
 // The part of a stack below its pointer: undefined, and not to be touched (K3).
 void shadow_open_stack(GuestAddr start, GuestAddr end);

@@ -109,6 +109,14 @@ void shadow_unmapped(GuestAddr start, GuestAddr end)
     }
 }
 
+void shadow_moved(GuestAddr from, GuestAddr to, u64 size)
+{
+    if (!in_client(from, from + size) || !in_client(to, to + size))
+        return;
+    memcpy(shadow_of(to), shadow_of(from), size);
+    memcpy(u_bits_of(to), u_bits_of(from), size / 8);
+}
+
 // mincore() fails where nothing is mapped, but a reservation counts as mapped; so ask for a
 // byte of each page by a read that may fault.
 bool shadow_is_mapped(GuestAddr start, u64 size)

@@ -62,7 +62,8 @@ const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the
 // not what it was.
 extern void (*aspace_code_mapped_hook)(const Mapping *mapping, int fd);
 extern void (*aspace_unmapped_hook)(GuestAddr start, GuestAddr end);
-// Memory goes elsewhere with its content: the old mapping is still there, the new one has been told.
+// Memory goes elsewhere with its content: the old mapping is still there, the new one has
+// been told.
 extern void (*aspace_moved_hook)(GuestAddr from, GuestAddr to, u64 size);
 // For whoever watches all of its memory: mapped, or given another protection.
 extern void (*aspace_mapped_hook)(const Mapping *mapping);

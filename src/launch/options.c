@@ -251,17 +251,10 @@ static bool was_given(const Options *options, size_t field)
 
 int options_settle(Options *options)
 {
-    if (options->verbosity < 0 && !was_given(options, offsetof(Options, sigill_diagnostics)))
-        options->sigill_diagnostics = false;
     if (options->verbosity >= 2 && !was_given(options, offsetof(Options, show_error_list)))
         options->show_error_list = ERROR_LIST_YES;
     if (!options->undef_value_errors && !was_given(options, offsetof(Options, track_origins)))
         options->track_origins = false;
-    // A tree from which everything can be chosen.
-    if (options->xtree_leak && !was_given(options, offsetof(Options, leak_check)))
-        options->leak_check = LEAK_CHECK_FULL;
-    if (options->xtree_leak && !was_given(options, offsetof(Options, show_leak_kinds)))
-        options->show_leak_kinds = LEAK_ALL;
 
     bool has_xml_place =
         options->xml_fd >= 0 || options->xml_file != NULL || options->xml_socket != NULL;
@@ -269,9 +262,6 @@ int options_settle(Options *options)
         option_fail(options, "--xml=yes needs --xml-file, --xml-fd or --xml-socket, to say where");
     else if (options->exit_on_first_error && options->error_exitcode == 0)
         option_fail(options, "--exit-on-first-error=yes needs --error-exitcode, to exit with");
-    else if ((options->alignment & (options->alignment - 1)) != 0)
-        option_fail(options, "--alignment=%d: the value must be a power of two from 16 to 4096",
-                    options->alignment);
     else if (options->track_origins && !options->undef_value_errors)
         option_fail(options, "--track-origins=yes has no effect with --undef-value-errors=no");
     else if (options->pages_as_heap && options->stacks)

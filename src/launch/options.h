@@ -63,7 +63,6 @@ typedef struct Options {
     bool command_line_only;          // no options from files or the environment
     u32 vgdb;                        // VGDB_: serve `muninn ctl`
     u32 track_fds;                   // TRACK_FDS_
-    u32 modify_fds;                  // MODIFY_FDS_
     bool time_stamp;                 // each line begins with the time since the start
     u32 color;                       // COLOR_
 
@@ -93,14 +92,11 @@ typedef struct Options {
     const char *error_markers; // "BEGIN,END" or NULL
     u32 show_error_list;     // ERROR_LIST_
     OptionList suppressions; // files, absolute
-    bool default_suppressions;
     u32 gen_suppressions;    // GEN_SUPPRESSIONS_
     i32 input_fd;            // where --gen-suppressions=yes reads the answers
     bool show_below_main;
     OptionList fullpath_after; // "" shows whole paths
     bool sym_offsets;          // name+offset
-    i32 merge_recursive_frames;
-    bool sigill_diagnostics;
 
     // Names.
     bool demangle;
@@ -112,23 +108,12 @@ typedef struct Options {
     bool enable_debuginfod;
 
     // The program and its libraries.
-    u64 main_stacksize_bytes; // 0: as the limit says
-    u64 max_stackframe_bytes; // a larger step of the stack pointer is a change of stacks
-    u32 sim_hints;            // SIM_HINTS_ bits
     bool run_libc_freeres;
     bool run_cxx_freeres;
-    OptionList require_text_symbol; // ":soname:symbol"
-    const char *soname_synonyms;
-    i32 progress_interval_s; // 0: no progress lines
 
     // Tools that replace malloc.
-    i32 alignment; // a power of two
     i32 redzone_size_bytes;
     bool realloc_zero_bytes_frees;
-    bool trace_malloc;
-    u32 xtree_memory;              // XTREE_
-    const char *xtree_memory_file; // template
-    bool xtree_compress_strings;
 
     // The engine.
     bool stats;
@@ -142,8 +127,6 @@ typedef struct Options {
     u32 show_leak_kinds;        // LEAK_ bits
     u32 errors_for_leak_kinds;  // LEAK_ bits
     u32 leak_check_heuristics;  // HEURISTIC_ bits
-    bool xtree_leak;
-    const char *xtree_leak_file; // template
     bool undef_value_errors;
     bool track_origins;
     bool partial_loads_ok;

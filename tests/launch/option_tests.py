@@ -189,11 +189,6 @@ def memcheck_options_have_their_meaning():
             ["--show-leak-kinds=definite,indirect,possible,reachable"],
         ("--show-reachable=yes", "--show-possibly-lost=no"):
             ["--show-leak-kinds=definite,indirect,possible,reachable"],
-        ("--xtree-leak=yes",):
-            ["--leak-check=full", "--show-leak-kinds=definite,indirect,possible,reachable",
-             "--xtree-leak=yes"],
-        ("--xtree-leak=yes", "--show-leak-kinds=definite"):
-            ["--leak-check=full", "--show-leak-kinds=definite", "--xtree-leak=yes"],
         ("--show-leak-kinds=all",): ["--show-leak-kinds=definite,indirect,possible,reachable"],
         ("--show-leak-kinds=none",): ["--show-leak-kinds=none"],
         ("--show-leak-kinds=definite,possible",): [],
@@ -210,8 +205,7 @@ def memcheck_options_have_their_meaning():
         ("-s",): ["--show-error-list=yes"],
         ("-v", "-v"): ["--show-error-list=yes", "--verbosity=2"],
         ("-v", "-v", "--show-error-list=no"): ["--verbosity=2"],
-        ("-q",): ["--sigill-diagnostics=no", "--verbosity=-1"],
-        ("-q", "--sigill-diagnostics=yes"): ["--verbosity=-1"],
+        ("-q",): ["--verbosity=-1"],
         ("--trace-syscalls=yes", "--trace-signals=yes", "--trace-syscalls=no"): ["--trace=signals"],
         ("--suppressions=a", "--suppressions=b", "--fullpath-after=", "--fullpath-after=/x/"):
             ["--suppressions=a", "--suppressions=b", "--fullpath-after=", "--fullpath-after=/x/"],
@@ -249,8 +243,8 @@ def wrong_values_are_refused_as_valgrind_refuses_them():
         ("memcheck", ["--malloc-fill=0x1ff"], "between 0 and ff"),
         ("memcheck", ["--malloc-fill=zz"], "hexadecimal"),
         ("memcheck", ["--redzone-size=5000"], "between 0 and 4096"),
-        ("memcheck", ["--alignment=24"], "power of two"),
-        ("memcheck", ["--alignment=7"], "between 16 and 4096"),
+        ("memcheck", ["--alignment=24"], "blocks have the alignment"),
+        ("memcheck", ["--alignment=7"], "blocks have the alignment"),
         ("memcheck", ["--show-leak-kinds=foo"], "unknown name 'foo'"),
         ("memcheck", ["--show-leak-kinds=definite,none"], "unknown name 'none'"),
         ("memcheck", ["--track-origins=1"], "yes or no"),
@@ -269,7 +263,7 @@ def wrong_values_are_refused_as_valgrind_refuses_them():
         ("memcheck", ["--ignore-range-below-sp=5000-100"], "HIGH-LOW"),
         ("memcheck", ["--xml-socket=1.2.3.4:0"], "127.0.0.1:1500"),
         ("massif", ["--pages-as-heap=yes", "--stacks=yes"], "--stacks=yes cannot"),
-        ("memcheck", ["--merge-recursive-frames=501"], "between 0 and 500"),
+        ("memcheck", ["--merge-recursive-frames=501"], "stacks are shown as they are"),
         ("memcheck", ["--no-leak-check"], "did you mean"),
         ("memcheck", ["--depth=3"], "option of --tool=massif"),
         ("massif", ["--leak-check=full"], "option of --tool=memcheck"),

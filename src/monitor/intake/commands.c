@@ -396,6 +396,8 @@ WireCommandStatus commands_from_client(Run *run, const char *line)
 void commands_open(Run *run)
 {
     const char *error;
+    if (run->options->vgdb == VGDB_NO)
+        return;
     Commands *c = calloc(1, sizeof(*c));
 
     if (!c)

@@ -55,10 +55,14 @@ static void close_ends(const Ends *ends)
 static bool make_ends(Ends *ends)
 {
     *ends = (Ends){-1, {-1, -1}, {-1, -1}};
+    const int yes = 1;
     ends->wire = wire_create();
     if (ends->wire >= 0 &&
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->life) == 0 &&
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->attach) == 0)
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->attach) == 0 &&
+        // Who asks the monitor for a twin is told to it by the kernel, with the pid that it
+        // has in the monitor's namespace.
+        setsockopt(ends->attach[1], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0)
         return true;
     close_ends(ends);
     return false;

@@ -69,7 +69,7 @@ static int kick(Run *run, i32 tid)
     info.si_value.sival_ptr = (void *)WIRE_KICK;
     if (!wire_kick_begin(run->shared))
         return EBUSY;
-    long r = syscall(SYS_rt_tgsigqueueinfo, run->info.pid, tid, WIRE_KICK_SIGNAL, &info);
+    long r = syscall(SYS_rt_tgsigqueueinfo, run->os_pid, tid, WIRE_KICK_SIGNAL, &info);
     int error = r < 0 ? errno : 0;
     wire_kick_end(run->shared);
     return error;
@@ -81,7 +81,7 @@ static void list_threads(Run *run, Commands *c)
     char path[32];
 
     c->tid_count = c->next_tid = 0;
-    snprintf(path, sizeof(path), "/proc/%d/task", run->info.pid);
+    snprintf(path, sizeof(path), "/proc/%d/task", run->os_pid);
     DIR *dir = opendir(path);
     if (!dir)
         return;
@@ -185,7 +185,7 @@ static void watch_job(Run *run, Commands *c)
     if (now - c->begun_ms >= GIVE_UP_MS && withdraw(run, c)) {
         if (c->jobs[0].call)
             control_printf(c->jobs[0].call, "no thread of the program answers: %s\n",
-                           why_silent(process_state(run->info.pid, run->info.pid)));
+                           why_silent(process_state(run->os_pid, run->os_pid)));
         end_job(run, c, 1);
     } else if (now - c->kicked_ms >= KICK_MS) {
         kick_next(run, c);
@@ -220,7 +220,7 @@ static void say_stacks(Run *run, Commands *c)
         control_say(call, stack->text, strlen(stack->text));
     }
     for (size_t i = 0; i < c->tid_count; i++) {
-        char state = process_state(run->info.pid, c->tids[i]);
+        char state = process_state(run->os_pid, c->tids[i]);
         if (!stack_of(c, c->tids[i]) && state != '?')
             control_printf(call, "thread with tid %d: no answer, %s\n", c->tids[i],
                            why_silent(state));
@@ -242,7 +242,7 @@ static void watch_stacks(Run *run, Commands *c)
     bool all = true;
 
     for (size_t i = 0; i < c->tid_count && all; i++)
-        all = stack_of(c, c->tids[i]) || process_state(run->info.pid, c->tids[i]) == '?';
+        all = stack_of(c, c->tids[i]) || process_state(run->os_pid, c->tids[i]) == '?';
     if (!all && now_ms() - c->begun_ms < STACKS_MS) {
         if (now_ms() - c->kicked_ms >= KICK_MS)
             kick_silent(run, c);
@@ -404,7 +404,7 @@ void commands_open(Run *run)
         return;
     vec_init(&c->stacks, sizeof(Stack));
     run->commands = c;
-    c->control = control_open(run->info.pid, run_line, forget_call, run, &error);
+    c->control = control_open(run->os_pid, run_line, forget_call, run, &error);
     if (c->control)
         return;
     if (run->options->verbosity > 0)

@@ -128,7 +128,7 @@ static int do_status(const CommandAnswer *answer, const char *arguments)
     answer_say(answer, "program   %s\n", run->info.program);
     answer_say(answer, "pid       %d\n", run->info.pid);
     answer_say(answer, "tool      %s\n", run->info.tool);
-    answer_say(answer, "state     %s\n", state_word(process_state(run->info.pid, run->info.pid)));
+    answer_say(answer, "state     %s\n", state_word(process_state(run->os_pid, run->os_pid)));
     answer_say(answer, "threads   %zu\n", map_count(&run->thread_tids));
     answer_say(answer, "age       %llu.%03llu s\n", (unsigned long long)(age_ms / 1000),
                (unsigned long long)(age_ms % 1000));
@@ -256,7 +256,7 @@ static int do_location(const CommandAnswer *answer, const char *arguments)
 static int do_kill(const CommandAnswer *answer, const char *arguments)
 {
     (void)arguments;
-    if (kill(answer->run->info.pid, SIGKILL) != 0) {
+    if (kill(answer->run->os_pid, SIGKILL) != 0) {
         answer_say(answer, "kill: %s\n", strerror(errno));
         return 1;
     }

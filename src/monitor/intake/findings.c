@@ -54,7 +54,7 @@ const char *findings_thread_name(Run *run, u64 number)
     u64 tid;
     if (!map_get(&run->thread_tids, number, &tid))
         return NULL;
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", run->info.pid, (int)tid);
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", run->os_pid, (int)tid);
     FILE *file = fopen(path, "re");
     if (!file)
         return NULL;

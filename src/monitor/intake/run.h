@@ -32,6 +32,7 @@ typedef struct Run {
     WireShared *shared;
     WireConsumer *consumer;
     int life, attach, pidfd;
+    i32 os_pid; // of the client in our namespace, where it may be another than it knows itself by
 
     Symbols *symbols;
     SuppressSet *suppressions;

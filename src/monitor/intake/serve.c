@@ -58,7 +58,9 @@ static bool run_open(Run *run)
     run->consumer = wire_consumer_new(run->shared);
     run->life = INTAKE_LIFE;
     run->attach = INTAKE_ATTACH;
-    run->pidfd = (int)syscall(SYS_pidfd_open, run->shared->header.pid, 0);
+    if (run->os_pid == 0)
+        run->os_pid = run->shared->header.pid; // the engine has forked us: one namespace
+    run->pidfd = (int)syscall(SYS_pidfd_open, run->os_pid, 0);
     run->info = (RunInfo){
         .log_is_open = options->log_file != NULL, // by the engine
         .pid = run->shared->header.pid,
@@ -73,7 +75,7 @@ static bool run_open(Run *run)
         .start_ms = (i64)(run->shared->header.start_ns / 1000000),
     };
     run->symbols = symbols_new(&(SymbolsConfig){
-        .pid = run->info.pid,
+        .pid = run->os_pid,
         .extra_debuginfo_path = options->extra_debuginfo_path.count
                                     ? options->extra_debuginfo_path.items[0]
                                     : NULL,
@@ -115,32 +117,44 @@ static bool client_is_gone(const Run *run)
 // ----------------------------------------------------------------- the twins
 
 typedef struct Attachment {
-    i32 pid;
+    i32 pid;    // of the child, in our namespace
     int fds[4]; // wire, life, attach, log
     int count;
 } Attachment;
+
+static void take_message(const struct cmsghdr *header, Attachment *attachment)
+{
+    size_t size = header->cmsg_len - CMSG_LEN(0);
+    struct ucred sender;
+    if (header->cmsg_type == SCM_RIGHTS && size <= sizeof(attachment->fds)) {
+        memcpy(attachment->fds, CMSG_DATA(header), size);
+        attachment->count = (int)(size / sizeof(int));
+    } else if (header->cmsg_type == SCM_CREDENTIALS && size == sizeof(sender)) {
+        memcpy(&sender, CMSG_DATA(header), size);
+        attachment->pid = sender.pid;
+    }
+}
 
 static bool receive(int socket, Attachment *ret_attachment)
 {
     union {
         struct cmsghdr header;
-        char room[CMSG_SPACE(4 * sizeof(int))];
+        char room[CMSG_SPACE(4 * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     } control;
-    struct iovec data = {&ret_attachment->pid, sizeof(ret_attachment->pid)};
+    i32 inner_pid; // the child's word; the kernel's counts
+    struct iovec data = {&inner_pid, sizeof(inner_pid)};
     struct msghdr message = {
         .msg_iov = &data,
         .msg_iovlen = 1,
         .msg_control = &control,
         .msg_controllen = sizeof(control),
     };
-    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != sizeof(ret_attachment->pid))
+    *ret_attachment = (Attachment){0};
+    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != sizeof(inner_pid))
         return false;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (!header || header->cmsg_type != SCM_RIGHTS)
-        return false;
-    ret_attachment->count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    memcpy(ret_attachment->fds, CMSG_DATA(header), (size_t)ret_attachment->count * sizeof(int));
-    return ret_attachment->count >= 3;
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at))
+        take_message(at, ret_attachment);
+    return ret_attachment->count >= 3 && ret_attachment->pid > 0;
 }
 
 // In the twin: the parent's run is forgotten. Its symbols too, since their reader is
@@ -160,6 +174,7 @@ static void become_twin(Run *run, const Attachment *attachment)
         .command = run->command,
         .options = run->options,
         .suppressions = run->suppressions,
+        .os_pid = attachment->pid,
     };
     for (size_t i = 0; i < suppress_count(run->suppressions); i++)
         suppress_reset(run->suppressions, i);

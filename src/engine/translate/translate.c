@@ -311,6 +311,27 @@ static void link_known_targets(Block *block)
     }
 }
 
+// The instruction and what the trace, the tool and the call stack insert around it.
+static void emit_insn(Builder *b, unsigned index)
+{
+    if (index > 0) // what stands before the first instruction belongs to it
+        builder_mark(b, true);
+    if (UNLIKELY(trace_bits & TRACE_CALLS))
+        trace_insert_call(b, b->insn);
+    if (tool->insn)
+        tool->insn(b, b->insn);
+    bool followed = b->insn->lowering == LOWER_JMP && index + 1 < b->insn_count;
+    bool loads_rsp = callstack_watches(b);
+    if (loads_rsp)
+        emit_callstack_before_load(b);
+    if (!followed)
+        lower_insn(b);
+    if (loads_rsp)
+        emit_callstack_after_load(b);
+    ASSERT(b->spilled == 0 || !b->fallthrough);
+    b->spilled = 0;
+}
+
 static void emit_body(Builder *b)
 {
     b->block->body = b->e.pc;
@@ -336,22 +357,7 @@ static void emit_body(Builder *b)
             b->insn_count = i;
             break;
         }
-        if (i > 0) // what stands before the first instruction belongs to it
-            builder_mark(b, true);
-        if (UNLIKELY(trace_bits & TRACE_CALLS))
-            trace_insert_call(b, b->insn);
-        if (tool->insn)
-            tool->insn(b, b->insn);
-        bool followed = b->insn->lowering == LOWER_JMP && i + 1 < b->insn_count;
-        bool loads_rsp = callstack_watches(b);
-        if (loads_rsp)
-            emit_callstack_before_load(b);
-        if (!followed)
-            lower_insn(b);
-        if (loads_rsp)
-            emit_callstack_after_load(b);
-        ASSERT(b->spilled == 0 || !b->fallthrough);
-        b->spilled = 0;
+        emit_insn(b, i);
     }
     if (b->fallthrough) {
         builder_mark_nowhere(b);

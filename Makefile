@@ -3,7 +3,7 @@
 # The whole build, in one non-recursive file. There is no configure step and sources are found by
 # wildcard: adding a file to a folder is all it takes to build it.
 #
-#   make                 build/muninn, build/muninn-engine and build/muninn-monitor
+#   make                 build/muninn, muninn-engine, muninn-monitor and muninn-inspect
 #   make check           set up, build, run every test suite    (SUITES="insn unit" picks some)
 #   make demo            set up, build, run the bundled program natively and under muninn
 #   make bench           measure ratios to native
@@ -45,10 +45,12 @@ engine_src := $(wildcard src/engine/*.c src/engine/*/*.c src/engine/*/*/*.c \
                          src/engine/*.S src/engine/*/*.S src/engine/*/*/*.S)
 tools_src  := $(wildcard src/tools/*.c src/tools/*/*.c)
 wire_src   := $(wildcard src/wire/*.c)
+recording_src := $(wildcard src/recording/*.c)
 monitor_src := $(wildcard src/monitor/*.c src/monitor/*/*.c)
+inspect_src := $(wildcard src/inspect/*.c src/inspect/*/*.c)
 unit_src   := $(wildcard tests/unit/*_test.c)
-# Tests of what runs in the monitor's process.
-monitor_unit_src := $(wildcard tests/unit/monitor/*_test.c)
+# Tests of what runs in the monitor's process, and in that of the subcommands.
+monitor_unit_src := $(wildcard tests/unit/monitor/*_test.c tests/unit/inspect/*_test.c)
 
 # The engine parses its options and judges executables with the launcher's own code; the rest of it
 # is the command's alone.
@@ -61,16 +63,20 @@ library_obj := $(call to_obj,$(filter-out src/engine/main.c,$(engine_src)) \
                              $(tools_src) $(wire_src) $(shared_src))
 engine_main := $(call to_obj,$(wildcard src/engine/main.c))
 monitor_obj := $(call to_obj,$(filter-out src/monitor/main.c,$(monitor_src)) \
-                             $(wire_src) $(shared_src))
+                             $(recording_src) $(wire_src) $(shared_src))
 monitor_main := $(call to_obj,$(wildcard src/monitor/main.c))
+inspect_obj := $(call to_obj,$(filter-out src/inspect/main.c,$(inspect_src)))
+inspect_main := $(call to_obj,src/inspect/main.c)
 unit_obj    := $(call to_obj,$(unit_src) $(monitor_unit_src))
 unit_bin    := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(unit_src) $(monitor_unit_src))
 
 launcher := $(OUT)/muninn
 engine   := $(if $(engine_main),$(OUT)/muninn-engine)
 monitor  := $(if $(monitor_main),$(OUT)/muninn-monitor)
+inspect  := $(OUT)/muninn-inspect
 library  := $(OUT)/libengine.a
 monitor_library := $(OUT)/libmonitor.a
+inspect_library := $(OUT)/libinspect.a
 
 # ---- flags ----------------------------------------------------------------------------------
 
@@ -108,14 +114,15 @@ link_flags  := $(mode_link_$(MODE)) $(LDFLAGS)
 # The engine binds all symbols at start: the lazy resolver must not run inside a signal handler.
 engine_link := -pie -Wl,-z,now
 engine_libs := -lZydis -lpthread
-monitor_libs := -ldw -lelf -liberty -lpthread
+monitor_libs := -ldw -lelf -liberty -lzstd -lz -lm -lpthread
+inspect_libs := -lsqlite3 -lmicrohttpd $(monitor_libs)
 
 # ---- rules ----------------------------------------------------------------------------------
 
 .PHONY: all unit check demo bench install clean install-compat update-codegen man completions \
         bootstrap FORCE
 
-all: $(launcher) $(engine) $(monitor)
+all: $(launcher) $(engine) $(monitor) $(inspect)
 	@:
 
 unit: $(unit_bin)
@@ -130,7 +137,8 @@ $(1): FORCE
 	    printf '%s\n' '$$(subst ','\'',$(2))' > $$@
 endef
 $(eval $(call stamp_rule,$(OBJ)/flags.stamp,$$(CC) $$(cflags) $$(hot_flags) $$(link_flags)))
-all_obj := $(launch_obj) $(library_obj) $(engine_main) $(monitor_obj) $(monitor_main)
+all_obj := $(launch_obj) $(library_obj) $(engine_main) $(monitor_obj) $(monitor_main) \
+           $(inspect_obj) $(inspect_main)
 $(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(all_obj)))
 
 extra_flags = $(if $(filter $(hot_src),$<),$(hot_flags))
@@ -149,24 +157,34 @@ $(launcher): $(launch_obj) $(OBJ)/sources.stamp
 	$(call say,LINK)
 	$(Q)$(CC) $(launch_link) $(link_flags) -o $@ $(launch_obj)
 
-$(library): $(library_obj) $(OBJ)/sources.stamp
-	@rm -f $@
-	$(call say,AR)
-	$(Q)ar rcs $@ $(library_obj)
+define archive_rule
+$(1): $(2) $(OBJ)/sources.stamp
+	@rm -f $$@
+	$$(call say,AR)
+	$(Q)ar rcs $$@ $(2)
+endef
+$(eval $(call archive_rule,$(library),$(library_obj)))
+$(eval $(call archive_rule,$(monitor_library),$(monitor_obj)))
+$(eval $(call archive_rule,$(inspect_library),$(inspect_obj)))
 
 $(OUT)/muninn-engine: $(engine_main) $(library)
 	$(call say,LINK)
 	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $(engine_main) \
 	    -Wl,--whole-archive $(library) -Wl,--no-whole-archive $(engine_libs)
 
-$(monitor_library): $(monitor_obj) $(OBJ)/sources.stamp
-	@rm -f $@
-	$(call say,AR)
-	$(Q)ar rcs $@ $(monitor_obj)
-
 $(OUT)/muninn-monitor: $(monitor_main) $(monitor_library)
 	$(call say,LINK)
 	$(Q)$(CC) -pie $(link_flags) -o $@ $(monitor_main) $(monitor_library) $(monitor_libs)
+
+$(OUT)/muninn-inspect: $(inspect_main) $(inspect_library) $(monitor_library)
+	$(call say,LINK)
+	$(Q)$(CC) -pie $(link_flags) -o $@ $(inspect_main) $(inspect_library) $(monitor_library) \
+	    $(inspect_libs)
+
+$(OUT)/tests/unit/inspect/%: $(OBJ)/tests/unit/inspect/%.o $(inspect_library) $(monitor_library)
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) -pie $(link_flags) -o $@ $< $(inspect_library) $(monitor_library) $(inspect_libs)
 
 $(OUT)/tests/unit/monitor/%: $(OBJ)/tests/unit/monitor/%.o $(monitor_library)
 	@mkdir -p $(@D)
@@ -215,6 +233,7 @@ install: all
 	install -m 755 $(launcher) $(DESTDIR)$(PREFIX)/bin/muninn
 	$(if $(engine),install -m 755 $(engine) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-engine)
 	$(if $(monitor),install -m 755 $(monitor) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-monitor)
+	install -m 755 $(inspect) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-inspect
 	install -m 644 include/muninn/client.h $(DESTDIR)$(PREFIX)/include/muninn/client.h
 	install -m 644 docs/man/muninn.1 $(DESTDIR)$(PREFIX)/share/man/man1/muninn.1
 	install -D -m 644 completions/muninn.bash $(share)/bash-completion/completions/muninn

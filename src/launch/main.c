@@ -314,7 +314,7 @@ static char **engine_argv(const char **words, u32 word_count, char **arguments, 
 
 // ---------------------------------------------------------------- subcommands
 
-// Becomes the monitor if the first word is a subcommand: `muninn ps`. Any other
+// Becomes muninn-inspect if the first word is a subcommand: `muninn ps`. Any other
 // way to say it (a path, an option or -- before it) means a program, and under
 // the name of valgrind there are only programs.
 static void become_subcommand(int argc, char **argv)
@@ -328,12 +328,12 @@ static void become_subcommand(int argc, char **argv)
         command++;
     if (command->name == NULL)
         return;
-    const char *monitor = find_beside(own_path(), "muninn-monitor");
+    const char *inspect = find_beside(own_path(), "muninn-inspect");
     snprintf(first, sizeof(first), "--subcommand=%s", command->name);
-    argv[0] = (char *)"muninn-monitor";
+    argv[0] = (char *)"muninn-inspect";
     argv[1] = first;
-    execv(monitor, argv);
-    say("cannot start %s: %s", monitor, strerror(errno));
+    execv(inspect, argv);
+    say("cannot start %s: %s", inspect, strerror(errno));
     exit(EXIT_USAGE);
 }
 

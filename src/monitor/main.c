@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
 // The monitor's start. The engine executes it with the options and the command of
-// the run; `muninn ps` and its like do with --subcommand first.
+// the run.
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "launch/options.h"
-#include "monitor/control/control.h"
 #include "monitor/intake/intake.h"
 
 static Options options;
 
 int main(int argc, char **argv)
 {
-    static const char subcommand[] = "--subcommand=";
     sigset_t none;
 
-    if (argc > 1 && strncmp(argv[1], subcommand, sizeof(subcommand) - 1) == 0) {
-        const char *name = argv[1] + sizeof(subcommand) - 1;
-        int status = control_subcommand(name, argc - 2, argv + 2);
-        if (status < 0)
-            fprintf(stderr, "muninn %s: there is no such subcommand\n", name);
-        return status < 0 ? 1 : status;
-    }
     // Whatever the client's parent ignored or blocked is not for us.
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

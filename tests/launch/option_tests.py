@@ -607,12 +607,12 @@ def installation_gives_both_names():
 
 @test
 def a_subcommand_goes_to_the_monitor_and_a_program_of_that_name_does_not():
-    refused(run("ps"), 1, "incomplete installation", "muninn-monitor")
-    script("bin/muninn-monitor", '#!/bin/sh\necho "monitor:$@"\n')
+    refused(run("ps"), 1, "incomplete installation", "muninn-inspect")
+    script("bin/muninn-inspect", '#!/bin/sh\necho "inspect:$@"\n')
     for words in (("ps",), ("ctl", "12", "status"), ("ctl", "--x", "a b")):
         done = run(*words)
-        equal(done.stdout.decode(), f"monitor:--subcommand={' '.join(words)}\n")
-    (BIN / "muninn-monitor").unlink()
+        equal(done.stdout.decode(), f"inspect:--subcommand={' '.join(words)}\n")
+    (BIN / "muninn-inspect").unlink()
     path = shutil.which("ps", path=PLAIN_ENV["PATH"]) or "/bin/true"
     for words in (("--", "ps"), ("--tool=none", "ps"), ("-q", "ps"), (path,)):
         equal(start(*words).one("exe"), os.path.realpath(path))

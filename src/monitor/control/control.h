@@ -80,7 +80,8 @@ void control_end(ControlCall *call, int status); // the exit status of `muninn c
 
 // ------------------------------------------------------------- the subcommands
 
-// `muninn ps` and `muninn ctl`; -1 if the name is neither.
-int control_subcommand(const char *name, int argc, char **argv);
+// `muninn ps` and `muninn ctl`.
+int control_ps_main(int argc, char **argv);
+int control_ctl_main(int argc, char **argv);
 
 #endif

@@ -46,8 +46,6 @@ int place_address(int directory, const char *name, void *ret_address);
 typedef void AnswerFn(void *arg, const char *text, size_t size);
 int ctl_ask(i32 pid, const char *command, int timeout_ms, AnswerFn *fn, void *arg);
 
-int ctl_main(int argc, char **argv);
-int ps_main(int argc, char **argv);
 
 // The path behind /proc/PID/exe is an engine's.
 bool ps_is_engine(i32 pid);

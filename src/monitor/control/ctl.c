@@ -151,7 +151,7 @@ static bool parse_pid(const char *text, i32 *ret_pid)
     return true;
 }
 
-int ctl_main(int argc, char **argv)
+int control_ctl_main(int argc, char **argv)
 {
     char line[COMMAND_BYTES_MAX + 1];
     bool any = false;
@@ -178,13 +178,4 @@ int ctl_main(int argc, char **argv)
     if (status < 0)
         fprintf(stderr, "muninn ctl: process %d has ended\n", pid);
     return fflush(stdout) == 0 && status >= 0 ? status : EXIT_ASKED_WRONGLY;
-}
-
-int control_subcommand(const char *name, int argc, char **argv)
-{
-    if (strcmp(name, "ctl") == 0)
-        return ctl_main(argc, argv);
-    if (strcmp(name, "ps") == 0)
-        return ps_main(argc, argv);
-    return -1;
 }

@@ -232,7 +232,7 @@ static int list(bool json)
     return 0;
 }
 
-int ps_main(int argc, char **argv)
+int control_ps_main(int argc, char **argv)
 {
     bool json = argc == 1 && strcmp(argv[0], "--json") == 0;
 

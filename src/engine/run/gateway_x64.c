@@ -180,6 +180,73 @@ static void emit_leave(Emitter *e)
     emit_jmp(e, gateway.leave[EXIT_RETURN]);
 }
 
+// mulx rax, rcx, [factor]: rcx := rdx * factor, and no flag changes.
+static void emit_mulx(Emitter *e, u64 factor_at)
+{
+    put_bytes(e, (u8[]){0xc4, 0xe2, 0xf3, 0xf6, 0x04, 0x25}, 6);
+    put_u32(e, (u32)factor_at);
+}
+
+// rcx := the key of the thread's state. rax and rcx are spilled.
+static void emit_state_key(Emitter *e, u64 factor_at)
+{
+    emit_store_fs(e, CTX_SPILL(RDX), RDX);
+    emit_load_fs(e, RDX, CTX(tool_state));
+    emit_mulx(e, factor_at);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+}
+
+// The way from block to block where the version is known only as it runs. No flag is
+// touched: they may be live. A signal that comes here lets the thread step on to a boundary.
+//   guard:    mov dword fs:[guard_failed], 1 ; spills ; rcx := key ; mov rax, FIRST_KEY
+//             lea rcx, [rcx + rax] ; jmp find
+//   exit:     spills ; rcx := key
+//   find:     mov rax, fs:[pc] ; lea rcx, [rcx + rax] ; movzx eax, cx ; jmp [rax*8 + table]
+//   indirect: mov fs:[pc], rcx ; rcx := key ; jmp find
+static void emit_version_lookup(Emitter *e)
+{
+    bool can = __builtin_cpu_supports("bmi2");
+    u64 factor_at = (u64)e->pc;
+    put_u64(e, VERSION_FACTOR);
+    gateway.version_guard = e->pc;
+    emit_store_fs_imm32(e, CTX(guard_failed), 1);
+    if (!can)
+        emit_jmp(e, gateway.leave[EXIT_VERSIONED]);
+    emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    emit_state_key(e, factor_at);
+    emit_mov_imm(e, RAX, VERSION_FIRST_KEY);
+    emit_lea_sum(e, RCX, RCX, RAX);
+    CodePtr find = emit_forward(e, OP_JMP_REL32);
+
+    gateway.version_exit = e->pc;
+    if (!can)
+        emit_jmp(e, gateway.leave[EXIT_VERSIONED]);
+    emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    emit_state_key(e, factor_at);
+    CodePtr find_too = emit_forward(e, OP_JMP_REL32);
+
+    gateway.version_indirect = e->pc;
+    emit_store_fs(e, CTX(pc), RCX);
+    CodePtr miss = can ? NULL : emit_forward(e, OP_JMP_REL32);
+    emit_state_key(e, factor_at);
+    place_label(e, find);
+    place_label(e, find_too);
+    emit_load_fs(e, RAX, CTX(pc));
+    emit_lea_sum(e, RCX, RCX, RAX);
+    put_bytes(e, (u8[]){0x0f, 0xb7, 0xc1, 0xff, 0x24, 0xc5}, 6); // movzx eax, cx ; jmp
+    put_u32(e, (u32)VERSION_TABLE);
+
+    gateway.version_miss = e->pc;
+    if (miss)
+        place_label(e, miss);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    emit_jmp(e, gateway.leave[EXIT_VERSIONED]);
+    gateway.version_end = e->pc;
+}
+
 // i64 gateway_syscall(nr, a0 … a5)
 static void emit_syscall(Emitter *e)
 {
@@ -264,6 +331,7 @@ void gateway_init(void)
     Emitter e = {at, (CodePtr)at + GATEWAY_SIZE};
     emit_enter(&e);
     emit_leave(&e);
+    emit_version_lookup(&e);
     emit_syscall(&e);
     emit_tool_call(&e);
     ASSERT(emit_room(&e) > 0);
@@ -297,6 +365,8 @@ GatewayPlace gateway_place(u64 host_pc)
         return GATEWAY_TOOL_RETURN;
     if (between(host_pc, gateway.tool_call, gateway.tool_return))
         return GATEWAY_TOOL_CALL;
+    if (between(host_pc, gateway.version_guard, gateway.version_end))
+        return GATEWAY_LOOKUP;
     return GATEWAY_LEAVING;
 }
 
@@ -329,6 +399,26 @@ CodePtr gateway_lookup_miss(void)
 CodePtr gateway_return_miss(void)
 {
     return gateway.return_miss;
+}
+
+CodePtr gateway_version_guard(void)
+{
+    return gateway.version_guard;
+}
+
+CodePtr gateway_version_exit(void)
+{
+    return gateway.version_exit;
+}
+
+CodePtr gateway_version_indirect(void)
+{
+    return gateway.version_indirect;
+}
+
+CodePtr gateway_version_miss(void)
+{
+    return gateway.version_miss;
 }
 
 CodePtr gateway_tool_call(void)

@@ -111,7 +111,7 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
     }
     OriginStep origins;
     origins_before(thread, step, address, values.memory_v, &origins);
-    u32 events = definedness_run(step, &mt->defined, &values);
+    u32 events = definedness_run(step, definedness_of(thread), &values);
     origins_after(thread, &origins, values.memory_v);
     if (events) {
         mt->value_origin = origins.value;
@@ -152,7 +152,7 @@ void access_call(ToolThread *thread, u64 is_return, GuestAddr unused)
     static const MemberSet return_gprs = MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI) |
                                          MEMBER_GPR(R8) | MEMBER_GPR(R9) | MEMBER_GPR(R10) |
                                          MEMBER_GPR(R11);
-    Definedness *d = &memcheck_thread(thread)->defined;
+    Definedness *d = definedness_of(thread);
     (void)unused;
     for (MemberSet left = d->set & (is_return ? return_gprs : call_gprs); left; left &= left - 1)
         d->gpr[__builtin_ctzll(left)] = 0;

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
+#include "engine/cache/cache.h"
 #include "tools/memcheck/memcheck.h"
 
 enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20 };

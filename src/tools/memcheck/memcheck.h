@@ -62,7 +62,6 @@ typedef struct SavedDefinedness {
 } SavedDefinedness;
 
 typedef struct MemcheckThread {
-    Definedness defined;
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
@@ -77,6 +76,15 @@ typedef struct MemcheckThread {
 static inline MemcheckThread *memcheck_thread(ToolThread *thread)
 {
     return thread->tool_thread;
+}
+
+// The V bits of the thread's registers. Their set is the state that versions are made for.
+static inline Definedness *definedness_of(ToolThread *thread)
+{
+    _Static_assert(sizeof(Definedness) <= sizeof(thread->tool_state) &&
+                       offsetof(Definedness, set) == 0,
+                   "they are the thread's tool_state");
+    return (Definedness *)thread->tool_state;
 }
 
 // --- shadow.c
@@ -99,9 +107,8 @@ bool shadow_is_mapped(GuestAddr start, u64 size);
 
 // --- versions_hot.c
 u32 version_of_thread(ToolThread *thread);
-MemberSet version_set(u32 version);
+u64 version_set(u32 version); // a MemberSet
 u32 version_number(MemberSet set);
-#define VERSION_FIRST (1u << 29) // the first instruction's guard has failed
 
 // --- instrument.c
 void instrument_insn(ToolBlock *block, const ToolInsn *insn);

@@ -197,11 +197,12 @@ static bool is_undefined(const Definedness *d, unsigned member)
     return member >= 16 || d->gpr[member] != 0;
 }
 
-static Origin first_of(const MemcheckThread *mt, MemberSet set)
+static Origin first_of(ToolThread *thread, MemberSet set)
 {
-    for (set &= mt->defined.set; set; set &= set - 1) {
+    const MemcheckThread *mt = memcheck_thread(thread);
+    for (set &= definedness_of(thread)->set; set; set &= set - 1) {
         unsigned member = (unsigned)__builtin_ctzll(set);
-        if (is_undefined(&mt->defined, member) && mt->origins[member])
+        if (is_undefined(definedness_of(thread), member) && mt->origins[member])
             return mt->origins[member];
     }
     return 0;
@@ -218,12 +219,11 @@ static u32 first_set_byte(const u8 *v, u32 size)
 void origins_before(ToolThread *thread, const DefinednessStep *step, GuestAddr address,
                     const u8 *memory_v, OriginStep *ret_step)
 {
-    const MemcheckThread *mt = memcheck_thread(thread);
     DefinednessAccess access = definedness_access(step);
     *ret_step = (OriginStep){
         .writes = definedness_writes(step),
-        .value = first_of(mt, definedness_reads(step)),
-        .address = first_of(mt, definedness_address(step)),
+        .value = first_of(thread, definedness_reads(step)),
+        .address = first_of(thread, definedness_address(step)),
         .memory = address,
         .memory_size = access.writes ? access.size : 0,
     };
@@ -242,7 +242,7 @@ void origins_after(ToolThread *thread, const OriginStep *step, const u8 *memory_
     Origin origin = step->value ? step->value : step->address;
     if (!origin)
         return;
-    for (MemberSet left = step->writes & mt->defined.set; left; left &= left - 1)
+    for (MemberSet left = step->writes & definedness_of(thread)->set; left; left &= left - 1)
         mt->origins[__builtin_ctzll(left)] = origin;
     if (!step->memory_size || !memory_v)
         return;

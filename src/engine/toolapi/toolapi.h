@@ -181,6 +181,13 @@ bool tool_is_first(const ToolBlock *block, const ToolInsn *insn);
 // mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
 void tool_store_gpr(ToolBlock *block, unsigned reg);
 
+// True: no instruction reads the flags that there are before the current one.
+bool tool_flags_are_dead(const ToolBlock *block);
+// The 64-bit word at `offset` of thread->tool_state becomes `value`; and the first word `value` of
+// what it is, which changes flags.
+void tool_state_store(ToolBlock *block, u32 offset, u64 value);
+void tool_state_and(ToolBlock *block, u64 value);
+
 // thread->tool_slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);
 

@@ -117,10 +117,23 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 
 // --- access_hot.c: called from blocks
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
+void access_move(ToolThread *thread, u64 move, GuestAddr address); // an AccessMove, moves_hot.c
+typedef struct AccessMove {
+    DefinednessMove move;
+    const DefinednessStep *step; // the same as a step
+} AccessMove;
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
+// Members that hold nothing at a call or a return, by the ABI; vectors may.
+#define ACCESS_DEAD_GPRS_AT_CALL (MEMBER_GPR(RAX) | MEMBER_GPR(R10) | MEMBER_GPR(R11))
+#define ACCESS_DEAD_GPRS_AT_RETURN (MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI) | \
+                                    MEMBER_GPR(R8) | MEMBER_GPR(R9) | MEMBER_GPR(R10) |   \
+                                    MEMBER_GPR(R11))
+#define ACCESS_DEAD_AT_BOTH (MEMBER_FLAGS | 0xffull << 20 | MEMBERS_VECTOR)
+#define ACCESS_DEAD_AT_CALL (ACCESS_DEAD_GPRS_AT_CALL | ACCESS_DEAD_AT_BOTH)
+#define ACCESS_DEAD_AT_RETURN (ACCESS_DEAD_GPRS_AT_RETURN | ACCESS_DEAD_AT_BOTH)
 void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 // access_any(), access_string(): size in the low 32 bits, and these.

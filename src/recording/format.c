@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include <zstd.h>
 
 bool bytes_reserve(Bytes *bytes, size_t more)
 {
@@ -301,9 +302,32 @@ u32 get_site_sums(Cursor *cursor, u64 start_ns, SiteSums *ret_sums)
     return delta;
 }
 
+u32 chunk_crc(const u8 *data, size_t size)
+{
+    return size ? (u32)crc32(0, data, (uInt)size) : 0; // zlib takes NULL for a question
+}
+
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info)
 {
     uLong crc = crc32(0, (const Bytef *)header, offsetof(ChunkHeader, head_crc));
 
     return header->info_bytes ? (u32)crc32(crc, info, header->info_bytes) : (u32)crc;
+}
+
+u8 *chunk_decompress(const ChunkHeader *header, const u8 *stored)
+{
+    u8 *plain = malloc((size_t)header->plain_bytes + 1);
+    size_t n = 0;
+
+    if (!plain)
+        return NULL;
+    if (header->codec == CODEC_ZSTD)
+        n = ZSTD_decompress(plain, header->plain_bytes, stored, header->stored_bytes);
+    else if (header->codec == CODEC_PLAIN && header->plain_bytes == header->stored_bytes)
+        memcpy(plain, stored, n = header->plain_bytes);
+    if (header->codec >= CODECS || ZSTD_isError(n) || n != header->plain_bytes) {
+        free(plain);
+        return NULL;
+    }
+    return plain;
 }

@@ -179,6 +179,9 @@ void put_site_sums(Bytes *bytes, u32 site_delta, u64 start_ns, const SiteSums *s
 // Returns the delta of the site.
 u32 get_site_sums(Cursor *cursor, u64 start_ns, SiteSums *ret_sums);
 
+u32 chunk_crc(const u8 *data, size_t size);
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info);
+// The body as it was before it was stored, to be freed. NULL: it is broken, or no memory.
+u8 *chunk_decompress(const ChunkHeader *header, const u8 *stored);
 
 #endif

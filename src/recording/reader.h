@@ -7,6 +7,7 @@
 #ifndef MUNINN_RECORDING_READER_H
 #define MUNINN_RECORDING_READER_H
 
+#include "base/map.h"
 #include "recording/events.h"
 #include "recording/format.h"
 
@@ -20,14 +21,12 @@ typedef struct FrameTexts {
 } FrameTexts;
 
 typedef struct CachedBody {
-    u64 offset; // of its chunk; 0: none
+    u64 offset; // of its chunk
     u8 *data;
     u32 size;
-    u64 used;   // the clock when it was last asked for
-    u32 pins;   // somebody reads it: it stays
+    u32 pins;   // so many read it: it stays
+    struct CachedBody *newer, *older; // by when they were asked for
 } CachedBody;
-
-enum { CACHE_SLOTS = 512 };
 
 struct Recording {
     int fd;
@@ -80,8 +79,9 @@ struct Recording {
     u32 *by_level[LEVELS]; // nodes by their first slice
     size_t level_count[LEVELS], level_capacity[LEVELS];
 
-    CachedBody cache[CACHE_SLOTS];
-    u64 cache_bytes, cache_clock;
+    Map cached;        // CachedBody by offset
+    CachedBody *newest, *oldest;
+    u64 cache_bytes;
     RingBlock *ring;   // of an event reader that was closed
     void *memo;        // reader_sums.c: ranges computed before
 };
@@ -119,7 +119,7 @@ const Node *reader_widest(const Recording *recording, size_t leaf, size_t end, s
 
 // reader_cache.c: the body from the cache, pinned there; NULL: it is broken.
 CachedBody *reader_pin_body(Recording *recording, u64 offset);
-void reader_unpin_body(Recording *recording, CachedBody *body);
+void reader_unpin_body(CachedBody *body);
 void reader_drop_cache(Recording *recording);
 
 // reader_events.c: the events of a leaf, one after the other.

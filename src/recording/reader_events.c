@@ -24,7 +24,7 @@ bool event_reader_open(Recording *recording, const Node *leaf, EventReader *ret_
         ((Node *)leaf)->events_offset = 0;
         ((Node *)leaf)->info.has_events = false;
         if (ret_reader->body)
-            reader_unpin_body(recording, ret_reader->body);
+            reader_unpin_body(ret_reader->body);
         recording->ring = ret_reader->ring;
         return false;
     }
@@ -39,7 +39,7 @@ void event_reader_close(Recording *recording, EventReader *reader)
         reader_warn(recording, "%s: the events at offset %llu are broken; not all are used",
                     recording->path, (unsigned long long)reader->leaf->events_offset);
     }
-    reader_unpin_body(recording, reader->body);
+    reader_unpin_body(reader->body);
     free(recording->ring);
     recording->ring = reader->ring;
 }

@@ -200,7 +200,8 @@ static void model_range(const World *world, u64 from_ns, u64 to_ns, SiteSums *su
     }
 }
 
-static void check_range(World *world, Recording *recording, u64 from_ns, u64 to_ns)
+__attribute__((unused)) static void
+check_range(World *world, Recording *recording, u64 from_ns, u64 to_ns)
 {
     SiteSums *wanted = calloc(world->site_count, sizeof(SiteSums));
     SiteSums *got = calloc(world->site_count, sizeof(SiteSums));

@@ -119,7 +119,7 @@ static void look(WireConsumer *consumer, RingView *view, WireRing *ring)
         u64 header[2];
         u64 offset = view->read % WIRE_RING_BYTES;
         memcpy(header, ring->data + offset, 8);
-        u64 bytes = (header[0] >> 32) * 8;
+        u64 bytes = (header[0] >> 16 & 0xffff) * 8;
         bool is_skip = (header[0] & 0xffff) == RECORD_SKIP;
         if (bytes == 0 || offset + bytes > WIRE_RING_BYTES ||
             view->read + bytes > view->available ||
@@ -162,7 +162,7 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
     // The lines come from the producer's cache: ask for those that follow meanwhile.
     __builtin_prefetch(ring->data + (view->read + PREFETCH_BYTES) % WIRE_RING_BYTES);
     memcpy(&header, at, 8);
-    u64 bytes = (header >> 32) * 8;
+    u64 bytes = (header >> 16 & 0xffff) * 8;
     if (bytes < HEADER_BYTES || bytes > WIRE_RECORD_BYTES_MAX ||
         view->read + bytes > view->available ||
         view->read % WIRE_RING_BYTES + bytes > WIRE_RING_BYTES) {
@@ -173,6 +173,7 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
     *ret_record = (WireRecord){
         .type = header & 0xffff,
         .ring = index,
+        .payload = (u32)(header >> 32),
         .stamp = view->next,
         .words = consumer->copy + HEADER_BYTES / 8,
         .count = bytes / 8 - HEADER_BYTES / 8,

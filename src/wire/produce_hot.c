@@ -10,7 +10,7 @@
 #include "base/raw_syscall.h"
 #include "wire/wire.h"
 
-enum { HEADER_WORDS = 2 }; // type and size; stamp
+enum { HEADER_WORDS = 2 }; // type, size in words (16 bits each), payload; stamp
 enum { WAIT_MS = 100 };    // between looks whether the other side still lives
 
 static i64 futex_wait(u32 *word, u32 value)
@@ -113,7 +113,7 @@ static bool wait_for_room(WireProducer *producer, u64 write, u64 bytes)
 static void put_header(WireRing *ring, u64 position, WireRecordType type, u64 words, u64 stamp)
 {
     u64 *at = (u64 *)(ring->data + position % WIRE_RING_BYTES);
-    at[0] = (u64)type | words << 32;
+    at[0] = (u64)type | words << 16;
     if (words >= HEADER_WORDS)
         at[1] = stamp;
 }
@@ -154,7 +154,7 @@ void wire_publish(WireProducer *producer)
 {
     WireRing *ring = producer->ring;
     u64 write = ring->write;
-    u64 words = *(u64 *)(ring->data + write % WIRE_RING_BYTES) >> 32;
+    u64 words = *(u64 *)(ring->data + write % WIRE_RING_BYTES) >> 16 & 0xffff;
     __atomic_store_n(&ring->write, write + words * 8, __ATOMIC_RELEASE);
     if (producer->is_common)
         unlock_common(ring);

@@ -211,6 +211,11 @@ void wire_producer_close(WireProducer *producer);
 // Room for a record of `words` words behind its header, all in one piece; NULL: the
 // monitor is gone. wire_publish() must follow, with nothing else in between.
 u64 *wire_begin(WireProducer *producer, WireRecordType type, size_t words);
+// The spare half word of a record's header; `words` is what wire_begin() gave.
+static inline void wire_set_payload(u64 *words, u32 payload)
+{
+    words[-2] |= (u64)payload << 32;
+}
 void wire_publish(WireProducer *producer);
 
 // Wakes the monitor now; without it it looks a few times a second.
@@ -242,6 +247,7 @@ WireVerdict wire_finding_wait(WireShared *shared, u32 id, const int *life);
 typedef struct WireRecord {
     WireRecordType type;
     u32 ring;         // the number of the ring it came from
+    u32 payload;      // of its header
     u64 stamp;
     const u64 *words; // a private copy
     size_t count;

@@ -15,14 +15,17 @@
 //       and what was allocated before the start is not known).
 //   H4  An allocation at an address that is live means that the old block's free, which
 //       another thread has made, comes a moment late (at most HEAP_LATE_NS): the old
-//       block ends now, and that one late free is to be ignored.
+//       block ends now, and that one late free (or the old address of a late realloc) is
+//       to be ignored.
 //   H5  A context's innermost pc is the return address in the caller of the function that
 //       was called by name: malloc itself is no frame, and operator new neither if it was
-//       the function called by the program.
+//       the function called by the program. Of pages it is the address behind the system
+//       call. All pcs are looked up one byte back, unless they have WIRE_EXACT_PC.
 #ifndef MUNINN_MONITOR_HEAP_HEAP_H
 #define MUNINN_MONITOR_HEAP_HEAP_H
 
 #include "base/types.h"
+#include "wire/heap_events.h"
 #include "wire/wire.h"
 
 #define HEAP_LATE_NS 100000ull
@@ -44,18 +47,9 @@ typedef struct HeapNew {
     u64 usable;  // got; at least size
 } HeapNew;
 
-typedef enum HeapMapKind {
-    HEAP_MAP_ANONYMOUS,
-    HEAP_MAP_FILE,
-    HEAP_MAP_BRK,
-    HEAP_MAP_SHM,    // shmat
-    HEAP_MAP_STACK,  // of a thread: MAP_STACK or MAP_GROWSDOWN, and the main thread's
-    HEAP_MAP_IMAGE,  // the program, its loader: there before its first instruction
-    HEAP_MAP_KINDS,
-} HeapMapKind;
-
 // ------------------------------------------------------------ what the model is told
 
+// May come again, with the same values.
 void heap_context(HeapModel *model, u32 id, u32 parent, u64 pc);
 
 void heap_alloc(HeapModel *model, const HeapNew *block);
@@ -93,10 +87,13 @@ typedef struct HeapDecoder {
     u64 ns_per_tick_q32;  // 32.32
     u64 calibrated_stamp; // stamp and ns (since the start) from which it is counted on
     u64 calibrated_ns;
-    HeapTime last;        // H2
+    u64 last_stamp;       // H2
+    HeapTime last;
     u32 thread_of_ring[WIRE_RINGS]; // number of the thread
+    u64 instructions_of_ring[WIRE_RINGS];
 } HeapDecoder;
 
+HeapDecoder *heap_decoder(HeapModel *model);
 void heap_decoder_init(HeapDecoder *decoder, HeapModel *model, const WireShared *shared);
 // Adjusts the clock: call it every turn of the monitor's loop before the rings are drained.
 void heap_decoder_tick(HeapDecoder *decoder, const WireShared *shared);

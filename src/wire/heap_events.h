@@ -7,6 +7,10 @@
 //   HEAP_ALLOC      context │ place, size
 //   HEAP_FREE       –       │ address
 //   HEAP_REALLOC    context │ place, size, old address
+//   HEAP_RUN        context │ place, size, state, first stamp, ticks lived
+//
+// A run is what a thread allocated and freed again and again, and nothing else meanwhile:
+// WireRepeat.state has the count. An allocation is a run of state 1.
 //
 // A place is an address, below 2^47, and above it how much more than `size` is usable.
 #ifndef MUNINN_WIRE_HEAP_EVENTS_H
@@ -41,5 +45,22 @@ static inline u64 heap_place_extra(u64 place)
 {
     return place >> HEAP_PLACE_BITS;
 }
+
+// ------------------------------------------------------------------- producing
+
+typedef struct WireAlloc {
+    u32 context;
+    u32 caller, site; // of a WireRepeat; site 0: every repetition is to be told
+    u64 address, size, usable;
+} WireAlloc;
+
+void wire_heap_alloc(WireProducer *producer, const WireAlloc *alloc);
+void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address);
+void wire_heap_free(WireProducer *producer, u64 address);
+// What is held back is published. wire_begin() does so before any other record.
+void wire_heap_flush(WireProducer *producer);
+// The words of a HEAP_RUN.
+enum { HEAP_RUN_WORDS = 5 };
+void wire_heap_run_words(const WireHeld *held, u64 state, u64 words[HEAP_RUN_WORDS]);
 
 #endif

@@ -86,12 +86,48 @@ static bool take_new(HeapDecoder *decoder, const WireRecord *record, HeapNew *re
     return true;
 }
 
+// A run has come from one state to another; in odd ones its block is live.
+static void advance(HeapDecoder *decoder, const HeapNew *block, u64 from, u64 to, u64 first_stamp,
+                    u64 lived)
+{
+    if (from % 2 && from < to) {
+        heap_free(decoder->model, &block->time, block->thread, block->address);
+        from++;
+    }
+    u64 count = to > from ? (to - from) / 2 : 0;
+    if (count) {
+        HeapTime first = block->time;
+        u64 ns = ns_of(decoder, first_stamp);
+        if (from == 0 && ns < first.ns)
+            first.ns = ns;
+        u64 lived_ns = (u64)((unsigned __int128)lived * decoder->ns_per_tick_q32 >> 32);
+        heap_temporary(decoder->model, block, count, &first, lived_ns / (to / 2) * count);
+    }
+    if (to > from && to % 2)
+        heap_alloc(decoder->model, block);
+}
+
 static bool take_alloc(HeapDecoder *decoder, const WireRecord *record)
 {
     HeapNew block;
     if (record->count != 2 || !take_new(decoder, record, &block))
         return false;
-    heap_alloc(decoder->model, &block);
+    if (!record->was_peeked)
+        heap_alloc(decoder->model, &block);
+    return true;
+}
+
+static bool take_run(HeapDecoder *decoder, const WireRecord *record)
+{
+    HeapNew block;
+    if (record->count != HEAP_RUN_WORDS || !take_new(decoder, record, &block))
+        return false;
+    u64 *peeked = &decoder->peeked_of_ring[record->ring];
+    u64 from = record->was_peeked ? *peeked : 0, to = record->words[2];
+    if (to < from)
+        return false;
+    advance(decoder, &block, from, to, record->words[3], record->words[4]);
+    *peeked = to;
     return true;
 }
 
@@ -226,6 +262,7 @@ typedef bool TakeFn(HeapDecoder *decoder, const WireRecord *record);
 
 static TakeFn *const take_fns[RECORD_TYPES] = {
     [RECORD_HEAP_ALLOC] = take_alloc,
+    [RECORD_HEAP_RUN] = take_run,
     [RECORD_HEAP_REALLOC] = take_realloc,
     [RECORD_HEAP_FREE] = take_free,
     [RECORD_HEAP_MAP] = take_map,

@@ -139,6 +139,7 @@ typedef struct HeapDecoder {
     HeapTime last;
     u32 thread_of_ring[WIRE_RINGS]; // number of the thread
     u64 instructions_of_ring[WIRE_RINGS];
+    u64 peeked_of_ring[WIRE_RINGS]; // the state of the run that was peeked at
 } HeapDecoder;
 
 HeapDecoder *heap_decoder(HeapModel *model);

@@ -12,9 +12,10 @@
 
 void model_set_time(HeapModel *model, const HeapTime *time)
 {
+    // A run of temporary blocks is told when it is over, so its beginning may be behind us.
     model->now = (Moment){
-        .ns = time->ns,
-        .instructions = time->instructions,
+        .ns = max_u64(time->ns, model->now.ns),
+        .instructions = max_u64(time->instructions, model->now.instructions),
         .allocated_bytes = model->allocated_bytes,
     };
 }
@@ -197,7 +198,8 @@ static void end_block(HeapModel *model, LiveBlock *found, u32 thread, u32 flags)
     site_shrink(model, block.site, block.size, usable_of(&block), 1);
     site->frees++;
     site->temporary += (flags & EVENT_TEMPORARY) != 0;
-    window_add(&site->lifetimes, bucket_of(model->now.ns - block.born_ns), 1);
+    u64 lived_ns = model->now.ns > block.born_ns ? model->now.ns - block.born_ns : 0;
+    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
     model_record(model, &(HeapEvent){
         .kind = EVENT_FREE,
         .flags = flags,

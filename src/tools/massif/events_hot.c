@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Events, as they go into the ring of their thread.
+// Events, on their way into the ring of their thread: with a context that the ring knows.
 #include "engine/callstack/callstack.h"
 #include "engine/relay/relay.h"
 #include "tools/massif/massif.h"
+
+u32 massif_threads;
 
 static bool is_announced(const MassifThread *mt, u32 context)
 {
@@ -25,42 +27,71 @@ static void announce(ToolThread *thread, WireProducer *producer, u32 context)
     }
 }
 
-u32 event_context(ToolThread *thread, GuestAddr pc)
+// The ring; with its connection made, and the instructions told if they are the clock.
+static WireProducer *ring_of(ToolThread *thread)
+{
+    WireProducer *producer = relay_wire(thread);
+    MassifThread *mt = massif_thread(thread);
+    if (UNLIKELY(!producer))
+        return NULL;
+    if (UNLIKELY(mt->ring != producer->ring)) {
+        mt->ring = producer->ring;
+        if (!producer->is_common)
+            thread->lean_repeat = &producer->ring->held.repeat;
+    }
+    if (UNLIKELY(mt->counts_instructions))
+        wire_put_heap_clock(producer, &(Wire_heap_clock){thread->tool_slot[MASSIF_INSTRUCTIONS]});
+    return producer;
+}
+
+static u32 context_on(ToolThread *thread, WireProducer *producer, GuestAddr pc)
 {
     u32 context = tool_context(thread, pc);
-    if (LIKELY(is_announced(massif_thread(thread), context)) || context == 0)
-        return context;
-    WireProducer *producer = relay_wire(thread);
-    if (producer)
+    if (UNLIKELY(!is_announced(massif_thread(thread), context)) && context)
         announce(thread, producer, context);
     return context;
 }
 
-void event_alloc(ToolThread *thread, u32 context, u64 address, u64 size, u64 usable)
+u32 event_context(ToolThread *thread, GuestAddr pc)
 {
-    WireProducer *producer = relay_wire(thread);
-    u64 *words = producer ? wire_begin(producer, RECORD_HEAP_ALLOC, 2) : NULL;
-    massif_thread(thread)->last_freed = 0;
-    if (!words)
-        return;
-    wire_set_payload(words, context);
-    words[0] = heap_place(address, size, usable);
-    words[1] = size;
-    wire_publish(producer);
+    WireProducer *producer = ring_of(thread);
+    return producer ? context_on(thread, producer, pc) : 0;
 }
 
-void event_resize(ToolThread *thread, u32 context, u64 old, u64 address, u64 size, u64 usable)
+// Repetitions are counted by emitted code while there is one thread and time is no question of
+// instructions. A stack so deep that frames are left out has contexts of its own (callstack.h).
+static bool may_repeat(const ToolThread *thread, GuestAddr pc)
 {
-    WireProducer *producer = relay_wire(thread);
-    u64 *words = producer ? wire_begin(producer, RECORD_HEAP_REALLOC, 3) : NULL;
+    const CallStack *cs = &thread->callstack;
+    return __atomic_load_n(&massif_threads, __ATOMIC_RELAXED) == 1 && pc <= UINT32_MAX &&
+           !massif_thread((ToolThread *)thread)->counts_instructions && cs->top->context &&
+           cs->top - cs->bottom < CONTEXT_FRAMES_MAX / 2;
+}
+
+void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable)
+{
+    WireProducer *producer = ring_of(thread);
     massif_thread(thread)->last_freed = 0;
-    if (!words)
+    if (UNLIKELY(!producer))
         return;
-    wire_set_payload(words, context);
-    words[0] = heap_place(address, size, usable);
-    words[1] = size;
-    words[2] = old;
-    wire_publish(producer);
+    WireAlloc alloc = {.address = address, .size = size, .usable = usable};
+    alloc.context = context_on(thread, producer, pc);
+    if (may_repeat(thread, pc)) {
+        alloc.site = (u32)pc;
+        alloc.caller = thread->callstack.top->context;
+    }
+    wire_heap_alloc(producer, &alloc);
+}
+
+void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable)
+{
+    WireProducer *producer = ring_of(thread);
+    massif_thread(thread)->last_freed = 0;
+    if (UNLIKELY(!producer))
+        return;
+    WireAlloc alloc = {.address = address, .size = size, .usable = usable};
+    alloc.context = context_on(thread, producer, pc);
+    wire_heap_realloc(producer, &alloc, old);
 }
 
 void event_free(ToolThread *thread, u64 address)
@@ -69,15 +100,7 @@ void event_free(ToolThread *thread, u64 address)
     if (mt->last_freed == address)
         return; // delete, and the free in it
     mt->last_freed = address;
-    WireProducer *producer = relay_wire(thread);
-    u64 *words = producer ? wire_begin(producer, RECORD_HEAP_FREE, 1) : NULL;
-    if (!words)
-        return;
-    words[0] = address;
-    wire_publish(producer);
-}
-
-void event_flush(ToolThread *thread)
-{
-    (void)thread;
+    WireProducer *producer = ring_of(thread);
+    if (LIKELY(producer != NULL))
+        wire_heap_free(producer, address);
 }

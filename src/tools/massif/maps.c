@@ -22,7 +22,6 @@ static u32 context_here(ToolThread *thread)
 static void put_map(ToolThread *thread, u32 context, GuestAddr start, u64 size, HeapMapKind kind)
 {
     WireProducer *producer = relay_wire(thread);
-    event_flush(thread);
     if (producer)
         wire_put_heap_map(producer, &(Wire_heap_map){context, start, PAGE_UP(size), kind});
 }
@@ -30,7 +29,6 @@ static void put_map(ToolThread *thread, u32 context, GuestAddr start, u64 size, 
 static void put_unmap(ToolThread *thread, GuestAddr start, u64 size)
 {
     WireProducer *producer = relay_wire(thread);
-    event_flush(thread);
     if (producer)
         wire_put_heap_unmap(producer, &(Wire_heap_unmap){start, PAGE_UP(size)});
 }
@@ -94,7 +92,6 @@ static void remapped(ToolThread *thread, const ToolSyscall *call)
     WireProducer *producer = relay_wire(thread);
     const u64 *args = call->args;
     u32 context = context_here(thread);
-    event_flush(thread);
     if (producer)
         wire_put_heap_remap(producer, &(Wire_heap_remap){
             .context = context,

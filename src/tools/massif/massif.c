@@ -11,6 +11,7 @@
 #define ANNOUNCED_BYTES ((1ull << 27) / 8) // a bit for every context there can be
 
 const Options *massif_options;
+static WireRepeat nothing; // what repeats while there is no ring
 
 static void prepare(const Options *options)
 {
@@ -24,13 +25,15 @@ static void thread_start(ToolThread *thread)
         mt->announced = pages_map(ANNOUNCED_BYTES);
     if (!mt || !mt->announced)
         log_refuse("no memory for a thread");
+    __atomic_fetch_add(&massif_threads, 1, __ATOMIC_RELAXED);
+    mt->counts_instructions = massif_options->time_unit == TIME_UNIT_INSTRUCTIONS;
     thread->tool_thread = mt;
 }
 
 static void thread_end(ToolThread *thread)
 {
     MassifThread *mt = massif_thread(thread);
-    event_flush(thread);
+    __atomic_fetch_sub(&massif_threads, 1, __ATOMIC_RELAXED);
     pages_unmap(mt->announced, ANNOUNCED_BYTES);
     pages_unmap(mt, sizeof(*mt));
     thread->tool_thread = NULL;
@@ -42,6 +45,9 @@ static void fork_child(ToolThread *thread)
     MassifThread *mt = massif_thread(thread);
     pages_discard(mt->announced, ANNOUNCED_BYTES);
     mt->last_freed = 0;
+    mt->ring = NULL;
+    thread->lean_repeat = &nothing;
+    massif_threads = 1;
     requests_fork_child();
 }
 
@@ -50,12 +56,10 @@ static void signal_begins(ToolThread *thread, int sig)
 {
     MassifThread *mt = massif_thread(thread);
     (void)sig;
-    if (mt->held_count < ARRAY_LEN(mt->held)) {
-        mt->held[mt->held_count].sp = mt->outer_sp;
-        mt->held[mt->held_count].return_address = mt->outer_return;
-    }
+    if (mt->held_count < ARRAY_LEN(mt->held_sp))
+        mt->held_sp[mt->held_count] = thread->lean_sp;
     mt->held_count++;
-    mt->outer_sp = 0;
+    thread->lean_sp = 0;
 }
 
 static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
@@ -65,11 +69,7 @@ static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
     if (mt->held_count == 0)
         return; // an earlier handler was left by longjmp, and this is one more return
     mt->held_count--;
-    mt->outer_sp = 0;
-    if (mt->held_count < ARRAY_LEN(mt->held)) {
-        mt->outer_sp = mt->held[mt->held_count].sp;
-        mt->outer_return = mt->held[mt->held_count].return_address;
-    }
+    thread->lean_sp = mt->held_count < ARRAY_LEN(mt->held_sp) ? mt->held_sp[mt->held_count] : 0;
 }
 
 const Tool tool_massif = {

@@ -36,16 +36,16 @@ typedef enum CallForm { FORM_RETURNED, FORM_STORED, FORM_IN_PLACE } CallForm;
 #define CALL_IS_GLIBC(data) ((data) >> 20 & 1)
 enum { CALL_NO_FACTOR = 15 };
 
+enum { MASSIF_INSTRUCTIONS }; // in tool_slot
+
 typedef struct MassifThread {
-    // The outermost call that has not returned; sp 0: none. An allocation in a signal handler
-    // is no part of the call that the signal interrupted: `held` are those.
-    u64 outer_sp;
-    GuestAddr outer_return;
-    u64 inner_is_glibc;  // the block comes from glibc, whoever was asked for it
-    u64 last_freed;      // the address of the last event, if that was a free
-    u64 *announced;      // a bit for each context that this ring knows
+    WireRing *ring;           // that lean_repeat is of
+    u64 last_freed;           // the address of the last event, if that was a free
+    u64 *announced;           // a bit for each context that this ring knows
+    bool counts_instructions; // --time-unit=i
+    // An allocation in a signal handler is no part of the call that the signal interrupted.
     u32 held_count;
-    struct { u64 sp; GuestAddr return_address; } held[16];
+    u64 held_sp[16];
 } MassifThread;
 
 static inline MassifThread *massif_thread(ToolThread *thread)
@@ -69,17 +69,17 @@ enum {
 };
 extern const ToolFunction massif_functions[MASSIF_FUNCTIONS];
 
-// calls_hot.c
-ToolWrapFn call_begins, call_ends, call_frees;
+// Threads that live, as far as this process is concerned.
+extern u32 massif_threads; // atomic
 
-// events_hot.c
-// A context, announced; `pc` is the innermost frame.
-u32 event_context(ToolThread *thread, GuestAddr pc);
-void event_alloc(ToolThread *thread, u32 context, u64 address, u64 size, u64 usable);
-void event_resize(ToolThread *thread, u32 context, u64 old, u64 address, u64 size, u64 usable);
+// calls_hot.c
+ToolWrapFn call_ends, call_frees;
+
+// events_hot.c. `pc` is the innermost frame.
+u32 event_context(ToolThread *thread, GuestAddr pc); // told
+void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
+void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable);
 void event_free(ToolThread *thread, u64 address);
-// What is held back goes into the ring: before any other record of this thread.
-void event_flush(ToolThread *thread);
 
 // maps.c
 void maps_start(void);

@@ -42,9 +42,9 @@ static Pool *find_pool(u64 anchor)
     return NULL;
 }
 
-static u32 context_here(ToolThread *thread)
+static GuestAddr here(const ToolThread *thread)
 {
-    return event_context(thread, thread->pc | CONTEXT_EXACT_PC);
+    return thread->pc | CONTEXT_EXACT_PC;
 }
 
 static void create(u64 anchor)
@@ -90,7 +90,7 @@ static void change(ToolThread *thread, Pool *pool, const u64 args[6])
         return;
     map_remove(&pool->sizes, args[2]);
     map_put(&pool->sizes, args[3], args[4]);
-    event_resize(thread, context_here(thread), args[2], args[3], args[4], args[4]);
+    event_resize(thread, here(thread), args[2], args[3], args[4], args[4]);
 }
 
 static void run_on_pool(ToolThread *thread, Pool *pool, const u64 args[6])
@@ -99,7 +99,7 @@ static void run_on_pool(ToolThread *thread, Pool *pool, const u64 args[6])
     case DESTROY_MEMPOOL: destroy(thread, pool); break;
     case MEMPOOL_ALLOC:
         map_put(&pool->sizes, args[2], args[3]);
-        event_alloc(thread, context_here(thread), args[2], args[3], args[3]);
+        event_alloc(thread, here(thread), args[2], args[3], args[3]);
         break;
     case MEMPOOL_FREE:
         if (map_remove(&pool->sizes, args[2]))
@@ -117,11 +117,11 @@ bool massif_request(ToolThread *thread, const u64 args[6], u64 *ret_result)
     if (args[0] < MALLOCLIKE_BLOCK || args[0] > RESIZEINPLACE_BLOCK)
         return false;
     if (args[0] == MALLOCLIKE_BLOCK) {
-        event_alloc(thread, context_here(thread), args[1], args[2], args[2]);
+        event_alloc(thread, here(thread), args[1], args[2], args[2]);
     } else if (args[0] == FREELIKE_BLOCK) {
         event_free(thread, args[1]);
     } else if (args[0] == RESIZEINPLACE_BLOCK) {
-        event_resize(thread, context_here(thread), args[1], args[1], args[3], args[3]);
+        event_resize(thread, here(thread), args[1], args[1], args[3], args[3]);
     } else {
         lock_acquire(&pools_lock);
         Pool *pool = find_pool(args[1]);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "monitor/heap/model.h"
 
@@ -83,7 +84,7 @@ static void record_inherited(HeapModel *model)
 static void forget_past(HeapModel *model)
 {
     model->now = (Moment){0};
-    model->allocated_bytes = model->requested_bytes = 0;
+    model->allocated_bytes = model->requested_bytes = model->recorded_ns = 0;
     model->allocations = model->frees = model->temporary = model->reallocations = 0;
     model->events = 0;
     model->oddities = (Oddities){0};
@@ -206,6 +207,7 @@ static void say_sums(const HeapModel *model)
         ", sites joined: %" PRIu64, model->events, model->site_count, model->places.count - 1,
         odd->unknown_frees, odd->late_frees, odd->lost_blocks, odd->cut_contexts,
         odd->joined_sites);
+    say(model, "monitor: %.3f s of processor time so far", (double)clock() / CLOCKS_PER_SEC);
 }
 
 void heap_close(HeapModel *model, bool is_known, i32 status, i32 signal)

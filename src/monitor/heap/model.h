@@ -181,6 +181,7 @@ struct HeapModel {
     u64 allocated_bytes;        // time unit B of massif.out: with what allocators add
     u64 requested_bytes;        // the same as the recording has it: what was asked for
     Space clock_space;          // of which space that is
+    u64 recorded_ns;            // of the last event in the recording
     SpaceTotals totals;
     u64 total[PEAK_KINDS];
     Peak peaks[PEAK_KINDS];

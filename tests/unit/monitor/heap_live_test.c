@@ -252,6 +252,63 @@ TEST(runs_of_temporary_blocks_count_as_if_told_one_by_one)
     world_end(&one);
 }
 
+static bool count_event(void *arg, const HeapEvent *event)
+{
+    HeapEvent *sums = arg; // site: allocations, thread: frees; time: of the last
+    sums->site += event->kind == EVENT_ALLOC;
+    sums->thread += event->kind == EVENT_FREE && (event->flags & EVENT_TEMPORARY);
+    sums->size += event->size;
+    if (event->time.ns < sums->time.ns || event->born_ns > event->time.ns)
+        sums->flags++;
+    if (event->time.allocated_bytes - sums->time.allocated_bytes != event->size)
+        sums->flags++;
+    sums->time = event->time;
+    return true;
+}
+
+TEST(runs_are_recorded_in_full)
+{
+    World world;
+    HeapTime first = {1000, 0};
+    HeapNew block = {.time = {500001000, 0}, .thread = 1, .context = 5, .address = 0x5000,
+                     .size = 100, .usable = 104};
+    const u64 count = 5000000;
+    char *error = NULL;
+
+    world_begin(&world, 1);
+    heap_temporary(world.model, &block, count, &first, count * 30);
+    block.time.ns += 10;
+    block.address = 0x6000;
+    heap_alloc(world.model, &block);
+    Symbols *symbols = world.model->config.symbols;
+    heap_close(world.model, true, 0, 0);
+    symbols_free(symbols);
+    struct stat status;
+    CHECK_EQ(stat("recording", &status), 0);
+    CHECK(status.st_size < 100000);
+    Recording *recording = recording_open("recording", NULL, NULL, &error);
+    CHECK(recording != NULL);
+    CHECK_EQ(recording_event_count(recording), 2 * count + 1);
+    HeapEvent sums = {0};
+    recording_each_event(recording, 0, UINT64_MAX, count_event, &sums);
+    CHECK_EQ(sums.site, count + 1);
+    CHECK_EQ(sums.thread, count);
+    CHECK_EQ(sums.size, (2 * count + 1) * 100);
+    CHECK_EQ(sums.flags, 0);
+    CHECK(sums.time.ns == block.time.ns);
+    SiteSums site;
+    CHECK(recording_range(recording, 0, UINT64_MAX, &site));
+    CHECK_EQ(site.allocations, count + 1);
+    CHECK_EQ(site.temporary, count);
+    CHECK_EQ(site.live_bytes, 100);
+    CHECK(recording_range(recording, 0, 250000000, &site));
+    CHECK(site.allocations > count * 49 / 100 && site.allocations < count * 51 / 100);
+    recording_free(recording);
+    unlink("massif.out");
+    unlink("recording");
+    rmdir(world.folder);
+}
+
 // --------------------------------------------------------------- what is not in order
 
 TEST(a_free_that_comes_late_ends_the_block_before)

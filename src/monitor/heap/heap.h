@@ -115,7 +115,9 @@ int heap_wait_ms(const HeapModel *model, int wait_ms);
 void heap_close(HeapModel *model, bool is_known, i32 status, i32 signal);
 
 // `snapshot`, `detailed_snapshot`, `all_snapshots` and `heap_top` of `muninn ctl`; the answer is
-// said in pieces. Returns the exit status.
+// said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of this process
+// is at it, and heap_turn() will say the answer and call `done`.
+enum { HEAP_LATER = -1 };
 typedef enum HeapCommand {
     HEAP_SNAPSHOT,
     HEAP_DETAILED_SNAPSHOT,
@@ -123,8 +125,11 @@ typedef enum HeapCommand {
     HEAP_TOP,
 } HeapCommand;
 typedef void HeapSayFn(void *arg, const char *text);
+typedef void HeapDoneFn(void *arg, int status);
 int heap_command(HeapModel *model, HeapCommand command, const char *arguments, HeapSayFn *say,
-                 void *arg);
+                 HeapDoneFn *done, void *arg, bool wait);
+// Whoever asked with this `arg` has gone.
+void heap_forget(HeapModel *model, void *arg);
 
 // ------------------------------------------------------------ events.c
 

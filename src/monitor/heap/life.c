@@ -121,6 +121,7 @@ void heap_divide(HeapModel *model, const HeapConfig *config)
     free(model->recording_path);
     model->massif_path = model->recording_path = NULL;
     model->sampler.directory = -1;
+    copy_forget_all(model, false); // their descriptors are closed
     snapshots_free(model);
     symbols_after_fork(model->config.symbols);
     set_up(model, config);
@@ -153,6 +154,7 @@ void heap_turn(HeapModel *model)
     if (model->config.shared)
         heap_decoder_tick(&model->decoder, model->config.shared);
     sample_turn(model, false);
+    copy_turn(model);
     if (model->options->snapshot_every_s)
         periodic(model);
     for (u32 i = 0; i < model->trigger_count; i++) {
@@ -165,9 +167,9 @@ void heap_turn(HeapModel *model)
 
 int heap_wait_ms(const HeapModel *model, int wait_ms)
 {
-    enum { SAMPLES_MS = 100 };
-    (void)model;
-    return wait_ms > SAMPLES_MS ? SAMPLES_MS : wait_ms;
+    enum { SAMPLES_MS = 100, COPIES_MS = 5 };
+    int most = copy_is_at_work(model) ? COPIES_MS : SAMPLES_MS;
+    return wait_ms > most ? most : wait_ms;
 }
 
 // ---------------------------------------------------------------------- the end
@@ -217,6 +219,7 @@ void heap_close(HeapModel *model, bool is_known, i32 status, i32 signal)
         say_sums(model);
     files_close(model, is_known, status, signal);
     sample_close(model);
+    copy_forget_all(model, true);
     snapshots_free(model);
     places_free(model);
     blocks_free(&model->blocks);

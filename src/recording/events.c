@@ -63,7 +63,8 @@ bool encoder_make_room(EventEncoder *encoder)
     u32 capacity = encoder->capacity ? encoder->capacity * 2 : FIRST_CAPACITY;
     for (u32 i = 0; i < COLUMNS; i++) {
         size_t used = (size_t)(encoder->at[i] - encoder->columns[i]);
-        u8 *column = realloc(encoder->columns[i], (size_t)capacity * column_bytes[i] + VARINT_SLACK);
+        size_t size = (size_t)capacity * column_bytes[i] + VARINT_SLACK;
+        u8 *column = realloc(encoder->columns[i], size);
         if (!column)
             return false;
         encoder->columns[i] = column;
@@ -217,7 +218,22 @@ bool decoder_init(EventDecoder *decoder, const u8 *body, size_t size, const Reco
 
 static inline u64 get(EventDecoder *decoder, EventColumn column)
 {
-    return cursor_varint(&decoder->columns[column]);
+    Cursor *cursor = &decoder->columns[column];
+
+    if (LIKELY(cursor->end - cursor->at >= 2)) {
+        u32 low = cursor->at[0], high = cursor->at[1];
+        if (low < 0x80) {
+            cursor->at++;
+            return low;
+        }
+        if (high < 0x80) {
+            cursor->at += 2;
+            return (low & 0x7f) | high << 7;
+        }
+    }
+    u64 value = cursor_varint_slow(cursor);
+    decoder->failed |= cursor->failed;
+    return value;
 }
 
 // The parts of a block that are written out.
@@ -302,14 +318,25 @@ static bool next_repeated(EventDecoder *decoder, HeapEvent *ret_event)
     return true;
 }
 
+// The next head says that this free and its allocation, which it tells all about, are repeated.
+static void keep_pair(EventDecoder *decoder, const HeapEvent *end)
+{
+    bool counts = decoder->sites[end->site].space == decoder->clock_space;
+
+    decoder->pair[1] = decoder->pair[0] = *end;
+    decoder->pair[0].kind = EVENT_ALLOC;
+    decoder->pair[0].flags = 0;
+    decoder->pair[0].time.ns = end->born_ns;
+    decoder->pair[0].time.allocated_bytes -= counts ? end->size : 0;
+}
+
 static bool begin_repeats(EventDecoder *decoder, HeapEvent *ret_event)
 {
     const HeapEvent *alloc = &decoder->pair[0], *end = &decoder->pair[1];
 
     decoder->step_ns = get(decoder, COLUMN_TIME);
     u64 count = get(decoder, COLUMN_AGE);
-    if (alloc->kind != EVENT_ALLOC || end->kind != EVENT_FREE || alloc->site != end->site ||
-        alloc->size != end->size || end->time.ns - alloc->time.ns > decoder->step_ns ||
+    if (decoder->failed || end->kind != EVENT_FREE || end->time.ns - alloc->time.ns > decoder->step_ns ||
         count == 0 || count > RECORDING_REPEATS_MAX || 2 * count > decoder->repeats_allowed)
         return decoder_fail(decoder);
     decoder->repeats_allowed -= 2 * count;
@@ -340,12 +367,10 @@ bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
         get_rare(decoder, head, ret_event);
     else
         decoder->failed = true;
-    for (u32 i = 0; i < COLUMNS; i++)
-        decoder->failed |= decoder->columns[i].failed;
-    if (decoder->failed)
+    if (UNLIKELY(decoder->failed))
         return decoder_fail(decoder);
     decoder->last = ret_event->time;
-    decoder->pair[0] = decoder->pair[1];
-    decoder->pair[1] = *ret_event;
+    if (UNLIKELY(decoder->left && *decoder->columns[COLUMN_HEAD].at == HEAD_REPEAT))
+        keep_pair(decoder, ret_event);
     return true;
 }

@@ -82,7 +82,7 @@ typedef struct EventDecoder {
     u32 allocations;
     Moment last;
     u64 last_address[2];
-    HeapEvent pair[2];     // the last two events, if they are an allocation and its free
+    HeapEvent pair[2];     // an allocation and its free that are repeated
     u32 repeats_left;      // events still to come of HEAD_REPEAT
     u64 repeats_allowed;   // so that a hostile body does not go on for ever
     u64 step_ns;

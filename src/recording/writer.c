@@ -54,6 +54,7 @@ static void writer_free(RecordingWriter *writer)
     bytes_free(&writer->plain);
     bytes_free(&writer->stored);
     bytes_free(&writer->chunk_info);
+    sums_free(&writer->sums);
     bytes_free(&writer->samples);
     bytes_free(&writer->histograms);
     free(writer->sites);

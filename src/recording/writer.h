@@ -63,6 +63,7 @@ struct RecordingWriter {
     u32 slice_events;       // enough for a slice
 
     Bytes plain, stored, chunk_info;
+    SumsEncoder sums;
     void *compressor;       // ZSTD_CCtx
 
     Bytes names;            // definitions not yet written

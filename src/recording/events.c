@@ -336,8 +336,9 @@ static bool begin_repeats(EventDecoder *decoder, HeapEvent *ret_event)
 
     decoder->step_ns = get(decoder, COLUMN_TIME);
     u64 count = get(decoder, COLUMN_AGE);
-    if (decoder->failed || end->kind != EVENT_FREE || end->time.ns - alloc->time.ns > decoder->step_ns ||
-        count == 0 || count > RECORDING_REPEATS_MAX || 2 * count > decoder->repeats_allowed)
+    if (decoder->failed || end->kind != EVENT_FREE ||
+        end->time.ns - alloc->time.ns > decoder->step_ns || count == 0 ||
+        count > RECORDING_REPEATS_MAX || 2 * count > decoder->repeats_allowed)
         return decoder_fail(decoder);
     decoder->repeats_allowed -= 2 * count;
     decoder->repeats_left = 2 * (u32)count;

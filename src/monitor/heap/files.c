@@ -211,10 +211,18 @@ static const char *const time_units[] = {
     [TIME_UNIT_BYTES] = "B",
 };
 
+// What was not counted is not shown.
+static const char *shown_unit(const HeapModel *model)
+{
+    u32 unit = model->options->time_unit;
+    bool counted = unit != TIME_UNIT_INSTRUCTIONS || model->now.instructions != 0;
+    return time_units[counted ? unit : TIME_UNIT_MS];
+}
+
 static MassifSnapshot shown(const HeapModel *model, const Kept *kept, bool is_peak)
 {
     return (MassifSnapshot){
-        .time = massif_out_time(time_units[model->options->time_unit], &kept->moment),
+        .time = massif_out_time(shown_unit(model), &kept->moment),
         .heap_bytes = kept->heap_bytes,
         .extra_bytes = kept->extra_bytes,
         .stack_bytes = kept->stack_bytes,
@@ -264,7 +272,7 @@ static void write_list(HeapModel *model, FILE *file, const MassifSnapshot *list,
     massif_out_write(file, &(MassifConfig){
         .options = words,
         .command = command ? command : "",
-        .time_unit = time_units[options->time_unit],
+        .time_unit = shown_unit(model),
         .pages_as_heap = options->pages_as_heap,
         .show_below_main = options->show_below_main,
         .depth = (u32)options->depth,

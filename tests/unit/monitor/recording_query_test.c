@@ -144,7 +144,8 @@ TEST(every_metric_under_every_filter_is_what_the_events_say)
         { .selection = { .min_size = 50, .max_size = 300, .spaces = 7 } },
         { .selection = { .min_size = 400, .from_ns = end / 5, .to_ns = end / 4 } },
     };
-    i64 *got = calloc(world.site_count, sizeof(i64)), *wanted = calloc(world.site_count, sizeof(i64));
+    i64 *got = calloc(world.site_count, sizeof(i64));
+    i64 *wanted = calloc(world.site_count, sizeof(i64));
     for (u32 i = 0; i < ARRAY_LEN(filters); i++) {
         u32 spaces = filters[i].selection.spaces ? filters[i].selection.spaces : 1;
         u64 peak_ns = model_peak(&world, spaces);
@@ -178,7 +179,8 @@ TEST(lifetimes_choose_blocks)
     Recording *recording = world_open(&world);
     Selection selection = { .min_lifetime_ns = LEAST, .max_lifetime_ns = MOST, .spaces = 7 };
     SiteSums *sums = calloc(world.site_count, sizeof(SiteSums));
-    u64 *frees = calloc(world.site_count, sizeof(u64)), *live = calloc(world.site_count, sizeof(u64));
+    u64 *frees = calloc(world.site_count, sizeof(u64));
+    u64 *live = calloc(world.site_count, sizeof(u64));
     char *error = NULL;
     CHECK(selection_sums(recording, &selection, sums, &error));
     u64 last = recording_last(recording).ns;

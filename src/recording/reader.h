@@ -3,7 +3,8 @@
 // The reader's inside, shared by the files that make it: reader.c (opening, what there is),
 // reader_file.c (chunks), reader_names.c (definitions), reader_cache.c (bodies in memory),
 // reader_nodes.c (spans of time),
-// reader_sums.c (states, ranges, series), reader_events.c (events, blocks).
+// reader_sums.c (states, ranges, series), reader_events.c (events),
+// reader_blocks.c (blocks).
 #ifndef MUNINN_RECORDING_READER_H
 #define MUNINN_RECORDING_READER_H
 
@@ -19,6 +20,13 @@ typedef struct StateChunk {
 typedef struct FrameTexts {
     u32 function, file, object; // numbers of texts; 0: not known
 } FrameTexts;
+
+// A block that nobody freed.
+typedef struct LivingBlock {
+    u64 address, born_ns, size, usable;
+    u32 site;
+    bool is_dead; // while they are being found
+} LivingBlock;
 
 typedef struct CachedBody {
     u64 offset; // of its chunk
@@ -84,6 +92,9 @@ struct Recording {
     u64 cache_bytes;
     RingBlock *ring;   // of an event reader that was closed
     void *memo;        // reader_sums.c: ranges computed before
+    LivingBlock *living; // at the end, in order of birth, if knows_living
+    size_t living_count;
+    bool knows_living;
 };
 
 // reader_file.c
@@ -132,6 +143,9 @@ typedef struct EventReader {
 // False: they are not there; then it must not be closed.
 bool event_reader_open(Recording *recording, const Node *leaf, EventReader *ret_reader);
 void event_reader_close(Recording *recording, EventReader *reader);
+
+// reader_blocks.c
+void reader_forget_living(Recording *recording);
 
 // reader_sums.c
 void reader_forget_sums(Recording *recording);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEN_BITS = 14, FIRST_CAPACITY = 1 << 12 };
+enum { SEEN_BITS = 14, FIRST_CAPACITY = 1 << 12, VARINT_SLACK = 8 };
 
 // The most bytes that an event may take in a column.
 static const u8 column_bytes[COLUMNS] = {
@@ -62,7 +62,7 @@ bool encoder_make_room(EventEncoder *encoder)
     u32 capacity = encoder->capacity ? encoder->capacity * 2 : FIRST_CAPACITY;
     for (u32 i = 0; i < COLUMNS; i++) {
         size_t used = (size_t)(encoder->at[i] - encoder->columns[i]);
-        u8 *column = realloc(encoder->columns[i], (size_t)capacity * column_bytes[i]);
+        u8 *column = realloc(encoder->columns[i], (size_t)capacity * column_bytes[i] + VARINT_SLACK);
         if (!column)
             return false;
         encoder->columns[i] = column;

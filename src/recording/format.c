@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include <zstd.h>
 
 bool bytes_reserve(Bytes *bytes, size_t more)
 {
@@ -242,6 +243,7 @@ bool get_node(Cursor *cursor, Node *ret_node)
 
 // What follows of a site, so that most take a few bytes.
 enum { HAS_ALLOCATIONS = 1, HAS_FREES = 2, HAS_TEMPORARY = 4, HAS_REALLOCATIONS = 8 };
+enum { SITE_SUMS_MAX = 1 + 11 * 10 }; // bytes
 
 void put_site_sums(Bytes *bytes, u32 site_delta, u64 start_ns, const SiteSums *sums)
 {
@@ -249,24 +251,27 @@ void put_site_sums(Bytes *bytes, u32 site_delta, u64 start_ns, const SiteSums *s
              (sums->temporary ? HAS_TEMPORARY : 0) |
              (sums->reallocations ? HAS_REALLOCATIONS : 0);
 
-    bytes_put_varint(bytes, site_delta);
-    bytes_put(bytes, &has, 1);
+    if (!bytes_reserve(bytes, SITE_SUMS_MAX))
+        return;
+    u8 *at = varint_write(bytes->data + bytes->count, site_delta);
+    *at++ = has;
     if (has & HAS_ALLOCATIONS) {
-        bytes_put_varint(bytes, sums->allocations);
-        bytes_put_varint(bytes, sums->allocated_bytes);
-        bytes_put_varint(bytes, sums->first_ns - start_ns);
-        bytes_put_varint(bytes, sums->last_ns - sums->first_ns);
+        at = varint_write(at, sums->allocations);
+        at = varint_write(at, sums->allocated_bytes);
+        at = varint_write(at, sums->first_ns - start_ns);
+        at = varint_write(at, sums->last_ns - sums->first_ns);
     }
     if (has & HAS_FREES) {
-        bytes_put_varint(bytes, sums->frees);
-        bytes_put_varint(bytes, sums->freed_bytes);
+        at = varint_write(at, sums->frees);
+        at = varint_write(at, sums->freed_bytes);
     }
     if (has & HAS_TEMPORARY)
-        bytes_put_varint(bytes, sums->temporary);
+        at = varint_write(at, sums->temporary);
     if (has & HAS_REALLOCATIONS)
-        bytes_put_varint(bytes, sums->reallocations);
-    bytes_put_signed(bytes, (i64)(sums->live_usable - sums->live_bytes));
-    bytes_put_varint(bytes, sums->peak_bytes);
+        at = varint_write(at, sums->reallocations);
+    at = varint_write(at, zigzag((i64)(sums->live_usable - sums->live_bytes)));
+    at = varint_write(at, sums->peak_bytes);
+    bytes->count = (size_t)(at - bytes->data);
 }
 
 u32 get_site_sums(Cursor *cursor, u64 start_ns, SiteSums *ret_sums)
@@ -297,9 +302,32 @@ u32 get_site_sums(Cursor *cursor, u64 start_ns, SiteSums *ret_sums)
     return delta;
 }
 
+u32 chunk_crc(const u8 *data, size_t size)
+{
+    return size ? (u32)crc32(0, data, (uInt)size) : 0; // zlib takes NULL for a question
+}
+
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info)
 {
     uLong crc = crc32(0, (const Bytef *)header, offsetof(ChunkHeader, head_crc));
 
     return header->info_bytes ? (u32)crc32(crc, info, header->info_bytes) : (u32)crc;
+}
+
+u8 *chunk_decompress(const ChunkHeader *header, const u8 *stored)
+{
+    u8 *plain = malloc((size_t)header->plain_bytes + 1);
+    size_t n = 0;
+
+    if (!plain)
+        return NULL;
+    if (header->codec == CODEC_ZSTD)
+        n = ZSTD_decompress(plain, header->plain_bytes, stored, header->stored_bytes);
+    else if (header->codec == CODEC_PLAIN && header->plain_bytes == header->stored_bytes)
+        memcpy(plain, stored, n = header->plain_bytes);
+    if (header->codec >= CODECS || ZSTD_isError(n) || n != header->plain_bytes) {
+        free(plain);
+        return NULL;
+    }
+    return plain;
 }

@@ -13,6 +13,8 @@
 #ifndef MUNINN_RECORDING_FORMAT_H
 #define MUNINN_RECORDING_FORMAT_H
 
+#include <string.h>
+
 #include "recording/recording.h"
 
 #define FILE_MAGIC "MUNHEAP\n"
@@ -92,15 +94,29 @@ static inline i64 unzigzag(u64 value)
     return (i64)(value >> 1) ^ -(i64)(value & 1);
 }
 
-// The caller has made room for 10 bytes.
+// The caller has made room for 10 bytes. How long a value above 127 is cannot be predicted, so
+// lengths up to 8 are written without a branch: groups of 7 bits are spread to bytes and all 8
+// stored.
 static inline u8 *varint_write(u8 *at, u64 value)
 {
-    while (value >= 0x80) {
-        *at++ = (u8)value | 0x80;
-        value >>= 7;
+    if (value < 0x80) {
+        *at = (u8)value;
+        return at + 1;
     }
-    *at++ = (u8)value;
-    return at;
+    if (UNLIKELY(value >> 56)) {
+        for (; value >= 0x80; value >>= 7)
+            *at++ = (u8)value | 0x80;
+        *at++ = (u8)value;
+        return at;
+    }
+    u32 bits = 64 - (u32)__builtin_clzll(value);
+    u32 bytes = (bits * 9 + 64) >> 6; // (bits + 6) / 7
+    value = (value & 0x00fffffff0000000) << 4 | (value & 0x000000000fffffff);
+    value = (value & 0x0fffc0000fffc000) << 2 | (value & 0x00003fff00003fff);
+    value = (value & 0x3f803f803f803f80) << 1 | (value & 0x007f007f007f007f);
+    value |= 0x8080808080808080 & ((1ull << 8 * (bytes - 1)) - 1);
+    memcpy(at, &value, sizeof(value));
+    return at + bytes;
 }
 
 // ---------------------------------------------------------------- bytes to read
@@ -163,6 +179,9 @@ void put_site_sums(Bytes *bytes, u32 site_delta, u64 start_ns, const SiteSums *s
 // Returns the delta of the site.
 u32 get_site_sums(Cursor *cursor, u64 start_ns, SiteSums *ret_sums);
 
+u32 chunk_crc(const u8 *data, size_t size);
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info);
+// The body as it was before it was stored, to be freed. NULL: it is broken, or no memory.
+u8 *chunk_decompress(const ChunkHeader *header, const u8 *stored);
 
 #endif

@@ -10,25 +10,30 @@
 
 #include "recording/writer.h"
 
-static int compare_u32(const void *a, const void *b)
+// The next site with its bit set, at or after `site`, or UINT32_MAX; the bit is cleared. Sites
+// come in order, as they are written, without being sorted.
+static u32 take_changed(u64 *changed, u32 site, size_t site_count)
 {
-    u32 x = *(const u32 *)a, y = *(const u32 *)b;
+    u32 word = site / 64;
+    u64 bits = site < site_count ? changed[word] & UINT64_MAX << site % 64 : 0;
 
-    return x < y ? -1 : x > y;
+    while (!bits) {
+        if (++word * 64ull >= site_count)
+            return UINT32_MAX;
+        bits = changed[word];
+    }
+    changed[word] &= changed[word] - 1; // all before it are clear
+    return word * 64 + (u32)__builtin_ctzll(bits);
 }
 
 static bool open_node_reserve(RecordingWriter *writer, u32 level)
 {
     OpenNode *open = &writer->open[level];
-    size_t capacity = writer->open_capacity[level];
 
-    if (capacity >= writer->site_count)
-        return true;
-    size_t changed_capacity = capacity;
-    return array_reserve(&open->sums, &writer->open_capacity[level], writer->site_capacity,
+    return array_reserve(&open->sums, &writer->open_capacity[level], writer->site_count,
                          sizeof(SiteSums)) &&
-           array_reserve(&open->changed, &changed_capacity, writer->open_capacity[level],
-                         sizeof(u32));
+           array_reserve(&open->changed, &writer->open_changed_capacity[level],
+                         writer->site_count / 64 + 1, sizeof(u64));
 }
 
 static void join_sums(OpenNode *open, u32 site, const SiteSums *sums)
@@ -36,7 +41,8 @@ static void join_sums(OpenNode *open, u32 site, const SiteSums *sums)
     SiteSums *sum = &open->sums[site];
 
     if (!(sum->allocations | sum->frees)) {
-        open->changed[open->changed_count++] = site;
+        open->changed[site / 64] |= 1ull << site % 64;
+        open->changed_count++;
         *sum = *sums;
         return;
     }
@@ -107,11 +113,10 @@ static void put_open_node(RecordingWriter *writer, u32 level)
         writer_fail(writer, "cannot be written", ENOMEM);
         return;
     }
-    qsort(open->changed, open->changed_count, sizeof(u32), compare_u32);
     body->count = 0;
     bytes_put_varint(body, open->changed_count);
-    for (u32 i = 0; i < open->changed_count; i++) {
-        u32 site = open->changed[i];
+    for (u32 site = 0; (site = take_changed(open->changed, site, writer->site_count)) !=
+                       UINT32_MAX;) {
         put_site_sums(body, site - before, open->node.info.start.ns, &open->sums[site]);
         before = site;
         if (parent)
@@ -158,11 +163,10 @@ void writer_put_slice(RecordingWriter *writer)
         writer_fail(writer, "cannot be written", ENOMEM);
         return;
     }
-    qsort(writer->changed, writer->changed_count, sizeof(u32), compare_u32);
     body->count = 0;
     bytes_put_varint(body, writer->changed_count);
-    for (size_t i = 0; i < writer->changed_count; i++) {
-        u32 site = writer->changed[i];
+    for (u32 site = 0; (site = take_changed(writer->changed, site, writer->site_count)) !=
+                       UINT32_MAX;) {
         SiteSums sums;
 
         take_site(&writer->sites[site], &sums);

@@ -98,7 +98,7 @@ def leaks(first, short, extra):
     check("leaks: and says so", "Too short a run to see growth (100 ms)" in text, text[:200])
     text = heap("leaks", first).stdout.decode()
     check("leaks: what does not grow is not forgotten",
-          "2 more are live at the end and do not grow (564 KiB); --all lists them" in text, text)
+          "2 more are live at the end without growing (564 KiB); --all lists them" in text, text)
     same("leaks of a part: the later half has none but grow",
          [r["where"] for r in answer("leaks", first, "--from=2s", "--to=8s")["growing"]],
          ["grow (app.c:10)"])

@@ -22,7 +22,9 @@ class Recount:
                 live[space, address] = (size, site, context, ns)
             else:
                 old = live.pop((space, address))
-                assert old == (size, site, context, born), (old, size, site, context, born)
+                # What is left of a mapping that is cut comes anew, and keeps its birth.
+                known = old if space == "heap" else (*old[:3], born)
+                assert known == (size, site, context, born), (old, size, site, context, born)
                 self.blocks.append((space, address, size, site, context, born, ns, temporary))
         for (space, address), (size, site, context, ns) in live.items():
             self.blocks.append((space, address, size, site, context, ns, None, 0))

@@ -11,7 +11,15 @@ import time
 from suite import (COMMANDS, MUNINN, WORK, check, heap, make_recording, path, same, table,
                    verdict)
 
+LIMITED = ("top", "leaks", "temporary", "threads", "maps")
 CONTROL = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+
+
+def once(pairs):
+    """An object of which no member is there twice."""
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError(f"a member is there twice: {[key for key, _ in pairs]}")
+    return dict(pairs)
 
 
 def forms():
@@ -26,18 +34,19 @@ def forms():
         for command in COMMANDS:
             problems = []
             for form in ((), ("--json",), ("--csv",)):
-                done = heap(command, file, *form)
+                limit = ("--limit=2",) if form and command in LIMITED else ()
+                done = heap(command, file, *form, *limit)
                 try:
                     text = done.stdout.decode("utf-8")
                     if form == ("--json",):
-                        json.loads(text)
+                        json.loads(text, object_pairs_hook=once)
                 except ValueError as problem:
                     problems.append(f"{form}: {problem}")
                 if done.returncode != 0:
                     problems.append(f"{form}: status {done.returncode}: {done.stderr[:200]}")
                 if not form and CONTROL.search(done.stdout):
                     problems.append(f"control characters: {CONTROL.search(done.stdout)}")
-            rows = table(command, file)
+            rows = table(command, file, *limit)
             if any(None in row or None in row.values() for row in rows):
                 problems.append("the CSV has rows of another length")
             verdict(f"{kind}: {command}", "; ".join(problems))

@@ -34,6 +34,7 @@ struct Printer {
     bool has_row;       // of the JSON array
     bool in_table;
     u32 table_count;
+    const char *table_key;
     Column columns[COLUMN_MAX];
     u32 column_count;
     char *facts;        // of a CSV: rows that are printed if no table comes
@@ -334,6 +335,7 @@ void printer_table(Printer *printer, const char *key, const char *title, const C
     printer->column_count = column_count < COLUMN_MAX ? column_count : COLUMN_MAX;
     memcpy(printer->columns, columns, printer->column_count * sizeof(*columns));
     printer->in_table = true;
+    printer->table_key = key;
     printer->has_row = false;
     printer->table_count++;
     if (printer->form == PRINT_JSON) {
@@ -446,8 +448,11 @@ void printer_more(Printer *printer, u64 rows, u64 bytes, const char *what)
     if (!what)
         what = value_bytes(bytes, sum);
     if (printer->form == PRINT_JSON) {
-        printer_fact(printer, "more_rows", NULL, cell_u64(CELL_COUNT, rows));
-        printer_fact(printer, "more_bytes", NULL, cell_u64(CELL_BYTES, bytes));
+        char key[64];
+        snprintf(key, sizeof(key), "%s_more_rows", printer->table_key);
+        printer_fact(printer, key, NULL, cell_u64(CELL_COUNT, rows));
+        snprintf(key, sizeof(key), "%s_more_bytes", printer->table_key);
+        printer_fact(printer, key, NULL, cell_u64(CELL_BYTES, bytes));
         return;
     }
     // A CSV is a table to its last line: what is missing is told beside it.

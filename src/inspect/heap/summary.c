@@ -90,7 +90,7 @@ static void print_sums(Question *question, const SiteSums *sums)
     char moment[128], title[256];
 
     for (u32 i = 0; i < recording_site_count(question->recording); i++)
-        sums_add(&all, &sums[i]);
+        site_sums_add(&all, &sums[i]);
     snprintf(title, sizeof(title), "Allocations %s%s",
              question->selection.at_peak ? "of the whole run; what is live, " : "",
              moment_text(question, moment));

@@ -297,8 +297,8 @@ static void print_flame(Question *question, const Tree *tree, Metric metric)
     else
         value_count(walk.left, sum);
     if (walk.left_frames)
-        printer_line(question->out, "%llu more are narrower than a column (%s); -o FILE.svg has them",
-                     (unsigned long long)walk.left_frames, sum);
+        printer_line(question->out, "%llu more are narrower than a column (%s); "
+                     "-o FILE.svg has them", (unsigned long long)walk.left_frames, sum);
     for (u32 i = 0; i < FLAME_LEVELS_MAX; i++)
         free(cells[i]);
 }

@@ -94,7 +94,12 @@ _muninn_options='--tool=
 --time-unit=
 --detailed-freq=
 --max-snapshots=
---massif-out-file='
+--massif-out-file=
+--recording=
+--recording-file=
+--max-recording=
+--snapshot-every=
+--snapshot-when='
 _muninn_subcommands='ps ctl'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
@@ -179,6 +184,9 @@ _muninn()
     --ignore-fn) is_file=1 ;;
     --time-unit) values='i ms B' ;;
     --massif-out-file) is_file=1 ;;
+    --recording) values='yes no' ;;
+    --recording-file) is_file=1 ;;
+    --snapshot-when) is_file=1 ;;
     esac
     if [[ -n $is_file ]]; then
         compopt -o filenames 2>/dev/null

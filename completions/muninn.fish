@@ -102,6 +102,11 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l detailed-freq -x -d 'Every how many snapshots one has all details'
     complete -c $command -n __muninn_is_before_program -l max-snapshots -x -d 'How many snapshots there are at most'
     complete -c $command -n __muninn_is_before_program -l massif-out-file -r -F -d 'Write the profile to this file; its name is expanded as that of --log-file'
+    complete -c $command -n __muninn_is_before_program -l recording -x -a 'yes no' -d 'Write a recording, which `muninn heap` and the viewer read'
+    complete -c $command -n __muninn_is_before_program -l recording-file -r -F -d 'Its file; the name is expanded as that of --log-file'
+    complete -c $command -n __muninn_is_before_program -l max-recording -x -d 'How large it may become: old and small details are summed up, the peak never'
+    complete -c $command -n __muninn_is_before_program -l snapshot-every -x -d 'Keep a snapshot every so often, beside those of --max-snapshots; 0 for none'
+    complete -c $command -n __muninn_is_before_program -l snapshot-when -r -F -d 'Keep a snapshot when heap, mapped, stacks or rss becomes larger than this, such as heap>1G'
     complete -c $command -x -a '(__fish_complete_subcommand)'
 end
 

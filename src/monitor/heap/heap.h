@@ -25,6 +25,8 @@
 #define MUNINN_MONITOR_HEAP_HEAP_H
 
 #include "base/types.h"
+#include "launch/options.h"
+#include "monitor/symbols/symbols.h"
 #include "wire/heap_events.h"
 #include "wire/wire.h"
 
@@ -77,6 +79,52 @@ void heap_stack(HeapModel *model, const HeapTime *time, u32 thread, u32 context,
                 u64 deepest);
 void heap_thread_start(HeapModel *model, const HeapTime *time, u32 thread, i32 tid);
 void heap_thread_end(HeapModel *model, const HeapTime *time, u32 thread);
+
+// ------------------------------------------------------------ its life
+
+typedef struct HeapConfig {
+    const Options *options;
+    i32 pid;    // as the client knows itself, and as files are named
+    i32 os_pid; // in our namespace
+    int option_count; // muninn's words, then the client's
+    const char *const *option_words;
+    int argc;
+    const char *const *argv;
+    const char *program;
+    Symbols *symbols;
+    const WireShared *shared;
+    // Told what the user should know: one line without a newline.
+    void (*say)(void *arg, const char *line);
+    void *say_arg;
+} HeapConfig;
+
+// NULL: there is no memory for it. Files are opened at once, so that one that cannot be
+// is told early; the run goes on without it.
+HeapModel *heap_open(const HeapConfig *config);
+// In the monitor of a fork child: goes on with a copy of what the parent has live, under
+// the child's name. What the parent has written stays the parent's.
+void heap_divide(HeapModel *model, const HeapConfig *config);
+// Code that was mapped, beside symbols_map(): the recording names its modules.
+void heap_code(HeapModel *model, const SymbolsMapping *mapping);
+// Every turn of the monitor's loop: clocks, samples of RSS, periodic snapshots.
+void heap_turn(HeapModel *model);
+// The longest that a turn may wait.
+int heap_wait_ms(const HeapModel *model, int wait_ms);
+// The end, however it came: writes massif.out and closes the recording. `is_known`: by exit
+// with this status, or by this signal.
+void heap_close(HeapModel *model, bool is_known, i32 status, i32 signal);
+
+// `snapshot`, `detailed_snapshot`, `all_snapshots` and `heap_top` of `muninn ctl`; the answer is
+// said in pieces. Returns the exit status.
+typedef enum HeapCommand {
+    HEAP_SNAPSHOT,
+    HEAP_DETAILED_SNAPSHOT,
+    HEAP_ALL_SNAPSHOTS,
+    HEAP_TOP,
+} HeapCommand;
+typedef void HeapSayFn(void *arg, const char *text);
+int heap_command(HeapModel *model, HeapCommand command, const char *arguments, HeapSayFn *say,
+                 void *arg);
 
 // ------------------------------------------------------------ events.c
 

@@ -124,7 +124,7 @@ static void take_map(Run *run, const WireRecord *record)
     Wire_map map;
     if (!wire_get_map(record, &map))
         return;
-    symbols_map(run->symbols, &(SymbolsMapping){
+    SymbolsMapping mapping = {
         .start = map.start,
         .size = map.size,
         .file_offset = map.offset,
@@ -132,7 +132,10 @@ static void take_map(Run *run, const WireRecord *record)
         .inode = map.inode,
         .executable = map.executable,
         .path = map.path.data,
-    });
+    };
+    symbols_map(run->symbols, &mapping);
+    if (run->heap)
+        heap_code(run->heap, &mapping);
 }
 
 static void take_unmap(Run *run, const WireRecord *record)
@@ -151,8 +154,8 @@ static void take_maps_reset(Run *run, const WireRecord *record)
 // Contexts and events are for the model of the heap.
 static void take_heap(Run *run, const WireRecord *record)
 {
-    (void)run;
-    (void)record;
+    if (run->heap)
+        heap_take(heap_decoder(run->heap), record);
 }
 
 static void take_thread_start(Run *run, const WireRecord *record)

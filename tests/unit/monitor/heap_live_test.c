@@ -75,7 +75,7 @@ static void world_begin(World *world, u64 seed)
 static void world_end(World *world)
 {
     Symbols *symbols = world->model->config.symbols;
-    heap_close(world->model, true, 0, 0);
+    heap_close(world->model, &(HeapEnd){0});
     symbols_free(symbols);
     unlink("massif.out");
     unlink("recording");
@@ -216,7 +216,7 @@ TEST(the_recording_has_the_peak_and_the_end)
             peak += world.at_peak.bytes[c][t];
     }
     Symbols *symbols = world.model->config.symbols;
-    heap_close(world.model, true, 0, 9);
+    heap_close(world.model, &(HeapEnd){.is_known = true, .signal = 9});
     symbols_free(symbols);
     Recording *recording = recording_open("recording", NULL, NULL, &error);
     CHECK(recording != NULL);
@@ -297,7 +297,7 @@ TEST(runs_are_recorded_in_full)
     block.address = 0x6000;
     heap_alloc(world.model, &block);
     Symbols *symbols = world.model->config.symbols;
-    heap_close(world.model, true, 0, 0);
+    heap_close(world.model, &(HeapEnd){0});
     symbols_free(symbols);
     struct stat status;
     CHECK_EQ(stat("recording", &status), 0);

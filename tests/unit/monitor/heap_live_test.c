@@ -325,6 +325,37 @@ TEST(runs_are_recorded_in_full)
     rmdir(world.folder);
 }
 
+TEST(a_bounded_recording_keeps_the_peak)
+{
+    World world;
+    char *error = NULL;
+    struct stat status;
+
+    world_begin(&world, 31);
+    Symbols *symbols = world.model->config.symbols;
+    HeapConfig config = world.model->config;
+    heap_close(world.model, &(HeapEnd){0});
+    world.options.max_recording_bytes = MiB;
+    world.model = heap_open(&config);
+    for (u32 i = 1; i <= CONTEXTS; i++)
+        heap_context(world.model, i, i / 3, 0x1000 + i);
+    for (u32 i = 0; i < 600000; i++)
+        one_event(&world);
+    heap_close(world.model, &(HeapEnd){0});
+    symbols_free(symbols);
+    CHECK_EQ(stat("recording", &status), 0);
+    CHECK(status.st_size > (off_t)(MiB / 4) && status.st_size <= (off_t)MiB);
+    Recording *recording = recording_open("recording", NULL, NULL, &error);
+    CHECK(recording != NULL);
+    size_t at = recording_find_state(recording, STATE_PEAK);
+    CHECK(at != SIZE_MAX);
+    CHECK_EQ(recording_state_info(recording, at)->moment.ns, world.peak_ns);
+    recording_free(recording);
+    unlink("massif.out");
+    unlink("recording");
+    rmdir(world.folder);
+}
+
 // --------------------------------------------------------------- what is not in order
 
 TEST(a_free_that_comes_late_ends_the_block_before)

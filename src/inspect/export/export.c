@@ -16,6 +16,7 @@ static const ExportFormat formats[] = {
     {"svg",        "svg",             "image/svg+xml",            false, false, svg_write},
     {"heaptrack",  "heaptrack",       "text/plain",               false, true,  heaptrack_write},
     {"dhat",       "dhat.json",       "application/json",         false, true,  dhat_write},
+    {"massif",     "massif.out",      "text/plain",               false, true,  massif_write},
 };
 // clang-format on
 

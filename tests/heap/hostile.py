@@ -188,6 +188,16 @@ def terminal():
     check("none on a terminal that has none", b"\x1b" not in in_terminal(["top", file],
                                                                          TERM="dumb"))
     check("none in a pipe", b"\x1b" not in heap("top", file).stdout)
+    plain, _ = make_recording("narrow", "--events=4000", "--depth=20")
+    command = f"stty cols 60; '{MUNINN}' heap top '{plain}'; '{MUNINN}' heap tree '{plain}'"
+    done = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True,
+                          stdin=subprocess.DEVNULL, timeout=20, check=False,
+                          env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
+    lines = done.stdout.decode().splitlines()
+    check("a narrow terminal: no line is longer", max(map(len, lines)) <= 60,
+          max(lines, key=len))
+    check("a narrow terminal: the place is kept",
+          any(re.search(r"….*\(\S+:\d+\)$", line) for line in lines), str(lines[:9]))
     endless = "SELECT count(*) FROM allocations a, allocations b, allocations c"
     shown = in_terminal(["query", file, endless, "--time-limit=1500ms"])
     check("long work shows progress", b"asking: " in shown and b"\x1b[K" in shown, str(shown))

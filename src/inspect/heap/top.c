@@ -43,7 +43,7 @@ static const Column group_columns[] = {
     [COLUMN_ALLOCATIONS] = {"allocations", "allocations", COLUMN_RIGHT},
     [COLUMN_TEMPORARY] = {"temporary", "temporary", COLUMN_RIGHT},
     [COLUMN_OF_ITS_OWN] = {"temporary_percent", "of its own", COLUMN_RIGHT | COLUMN_DATA_ONLY},
-    {"where", "where", COLUMN_STRONG},
+    {"where", "where", COLUMN_STRONG | COLUMN_PLACE},
     {"live_bytes", "", COLUMN_DATA_ONLY},
     {"live_usable_bytes", "", COLUMN_DATA_ONLY},
     {"allocated_bytes", "", COLUMN_DATA_ONLY},

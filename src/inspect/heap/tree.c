@@ -59,7 +59,7 @@ static const Column tree_columns[] = {
     {"parent", "", COLUMN_DATA_ONLY},
     {"name", "", COLUMN_DATA_ONLY},
     {"more_nodes", "", COLUMN_DATA_ONLY}, // of a row that stands for what is left out
-    {"line", "where", COLUMN_TEXT_ONLY},
+    {"line", "where", COLUMN_TEXT_ONLY | COLUMN_PLACE},
 };
 
 static Cell amount(Metric metric, i64 value)

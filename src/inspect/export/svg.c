@@ -159,7 +159,6 @@ static void put_svg(Svg *svg)
 
 bool svg_write(const ExportJob *job, char **ret_error)
 {
-    TreeOptions options = {.by_function = true};
     Svg svg = {.job = job};
     i64 *values = calloc((size_t)recording_site_count(job->recording) + 1, sizeof(*values));
 
@@ -169,7 +168,7 @@ bool svg_write(const ExportJob *job, char **ret_error)
         free(values);
         return false;
     }
-    Tree *tree = tree_build(job->recording, values, &options);
+    Tree *tree = tree_build(job->recording, values, &job->tree);
     free(values);
     if (!tree)
         return export_fail(ret_error, "no memory for the tree");

@@ -380,7 +380,8 @@ void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapT
     model_set_time(model, first);
     u32 number = site_find(model, SPACE_HEAP, new->context, new->thread);
     LiveBlock *old = blocks_find(&model->blocks, new->address);
-    if (UNLIKELY(old != NULL))
+    // One that is younger is another thread's, which got the address when the run was over.
+    if (UNLIKELY(old != NULL) && old->born_ns < first->ns)
         end_late_block(model, old, new->thread);
     thread_at(model, new->thread)->last_block = 0;
     if (number == SITE_IGNORED)

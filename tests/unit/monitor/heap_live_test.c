@@ -418,6 +418,23 @@ TEST(a_free_that_comes_late_ends_the_block_before)
     world_end(&world);
 }
 
+TEST(a_run_that_is_told_late_leaves_the_next_owner_of_its_address_alone)
+{
+    World world;
+    HeapNew block = {.time = {5000, 0}, .thread = 2, .context = 3, .address = 0x5000, .size = 10,
+                     .usable = 16};
+    HeapTime first = {1000, 0};
+
+    world_begin(&world, 1);
+    heap_alloc(world.model, &block);
+    block.thread = 1;
+    block.time.ns = 6000;
+    heap_temporary(world.model, &block, 7, &first, 700);
+    CHECK_EQ(world.model->totals.bytes[SPACE_HEAP], 10);
+    CHECK_EQ(world.model->temporary, 7);
+    world_end(&world);
+}
+
 TEST(numbers_that_make_no_sense_do_no_harm)
 {
     World world;

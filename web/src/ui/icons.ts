@@ -7,6 +7,7 @@ const PATHS = {
     raven: 'M2 6.5 6 4.2C7.4 2.4 9.8 2 11.4 3.2L14 4.6l-2.4.9c.3 3-1.3 5.6-4 6.5L3 14l1.6-3.2C3.4 9.6 2.6 8 2 6.5Z',
     summary: 'M2.5 2.5h4.5v5H2.5zM9 2.5h4.5v3H9zM9 7.5h4.5v6H9zM2.5 9.5H7v4H2.5z',
     flame: 'M2 3.5h12M2 7h9M2 10.5h6M2 14h3',
+    tree: 'M3 3h10M6 6.5h7M6 10h7M9 13.5h4M3 3v7h3M6 10v3.5h3',
     contexts: 'M2 3h12v10H2zM2 6.3h12M2 9.6h12M6.5 6.3V13',
     callers: 'M8 6.2V9.8M3.5 3h9v3h-9zM3 10h4v3H3zM9 10h4v3H9z',
     histogram: 'M2 14h12M3.5 14V9M6.5 14V4M9.5 14V7M12.5 14v-3',

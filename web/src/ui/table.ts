@@ -76,6 +76,10 @@ export class DataTable<R> {
         this.redraw();
     }
 
+    get chosen_key(): string {
+        return this.chosen;
+    }
+
     to_top(): void {
         this.element.scrollTop = 0;
     }

@@ -60,6 +60,29 @@ export function check(store: Store, key: string, label: string, help: string): C
     };
 }
 
+// Options behind one button, which shows whether any of them is on.
+export function menu(label: string, controls: readonly Control[], is_used: () => boolean): Control {
+    const element = h('details', { class: 'menu' }, h('summary', {}, label),
+                      h('div', { class: 'menu-panel' }, controls.map((control) => control.element)));
+    document.addEventListener('pointerdown', (event) => {
+        if (element.open && !element.contains(event.target as Node))
+            element.open = false;
+    });
+    element.addEventListener('keydown', (event) => {
+        if (event.key === 'Escape' && element.open) {
+            element.open = false;
+            event.stopPropagation();
+        }
+    });
+    return {
+        element,
+        refresh() {
+            refresh_all(controls);
+            element.classList.toggle('is-used', is_used());
+        },
+    };
+}
+
 export interface SearchControl extends Control { focus(): void }
 
 export function search(store: Store, key: string, label: string, placeholder = label): SearchControl {

@@ -160,7 +160,7 @@ export class Shell implements App {
                 return null;
             return [h('h2', {}, title), VIEWS.filter((view) => view.files === kind).map((view) =>
                 h('a', { href: this.link_to(view, file),
-                         'aria-current': view === current ? 'page' : undefined },
+                         'aria-current': view === current && file === this.file ? 'page' : undefined },
                   icon(view.icon), view.title))];
         }), h('div', { class: 'foot' }, `Muninn ${this.muninn}`));
     }

@@ -144,7 +144,7 @@ class DiffView implements View {
         replace(this.words, h('span', {}, `${what} ${name}: `,
             h('strong', {}, write(base_total)), ' → ', h('strong', {}, write(base_total + total)), ', ',
             h('strong', { class: total > 0 ? 'more-colour' : 'less-colour' }, signed(total, write)),
-            base_total ? ` (${signed(total / base_total * 100, (v) => `${v.toFixed(1)} %`)})` : ''),
+            base_total ? ` (${signed(total / base_total * 100, (v) => `${v < 0 ? '−' : ''}${Math.abs(v).toFixed(1)} %`)})` : ''),
             h('span', { class: 'spacer' }),
             h('span', { class: 'more-colour' }, '■ grown'), h('span', { class: 'less-colour' }, '■ shrunk'));
     }

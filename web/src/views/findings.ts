@@ -166,6 +166,6 @@ class FindingsView implements View {
 }
 
 export const findings_view: ViewKind = {
-    id: 'findings', title: 'Errors, leaks', icon: 'findings', files: 'findings', has_timeline: false,
+    id: 'findings', title: 'Findings', icon: 'findings', files: 'findings', has_timeline: false,
     create: (app) => new FindingsView(app),
 };

@@ -6,7 +6,7 @@ import type { Params } from '../api/client';
 import type { TreeAnswer } from '../api/types';
 import { METRICS, metric_of } from '../model/state';
 import { is_own, only_pattern } from '../model/tree';
-import { check, refresh_all, search, segments } from '../ui/controls';
+import { check, menu, refresh_all, search, segments } from '../ui/controls';
 import { h } from '../ui/dom';
 import { Loader, message } from '../ui/loader';
 import { FlamePanel } from './flame_panel';
@@ -54,9 +54,12 @@ function create(app: App): View {
         check(store, 'flame.fold', 'Fold libraries', 'Frames of one library in a row are one'),
         check(store, 'flame.own', 'Only my code', 'Leave out frames of system libraries'),
         check(store, 'flame.lines', 'Lines', 'A frame for each line of a function'),
+        check(store, 'flame.alloc', 'Show allocators', 'malloc, operator new and the like'),
         check(store, 'flame.below', 'Root below', 'Draw the root at the bottom'),
     ];
-    const controls = [...tree_controls, ...option_controls, find];
+    const options = menu('Options', option_controls, () =>
+        ['collapse', 'fold', 'own', 'lines', 'alloc', 'below'].some((key) => store.flag(`flame.${key}`)));
+    const controls = [...tree_controls, options, find];
     const panel = new FlamePanel(app.api, {
         zoomed: (id) => store.set({ 'flame.zoom': id || null }),
         show_function: (name) => store.go('callers', { 'fn.name': name, 'fn.id': null }),
@@ -67,7 +70,7 @@ function create(app: App): View {
     const loader = new Loader(body, panel.element);
     const element = h('div', { class: 'view' },
         h('div', { class: 'bar' }, tree_controls.map((control) => control.element),
-          option_controls.map((control) => control.element), h('span', { class: 'spacer' }), find.element,
+          options.element, h('span', { class: 'spacer' }), find.element,
           h('button', { type: 'button', title: 'Save the picture',
                         onclick: () => save_png(panel.canvas.canvas) }, 'PNG')),
         body);

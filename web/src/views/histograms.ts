@@ -94,5 +94,5 @@ function create(app: App): View {
 }
 
 export const histograms_view: ViewKind = {
-    id: 'histograms', title: 'Sizes, lifetimes', icon: 'histogram', files: 'heap', has_timeline: true, create,
+    id: 'histograms', title: 'Histograms', icon: 'histogram', files: 'heap', has_timeline: true, create,
 };

@@ -5,7 +5,7 @@
 // back. A click zooms into a stretch and lists its blocks.
 import { query_string } from '../api/client';
 import type { BlocksAnswer, MapAnswer, Region } from '../api/types';
-import { bytes, bytes_exact, count, moment, percent, plural, shortened } from '../model/format';
+import { bytes, bytes_exact, count, moment, percent, plural, shorten_templates, shortened } from '../model/format';
 import { h, on_resize, replace } from '../ui/dom';
 import { Loader, message } from '../ui/loader';
 import { array_source, DataTable } from '../ui/table';
@@ -193,12 +193,12 @@ class MapView implements View {
             h('tbody', {}, answer.fragmentation.pinned.map((row) => h('tr', {},
                 h('td', {}, h('button', { type: 'button', class: 'link', onclick: () =>
                     this.app.store.go('contexts', { 'ctx.key': `c${row.context}`, 'ctx.group': null }),
-                }, shortened(row.name, 90))),
+                }, shortened(shorten_templates(row.name), 90))),
                 h('td', { class: 'num' }, count(row.pages)), h('td', { class: 'num' }, bytes(row.bytes))))));
     }
 }
 
 export const map_view: ViewKind = {
-    id: 'map', title: 'Address space', icon: 'map', files: 'heap', has_timeline: true,
+    id: 'map', title: 'Address map', icon: 'map', files: 'heap', has_timeline: true,
     create: (app) => new MapView(app),
 };

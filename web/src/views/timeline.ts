@@ -149,9 +149,9 @@ export class Timeline {
         const shown = lines_shown(answer, app.store.get('tl.lines'));
         const is_stacked = app.store.get('tl.group') !== 'none';
         replace(this.legend,
-            LINES.map((line) => this.line_entry(line.id, line.name, colour(line.variable),
-                                                line_values(answer, line.id)[at] ?? null,
-                                                shown)),
+            h('div', { class: 'legend-lines' }, LINES.map((line) =>
+                this.line_entry(line.id, line.name, colour(line.variable),
+                                line_values(answer, line.id)[at] ?? null, shown))),
             is_stacked && answer.groups.map((group, i) => h('button', {
                 type: 'button', title: shortened(group.name), onclick: () => this.open_group(i),
             }, h('span', { class: 'swatch', '--swatch': series_colour(i) }),

@@ -7,7 +7,7 @@ import type { TimelineAnswer } from '../api/types';
 export interface Line { readonly id: string; readonly name: string; readonly variable: string }
 
 export const LINES: readonly Line[] = [
-    { id: 'heap', name: 'Total heap', variable: 'text' },
+    { id: 'heap', name: 'Heap', variable: 'text' },
     { id: 'mapped', name: 'Mapped', variable: 's4' },
     { id: 'stack', name: 'Stacks', variable: 's2' },
     { id: 'rss', name: 'RSS', variable: 's3' },

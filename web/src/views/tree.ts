@@ -6,7 +6,7 @@ import type { Params } from '../api/client';
 import type { TreeAnswer } from '../api/types';
 import { METRICS, metric_of } from '../model/state';
 import { FrameTree, is_own } from '../model/tree';
-import { check, matcher, refresh_all, search, segments } from '../ui/controls';
+import { check, matcher, menu, refresh_all, search, segments } from '../ui/controls';
 import { h } from '../ui/dom';
 import { Loader } from '../ui/loader';
 import { TreeTable } from '../ui/tree_table';
@@ -21,12 +21,16 @@ const DIRECTIONS = [
 function create(app: App): View {
     const { store, api } = app;
     const find = search(store, 'flame.q', 'Search frames', 'Search  ( / )');
+    const options = menu('Options', [
+        check(store, 'flame.collapse', 'Collapse recursion', 'A function that calls itself is one row'),
+        check(store, 'flame.fold', 'Fold libraries', 'Frames of one library in a row are one'),
+        check(store, 'flame.own', 'Only my code', 'Leave out frames of system libraries'),
+        check(store, 'flame.lines', 'Lines', 'A row for each line of a function'),
+    ], () => ['collapse', 'fold', 'own', 'lines'].some((key) => store.flag(`flame.${key}`)));
     const controls = [
         segments(store, 'metric', 'Metric', METRICS, 'live'),
         segments(store, 'flame.dir', 'Direction', DIRECTIONS, ''),
-        check(store, 'flame.collapse', 'Collapse recursion', 'A function that calls itself is one row'),
-        check(store, 'flame.own', 'Only my code', 'Leave out frames of system libraries'),
-        find,
+        options, find,
     ];
     let tree: FrameTree | null = null;
     let params: Params = {};

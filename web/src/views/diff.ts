@@ -110,7 +110,14 @@ class DiffView implements View {
             return { base_at: time.a };
         if (at === 'start')
             return { base_f, base_at: '0' };
-        return { base_f, base_at: at || (base_f === null ? 'peak' : null) };
+        return { base_f, base_at: at || (base_f === null ? this.usual_base().at : null) };
+    }
+
+    // Of the same recording: the peak, unless that is what is looked at.
+    private usual_base(): { at: string; name: string } {
+        const time = selected(this.app.store);
+        return time.kind === 'moment' && time.at === 'peak' ? { at: '0', name: 'the start' }
+                                                            : { at: 'peak', name: 'the peak' };
     }
 
     private metric(): Key {
@@ -127,7 +134,8 @@ class DiffView implements View {
     private moments(): { id: string; name: string }[] {
         const is_other = this.app.store.get('diff.f') !== '';
         const time = selected(this.app.store);
-        const usual = time.kind === 'difference' && !is_other ? 'cursor A' : is_other ? 'the same selection' : 'the peak';
+        const usual = time.kind === 'difference' && !is_other ? 'cursor A'
+            : is_other ? 'the same selection' : this.usual_base().name;
         const rest = [{ id: 'start', name: 'the start' }, { id: 'peak', name: 'the peak' }, { id: 'end', name: 'the end' }];
         const states = (this.app.heap?.states ?? []).filter((state) => state.label && !is_other)
             .map((state) => ({ id: String(state.ns), name: shortened(state.label ?? '', 40) }));
@@ -151,7 +159,7 @@ class DiffView implements View {
 
     private show_flame(answer: TreeAnswer, params: Params): void {
         this.describe(answer.total, answer.base_total);
-        if (answer.id.length <= 1)
+        if (answer.value.every((value) => value === 0))
             return this.loader.show_instead(message('Nothing changed', 'The base and the selection hold the same.'));
         replace(this.content, this.panel.element);
         this.panel.show('/api/tree', params, answer,

@@ -9,7 +9,11 @@ import type { ExportedAnswers } from './exported';
 export type Params = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export class ApiError extends Error {
-    constructor(readonly code: string, message: string, readonly status: number) {
+    constructor(
+        readonly code: string,
+        message: string,
+        readonly status: number,
+    ) {
         super(message);
     }
 }
@@ -17,12 +21,18 @@ export class ApiError extends Error {
 const ANSWERS_KEPT = 60;
 const PATIENCE_MS = 30_000;
 
-interface Pending { pending: true; progress: number; retry_ms: number }
+interface Pending {
+    pending: true;
+    progress: number;
+    retry_ms: number;
+}
 
 // Parameters in alphabetical order, without those that say nothing.
 export function query_string(params: Params): string {
     return Object.entries(params)
-        .filter(([, value]) => value !== null && value !== undefined && value !== '' && value !== false)
+        .filter(
+            ([, value]) => value !== null && value !== undefined && value !== '' && value !== false,
+        )
         .map(([name, value]) => [name, value === true ? '1' : String(value)] as const)
         .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
         .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
@@ -31,9 +41,12 @@ export function query_string(params: Params): string {
 
 async function read_failure(response: Response): Promise<ApiError> {
     try {
-        const body = await response.json() as { error?: { code?: string; message?: string } };
-        return new ApiError(body.error?.code ?? 'internal',
-                            body.error?.message ?? response.statusText, response.status);
+        const body = (await response.json()) as { error?: { code?: string; message?: string } };
+        return new ApiError(
+            body.error?.code ?? 'internal',
+            body.error?.message ?? response.statusText,
+            response.status,
+        );
     } catch {
         return new ApiError('internal', `the server answered ${response.status}`, response.status);
     }
@@ -60,14 +73,14 @@ export class Api {
         if (answer) {
             this.kept.delete(url); // to the end: it has just been used
         } else {
-            answer = this.exported ? find_exported<T>(this.exported, path, params)
-                                   : this.fetch<T>(url);
+            answer = this.exported
+                ? find_exported<T>(this.exported, path, params)
+                : this.fetch<T>(url);
             answer.catch(() => this.kept.delete(url));
         }
         this.kept.set(url, answer);
         for (const oldest of this.kept.keys()) {
-            if (this.kept.size <= ANSWERS_KEPT)
-                break;
+            if (this.kept.size <= ANSWERS_KEPT) break;
             this.kept.delete(oldest);
         }
         return answer;
@@ -82,19 +95,22 @@ export class Api {
         if (this.exported)
             throw new ApiError('refused', 'this page is an export: there is no program to ask', 0);
         const response = await this.request(`${path}?${query_string(params)}`, {
-            method: 'POST', headers: { 'X-Muninn-Action': '1' },
+            method: 'POST',
+            headers: { 'X-Muninn-Action': '1' },
         });
-        if (!response.ok)
-            throw await read_failure(response);
-        return await response.json() as T;
+        if (!response.ok) throw await read_failure(response);
+        return (await response.json()) as T;
     }
 
     private async request(url: string, init: RequestInit): Promise<Response> {
         try {
             return await fetch(url.replace(/^\//, ''), { ...init, credentials: 'same-origin' });
         } catch {
-            throw new ApiError('offline',
-                               'The server does not answer. Does `muninn view` still run?', 0);
+            throw new ApiError(
+                'offline',
+                'The server does not answer. Does `muninn view` still run?',
+                0,
+            );
         }
     }
 
@@ -102,9 +118,8 @@ export class Api {
         const deadline = performance.now() + PATIENCE_MS;
         for (;;) {
             const response = await this.request(url, {});
-            if (!response.ok)
-                throw await read_failure(response);
-            const body = await response.json() as T | Pending;
+            if (!response.ok) throw await read_failure(response);
+            const body = (await response.json()) as T | Pending;
             if (response.status !== 202) {
                 this.on_progress(1);
                 return body as T;

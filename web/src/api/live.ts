@@ -12,7 +12,9 @@ export interface LiveHandlers {
 export function follow_live(handlers: LiveHandlers): () => void {
     const source = new EventSource('api/events');
     const read = (event: MessageEvent<string>): LiveChange => JSON.parse(event.data) as LiveChange;
-    source.addEventListener('change', (event) => handlers.changed(read(event as MessageEvent<string>)));
+    source.addEventListener('change', (event) =>
+        handlers.changed(read(event as MessageEvent<string>)),
+    );
     source.addEventListener('end', (event) => handlers.ended(read(event as MessageEvent<string>)));
     source.addEventListener('open', () => handlers.lost(false));
     source.addEventListener('error', () => handlers.lost(true));

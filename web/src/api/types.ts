@@ -22,7 +22,12 @@ export interface FileInfo {
     error: string | null;
 }
 
-export interface FilesAnswer { version: number; muninn: string; export: boolean; files: FileInfo[] }
+export interface FilesAnswer {
+    version: number;
+    muninn: string;
+    export: boolean;
+    files: FileInfo[];
+}
 
 export interface StateMark {
     index: number;
@@ -58,8 +63,13 @@ export interface HeapInfo {
     threads: number;
     modules: number;
     totals: {
-        allocated: number; allocations: number; frees: number; temporary: number;
-        reallocations: number; leaked: number; leaked_blocks: number;
+        allocated: number;
+        allocations: number;
+        frees: number;
+        temporary: number;
+        reallocations: number;
+        leaked: number;
+        leaked_blocks: number;
     };
     peak: { ns: number; heap: number; mapped: number; stack: number; blocks: number };
     rss_peak: number;
@@ -187,7 +197,10 @@ export interface Frame {
     source?: number | null;
 }
 
-export interface StackAnswer { context: number; frames: Frame[] }
+export interface StackAnswer {
+    context: number;
+    frames: Frame[];
+}
 
 export interface FunctionRow {
     id: number;
@@ -226,7 +239,12 @@ export interface FunctionAnswer extends FunctionRow {
     lines: { file: string; line: number; value: number }[];
 }
 
-export interface SizeBucket { low: number; high: number; count: number; bytes?: number | null }
+export interface SizeBucket {
+    low: number;
+    high: number;
+    count: number;
+    bytes?: number | null;
+}
 
 export interface HistogramAnswer {
     exact: boolean;
@@ -259,8 +277,14 @@ export interface MapAnswer {
     regions: Region[];
     regions_more: number;
     fragmentation: {
-        used_pages: number; full_pages: number; page_bytes: number; live_bytes: number;
-        lost: number; fill: number[]; holes: number; largest_hole: number;
+        used_pages: number;
+        full_pages: number;
+        page_bytes: number;
+        live_bytes: number;
+        lost: number;
+        fill: number[];
+        holes: number;
+        largest_hole: number;
         pinned: { context: number; name: string; pages: number; bytes: number }[];
     };
 }
@@ -269,8 +293,14 @@ export interface BlocksAnswer {
     rows_total: number;
     at: number;
     rows: {
-        address: string; size: number; usable: number; born_ns: number; died_ns: number | null;
-        context: number; thread: number; name: string;
+        address: string;
+        size: number;
+        usable: number;
+        born_ns: number;
+        died_ns: number | null;
+        context: number;
+        thread: number;
+        name: string;
     }[];
 }
 
@@ -292,7 +322,9 @@ export interface ThreadRow {
     spark?: number[];
 }
 
-export interface ThreadsAnswer { rows: ThreadRow[] }
+export interface ThreadsAnswer {
+    rows: ThreadRow[];
+}
 
 export interface SourceRow {
     id: number;
@@ -304,7 +336,10 @@ export interface SourceRow {
     readable: boolean;
 }
 
-export interface SourcesAnswer { rows_total: number; rows: SourceRow[] }
+export interface SourcesAnswer {
+    rows_total: number;
+    rows: SourceRow[];
+}
 
 export interface SourceAnswer {
     id: number;
@@ -323,7 +358,10 @@ export interface SqlTable {
     columns: { name: string; type: string; help: string }[];
 }
 
-export interface TablesAnswer { tables: SqlTable[]; examples: { title: string; query: string }[] }
+export interface TablesAnswer {
+    tables: SqlTable[];
+    examples: { title: string; query: string }[];
+}
 
 export type SqlValue = number | string | null;
 
@@ -334,7 +372,11 @@ export interface SqlAnswer {
     ms: number;
 }
 
-export interface Excerpt { first: number; marked: number; text: string[] }
+export interface Excerpt {
+    first: number;
+    marked: number;
+    text: string[];
+}
 
 export interface Finding {
     id: number;
@@ -385,4 +427,7 @@ export interface LiveChange {
     events: number;
 }
 
-export interface ActionAnswer { status: number; text: string }
+export interface ActionAnswer {
+    status: number;
+    text: string;
+}

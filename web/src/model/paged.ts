@@ -9,9 +9,12 @@ export class PagedRows<R> implements RowSource<R> {
     private readonly rows: (R | undefined)[] = [];
     private readonly asked = new Set<number>();
 
-    constructor(readonly length: number, first: readonly R[],
-                private readonly ask: (offset: number, limit: number) => Promise<readonly R[]>,
-                private readonly arrived: () => void) {
+    constructor(
+        readonly length: number,
+        first: readonly R[],
+        private readonly ask: (offset: number, limit: number) => Promise<readonly R[]>,
+        private readonly arrived: () => void,
+    ) {
         this.put(0, first);
     }
 
@@ -20,15 +23,22 @@ export class PagedRows<R> implements RowSource<R> {
     }
 
     want(first: number, end: number): void {
-        for (let page = Math.floor(first / PAGE); page * PAGE < Math.min(end, this.length); page++) {
+        for (
+            let page = Math.floor(first / PAGE);
+            page * PAGE < Math.min(end, this.length);
+            page++
+        ) {
             const offset = page * PAGE;
             if (this.asked.has(page) || this.has(offset, Math.min(offset + PAGE, this.length)))
                 continue;
             this.asked.add(page);
-            this.ask(offset, PAGE).then((rows) => {
-                this.put(offset, rows);
-                this.arrived();
-            }, () => this.asked.delete(page));
+            this.ask(offset, PAGE).then(
+                (rows) => {
+                    this.put(offset, rows);
+                    this.arrived();
+                },
+                () => this.asked.delete(page),
+            );
         }
     }
 

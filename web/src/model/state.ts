@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What is on the screen is the URL's fragment, all of it: `#/flame?from=0&to=5000&metric=peak`. Views
-// read it and write it and keep nothing of their own that a link should restore, so back, forward,
-// reload and a link sent to a colleague all show the same. Values equal to the default are left out.
+// What is on the screen is the URL's fragment, all of it: `#/flame?from=0&to=5000&metric=peak`.
+// Views read it and write it and keep nothing of their own that a link should restore, so back,
+// forward, reload and a link sent to a colleague all show the same. Values equal to the default
+// are left out.
 //
 //   f            which file               from, to   the selected range, ns
 //   at           a moment: ns, peak, end  a, b       two cursors: the difference from a to b
@@ -47,12 +48,9 @@ export class Store {
 
     go(view: string, changes: Changes = {}, replace = false): void {
         const hash = this.link(view, changes);
-        if (hash === location.hash)
-            return;
-        if (replace)
-            history.replaceState(null, '', hash);
-        else
-            history.pushState(null, '', hash);
+        if (hash === location.hash) return;
+        if (replace) history.replaceState(null, '', hash);
+        else history.pushState(null, '', hash);
         this.read();
         this.tell();
     }
@@ -60,10 +58,8 @@ export class Store {
     link(view: string, changes: Changes = {}): string {
         const params = new URLSearchParams(this.params);
         for (const [key, value] of Object.entries(changes)) {
-            if (value === null || value === '' || value === false)
-                params.delete(key);
-            else
-                params.set(key, value === true ? '1' : String(value));
+            if (value === null || value === '' || value === false) params.delete(key);
+            else params.set(key, value === true ? '1' : String(value));
         }
         params.sort();
         const query = params.toString();
@@ -82,8 +78,7 @@ export class Store {
     }
 
     private tell(): void {
-        for (const listener of this.listeners)
-            listener();
+        for (const listener of this.listeners) listener();
     }
 }
 
@@ -95,17 +90,13 @@ export type Selected =
 
 export function selected(store: Store): Selected {
     const [a, b] = [store.number('a'), store.number('b')];
-    if (a !== null && b !== null)
-        return { kind: 'difference', a, b };
+    if (a !== null && b !== null) return { kind: 'difference', a, b };
     const at = store.get('at');
-    if (at === 'peak' || at === 'end')
-        return { kind: 'moment', at };
+    if (at === 'peak' || at === 'end') return { kind: 'moment', at };
     const moment = store.number('at');
-    if (moment !== null)
-        return { kind: 'moment', at: moment };
+    if (moment !== null) return { kind: 'moment', at: moment };
     const [from, to] = [store.number('from'), store.number('to')];
-    if (from !== null && to !== null && to > from)
-        return { kind: 'range', from, to };
+    if (from !== null && to !== null && to > from) return { kind: 'range', from, to };
     return { kind: 'all' };
 }
 
@@ -115,21 +106,32 @@ export function select_time(store: Store, time: Selected, replace = false): void
     const none = { from: null, to: null, at: null, a: null, b: null };
     const metric = store.get('metric') === 'growth' ? { metric: null } : {};
     switch (time.kind) {
-    case 'all':
-        return store.set({ ...none, ...metric }, replace);
-    case 'range':
-        return store.set({ ...none, from: Math.round(time.from), to: Math.round(time.to) }, replace);
-    case 'moment':
-        return store.set({ ...none, ...metric,
-                           at: typeof time.at === 'number' ? Math.round(time.at) : time.at }, replace);
-    case 'difference':
-        return store.set({ ...none, a: Math.round(time.a), b: Math.round(time.b), metric: 'growth' },
-                         replace);
+        case 'all':
+            return store.set({ ...none, ...metric }, replace);
+        case 'range':
+            return store.set(
+                { ...none, from: Math.round(time.from), to: Math.round(time.to) },
+                replace,
+            );
+        case 'moment':
+            return store.set(
+                {
+                    ...none,
+                    ...metric,
+                    at: typeof time.at === 'number' ? Math.round(time.at) : time.at,
+                },
+                replace,
+            );
+        case 'difference':
+            return store.set(
+                { ...none, a: Math.round(time.a), b: Math.round(time.b), metric: 'growth' },
+                replace,
+            );
     }
 }
 
-// The parameters of a request that follow from the selection. `end_ns` is the end of a recording that
-// still grows: it pins the answer to what is on the screen.
+// The parameters of a request that follow from the selection. `end_ns` is the end of a recording
+// that still grows: it pins the answer to what is on the screen.
 export function selection_params(store: Store, end_ns: number | null): Params {
     const time = selected(store);
     const filters = {
@@ -141,18 +143,22 @@ export function selection_params(store: Store, end_ns: number | null): Params {
         thread: store.get('thread'),
     };
     switch (time.kind) {
-    case 'all':
-        return { ...filters, to: end_ns };
-    case 'range':
-        return { ...filters, from: time.from, to: time.to };
-    case 'moment':
-        return { ...filters, at: time.at };
-    case 'difference':
-        return { ...filters, from: Math.min(time.a, time.b), to: Math.max(time.a, time.b) };
+        case 'all':
+            return { ...filters, to: end_ns };
+        case 'range':
+            return { ...filters, from: time.from, to: time.to };
+        case 'moment':
+            return { ...filters, at: time.at };
+        case 'difference':
+            return { ...filters, from: Math.min(time.a, time.b), to: Math.max(time.a, time.b) };
     }
 }
 
-export interface MetricName { readonly id: Metric; readonly name: string; readonly help: string }
+export interface MetricName {
+    readonly id: Metric;
+    readonly name: string;
+    readonly help: string;
+}
 
 export const METRICS: readonly MetricName[] = [
     { id: 'live', name: 'Live', help: 'bytes that are live at the end of the selection' },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A tree of frames as the server sends it, in columns, which grows when the user opens what was left
-// out: the children of a "N more" node are appended, the node itself becomes nothing.
+// A tree of frames as the server sends it, in columns, which grows when the user opens what was
+// left out: the children of a "N more" node are appended, the node itself becomes nothing.
 import type { TreeAnswer } from '../api/types';
 import type { FlameTree } from './flame';
 import { base_name } from './format';
@@ -11,7 +11,17 @@ export const CATEGORY_OWN = 1;
 export const CATEGORY_SYSTEM = 2;
 
 const SYSTEM = /^(libc|libpthread|ld-linux|libm|libdl|libgcc_s|linux-vdso|libstdc\+\+)\b/;
-const COLUMNS = ['id', 'line', 'value', 'self', 'count', 'more', 'first', 'context', 'flags'] as const;
+const COLUMNS = [
+    'id',
+    'line',
+    'value',
+    'self',
+    'count',
+    'more',
+    'first',
+    'context',
+    'flags',
+] as const;
 
 export class FrameTree implements FlameTree {
     readonly parent: number[];
@@ -22,7 +32,10 @@ export class FrameTree implements FlameTree {
     private readonly categories: number[] = [];
 
     // `own`: whether an object is the user's code.
-    constructor(readonly columns: TreeAnswer, private readonly own: (object: string) => boolean) {
+    constructor(
+        readonly columns: TreeAnswer,
+        private readonly own: (object: string) => boolean,
+    ) {
         this.parent = columns.parent;
         this.value = columns.value;
         this.self = columns.self;
@@ -35,28 +48,23 @@ export class FrameTree implements FlameTree {
     }
 
     readonly label = (node: number): string => {
-        if (node === 0)
-            return 'all';
+        if (node === 0) return 'all';
         return this.columns.names[this.columns.name[node] ?? 0] || '???';
     };
 
     readonly category = (node: number): number => {
-        if (node === 0)
-            return CATEGORY_ROOT;
+        if (node === 0) return CATEGORY_ROOT;
         const index = this.columns.object[node] ?? 0;
-        return this.categories[index] ??= this.categorise(this.columns.objects[index] ?? '');
+        return (this.categories[index] ??= this.categorise(this.columns.objects[index] ?? ''));
     };
 
     private categorise(object: string): number {
         const name = base_name(object);
-        if (!object || SYSTEM.test(name))
-            return CATEGORY_SYSTEM;
-        if (this.own(object))
-            return CATEGORY_OWN;
+        if (!object || SYSTEM.test(name)) return CATEGORY_SYSTEM;
+        if (this.own(object)) return CATEGORY_OWN;
         let hash = 0;
-        for (let i = 0; i < name.length; i++)
-            hash = (hash * 31 + name.charCodeAt(i)) >>> 0;
-        return 3 + hash % 10;
+        for (let i = 0; i < name.length; i++) hash = (hash * 31 + name.charCodeAt(i)) >>> 0;
+        return 3 + (hash % 10);
     }
 
     object(node: number): string {
@@ -77,8 +85,7 @@ export class FrameTree implements FlameTree {
     // The labels from the root to a node, and back: ids do not survive a new question.
     path(node: number): string[] {
         const path: string[] = [];
-        for (let at = node; at > 0; at = this.parent[at] ?? 0)
-            path.unshift(this.label(at));
+        for (let at = node; at > 0; at = this.parent[at] ?? 0) path.unshift(this.label(at));
         return path;
     }
 
@@ -91,10 +98,8 @@ export class FrameTree implements FlameTree {
         for (const label of path) {
             let found = -1;
             for (let i = at + 1; i < this.count && found < 0; i++)
-                if (this.parent[i] === at && this.label(i) === label)
-                    found = i;
-            if (found < 0)
-                return at;
+                if (this.parent[i] === at && this.label(i) === label) found = i;
+            if (found < 0) return at;
             at = found;
         }
         return at;
@@ -105,8 +110,11 @@ export class FrameTree implements FlameTree {
         const { columns } = this;
         const base = this.count;
         const parent = this.parent[node] ?? 0;
-        const [names, files, objects] = [columns.names.length, columns.files.length,
-                                         columns.objects.length];
+        const [names, files, objects] = [
+            columns.names.length,
+            columns.files.length,
+            columns.objects.length,
+        ];
         columns.names.push(...answer.names);
         columns.files.push(...answer.files);
         columns.objects.push(...answer.objects);
@@ -116,10 +124,8 @@ export class FrameTree implements FlameTree {
             columns.name.push(names + (answer.name[i] ?? 0));
             columns.file.push(files + (answer.file[i] ?? 0));
             columns.object.push(objects + (answer.object[i] ?? 0));
-            for (const column of COLUMNS)
-                columns[column].push(answer[column][i] ?? 0);
-            if (columns.base.length)
-                columns.base.push(answer.base[i] ?? 0);
+            for (const column of COLUMNS) columns[column].push(answer[column][i] ?? 0);
+            if (columns.base.length) columns.base.push(answer.base[i] ?? 0);
         }
         columns.value[node] = columns.more[node] = columns.self[node] = 0;
     }
@@ -127,14 +133,20 @@ export class FrameTree implements FlameTree {
 
 // Patterns of objects as the server names the user's own, as one for `only`.
 export function only_pattern(patterns: readonly string[]): string {
-    if (patterns.length <= 1)
-        return patterns[0] ?? '';
-    const escaped = patterns.map((pattern) => pattern.replace(/[.+^${}()|[\]\\/]/g, '\\$&')
-        .replace(/\*/g, '.*').replace(/\?/g, '.'));
+    if (patterns.length <= 1) return patterns[0] ?? '';
+    const escaped = patterns.map((pattern) =>
+        pattern
+            .replace(/[.+^${}()|[\]\\/]/g, '\\$&')
+            .replace(/\*/g, '.*')
+            .replace(/\?/g, '.'),
+    );
     return `/(^|\\/)(${escaped.join('|')})$/`;
 }
 
-export function is_own(patterns: readonly string[], executable: string): (object: string) => boolean {
+export function is_own(
+    patterns: readonly string[],
+    executable: string,
+): (object: string) => boolean {
     const names = new Set(patterns.map((pattern) => base_name(pattern)));
     return (object) => object === executable || names.has(base_name(object));
 }

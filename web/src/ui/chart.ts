@@ -22,18 +22,28 @@ export function axis(extra: uPlot.Axis): uPlot.Axis {
 }
 
 export function byte_axis(): uPlot.Axis {
-    return axis({ size: 66, incrs: BYTE_STEPS, space: 26,
-                  values: (_, values) => values.map((value) => bytes(value)) });
+    return axis({
+        size: 66,
+        incrs: BYTE_STEPS,
+        space: 26,
+        values: (_, values) => values.map((value) => bytes(value)),
+    });
 }
 
 // The x scale is in ns.
 export function time_axis(span_ns: () => number): uPlot.Axis {
-    return axis({ size: 24, space: 70,
-                  incrs: [1, 2, 5].flatMap((k) => Array.from({ length: 16 }, (_, i) => k * 10 ** i))
-                      .sort((a, b) => a - b),
-                  values: (_, values) => values.map((value) => short_time(value, span_ns())) });
+    return axis({
+        size: 24,
+        space: 70,
+        incrs: [1, 2, 5]
+            .flatMap((k) => Array.from({ length: 16 }, (_, i) => k * 10 ** i))
+            .sort((a, b) => a - b),
+        values: (_, values) => values.map((value) => short_time(value, span_ns())),
+    });
 }
 
 function short_time(ns: number, span_ns: number): string {
-    return moment(ns, span_ns).replace(/\.?0+ /, ' ').replace(/^0 .*/, '0');
+    return moment(ns, span_ns)
+        .replace(/\.?0+ /, ' ')
+        .replace(/^0 .*/, '0');
 }

@@ -4,14 +4,26 @@
 import type { Store } from '../model/state';
 import { debounce, h, replace } from './dom';
 
-export interface Control { readonly element: HTMLElement; refresh(): void }
+export interface Control {
+    readonly element: HTMLElement;
+    refresh(): void;
+}
 
-export interface Choice { readonly id: string; readonly name: string; readonly help?: string }
+export interface Choice {
+    readonly id: string;
+    readonly name: string;
+    readonly help?: string;
+}
 
 const TYPING_MS = 200;
 
-export function choose(store: Store, key: string, label: string, choices: () => readonly Choice[],
-                       otherwise = ''): Control {
+export function choose(
+    store: Store,
+    key: string,
+    label: string,
+    choices: () => readonly Choice[],
+    otherwise = '',
+): Control {
     const select = h('select', {
         'aria-label': label,
         onchange: () => store.set({ [key]: select.value === otherwise ? null : select.value }),
@@ -24,8 +36,12 @@ export function choose(store: Store, key: string, label: string, choices: () => 
             const ids = list.map((choice) => `${choice.id}\0${choice.name}`).join('\0');
             if (ids !== shown) {
                 shown = ids;
-                replace(select, list.map((choice) => h('option', { value: choice.id,
-                                                                   title: choice.help }, choice.name)));
+                replace(
+                    select,
+                    list.map((choice) =>
+                        h('option', { value: choice.id, title: choice.help }, choice.name),
+                    ),
+                );
             }
             select.value = store.get(key, otherwise);
         },
@@ -33,12 +49,24 @@ export function choose(store: Store, key: string, label: string, choices: () => 
 }
 
 // A row of buttons of which one is pressed.
-export function segments(store: Store, key: string, label: string, choices: readonly Choice[],
-                         otherwise: string): Control {
-    const buttons = choices.map((choice) => h('button', {
-        type: 'button', title: choice.help,
-        onclick: () => store.set({ [key]: choice.id === otherwise ? null : choice.id }),
-    }, choice.name));
+export function segments(
+    store: Store,
+    key: string,
+    label: string,
+    choices: readonly Choice[],
+    otherwise: string,
+): Control {
+    const buttons = choices.map((choice) =>
+        h(
+            'button',
+            {
+                type: 'button',
+                title: choice.help,
+                onclick: () => store.set({ [key]: choice.id === otherwise ? null : choice.id }),
+            },
+            choice.name,
+        ),
+    );
     return {
         element: h('div', { class: 'segments', role: 'group', 'aria-label': label }, buttons),
         refresh() {
@@ -62,11 +90,18 @@ export function check(store: Store, key: string, label: string, help: string): C
 
 // Options behind one button, which shows whether any of them is on.
 export function menu(label: string, controls: readonly Control[], is_used: () => boolean): Control {
-    const element = h('details', { class: 'menu' }, h('summary', {}, label),
-                      h('div', { class: 'menu-panel' }, controls.map((control) => control.element)));
+    const element = h(
+        'details',
+        { class: 'menu' },
+        h('summary', {}, label),
+        h(
+            'div',
+            { class: 'menu-panel' },
+            controls.map((control) => control.element),
+        ),
+    );
     document.addEventListener('pointerdown', (event) => {
-        if (element.open && !element.contains(event.target as Node))
-            element.open = false;
+        if (element.open && !element.contains(event.target as Node)) element.open = false;
     });
     element.addEventListener('keydown', (event) => {
         if (event.key === 'Escape' && element.open) {
@@ -83,12 +118,23 @@ export function menu(label: string, controls: readonly Control[], is_used: () =>
     };
 }
 
-export interface SearchControl extends Control { focus(): void }
+export interface SearchControl extends Control {
+    focus(): void;
+}
 
-export function search(store: Store, key: string, label: string, placeholder = label): SearchControl {
+export function search(
+    store: Store,
+    key: string,
+    label: string,
+    placeholder = label,
+): SearchControl {
     const apply = debounce(TYPING_MS, () => store.set({ [key]: input.value }, true));
     const input = h('input', {
-        type: 'search', 'aria-label': label, placeholder, spellcheck: 'false', autocomplete: 'off',
+        type: 'search',
+        'aria-label': label,
+        placeholder,
+        spellcheck: 'false',
+        autocomplete: 'off',
         oninput: apply,
         onkeydown: (event: KeyboardEvent) => {
             if (event.key === 'Escape') {
@@ -102,8 +148,7 @@ export function search(store: Store, key: string, label: string, placeholder = l
     return {
         element: input,
         refresh() {
-            if (document.activeElement !== input)
-                input.value = store.get(key);
+            if (document.activeElement !== input) input.value = store.get(key);
         },
         focus() {
             input.focus();
@@ -113,14 +158,12 @@ export function search(store: Store, key: string, label: string, placeholder = l
 }
 
 export function refresh_all(controls: readonly Control[]): void {
-    for (const control of controls)
-        control.refresh();
+    for (const control of controls) control.refresh();
 }
 
 // What a search field means: words that must all occur, or /a regular expression/.
 export function matcher(text: string): ((label: string) => boolean) | null {
-    if (!text.trim())
-        return null;
+    if (!text.trim()) return null;
     const pattern = /^\/(.+)\/$/.exec(text);
     if (pattern) {
         try {

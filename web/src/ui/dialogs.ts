@@ -4,10 +4,21 @@
 import { h } from './dom';
 
 function open(title: string, ...content: readonly (Node | string)[]): HTMLDialogElement {
-    const dialog = h('dialog', { 'aria-label': title, onclose: () => dialog.remove() },
-        h('h2', {}, title), content,
-        h('div', { class: 'dialog-foot' },
-          h('button', { type: 'button', class: 'primary', onclick: () => dialog.close() }, 'Close')));
+    const dialog = h(
+        'dialog',
+        { 'aria-label': title, onclose: () => dialog.remove() },
+        h('h2', {}, title),
+        content,
+        h(
+            'div',
+            { class: 'dialog-foot' },
+            h(
+                'button',
+                { type: 'button', class: 'primary', onclick: () => dialog.close() },
+                'Close',
+            ),
+        ),
+    );
     document.body.append(dialog);
     dialog.showModal();
     return dialog;
@@ -44,7 +55,23 @@ const HELP: readonly (readonly [string, string])[] = [
 ];
 
 export function help_dialog(): void {
-    open('Keys and mouse', h('table', {}, h('tbody', {}, HELP.map(([key, what]) =>
-        h('tr', {}, h('td', {}, h('kbd', {}, key)), h('td', {}, what))))),
-        h('p', { class: 'muted' }, 'All that is shown is in the address: copy it to share what you see.'));
+    open(
+        'Keys and mouse',
+        h(
+            'table',
+            {},
+            h(
+                'tbody',
+                {},
+                HELP.map(([key, what]) =>
+                    h('tr', {}, h('td', {}, h('kbd', {}, key)), h('td', {}, what)),
+                ),
+            ),
+        ),
+        h(
+            'p',
+            { class: 'muted' },
+            'All that is shown is in the address: copy it to share what you see.',
+        ),
+    );
 }

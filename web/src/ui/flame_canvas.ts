@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Draws a flame graph and lets the user move in it. What is drawn is bounded by the pixels, not by the
-// tree: in each row the first box in sight is found by bisection, siblings too narrow to see are one
-// "N more" box, and what is narrower than a pixel is stepped over.
+// Draws a flame graph and lets the user move in it. What is drawn is bounded by the pixels, not by
+// the tree: in each row the first box in sight is found by bisection, siblings too narrow to see
+// are one "N more" box, and what is narrower than a pixel is stepped over.
 //
-// Click zooms in, a click on a box above zooms out again; wheel scrolls, Ctrl and wheel zooms at the
-// pointer, dragging pans. Arrow keys walk the tree, Enter zooms, Escape or Backspace goes back.
+// Click zooms in, a click on a box above zooms out again; wheel scrolls, Ctrl and wheel zooms at
+// the pointer, dragging pans. Arrow keys walk the tree, Enter zooms, Escape or Backspace goes back.
 import { count, shorten_templates, shortened, visible } from '../model/format';
 import { row_find, small_run } from '../model/flame';
 import type { FlameLayout, SearchResult, SmallRun } from '../model/flame';
@@ -13,8 +13,8 @@ import { h, on_resize, per_frame } from './dom';
 import { colour, is_dark } from './theme';
 
 const ROW = 19;
-const SMALL_PX = 2.2;  // narrower boxes are joined
-const TEXT_PX = 22;    // narrower boxes have no text
+const SMALL_PX = 2.2; // narrower boxes are joined
+const TEXT_PX = 22; // narrower boxes have no text
 const FONT = '11px';
 const ZOOM_MS = 160;
 
@@ -29,7 +29,10 @@ export interface FlameEvents {
     open_hidden(node: number): void; // siblings that were not sent
 }
 
-interface Window_ { left: number; right: number }
+interface Window_ {
+    left: number;
+    right: number;
+}
 
 export class FlameCanvas {
     readonly element: HTMLElement;
@@ -43,12 +46,15 @@ export class FlameCanvas {
     private zoom_node = 0;
     private chosen_node = 0;
     private hovered: Hit | null = null;
-    private drag: { x: number; y: number; view: Window_; scroll: number; moved: boolean } | null = null;
+    private drag: { x: number; y: number; view: Window_; scroll: number; moved: boolean } | null =
+        null;
     private char_width = 6.6;
     private readonly redraw = per_frame(() => this.draw());
 
     constructor(private readonly events: FlameEvents) {
-        this.canvas = h('canvas', { tabindex: 0, role: 'application',
+        this.canvas = h('canvas', {
+            tabindex: 0,
+            role: 'application',
             'aria-label': 'Flame graph. Arrow keys walk the tree, Enter zooms, Escape zooms out.',
             onpointerdown: (event: PointerEvent) => this.on_down(event),
             onpointermove: (event: PointerEvent) => this.on_move(event),
@@ -94,11 +100,13 @@ export class FlameCanvas {
     }
 
     private set_zoom(node: number, animate: boolean): void {
-        if (!this.layout)
-            return;
+        if (!this.layout) return;
         this.zoom_node = node;
         const left = this.layout.start[node] ?? 0;
-        this.move_to({ left, right: left + Math.max(1e-12, this.layout.width[node] ?? 1) }, animate);
+        this.move_to(
+            { left, right: left + Math.max(1e-12, this.layout.width[node] ?? 1) },
+            animate,
+        );
     }
 
     private move_to(target: Window_, animate: boolean): void {
@@ -111,11 +119,12 @@ export class FlameCanvas {
         const step = (): void => {
             const part = Math.min(1, (performance.now() - start) / ZOOM_MS);
             const eased = 1 - (1 - part) ** 3;
-            this.view = { left: from.left + (target.left - from.left) * eased,
-                          right: from.right + (target.right - from.right) * eased };
+            this.view = {
+                left: from.left + (target.left - from.left) * eased,
+                right: from.right + (target.right - from.right) * eased,
+            };
             this.draw();
-            if (part < 1)
-                requestAnimationFrame(step);
+            if (part < 1) requestAnimationFrame(step);
         };
         requestAnimationFrame(step);
     }
@@ -123,8 +132,9 @@ export class FlameCanvas {
     // ------------------------------------------------------------------ drawing
 
     private row_y(depth: number): number {
-        return this.is_root_below ? this.size.height - (depth + 1) * ROW + this.scroll
-                                  : depth * ROW - this.scroll;
+        return this.is_root_below
+            ? this.size.height - (depth + 1) * ROW + this.scroll
+            : depth * ROW - this.scroll;
     }
 
     private max_scroll(): number {
@@ -135,10 +145,11 @@ export class FlameCanvas {
         const { width, height } = this.size;
         const pixels = window.devicePixelRatio || 1;
         const context = this.canvas.getContext('2d');
-        if (!context || !this.layout || width === 0)
-            return;
-        if (this.canvas.width !== Math.round(width * pixels) ||
-            this.canvas.height !== Math.round(height * pixels)) {
+        if (!context || !this.layout || width === 0) return;
+        if (
+            this.canvas.width !== Math.round(width * pixels) ||
+            this.canvas.height !== Math.round(height * pixels)
+        ) {
             this.canvas.width = Math.round(width * pixels);
             this.canvas.height = Math.round(height * pixels);
         }
@@ -150,8 +161,7 @@ export class FlameCanvas {
         this.scroll = Math.max(0, Math.min(this.scroll, this.max_scroll()));
         this.layout.rows.forEach((row, depth) => {
             const y = this.row_y(depth);
-            if (y + ROW > 0 && y < height)
-                this.draw_row(context, row, y);
+            if (y + ROW > 0 && y < height) this.draw_row(context, row, y);
         });
     }
 
@@ -163,8 +173,7 @@ export class FlameCanvas {
         while (index < row.length) {
             const node = row[index]!;
             const start = layout.start[node]!;
-            if (start >= right)
-                return;
+            if (start >= right) return;
             if (layout.width[node]! * scale >= SMALL_PX) {
                 this.draw_box(context, node, y, scale);
                 index++;
@@ -177,19 +186,26 @@ export class FlameCanvas {
         }
     }
 
-    private draw_box(context: CanvasRenderingContext2D, node: number, y: number, scale: number): void {
+    private draw_box(
+        context: CanvasRenderingContext2D,
+        node: number,
+        y: number,
+        scale: number,
+    ): void {
         const layout = this.layout!;
         const start = layout.start[node]!;
         const x = Math.max(-1, (start - this.view.left) * scale);
-        const end = Math.min(this.size.width + 1,
-                             (start + layout.width[node]! - this.view.left) * scale);
+        const end = Math.min(
+            this.size.width + 1,
+            (start + layout.width[node]! - this.view.left) * scale,
+        );
         const width = end - x;
         const is_dim = this.result !== null && !this.result.matches[node];
         context.globalAlpha = is_dim ? 0.28 : 1;
         context.fillStyle = layout.tree.hidden[node] ? colour('other') : box_colour(layout, node);
         context.fillRect(x, y, Math.max(0.6, width - 0.8), ROW - 1);
         const is_hovered = this.hovered?.kind === 'node' && this.hovered.node === node;
-        if (is_hovered || node === this.chosen_node && node !== 0) {
+        if (is_hovered || (node === this.chosen_node && node !== 0)) {
             context.globalAlpha = 1;
             context.strokeStyle = colour('text');
             context.lineWidth = 1.2;
@@ -200,12 +216,16 @@ export class FlameCanvas {
         context.globalAlpha = 1;
     }
 
-    private draw_text(context: CanvasRenderingContext2D, label: string, x: number, y: number,
-                      width: number): void {
+    private draw_text(
+        context: CanvasRenderingContext2D,
+        label: string,
+        x: number,
+        y: number,
+        width: number,
+    ): void {
         const room = Math.floor(width / this.char_width);
         context.fillStyle = colour('flame-text');
-        if (room < 2)
-            return;
+        if (room < 2) return;
         let text = label.length > room ? `${label.slice(0, Math.max(1, room - 1))}…` : label;
         // Wide characters are not as wide as others: shorten until it fits.
         if (/[^\x20-\x7e…]/.test(text))
@@ -214,8 +234,13 @@ export class FlameCanvas {
         context.fillText(text, x, y + ROW / 2);
     }
 
-    private draw_small(context: CanvasRenderingContext2D, row: Uint32Array, run: SmallRun, y: number,
-                       scale: number): void {
+    private draw_small(
+        context: CanvasRenderingContext2D,
+        row: Uint32Array,
+        run: SmallRun,
+        y: number,
+        scale: number,
+    ): void {
         const x = (run.start - this.view.left) * scale;
         const width = Math.max(1, run.width * scale);
         const is_hovered = this.hovered?.kind === 'small' && this.hovered.run.start === run.start;
@@ -236,27 +261,28 @@ export class FlameCanvas {
     // ------------------------------------------------------------------ pointing
 
     private depth_at(y: number): number {
-        return this.is_root_below ? Math.floor((this.size.height + this.scroll - y) / ROW)
-                                  : Math.floor((y + this.scroll) / ROW);
+        return this.is_root_below
+            ? Math.floor((this.size.height + this.scroll - y) / ROW)
+            : Math.floor((y + this.scroll) / ROW);
     }
 
     hit(x: number, y: number): Hit | null {
         const layout = this.layout;
         const row = layout?.rows[this.depth_at(y)];
-        if (!layout || !row)
-            return null;
+        if (!layout || !row) return null;
         const scale = this.size.width / (this.view.right - this.view.left);
         const place = this.view.left + x / scale;
         const index = row_find(layout, row, place);
         const node = row[index];
-        if (node === undefined || layout.start[node]! > place + 0.5 / scale)
-            return null;
-        if (layout.width[node]! * scale >= SMALL_PX)
-            return { kind: 'node', node };
+        if (node === undefined || layout.start[node]! > place + 0.5 / scale) return null;
+        if (layout.width[node]! * scale >= SMALL_PX) return { kind: 'node', node };
         const parent = layout.tree.parent[node] ?? 0;
         let first = index; // the first small sibling: the run begins there
-        while (first > 0 && layout.tree.parent[row[first - 1]!] === parent &&
-               layout.width[row[first - 1]!]! * scale < SMALL_PX)
+        while (
+            first > 0 &&
+            layout.tree.parent[row[first - 1]!] === parent &&
+            layout.width[row[first - 1]!]! * scale < SMALL_PX
+        )
             first--;
         const run = small_run(layout, row, first);
         return { kind: 'small', run, parent, nodes: this.nodes_in(run, row) };
@@ -269,23 +295,30 @@ export class FlameCanvas {
     }
 
     private on_down(event: PointerEvent): void {
-        if (event.button !== 0)
-            return;
+        if (event.button !== 0) return;
         this.canvas.setPointerCapture(event.pointerId);
-        this.drag = { x: event.offsetX, y: event.offsetY, view: { ...this.view },
-                      scroll: this.scroll, moved: false };
+        this.drag = {
+            x: event.offsetX,
+            y: event.offsetY,
+            view: { ...this.view },
+            scroll: this.scroll,
+            moved: false,
+        };
     }
 
     private on_move(event: PointerEvent): void {
         if (!this.drag)
-            return this.set_hover(this.hit(event.offsetX, event.offsetY), event.clientX, event.clientY);
+            return this.set_hover(
+                this.hit(event.offsetX, event.offsetY),
+                event.clientX,
+                event.clientY,
+            );
         const [dx, dy] = [event.offsetX - this.drag.x, event.offsetY - this.drag.y];
-        if (!this.drag.moved && Math.hypot(dx, dy) < 4)
-            return;
+        if (!this.drag.moved && Math.hypot(dx, dy) < 4) return;
         this.drag.moved = true;
         this.set_hover(null, 0, 0);
         const span = this.drag.view.right - this.drag.view.left;
-        const shift = -dx * span / this.size.width;
+        const shift = (-dx * span) / this.size.width;
         const left = Math.max(0, Math.min(1 - span, this.drag.view.left + shift));
         this.view = { left, right: left + span };
         this.scroll = this.drag.scroll + (this.is_root_below ? dy : -dy);
@@ -295,18 +328,15 @@ export class FlameCanvas {
     private on_up(event: PointerEvent): void {
         const was_drag = this.drag?.moved;
         this.drag = null;
-        if (was_drag || event.button !== 0)
-            return;
+        if (was_drag || event.button !== 0) return;
         const hit = this.hit(event.offsetX, event.offsetY);
-        if (hit?.kind === 'node')
-            this.activate(hit.node);
+        if (hit?.kind === 'node') this.activate(hit.node);
         else if (hit)
             this.move_to({ left: hit.run.start, right: hit.run.start + hit.run.width }, true);
     }
 
     private activate(node: number): void {
-        if (this.layout?.tree.hidden[node])
-            return this.events.open_hidden(node);
+        if (this.layout?.tree.hidden[node]) return this.events.open_hidden(node);
         this.chosen_node = node;
         this.set_zoom(node, true);
         this.events.zoomed(node);
@@ -334,22 +364,19 @@ export class FlameCanvas {
 
     private on_key(event: KeyboardEvent): void {
         const layout = this.layout;
-        if (!layout || event.ctrlKey || event.metaKey || event.altKey)
-            return;
+        if (!layout || event.ctrlKey || event.metaKey || event.altKey) return;
         const node = this.chosen_node;
-        const [deeper, up] = this.is_root_below ? ['ArrowUp', 'ArrowDown'] : ['ArrowDown', 'ArrowUp'];
-        if (event.key === deeper)
-            this.choose(first_child(layout, node));
-        else if (event.key === up)
-            this.choose(layout.tree.parent[node] ?? 0);
+        const [deeper, up] = this.is_root_below
+            ? ['ArrowUp', 'ArrowDown']
+            : ['ArrowDown', 'ArrowUp'];
+        if (event.key === deeper) this.choose(first_child(layout, node));
+        else if (event.key === up) this.choose(layout.tree.parent[node] ?? 0);
         else if (event.key === 'ArrowRight' || event.key === 'ArrowLeft')
             this.choose(sibling(layout, node, event.key === 'ArrowRight' ? 1 : -1));
-        else if (event.key === 'Enter' || event.key === ' ')
-            this.activate(node);
+        else if (event.key === 'Enter' || event.key === ' ') this.activate(node);
         else if (event.key === 'Escape' || event.key === 'Backspace')
-            this.activate(event.key === 'Escape' ? 0 : layout.tree.parent[this.zoom_node] ?? 0);
-        else
-            return;
+            this.activate(event.key === 'Escape' ? 0 : (layout.tree.parent[this.zoom_node] ?? 0));
+        else return;
         event.preventDefault();
         event.stopPropagation();
     }
@@ -357,8 +384,7 @@ export class FlameCanvas {
     private choose(node: number): void {
         this.chosen_node = node;
         const y = this.row_y(this.layout?.depth[node] ?? 0);
-        if (y < 0)
-            this.scroll += this.is_root_below ? -y : y;
+        if (y < 0) this.scroll += this.is_root_below ? -y : y;
         else if (y + ROW > this.size.height)
             this.scroll += (this.is_root_below ? -1 : 1) * (y + ROW - this.size.height);
         this.events.chosen(node);
@@ -375,28 +401,27 @@ function first_child(layout: FlameLayout, node: number): number {
 function sibling(layout: FlameLayout, node: number, step: number): number {
     const row = layout.rows[layout.depth[node] ?? 0] ?? new Uint32Array();
     let index = row_find(layout, row, layout.start[node]!);
-    while (index < row.length && row[index] !== node)
-        index++;
+    while (index < row.length && row[index] !== node) index++;
     return row[index + step] ?? node;
 }
 
 export function node_label(layout: FlameLayout, node: number): string {
     const hidden = layout.tree.hidden[node] ?? 0;
-    if (hidden)
-        return `${count(hidden)} more`;
+    if (hidden) return `${count(hidden)} more`;
     const label = layout.tree.label(node);
     return label.length > 400 ? shortened(label, 400) : visible(shorten_templates(label));
 }
 
-// Red has grown, blue has shrunk, and the stronger the larger its part is of all that changed in it;
-// without signs, a hue per library and a lightness that tells neighbours apart.
+// Red has grown, blue has shrunk, and the stronger the larger its part is of all that changed in
+// it; without signs, a hue per library and a lightness that tells neighbours apart.
 function box_colour(layout: FlameLayout, node: number): string {
     const { tree } = layout;
     if (layout.is_signed) {
         const weight = layout.width[node]! * layout.total;
         const lean = weight > 0 ? (tree.value[node] ?? 0) / weight : 0;
         const strength = Math.round(Math.min(1, Math.abs(lean)) * 60 + 12);
-        return `color-mix(in srgb, ${colour(lean >= 0 ? 'more' : 'less')} ${strength}%, ${colour('panel')})`;
+        const side = colour(lean >= 0 ? 'more' : 'less');
+        return `color-mix(in srgb, ${side} ${strength}%, ${colour('panel')})`;
     }
     return category_colour(tree.category(node), node);
 }
@@ -405,14 +430,15 @@ function box_colour(layout: FlameLayout, node: number): string {
 const HUES = [205, 150, 265, 325, 185, 100, 235, 290, 60, 345] as const;
 
 export function category_colour(category: number, node: number): string {
-    const nudge = (node * 2654435761 >>> 0) % 5 - 2;
+    const nudge = (((node * 2654435761) >>> 0) % 5) - 2;
     const light = is_dark() ? 33 : 79;
-    if (category === 0)
-        return is_dark() ? '#3a4049' : '#d9dbde';
+    if (category === 0) return is_dark() ? '#3a4049' : '#d9dbde';
     if (category === 2)
         return `hsl(215 ${is_dark() ? 9 : 14}% ${light + nudge + (is_dark() ? 0 : 4)}%)`;
     if (category === 1)
-        return `hsl(${32 + nudge * 2} ${is_dark() ? 52 : 84}% ${light + nudge * 1.2 - (is_dark() ? 0 : 5)}%)`;
+        return is_dark()
+            ? `hsl(${32 + nudge * 2} 52% ${light + nudge * 1.2}%)`
+            : `hsl(${32 + nudge * 2} 84% ${light + nudge * 1.2 - 5}%)`;
     const hue = HUES[(category - 3) % HUES.length] ?? 205;
     return `hsl(${hue} ${is_dark() ? 32 : 52}% ${light + nudge * 1.2}%)`;
 }

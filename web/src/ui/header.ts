@@ -10,7 +10,9 @@ import { h, replace } from './dom';
 import { icon } from './icons';
 import { toggle_theme } from './theme';
 
-interface Follower { readonly is_following: boolean }
+interface Follower {
+    readonly is_following: boolean;
+}
 
 export class Header {
     readonly element = h('header', { class: 'header' });
@@ -19,17 +21,30 @@ export class Header {
     private readonly live = h('div', { class: 'facts' });
     private readonly files: HTMLSelectElement;
 
-    constructor(private readonly app: App, private readonly follower: Follower) {
-        this.files = h('select', { 'aria-label': 'File', onchange: () => this.choose_file() },
-            app.files.map((file) => h('option', { value: file.id }, shortened(file.name, 60))));
-        replace(this.element,
+    constructor(
+        private readonly app: App,
+        private readonly follower: Follower,
+    ) {
+        this.files = h(
+            'select',
+            { 'aria-label': 'File', onchange: () => this.choose_file() },
+            app.files.map((file) => h('option', { value: file.id }, shortened(file.name, 60))),
+        );
+        replace(
+            this.element,
             h('a', { class: 'brand', href: '#/' }, icon('raven'), 'Muninn'),
             app.files.length > 1 && this.files,
-            this.command, this.live, this.facts,
-            h('div', {},
-              this.button('link', 'Copy a link to this state', () => void this.copy_link()),
-              this.button('theme', 'Light or dark (d)', toggle_theme),
-              this.button('help', 'Keys and help (?)', help_dialog)));
+            this.command,
+            this.live,
+            this.facts,
+            h(
+                'div',
+                {},
+                this.button('link', 'Copy a link to this state', () => void this.copy_link()),
+                this.button('theme', 'Light or dark (d)', toggle_theme),
+                this.button('help', 'Keys and help (?)', help_dialog),
+            ),
+        );
     }
 
     update(): void {
@@ -38,37 +53,70 @@ export class Header {
         this.command.textContent = shortened(file.command || file.name, 500);
         this.command.title = shortened(`${file.command}\n${file.path}`, 1000);
         if (heap)
-            replace(this.facts, fact('peak', bytes(heap.peak.heap)),
-                    fact('leaked', bytes(heap.totals.leaked)), fact('ran', duration(heap.duration_ns)));
+            replace(
+                this.facts,
+                fact('peak', bytes(heap.peak.heap)),
+                fact('leaked', bytes(heap.totals.leaked)),
+                fact('ran', duration(heap.duration_ns)),
+            );
         else if (findings)
-            replace(this.facts, fact('', plural(findings.errors, 'error')),
-                    fact('leaked', bytes(findings.leaked)));
-        else
-            replace(this.facts);
+            replace(
+                this.facts,
+                fact('', plural(findings.errors, 'error')),
+                fact('leaked', bytes(findings.leaked)),
+            );
+        else replace(this.facts);
         this.draw_live();
     }
 
     private draw_live(): void {
-        if (!this.app.file.live)
-            return replace(this.live);
-        replace(this.live,
+        if (!this.app.file.live) return replace(this.live);
+        replace(
+            this.live,
             h('span', { class: 'badge is-live' }, `running, pid ${this.app.file.pid}`),
-            h('button', { type: 'button', 'aria-pressed': String(this.follower.is_following),
-                          title: 'Show what is new as it comes',
-                          onclick: () => this.app.store.set({ follow: this.follower.is_following ? '0' : null }),
-                        }, 'Follow'),
+            h(
+                'button',
+                {
+                    type: 'button',
+                    'aria-pressed': String(this.follower.is_following),
+                    title: 'Show what is new as it comes',
+                    onclick: () =>
+                        this.app.store.set({ follow: this.follower.is_following ? '0' : null }),
+                },
+                'Follow',
+            ),
             h('button', { type: 'button', onclick: () => void this.act('snapshot') }, 'Snapshot'),
-            h('button', { type: 'button', onclick: () => void this.act('leak-check') }, 'Leak check'));
+            h(
+                'button',
+                { type: 'button', onclick: () => void this.act('leak-check') },
+                'Leak check',
+            ),
+        );
     }
 
     private button(name: 'link' | 'theme' | 'help', label: string, work: () => void): HTMLElement {
-        return h('button', { type: 'button', class: 'icon quiet', title: label, 'aria-label': label,
-                             onclick: work }, icon(name));
+        return h(
+            'button',
+            {
+                type: 'button',
+                class: 'icon quiet',
+                title: label,
+                'aria-label': label,
+                onclick: work,
+            },
+            icon(name),
+        );
     }
 
     private choose_file(): void {
-        this.app.store.go('', { f: this.files.value === '0' ? null : this.files.value, from: null, to: null,
-                                at: null, a: null, b: null });
+        this.app.store.go('', {
+            f: this.files.value === '0' ? null : this.files.value,
+            from: null,
+            to: null,
+            at: null,
+            a: null,
+            b: null,
+        });
     }
 
     private async copy_link(): Promise<void> {
@@ -80,7 +128,9 @@ export class Header {
         const title = what === 'snapshot' ? 'Snapshot' : 'Leak check';
         try {
             const answer = await this.app.api.post<ActionAnswer>('/api/action', {
-                f: this.app.file.id, do: what, label: what === 'snapshot' ? 'viewer' : null,
+                f: this.app.file.id,
+                do: what,
+                label: what === 'snapshot' ? 'viewer' : null,
             });
             text_dialog(title, visible_lines(answer.text) || 'Done.');
             await this.app.refresh_live();

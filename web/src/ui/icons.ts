@@ -27,8 +27,17 @@ const PATHS = {
 export type IconName = keyof typeof PATHS;
 
 export function icon(name: IconName): SVGSVGElement {
-    return svg('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true', fill: 'none',
-                        stroke: 'currentColor', 'stroke-width': 1.4, 'stroke-linejoin': 'round',
-                        'stroke-linecap': 'round' },
-               svg('path', { d: PATHS[name] }));
+    return svg(
+        'svg',
+        {
+            viewBox: '0 0 16 16',
+            'aria-hidden': 'true',
+            fill: 'none',
+            stroke: 'currentColor',
+            'stroke-width': 1.4,
+            'stroke-linejoin': 'round',
+            'stroke-linecap': 'round',
+        },
+        svg('path', { d: PATHS[name] }),
+    );
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The page around the views: header, list of views, timeline, selection. It knows which file is shown
-// and what is known of it, gives that to the views, and tells them when the URL or the file changes.
+// The page around the views: header, list of views, timeline, selection. It knows which file is
+// shown and what is known of it, gives that to the views, and tells them when the URL or the file
+// changes.
 import { Api } from '../api/client';
 import type { Params } from '../api/client';
 import { follow_live } from '../api/live';
@@ -53,7 +54,7 @@ export class Shell implements App {
     }
 
     selection(): Params {
-        const end = this.file.live ? this.heap?.duration_ns ?? null : null;
+        const end = this.file.live ? (this.heap?.duration_ns ?? null) : null;
         return selection_params(this.store, end);
     }
 
@@ -76,8 +77,7 @@ export class Shell implements App {
         this.store.subscribe(() => void this.update());
         on_theme(() => this.view_now()?.update());
         bind_keys(this, () => this.view_now());
-        if (this.files.some((file) => file.live) && !this.api.is_export)
-            this.follow();
+        if (this.files.some((file) => file.live) && !this.api.is_export) this.follow();
         await this.update();
     }
 
@@ -85,10 +85,20 @@ export class Shell implements App {
         this.header = new Header(this, this);
         this.timeline = new Timeline(this);
         this.bar = new SelectionBar(this);
-        replace(this.root, this.header.element, this.nav,
-                h('div', { class: 'content' }, this.notices, this.timeline.element, this.bar.element,
-                  this.host),
-                this.announcer);
+        replace(
+            this.root,
+            this.header.element,
+            this.nav,
+            h(
+                'div',
+                { class: 'content' },
+                this.notices,
+                this.timeline.element,
+                this.bar.element,
+                this.host,
+            ),
+            this.announcer,
+        );
     }
 
     private kind_now(): ViewKind {
@@ -115,13 +125,10 @@ export class Shell implements App {
         }
         this.draw_frame();
         const kind = this.kind_now();
-        if (this.file.kind === 'unreadable')
-            return this.show_unreadable();
+        if (this.file.kind === 'unreadable') return this.show_unreadable();
         let view = this.made.get(kind.id);
-        if (!view)
-            this.made.set(kind.id, view = kind.create(this));
-        if (view.element.parentNode !== this.host)
-            replace(this.host, view.element);
+        if (!view) this.made.set(kind.id, (view = kind.create(this)));
+        if (view.element.parentNode !== this.host) replace(this.host, view.element);
         view.update();
         document.title = `${kind.title} · ${shortened(file.name, 60)} · Muninn`;
     }
@@ -139,10 +146,12 @@ export class Shell implements App {
         const has_timeline = this.heap !== null && kind.has_timeline;
         this.draw_nav(kind);
         this.header.update();
-        replace(this.notices, this.file.warnings.map(
-            (text) => h('div', { class: 'notice' }, shortened(text, 400))),
-            !this.is_connected && h('div', { class: 'notice is-error' },
-                                    'The server does not answer. Trying again…'));
+        replace(
+            this.notices,
+            this.file.warnings.map((text) => h('div', { class: 'notice' }, shortened(text, 400))),
+            !this.is_connected &&
+                h('div', { class: 'notice is-error' }, 'The server does not answer. Trying again…'),
+        );
         this.timeline.element.hidden = !has_timeline;
         this.bar.element.hidden = !has_timeline;
         if (has_timeline) {
@@ -152,23 +161,51 @@ export class Shell implements App {
     }
 
     private draw_nav(current: ViewKind): void {
-        const sections = [['heap', 'Memory'], ['findings', 'Findings']] as const;
-        replace(this.nav, sections.map(([kind, title]) => {
-            const file = this.file.kind === kind ? this.file
-                                                 : this.files.find((other) => other.kind === kind);
-            if (!file)
-                return null;
-            return [h('h2', {}, title), VIEWS.filter((view) => view.files === kind).map((view) =>
-                h('a', { href: this.link_to(view, file),
-                         'aria-current': view === current && file === this.file ? 'page' : undefined },
-                  icon(view.icon), view.title))];
-        }), h('div', { class: 'foot' }, `Muninn ${this.muninn}`));
+        const sections = [
+            ['heap', 'Memory'],
+            ['findings', 'Findings'],
+        ] as const;
+        replace(
+            this.nav,
+            sections.map(([kind, title]) => {
+                const file =
+                    this.file.kind === kind
+                        ? this.file
+                        : this.files.find((other) => other.kind === kind);
+                if (!file) return null;
+                return [
+                    h('h2', {}, title),
+                    VIEWS.filter((view) => view.files === kind).map((view) =>
+                        h(
+                            'a',
+                            {
+                                href: this.link_to(view, file),
+                                'aria-current':
+                                    view === current && file === this.file ? 'page' : undefined,
+                            },
+                            icon(view.icon),
+                            view.title,
+                        ),
+                    ),
+                ];
+            }),
+            h('div', { class: 'foot' }, `Muninn ${this.muninn}`),
+        );
     }
 
     // A selection of time means nothing in another file.
     private link_to(view: ViewKind, file: FileInfo): string {
-        const other = file !== this.file
-            ? { from: null, to: null, at: null, a: null, b: null, f: file.id === 0 ? null : file.id } : {};
+        const other =
+            file !== this.file
+                ? {
+                      from: null,
+                      to: null,
+                      at: null,
+                      a: null,
+                      b: null,
+                      f: file.id === 0 ? null : file.id,
+                  }
+                : {};
         return this.store.link(view.id, other);
     }
 
@@ -197,18 +234,20 @@ export class Shell implements App {
 
     private on_change(change: LiveChange, has_ended: boolean): void {
         const file = this.files.find((other) => other.id === change.f);
-        if (!file)
-            return;
+        if (!file) return;
         if (has_ended) {
             file.live = false;
             this.announce(`${file.command} has ended after ${duration(change.duration_ns)}`);
         }
-        if (change.f !== this.file.id || !has_ended && !this.is_following || this.live_timer)
+        if (change.f !== this.file.id || (!has_ended && !this.is_following) || this.live_timer)
             return;
-        this.live_timer = window.setTimeout(() => {
-            this.live_timer = 0;
-            void this.refresh_live();
-        }, has_ended ? 0 : LIVE_EVERY_MS);
+        this.live_timer = window.setTimeout(
+            () => {
+                this.live_timer = 0;
+                void this.refresh_live();
+            },
+            has_ended ? 0 : LIVE_EVERY_MS,
+        );
     }
 
     async refresh_live(): Promise<void> {
@@ -220,8 +259,7 @@ export class Shell implements App {
         } catch {
             return; // the next change, or the notice of a lost connection, tells
         }
-        for (const [id, view] of made)
-            this.made.set(id, view);
+        for (const [id, view] of made) this.made.set(id, view);
         await this.update();
     }
 }

@@ -27,8 +27,7 @@ export function is_dark(): boolean {
 function apply(): void {
     document.documentElement.dataset['theme'] = is_dark() ? 'dark' : 'light';
     cache = new Map();
-    for (const listener of listeners)
-        listener();
+    for (const listener of listeners) listener();
 }
 
 export function toggle_theme(): void {

@@ -9,8 +9,7 @@ const tip = h('div', { class: 'tooltip', hidden: true, role: 'tooltip' });
 const MARGIN = 14;
 
 export function show_tip(x: number, y: number, ...content: readonly Child[]): void {
-    if (!tip.isConnected)
-        document.body.append(tip);
+    if (!tip.isConnected) document.body.append(tip);
     replace(tip, ...content);
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
@@ -26,5 +25,9 @@ export function hide_tip(): void {
 
 // Rows of a name and a value, for the body of a tool tip.
 export function facts(rows: readonly (readonly [string, string])[]): HTMLElement {
-    return h('dl', {}, rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
+    return h(
+        'dl',
+        {},
+        rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]),
+    );
 }

@@ -2,7 +2,16 @@
 //
 // A tree of frames as a table whose rows open. A chain of single children is opened with its first,
 // so that a click leads to the next choice.
-import { bytes, bytes_exact, count, count_short, percent, shorten_templates, shortened, signed } from '../model/format';
+import {
+    bytes,
+    bytes_exact,
+    count,
+    count_short,
+    percent,
+    shorten_templates,
+    shortened,
+    signed,
+} from '../model/format';
 import type { FrameTree } from '../model/tree';
 import { h } from './dom';
 import { array_source, DataTable } from './table';
@@ -22,9 +31,15 @@ export class TreeTable {
     private readonly open = new Set<number>();
     private matches: Uint8Array | null = null;
 
-    constructor(label: string, private readonly events: TreeTableEvents) {
+    constructor(
+        label: string,
+        private readonly events: TreeTableEvents,
+    ) {
         this.table = new DataTable<number>({
-            label, empty: 'Nothing here.', columns: () => this.columns(), key: (node) => String(node),
+            label,
+            empty: 'Nothing here.',
+            columns: () => this.columns(),
+            key: (node) => String(node),
             title: (node) => shortened(this.tree?.label(node) ?? ''),
             level: (node) => this.depth[node] ?? 1,
             on_select: (node) => this.events.chosen(node),
@@ -56,8 +71,7 @@ export class TreeTable {
             const keep = new Uint8Array(tree.count);
             for (let node = tree.count - 1; node > 0; node--) {
                 if (keep[node] || test(tree.label(node))) {
-                    if (keep[node])
-                        this.open.add(node);
+                    if (keep[node]) this.open.add(node);
                     keep[node] = keep[tree.parent[node] ?? 0] = 1;
                 }
             }
@@ -73,7 +87,7 @@ export class TreeTable {
         for (let node = 1; node < tree.count; node++) {
             const up = tree.parent[node] ?? 0;
             this.depth[node] = (this.depth[up] ?? 0) + 1;
-            if (tree.value[node] || !tree.columns.more[node] && tree.columns.id[node] !== -1)
+            if (tree.value[node] || (!tree.columns.more[node] && tree.columns.id[node] !== -1))
                 this.children[up]?.push(node);
         }
     }
@@ -87,12 +101,9 @@ export class TreeTable {
     }
 
     private toggle(node: number): void {
-        if (this.tree?.hidden[node])
-            return this.events.open_hidden(node);
-        if ((this.children[node] ?? []).length === 0)
-            return this.events.opened(node);
-        if (!this.open.delete(node))
-            this.expand(node, 12);
+        if (this.tree?.hidden[node]) return this.events.open_hidden(node);
+        if ((this.children[node] ?? []).length === 0) return this.events.opened(node);
+        if (!this.open.delete(node)) this.expand(node, 12);
         this.draw();
     }
 
@@ -100,11 +111,9 @@ export class TreeTable {
         const rows: number[] = [];
         const walk = (node: number): void => {
             for (const child of this.children[node] ?? []) {
-                if (this.matches && !this.matches[child])
-                    continue;
+                if (this.matches && !this.matches[child]) continue;
                 rows.push(child);
-                if (this.open.has(child))
-                    walk(child);
+                if (this.open.has(child)) walk(child);
             }
         };
         walk(0);
@@ -115,8 +124,7 @@ export class TreeTable {
         if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') {
             const chosen = this.table.chosen_key;
             const is_open = this.open.has(Number(chosen));
-            if (chosen && is_open === (event.key === 'ArrowLeft'))
-                this.toggle(Number(chosen));
+            if (chosen && is_open === (event.key === 'ArrowLeft')) this.toggle(Number(chosen));
             event.preventDefault();
         }
     }
@@ -128,19 +136,39 @@ export class TreeTable {
         indent.style.paddingLeft = `${Math.min(60, (this.depth[node] ?? 1) - 1) * 14}px`;
         const hidden = tree.hidden[node] ?? 0;
         if (hidden)
-            return h('span', { class: 'cell-name' }, indent, h('button', { type: 'button', class: 'link',
-                onclick: () => this.events.open_hidden(node) }, `${count(hidden)} more…`));
-        return h('span', { class: 'cell-name' }, indent,
+            return h(
+                'span',
+                { class: 'cell-name' },
+                indent,
+                h(
+                    'button',
+                    { type: 'button', class: 'link', onclick: () => this.events.open_hidden(node) },
+                    `${count(hidden)} more…`,
+                ),
+            );
+        return h(
+            'span',
+            { class: 'cell-name' },
+            indent,
             has_children
-                ? h('button', { type: 'button', class: 'toggle', tabindex: -1,
-                                'aria-label': this.open.has(node) ? 'Close' : 'Open',
-                                onclick: (event: Event) => {
-                                    event.stopPropagation();
-                                    this.toggle(node);
-                                } }, this.open.has(node) ? '▾' : '▸')
+                ? h(
+                      'button',
+                      {
+                          type: 'button',
+                          class: 'toggle',
+                          tabindex: -1,
+                          'aria-label': this.open.has(node) ? 'Close' : 'Open',
+                          onclick: (event: Event) => {
+                              event.stopPropagation();
+                              this.toggle(node);
+                          },
+                      },
+                      this.open.has(node) ? '▾' : '▸',
+                  )
                 : h('span', { class: 'toggle' }),
             h('span', { class: 'cut' }, shortened(shorten_templates(tree.label(node)), 200)),
-            h('span', { class: 'where' }, shortened(tree.place(node), 60)));
+            h('span', { class: 'where' }, shortened(tree.place(node), 60)),
+        );
     }
 
     private columns(): readonly Column<number>[] {
@@ -151,17 +179,51 @@ export class TreeTable {
         const is_change = tree?.columns.metric === 'growth' || (tree?.columns.base.length ?? 0) > 0;
         const value = (node: number): number => tree?.value[node] ?? 0;
         return [
-            { id: 'name', label: 'Function', width: 'minmax(280px, 1fr)', sorts: false, cell: (node) => this.name(node) },
-            { id: is_change ? 'delta' : 'value', label: is_change ? 'Change' : 'Total', width: '104px', is_number: true,
-              sorts: false, part: (node) => value(node) / total,
-              cell: (node) => h('span', { title: is_count ? count(value(node)) : bytes_exact(value(node)) },
-                                is_change ? signed(value(node), write) : write(value(node))) },
-            { id: 'part', label: 'Part', width: '78px', is_number: true, sorts: false,
-              cell: (node) => percent(value(node), total) },
-            { id: 'self', label: 'Self', width: '96px', is_number: true, sorts: false,
-              cell: (node) => tree?.self[node] ? write(tree.self[node] ?? 0) : '' },
-            { id: 'blocks', label: is_count ? 'Stacks' : 'Blocks', width: '88px', is_number: true, sorts: false,
-              cell: (node) => count_short(tree?.blocks[node] ?? 0) },
+            {
+                id: 'name',
+                label: 'Function',
+                width: 'minmax(280px, 1fr)',
+                sorts: false,
+                cell: (node) => this.name(node),
+            },
+            {
+                id: is_change ? 'delta' : 'value',
+                label: is_change ? 'Change' : 'Total',
+                width: '104px',
+                is_number: true,
+                sorts: false,
+                part: (node) => value(node) / total,
+                cell: (node) =>
+                    h(
+                        'span',
+                        { title: is_count ? count(value(node)) : bytes_exact(value(node)) },
+                        is_change ? signed(value(node), write) : write(value(node)),
+                    ),
+            },
+            {
+                id: 'part',
+                label: 'Part',
+                width: '78px',
+                is_number: true,
+                sorts: false,
+                cell: (node) => percent(value(node), total),
+            },
+            {
+                id: 'self',
+                label: 'Self',
+                width: '96px',
+                is_number: true,
+                sorts: false,
+                cell: (node) => (tree?.self[node] ? write(tree.self[node] ?? 0) : ''),
+            },
+            {
+                id: 'blocks',
+                label: is_count ? 'Stacks' : 'Blocks',
+                width: '88px',
+                is_number: true,
+                sorts: false,
+                cell: (node) => count_short(tree?.blocks[node] ?? 0),
+            },
         ];
     }
 }

@@ -4,7 +4,17 @@
 // passes through that call.
 import { query_string } from '../api/client';
 import type { CallRow, FunctionAnswer, FunctionRow, FunctionsAnswer } from '../api/types';
-import { bytes, bytes_exact, count, count_short, percent, plural, shorten_templates, shortened, visible } from '../model/format';
+import {
+    bytes,
+    bytes_exact,
+    count,
+    count_short,
+    percent,
+    plural,
+    shorten_templates,
+    shortened,
+    visible,
+} from '../model/format';
 import { PAGE_ROWS, PagedRows } from '../model/paged';
 import { METRICS, metric_of } from '../model/state';
 import { refresh_all, search, segments } from '../ui/controls';
@@ -36,53 +46,96 @@ class CallersView implements View {
         const metric = segments(store, 'metric', 'Metric', METRICS, 'live');
         this.controls = [metric, this.find];
         this.functions = new DataTable<FunctionRow>({
-            label: 'Functions', empty: 'No function allocates in what is selected.',
-            columns: () => this.columns(), key: (row) => String(row.id),
+            label: 'Functions',
+            empty: 'No function allocates in what is selected.',
+            columns: () => this.columns(),
+            key: (row) => String(row.id),
             title: (row) => shortened(row.function),
             on_sort: (column) => this.on_sort(column),
             on_select: (row) => this.choose(row.id),
         });
-        const make = (label: string, empty: string): DataTable<CallRow> => new DataTable<CallRow>({
-            label, empty, columns: () => this.call_columns(label), key: (row) => String(row.id),
-            title: (row) => shortened(row.function), on_open: (row) => this.choose(row.id),
-        });
+        const make = (label: string, empty: string): DataTable<CallRow> =>
+            new DataTable<CallRow>({
+                label,
+                empty,
+                columns: () => this.call_columns(label),
+                key: (row) => String(row.id),
+                title: (row) => shortened(row.function),
+                on_open: (row) => this.choose(row.id),
+            });
         this.callers = make('Callers', 'Nothing calls it.');
         this.callees = make('Callees', 'It calls the allocator itself.');
         const list = h('div', {});
         const detail = h('div', {});
         this.list_loader = new Loader(list, this.functions.element);
-        this.detail_loader = new Loader(detail, h('div', { class: 'view-body' }, this.title,
-            this.callers.element, h('div', { class: 'pane-title' }, this.lines), this.callees.element));
-        this.element = h('div', { class: 'view' },
-            h('div', { class: 'bar' }, metric.element, h('span', { class: 'spacer' }), this.find.element),
-            h('div', { class: 'split' }, list, detail));
+        this.detail_loader = new Loader(
+            detail,
+            h(
+                'div',
+                { class: 'view-body' },
+                this.title,
+                this.callers.element,
+                h('div', { class: 'pane-title' }, this.lines),
+                this.callees.element,
+            ),
+        );
+        this.element = h(
+            'div',
+            { class: 'view' },
+            h(
+                'div',
+                { class: 'bar' },
+                metric.element,
+                h('span', { class: 'spacer' }),
+                this.find.element,
+            ),
+            h('div', { class: 'split' }, list, detail),
+        );
     }
 
     update(): void {
         refresh_all(this.controls);
         const { api, store } = this.app;
-        const params = { ...this.app.selection(), metric: metric_of(store), sort: this.sort(),
-                         order: store.get('fn.order', 'desc'), search: store.get('fn.q'), offset: 0,
-                         limit: PAGE_ROWS };
+        const params = {
+            ...this.app.selection(),
+            metric: metric_of(store),
+            sort: this.sort(),
+            order: store.get('fn.order', 'desc'),
+            search: store.get('fn.q'),
+            offset: 0,
+            limit: PAGE_ROWS,
+        };
         this.functions.set_sort(this.sort(), store.get('fn.order') !== 'asc');
-        void this.list_loader.load(query_string(params),
+        void this.list_loader.load(
+            query_string(params),
             () => api.get<FunctionsAnswer>('/api/functions', params),
             (answer) => {
                 this.total = answer.total;
                 this.unit = answer.unit;
-                this.functions.set_source(new PagedRows<FunctionRow>(answer.rows_total, answer.rows,
-                    (offset, limit) => api.get<FunctionsAnswer>('/api/functions', { ...params, offset, limit })
-                        .then((more) => more.rows),
-                    () => this.functions.refresh()));
+                this.functions.set_source(
+                    new PagedRows<FunctionRow>(
+                        answer.rows_total,
+                        answer.rows,
+                        (offset, limit) =>
+                            api
+                                .get<FunctionsAnswer>('/api/functions', {
+                                    ...params,
+                                    offset,
+                                    limit,
+                                })
+                                .then((more) => more.rows),
+                        () => this.functions.refresh(),
+                    ),
+                );
                 if (!store.get('fn.id') && !store.get('fn.name') && answer.rows[0])
                     store.set({ 'fn.id': answer.rows[0].id }, true);
-            });
+            },
+        );
         this.update_detail();
     }
 
     on_key(event: KeyboardEvent): boolean {
-        if (event.key !== '/')
-            return false;
+        if (event.key !== '/') return false;
         this.find.focus();
         return true;
     }
@@ -91,10 +144,15 @@ class CallersView implements View {
         const { api, store } = this.app;
         const [id, name] = [store.get('fn.id'), store.get('fn.name')];
         this.functions.set_chosen(id);
-        if (!id && !name)
-            return this.detail_loader.show_instead(message('Choose a function'));
-        const params = { ...this.app.selection(), metric: metric_of(store), id, name: id ? '' : name };
-        void this.detail_loader.load(query_string(params),
+        if (!id && !name) return this.detail_loader.show_instead(message('Choose a function'));
+        const params = {
+            ...this.app.selection(),
+            metric: metric_of(store),
+            id,
+            name: id ? '' : name,
+        };
+        void this.detail_loader.load(
+            query_string(params),
             () => api.get<FunctionAnswer>('/api/function', params),
             (answer) => {
                 this.function_total = answer.total;
@@ -103,23 +161,50 @@ class CallersView implements View {
                 this.show_title(answer);
                 this.callers.set_source(array_source(answer.callers));
                 this.callees.set_source(array_source(answer.callees));
-            });
+            },
+        );
     }
 
     private show_title(answer: FunctionAnswer): void {
         const { store } = this.app;
-        replace(this.title,
-            h('span', { class: 'cut grow function-name', title: shortened(answer.function) },
-              shortened(shorten_templates(answer.function), 200), ' ',
-              h('span', { class: 'muted' }, shortened(place_of(answer), 60))),
-            h('span', { class: 'num', title: this.exact(answer.total) },
-              `${this.write(answer.total)} through it, ${this.write(answer.self)} itself`),
-            h('button', { type: 'button', title: 'Every view shows only stacks through this function',
-                          onclick: () => store.set({ fn: answer.function }) }, 'Filter'));
-        replace(this.lines, h('span', {}, 'Callees'), h('span', { class: 'muted' }, ' of ',
-            plural(answer.lines.length, 'line')),
-            answer.lines.slice(0, 3).map((line) => h('span', { class: 'muted' },
-                `  ${visible(line.file)}:${line.line} ${this.write(line.value)}`)));
+        replace(
+            this.title,
+            h(
+                'span',
+                { class: 'cut grow function-name', title: shortened(answer.function) },
+                shortened(shorten_templates(answer.function), 200),
+                ' ',
+                h('span', { class: 'muted' }, shortened(place_of(answer), 60)),
+            ),
+            h(
+                'span',
+                { class: 'num', title: this.exact(answer.total) },
+                `${this.write(answer.total)} through it, ${this.write(answer.self)} itself`,
+            ),
+            h(
+                'button',
+                {
+                    type: 'button',
+                    title: 'Every view shows only stacks through this function',
+                    onclick: () => store.set({ fn: answer.function }),
+                },
+                'Filter',
+            ),
+        );
+        replace(
+            this.lines,
+            h('span', {}, 'Callees'),
+            h('span', { class: 'muted' }, ' of ', plural(answer.lines.length, 'line')),
+            answer.lines
+                .slice(0, 3)
+                .map((line) =>
+                    h(
+                        'span',
+                        { class: 'muted' },
+                        `  ${visible(line.file)}:${line.line} ${this.write(line.value)}`,
+                    ),
+                ),
+        );
     }
 
     private write(value: number): string {
@@ -141,15 +226,30 @@ class CallersView implements View {
     private on_sort(column: string): void {
         const { store } = this.app;
         const flip = column === this.sort() && store.get('fn.order') !== 'asc';
-        store.set({ 'fn.sort': column, 'fn.order': flip || column === 'name' && column !== this.sort()
-            ? 'asc' : null });
+        store.set({
+            'fn.sort': column,
+            'fn.order': flip || (column === 'name' && column !== this.sort()) ? 'asc' : null,
+        });
     }
 
     private columns(): readonly Column<FunctionRow>[] {
-        const number = (id: 'total' | 'self', label: string, help: string): Column<FunctionRow> => ({
-            id, label, help, width: '96px', is_number: true, part: (row) => row[id] / Math.abs(this.total),
-            cell: (row) => h('span', { title: `${this.exact(row[id])}, ${percent(row[id], this.total)}` },
-                             this.write(row[id])),
+        const number = (
+            id: 'total' | 'self',
+            label: string,
+            help: string,
+        ): Column<FunctionRow> => ({
+            id,
+            label,
+            help,
+            width: '96px',
+            is_number: true,
+            part: (row) => row[id] / Math.abs(this.total),
+            cell: (row) =>
+                h(
+                    'span',
+                    { title: `${this.exact(row[id])}, ${percent(row[id], this.total)}` },
+                    this.write(row[id]),
+                ),
         });
         return [
             { id: 'name', label: 'Function', width: 'minmax(160px, 1fr)', cell: name_cell },
@@ -160,14 +260,35 @@ class CallersView implements View {
 
     private call_columns(label: string): readonly Column<CallRow>[] {
         return [
-            { id: 'name', label, width: 'minmax(160px, 1fr)', sorts: false,
-              cell: (row) => h('button', { type: 'button', class: 'link', onclick: () => this.choose(row.id) },
-                               name_cell(row)) },
-            { id: 'value', label: metric_name(this.app), width: '96px', is_number: true, sorts: false,
-              part: (row) => row.value / Math.abs(this.function_total),
-              cell: (row) => h('span', { title: this.exact(row.value) }, this.write(row.value)) },
-            { id: 'part', label: 'Part', width: '72px', is_number: true, sorts: false,
-              cell: (row) => percent(row.value, this.function_total) },
+            {
+                id: 'name',
+                label,
+                width: 'minmax(160px, 1fr)',
+                sorts: false,
+                cell: (row) =>
+                    h(
+                        'button',
+                        { type: 'button', class: 'link', onclick: () => this.choose(row.id) },
+                        name_cell(row),
+                    ),
+            },
+            {
+                id: 'value',
+                label: metric_name(this.app),
+                width: '96px',
+                is_number: true,
+                sorts: false,
+                part: (row) => row.value / Math.abs(this.function_total),
+                cell: (row) => h('span', { title: this.exact(row.value) }, this.write(row.value)),
+            },
+            {
+                id: 'part',
+                label: 'Part',
+                width: '72px',
+                is_number: true,
+                sorts: false,
+                cell: (row) => percent(row.value, this.function_total),
+            },
         ];
     }
 }
@@ -178,6 +299,10 @@ function metric_name(app: App): string {
 }
 
 export const callers_view: ViewKind = {
-    id: 'callers', title: 'Callers', icon: 'callers', files: 'heap', has_timeline: true,
+    id: 'callers',
+    title: 'Callers',
+    icon: 'callers',
+    files: 'heap',
+    has_timeline: true,
     create: (app) => new CallersView(app),
 };

@@ -34,8 +34,7 @@ export function tree_params(app: App): Params {
 
 function save_png(canvas: HTMLCanvasElement): void {
     canvas.toBlob((blob) => {
-        if (!blob)
-            return;
+        if (!blob) return;
         const url = URL.createObjectURL(blob);
         h('a', { href: url, download: 'flame.png' }).click();
         setTimeout(() => URL.revokeObjectURL(url), 10_000);
@@ -50,7 +49,12 @@ function create(app: App): View {
         segments(store, 'flame.dir', 'Direction', DIRECTIONS, ''),
     ];
     const option_controls = [
-        check(store, 'flame.collapse', 'Collapse recursion', 'A function that calls itself is one frame'),
+        check(
+            store,
+            'flame.collapse',
+            'Collapse recursion',
+            'A function that calls itself is one frame',
+        ),
         check(store, 'flame.fold', 'Fold libraries', 'Frames of one library in a row are one'),
         check(store, 'flame.own', 'Only my code', 'Leave out frames of system libraries'),
         check(store, 'flame.lines', 'Lines', 'A frame for each line of a function'),
@@ -58,7 +62,10 @@ function create(app: App): View {
         check(store, 'flame.below', 'Root below', 'Draw the root at the bottom'),
     ];
     const options = menu('Options', option_controls, () =>
-        ['collapse', 'fold', 'own', 'lines', 'alloc', 'below'].some((key) => store.flag(`flame.${key}`)));
+        ['collapse', 'fold', 'own', 'lines', 'alloc', 'below'].some((key) =>
+            store.flag(`flame.${key}`),
+        ),
+    );
     const controls = [...tree_controls, options, find];
     const panel = new FlamePanel(app.api, {
         zoomed: (id) => store.set({ 'flame.zoom': id || null }),
@@ -68,25 +75,54 @@ function create(app: App): View {
     });
     const body = h('div', {});
     const loader = new Loader(body, panel.element);
-    const element = h('div', { class: 'view' },
-        h('div', { class: 'bar' }, tree_controls.map((control) => control.element),
-          options.element, h('span', { class: 'spacer' }), find.element,
-          h('button', { type: 'button', title: 'Save the picture',
-                        onclick: () => save_png(panel.canvas.canvas) }, 'PNG')),
-        body);
+    const element = h(
+        'div',
+        { class: 'view' },
+        h(
+            'div',
+            { class: 'bar' },
+            tree_controls.map((control) => control.element),
+            options.element,
+            h('span', { class: 'spacer' }),
+            find.element,
+            h(
+                'button',
+                {
+                    type: 'button',
+                    title: 'Save the picture',
+                    onclick: () => save_png(panel.canvas.canvas),
+                },
+                'PNG',
+            ),
+        ),
+        body,
+    );
 
     function update(): void {
         refresh_all(controls);
         const params = { ...app.selection(), ...tree_params(app), metric: metric_of(store) };
-        void loader.load(query_string(params), () => app.api.get<TreeAnswer>('/api/tree', params),
-            (answer) => {
-                if (answer.id.length <= 1 && answer.total === 0)
-                    return loader.show_instead(message('Nothing here',
-                        'No memory is live, allocated or changed in what is selected.'));
-                panel.show('/api/tree', params, answer,
-                           is_own(app.heap?.only_code ?? [], app.heap?.executable ?? ''),
-                           store.number('flame.zoom') ?? 0);
-            }).then(() => panel.zoom(store.number('flame.zoom') ?? 0));
+        void loader
+            .load(
+                query_string(params),
+                () => app.api.get<TreeAnswer>('/api/tree', params),
+                (answer) => {
+                    if (answer.id.length <= 1 && answer.total === 0)
+                        return loader.show_instead(
+                            message(
+                                'Nothing here',
+                                'No memory is live, allocated or changed in what is selected.',
+                            ),
+                        );
+                    panel.show(
+                        '/api/tree',
+                        params,
+                        answer,
+                        is_own(app.heap?.only_code ?? [], app.heap?.executable ?? ''),
+                        store.number('flame.zoom') ?? 0,
+                    );
+                },
+            )
+            .then(() => panel.zoom(store.number('flame.zoom') ?? 0));
         panel.canvas.set_root_below(store.flag('flame.below'));
         panel.search(store.get('flame.q'));
     }
@@ -95,8 +131,7 @@ function create(app: App): View {
         element,
         update,
         on_key(event) {
-            if (event.key !== '/')
-                return false;
+            if (event.key !== '/') return false;
             find.focus();
             return true;
         },
@@ -104,5 +139,10 @@ function create(app: App): View {
 }
 
 export const flame_view: ViewKind = {
-    id: 'flame', title: 'Flame graph', icon: 'flame', files: 'heap', has_timeline: true, create,
+    id: 'flame',
+    title: 'Flame graph',
+    icon: 'flame',
+    files: 'heap',
+    has_timeline: true,
+    create,
 };

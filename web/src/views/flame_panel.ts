@@ -32,10 +32,13 @@ export class FlamePanel {
     private search_text = '';
     private chosen = 0;
 
-    constructor(private readonly api: Api, private readonly host: FlamePanelHost) {
+    constructor(
+        private readonly api: Api,
+        private readonly host: FlamePanelHost,
+    ) {
         this.canvas = new FlameCanvas({
             hover: (hit, x, y) => this.on_hover(hit, x, y),
-            zoomed: (node) => this.host.zoomed(node === 0 ? 0 : this.tree?.columns.id[node] ?? 0),
+            zoomed: (node) => this.host.zoomed(node === 0 ? 0 : (this.tree?.columns.id[node] ?? 0)),
             chosen: (node) => this.on_chosen(node),
             open_hidden: (node) => void this.open_hidden(node),
         });
@@ -43,11 +46,17 @@ export class FlamePanel {
     }
 
     // `zoom`: the id of the node to show, 0: all. The columns are copied: they grow.
-    show(path: string, params: Params, answer: TreeAnswer, own: (object: string) => boolean,
-         zoom: number): void {
-        const kept = this.tree && this.params['f'] === params['f']
-            ? this.tree.path(this.canvas.zoomed) : [];
-        const was_same = this.layout !== null && zoom === (this.tree?.columns.id[this.canvas.zoomed] ?? 0);
+    show(
+        path: string,
+        params: Params,
+        answer: TreeAnswer,
+        own: (object: string) => boolean,
+        zoom: number,
+    ): void {
+        const kept =
+            this.tree && this.params['f'] === params['f'] ? this.tree.path(this.canvas.zoomed) : [];
+        const was_same =
+            this.layout !== null && zoom === (this.tree?.columns.id[this.canvas.zoomed] ?? 0);
         this.params = params;
         this.path = path;
         this.tree = new FrameTree(structuredClone(answer), own);
@@ -60,8 +69,7 @@ export class FlamePanel {
 
     zoom(id: number): void {
         const node = this.tree?.find_id(id) ?? 0;
-        if (this.tree && node !== this.canvas.zoomed)
-            this.canvas.zoom_to(node);
+        if (this.tree && node !== this.canvas.zoomed) this.canvas.zoom_to(node);
     }
 
     search(text: string): void {
@@ -69,8 +77,12 @@ export class FlamePanel {
         const test = matcher(text);
         const result = test && this.layout ? flame_search(this.layout, test) : null;
         this.canvas.set_search(result);
-        this.draw_status(result ? `${plural(result.count, 'frame matches', 'frames match')}, ` +
-            `${this.write(result.value)}, ${percent(result.value, this.tree?.columns.total ?? 0)}` : '');
+        this.draw_status(
+            result
+                ? `${plural(result.count, 'frame matches', 'frames match')}, ` +
+                      `${this.write(result.value)}, ${percent(result.value, this.tree?.columns.total ?? 0)}`
+                : '',
+        );
     }
 
     private write(value: number): string {
@@ -83,44 +95,83 @@ export class FlamePanel {
 
     private draw_status(found = ''): void {
         const { tree, layout, chosen } = this;
-        if (!tree || !layout)
-            return;
+        if (!tree || !layout) return;
         const name = tree.label(chosen);
         const total = layout.is_signed ? layout.total : tree.columns.total;
-        replace(this.status,
-            h('span', { class: 'cut' }, h('b', {}, shortened(node_label(layout, chosen), 160)), ' ',
-              tree.place(chosen)),
-            h('span', { class: 'num', title: this.write_exact(tree.value[chosen] ?? 0) },
-              this.write(tree.value[chosen] ?? 0),
-              chosen ? `, ${percent(tree.value[chosen] ?? 0, total)}` : ''),
-            chosen > 0 && this.host.show_function && h('button', {
-                type: 'button', class: 'link', onclick: () => this.host.show_function?.(name),
-            }, 'callers and callees'),
-            chosen > 0 && this.host.filter_function && h('button', {
-                type: 'button', class: 'link', onclick: () => this.host.filter_function?.(name),
-            }, 'only stacks through it'),
+        replace(
+            this.status,
+            h(
+                'span',
+                { class: 'cut' },
+                h('b', {}, shortened(node_label(layout, chosen), 160)),
+                ' ',
+                tree.place(chosen),
+            ),
+            h(
+                'span',
+                { class: 'num', title: this.write_exact(tree.value[chosen] ?? 0) },
+                this.write(tree.value[chosen] ?? 0),
+                chosen ? `, ${percent(tree.value[chosen] ?? 0, total)}` : '',
+            ),
+            chosen > 0 &&
+                this.host.show_function &&
+                h(
+                    'button',
+                    {
+                        type: 'button',
+                        class: 'link',
+                        onclick: () => this.host.show_function?.(name),
+                    },
+                    'callers and callees',
+                ),
+            chosen > 0 &&
+                this.host.filter_function &&
+                h(
+                    'button',
+                    {
+                        type: 'button',
+                        class: 'link',
+                        onclick: () => this.host.filter_function?.(name),
+                    },
+                    'only stacks through it',
+                ),
             h('span', { class: 'grow' }),
             found && h('span', { class: 'search-result' }, found),
-            h('span', {}, `${count(tree.columns.nodes)} of ${plural(tree.columns.all_nodes, 'frame')}`));
+            h(
+                'span',
+                {},
+                `${count(tree.columns.nodes)} of ${plural(tree.columns.all_nodes, 'frame')}`,
+            ),
+        );
     }
 
     private on_chosen(node: number): void {
         this.chosen = node;
         this.search(this.search_text);
         if (this.layout)
-            this.host.announce(`${node_label(this.layout, node)}, ${this.write(this.tree?.value[node] ?? 0)}`);
+            this.host.announce(
+                `${node_label(this.layout, node)}, ${this.write(this.tree?.value[node] ?? 0)}`,
+            );
     }
 
     private on_hover(hit: Hit | null, x: number, y: number): void {
         const { tree } = this;
-        if (!hit || !tree)
-            return hide_tip();
+        if (!hit || !tree) return hide_tip();
         if (hit.kind === 'small')
-            return show_tip(x, y, h('b', {}, `${count(hit.nodes)} more`), ' too narrow to draw. Click to zoom.');
+            return show_tip(
+                x,
+                y,
+                h('b', {}, `${count(hit.nodes)} more`),
+                ' too narrow to draw. Click to zoom.',
+            );
         const { node } = hit;
         if (tree.hidden[node])
-            return show_tip(x, y, h('b', {}, `${count(tree.hidden[node] ?? 0)} more`),
-                            `, ${this.write(tree.value[node] ?? 0)}. Click to open.`);
+            return show_tip(
+                x,
+                y,
+                h('b', {}, `${count(tree.hidden[node] ?? 0)} more`),
+                `, ${this.write(tree.value[node] ?? 0)}. Click to open.`,
+            );
         show_tip(x, y, h('b', {}, shortened(tree.label(node))), facts(this.node_facts(tree, node)));
     }
 
@@ -130,32 +181,33 @@ export class FlamePanel {
         const write = (bytes_: number): string =>
             is_difference ? signed(bytes_, (v) => this.write(v)) : this.write(bytes_);
         const rows: [string, string][] = [
-            [is_difference ? 'change' : tree.columns.metric, `${write(value)}  (${this.write_exact(value)})`],
+            [
+                is_difference ? 'change' : tree.columns.metric,
+                `${write(value)}  (${this.write_exact(value)})`,
+            ],
             ['of all', percent(value, tree.columns.total)],
             ['itself', write(tree.self[node] ?? 0)],
             [tree.columns.unit === 'count' ? 'stacks' : 'blocks', count(tree.blocks[node] ?? 0)],
         ];
         if (tree.columns.base.length)
             rows.push(['before', this.write(tree.columns.base[node] ?? 0)]);
-        if (tree.place(node))
-            rows.push(['line', shortened(tree.place(node), 60)]);
-        if (tree.object(node))
-            rows.push(['in', shortened(tree.object(node), 60)]);
+        if (tree.place(node)) rows.push(['line', shortened(tree.place(node), 60)]);
+        if (tree.object(node)) rows.push(['in', shortened(tree.object(node), 60)]);
         return rows;
     }
 
     private async open_hidden(node: number): Promise<void> {
         const { tree } = this;
-        if (!tree)
-            return;
+        if (!tree) return;
         const parent = tree.parent[node] ?? 0;
         this.element.classList.add('is-loading');
         try {
             const answer = await this.api.get<TreeAnswer>(this.path, {
-                ...this.params, root: tree.columns.id[parent] ?? 0, first: tree.columns.first[node] ?? 0,
+                ...this.params,
+                root: tree.columns.id[parent] ?? 0,
+                first: tree.columns.first[node] ?? 0,
             });
-            if (tree !== this.tree)
-                return;
+            if (tree !== this.tree) return;
             tree.graft(node, answer);
             this.layout = flame_layout(tree);
             this.canvas.show(this.layout, parent);

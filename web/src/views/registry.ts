@@ -17,13 +17,26 @@ import { tree_view } from './tree';
 import type { ViewKind } from './view';
 
 export const VIEWS: readonly ViewKind[] = [
-    summary_view, flame_view, tree_view, contexts_view, callers_view, diff_view, histograms_view, map_view,
-    threads_view, source_view, query_view,
-    findings_view, leaks_view,
+    summary_view,
+    flame_view,
+    tree_view,
+    contexts_view,
+    callers_view,
+    diff_view,
+    histograms_view,
+    map_view,
+    threads_view,
+    source_view,
+    query_view,
+    findings_view,
+    leaks_view,
 ];
 
 // The view of this name that fits the kind of file, else the first that does.
 export function view_of(id: string, files: 'heap' | 'findings'): ViewKind {
-    return VIEWS.find((view) => view.id === id && view.files === files) ??
-        VIEWS.find((view) => view.files === files) ?? VIEWS[0]!;
+    return (
+        VIEWS.find((view) => view.id === id && view.files === files) ??
+        VIEWS.find((view) => view.files === files) ??
+        VIEWS[0]!
+    );
 }

@@ -24,56 +24,75 @@ export class SelectionBar {
         const { store } = app;
         const space = choose(store, 'space', 'of', () => this.spaces());
         const thread = choose(store, 'thread', 'thread', () => this.threads());
-        const fn = search(store, 'fn', 'Only stacks through this function: a pattern, or !pattern',
-                          'function *');
-        const object = search(store, 'obj', 'Only stacks through this library: a pattern, or !pattern',
-                              'library *');
+        const fn = search(
+            store,
+            'fn',
+            'Only stacks through this function: a pattern, or !pattern',
+            'function *',
+        );
+        const object = search(
+            store,
+            'obj',
+            'Only stacks through this library: a pattern, or !pattern',
+            'library *',
+        );
         this.controls = [space, thread, fn, object];
         fn.element.title = object.element.title =
             'Shell pattern, /regular expression/, or either with ! before it: stacks that do not match';
         this.whole = this.button('Whole run', 'Esc', () => select_time(store, { kind: 'all' }));
-        replace(this.element, this.words, this.whole,
-                this.button('Peak', 'p', () => select_time(store, { kind: 'moment', at: 'peak' })),
-                h('div', { class: 'spacer' }), ...this.controls.map((control) => control.element));
+        replace(
+            this.element,
+            this.words,
+            this.whole,
+            this.button('Peak', 'p', () => select_time(store, { kind: 'moment', at: 'peak' })),
+            h('div', { class: 'spacer' }),
+            ...this.controls.map((control) => control.element),
+        );
     }
 
     update(): void {
         refresh_all(this.controls);
         const { heap, store } = this.app;
-        if (!heap)
-            return;
+        if (!heap) return;
         const time = selected(store);
         const span = heap.duration_ns;
         const write = (ns: number): string => moment(ns, span);
         this.whole.disabled = time.kind === 'all';
         const bold = (text: string): HTMLElement => h('strong', {}, text);
         switch (time.kind) {
-        case 'all':
-            return replace(this.words, 'Selected: ', bold('whole run'), ` (${duration(span)})`);
-        case 'range':
-            return replace(this.words, 'Range ', bold(`${write(time.from)} – ${write(time.to)}`),
-                           ` (${duration(time.to - time.from)})`);
-        case 'moment':
-            return replace(this.words, 'Moment ', bold(this.moment_words(time.at, write)));
-        case 'difference':
-            return replace(this.words, 'Difference ', bold(`${write(time.a)} → ${write(time.b)}`),
-                           ` (${duration(Math.abs(time.b - time.a))})`);
+            case 'all':
+                return replace(this.words, 'Selected: ', bold('whole run'), ` (${duration(span)})`);
+            case 'range':
+                return replace(
+                    this.words,
+                    'Range ',
+                    bold(`${write(time.from)} – ${write(time.to)}`),
+                    ` (${duration(time.to - time.from)})`,
+                );
+            case 'moment':
+                return replace(this.words, 'Moment ', bold(this.moment_words(time.at, write)));
+            case 'difference':
+                return replace(
+                    this.words,
+                    'Difference ',
+                    bold(`${write(time.a)} → ${write(time.b)}`),
+                    ` (${duration(Math.abs(time.b - time.a))})`,
+                );
         }
     }
 
     private moment_words(at: number | 'peak' | 'end', write: (ns: number) => string): string {
         const heap = this.app.heap!;
-        if (at === 'peak')
-            return `peak, ${bytes(heap.peak.heap)} at ${write(heap.peak.ns)}`;
-        if (at === 'end')
-            return 'the end';
+        if (at === 'peak') return `peak, ${bytes(heap.peak.heap)} at ${write(heap.peak.ns)}`;
+        if (at === 'end') return 'the end';
         const state = heap.states.find((mark) => mark.ns === at && mark.label);
         return state ? `${shortened(state.label ?? '', 40)}, ${write(at)}` : write(at);
     }
 
     private spaces(): { id: string; name: string }[] {
-        const spaces: { id: string; name: string }[] =
-            (this.app.heap?.spaces ?? ['heap']).map((space) => SPACES[space]);
+        const spaces: { id: string; name: string }[] = (this.app.heap?.spaces ?? ['heap']).map(
+            (space) => SPACES[space],
+        );
         return spaces.length > 1 ? [...spaces, { id: 'all', name: 'all memory' }] : spaces;
     }
 

@@ -20,8 +20,11 @@ export class SourceText {
 
     constructor(private readonly write: (value: number) => string) {
         this.body.style.position = 'relative';
-        this.element = h('div', { class: 'source', tabindex: 0, 'aria-label': 'Source', onscroll: this.redraw },
-                         this.body);
+        this.element = h(
+            'div',
+            { class: 'source', tabindex: 0, 'aria-label': 'Source', onscroll: this.redraw },
+            this.body,
+        );
         on_resize(this.element, this.redraw);
     }
 
@@ -38,23 +41,35 @@ export class SourceText {
 
     private draw(): void {
         const first = Math.max(0, Math.floor(this.element.scrollTop / LINE) - 4);
-        const end = Math.min(this.text.length, first + Math.ceil(this.element.clientHeight / LINE) + 9);
+        const end = Math.min(
+            this.text.length,
+            first + Math.ceil(this.element.clientHeight / LINE) + 9,
+        );
         const lines: HTMLElement[] = [];
-        for (let i = first; i < end; i++)
-            lines.push(this.draw_line(i + 1));
+        for (let i = first; i < end; i++) lines.push(this.draw_line(i + 1));
         replace(this.body, lines);
     }
 
     private draw_line(number: number): HTMLElement {
         const sums = this.sums.get(number);
-        const heat = sums && this.highest ? 8 + 52 * Math.abs(sums.total) / this.highest : 0;
+        const heat = sums && this.highest ? 8 + (52 * Math.abs(sums.total)) / this.highest : 0;
         const classes = `source-line${sums ? ' has-bytes' : ''}${number === this.marked ? ' is-marked' : ''}`;
-        const line = h('div', { class: classes, '--heat': heat,
-                                title: sums ? shortened(sums.functions.join(', ')) : undefined },
+        const line = h(
+            'div',
+            {
+                class: classes,
+                '--heat': heat,
+                title: sums ? shortened(sums.functions.join(', ')) : undefined,
+            },
             h('span', { class: 'cost' }, sums ? this.write(sums.total) : ''),
             h('span', { class: 'cost muted' }, sums?.self ? this.write(sums.self) : ''),
             h('span', { class: 'gutter' }, number),
-            h('span', {}, visible((this.text[number - 1] ?? '').slice(0, 2000).replace(/\t/g, '    '))));
+            h(
+                'span',
+                {},
+                visible((this.text[number - 1] ?? '').slice(0, 2000).replace(/\t/g, '    ')),
+            ),
+        );
         line.style.top = `${(number - 1) * LINE}px`;
         return line;
     }

@@ -11,8 +11,7 @@ function vertical(u: uPlot, ns: number, stroke: string, dash: number[], label: s
     const { left, top, width, height } = u.bbox;
     const x = u.valToPos(ns, 'x', true);
     const pixels = devicePixelRatio || 1;
-    if (x < left - 1 || x > left + width + 1)
-        return;
+    if (x < left - 1 || x > left + width + 1) return;
     const { ctx } = u;
     ctx.strokeStyle = stroke;
     ctx.lineWidth = pixels;
@@ -22,8 +21,7 @@ function vertical(u: uPlot, ns: number, stroke: string, dash: number[], label: s
     ctx.lineTo(x, top + height);
     ctx.stroke();
     ctx.setLineDash([]);
-    if (!label)
-        return;
+    if (!label) return;
     ctx.font = `${11 * pixels}px system-ui, sans-serif`;
     const text_width = ctx.measureText(label).width;
     const is_left = x + text_width + 6 * pixels > left + width;
@@ -37,8 +35,7 @@ function shade(u: uPlot, from: number, to: number): void {
     const { left, top, width, height } = u.bbox;
     const x0 = Math.max(left, u.valToPos(from, 'x', true));
     const x1 = Math.min(left + width, u.valToPos(to, 'x', true));
-    if (x1 <= x0)
-        return;
+    if (x1 <= x0) return;
     u.ctx.fillStyle = colour('accent');
     u.ctx.globalAlpha = 0.2;
     u.ctx.fillRect(x0, top, x1 - x0, height);
@@ -47,8 +44,7 @@ function shade(u: uPlot, from: number, to: number): void {
 
 export function draw_marks(u: uPlot, app: App): void {
     const heap = app.heap;
-    if (!heap)
-        return;
+    if (!heap) return;
     u.ctx.save();
     for (const state of heap.states)
         if (state.reason === 'asked' || state.reason === 'threshold')
@@ -61,7 +57,8 @@ export function draw_marks(u: uPlot, app: App): void {
         vertical(u, time.from, colour('accent'), [], '');
         vertical(u, time.to, colour('accent'), [], '');
     } else if (time.kind === 'moment') {
-        const ns = time.at === 'peak' ? heap.peak.ns : time.at === 'end' ? heap.duration_ns : time.at;
+        const ns =
+            time.at === 'peak' ? heap.peak.ns : time.at === 'end' ? heap.duration_ns : time.at;
         vertical(u, ns, colour('accent'), [], '');
     } else if (time.kind === 'difference') {
         shade(u, Math.min(time.a, time.b), Math.max(time.a, time.b));

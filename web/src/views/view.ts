@@ -10,19 +10,19 @@ export interface App {
     readonly api: Api;
     readonly store: Store;
     readonly files: readonly FileInfo[];
-    readonly file: FileInfo;             // the one that `f` of the URL means
-    readonly heap: HeapInfo | null;      // of it, or null: it is not a heap recording
+    readonly file: FileInfo; // the one that `f` of the URL means
+    readonly heap: HeapInfo | null; // of it, or null: it is not a heap recording
     readonly findings: FindingsInfo | null;
     // The selection, as parameters; pinned to what is on the screen if the file grows.
     selection(): Params;
-    announce(text: string): void;        // to screen readers
+    announce(text: string): void; // to screen readers
     // What was measured again: every view asks anew.
     refresh_live(): Promise<void>;
 }
 
 export interface View {
     readonly element: HTMLElement;
-    update(): void;                      // the URL, the file or the theme has changed
+    update(): void; // the URL, the file or the theme has changed
     on_key?(event: KeyboardEvent): boolean;
 }
 

@@ -9,18 +9,16 @@
 #include "base/arena.h"
 #include "base/types.h"
 
-typedef struct Findings Findings;
-
-typedef struct FindingFrame {
+typedef struct FoundFrame {
     u64 pc, object_offset;
     const char *function, *mangled, *file, *directory, *object; // NULL: not known
     u32 line;
     bool inlined;
     u32 source; // index in sources; U32_MAX: it has none
-} FindingFrame;
+} FoundFrame;
 
 typedef struct FoundStack {
-    FindingFrame *frames;
+    FoundFrame *frames;
     u32 count;
 } FoundStack;
 
@@ -47,17 +45,17 @@ typedef struct FoundSource {
     const char *file, *directory;
 } FoundSource;
 
-struct Findings {
-    Arena arena; // holds all text and arrays
-    const char *format, *tool, *command, *status, *working_directory;
+typedef struct Findings {
+    Arena arena; // holds all text
+    const char *format, *tool, *command, *status; // never NULL
     i32 pid;
     Found *found;
     u32 count, capacity;
     FoundSource *sources; // that frames name, each once
     u32 source_count, source_capacity;
-    char *problem; // NULL, or a line about what could not be read
+    char *problem;  // NULL, or a line about what could not be read
     u64 file_bytes; // when it was read
-};
+} Findings;
 
 // True if the first bytes of a file look like a report.
 bool findings_look(const char *head, size_t size);
@@ -65,17 +63,24 @@ bool findings_look(const char *head, size_t size);
 Findings *findings_load(const char *path, char **ret_error);
 void findings_free(Findings *findings);
 
+// The text of an entry that would suppress it, to be freed.
+char *finding_suppression(const Found *found);
+bool finding_is_leak(const Found *found);
+// Of a kind's id: "Invalid read"; "error", "warning", "note".
+const char *finding_title(const char *kind);
+const char *finding_level(const char *kind);
+// The frame that a person would look at first: of the program itself, with a line if there is
+// one. NULL: it has no stack.
+const FoundFrame *finding_place(const Found *found);
+
 // ------------------------------------------------ between the readers and findings.c
 
-// Each reads as much as can be read. False: it is no report at all.
+// Each takes what can be read of the text. False: it is no report at all.
 bool findings_read_json(Findings *findings, const char *text, size_t size);
 bool findings_read_xml(Findings *findings, const char *text, size_t size);
-
-// Appends; NULL: no memory. The next call moves what came before.
-Found *findings_add(Findings *findings);
-// A copy in the arena that ends in zero; NULL only if there is no memory.
-char *findings_keep(Findings *findings, const char *text, size_t size);
-// "0x…"
-void findings_note(Findings *findings, size_t offset, const char *what);
+Found *findings_add(Findings *findings); // NULL: no memory; moves what came before
+u32 findings_source(Findings *findings, const char *directory, const char *file);
+u64 finding_fingerprint(const Found *found);
+void findings_note(Findings *findings, const char *problem);
 
 #endif

@@ -5,5 +5,10 @@ import 'uplot/dist/uPlot.min.css';
 import './ui/theme.css';
 import './ui/layout.css';
 import './ui/views.css';
+import './ui/pages.css';
+import { Shell } from './ui/shell';
+import { start_theme } from './ui/theme';
 
-document.getElementById('app')?.append('Muninn');
+start_theme();
+const root = document.getElementById('app');
+if (root) void new Shell(root).start();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Where the boxes of a flame graph lie. A tree comes as columns in which a parent stands before its
-// children; the layout gives each node a place on [0, 1] and each depth its nodes from left to right.
-// Zooming is a window on that line, so the layout is made once per tree.
+// children; the layout gives each node a place on [0, 1] and each depth its nodes from left to
+// right. Zooming is a window on that line, so the layout is made once per tree.
 //
 // What must stay true
 //   F1  A node's children lie inside it, side by side from its left edge, in the order given
@@ -29,7 +29,7 @@ export interface FlameLayout {
     readonly width: Float64Array;
     readonly depth: Uint16Array;
     readonly rows: readonly Uint32Array[];
-    readonly total: number;     // the weight that the width 1 stands for
+    readonly total: number; // the weight that the width 1 stands for
     readonly is_signed: boolean;
 }
 
@@ -37,21 +37,18 @@ export interface FlameLayout {
 function weigh(tree: FlameTree, is_signed: boolean): Float64Array {
     const weight = new Float64Array(tree.count);
     if (!is_signed) {
-        for (let i = 0; i < tree.count; i++)
-            weight[i] = Math.max(0, tree.value[i] ?? 0);
+        for (let i = 0; i < tree.count; i++) weight[i] = Math.max(0, tree.value[i] ?? 0);
         return weight;
     }
     for (let i = 0; i < tree.count; i++)
         weight[i] = Math.abs((tree.hidden[i] ? tree.value[i] : tree.self[i]) ?? 0);
-    for (let i = tree.count - 1; i > 0; i--)
-        weight[tree.parent[i] ?? 0]! += weight[i]!;
+    for (let i = tree.count - 1; i > 0; i--) weight[tree.parent[i] ?? 0]! += weight[i]!;
     return weight;
 }
 
 export function flame_layout(tree: FlameTree): FlameLayout {
     let is_signed = false;
-    for (let i = 0; i < tree.count && !is_signed; i++)
-        is_signed = (tree.value[i] ?? 0) < 0;
+    for (let i = 0; i < tree.count && !is_signed; i++) is_signed = (tree.value[i] ?? 0) < 0;
 
     const weight = weigh(tree, is_signed);
     const total = weight[0] ?? 0;
@@ -88,10 +85,8 @@ export function row_find(layout: FlameLayout, row: Uint32Array, place: number): 
     while (low < high) {
         const middle = (low + high) >> 1;
         const node = row[middle]!;
-        if (layout.start[node]! + layout.width[node]! <= place)
-            low = middle + 1;
-        else
-            high = middle;
+        if (layout.start[node]! + layout.width[node]! <= place) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -113,10 +108,8 @@ export function small_run(layout: FlameLayout, row: Uint32Array, index: number):
     const limit = start[parent ?? 0]! + width[parent ?? 0]!;
     while (low < high) {
         const middle = (low + high) >> 1;
-        if (start[row[middle]!]! < limit && tree.parent[row[middle]!] === parent)
-            low = middle + 1;
-        else
-            high = middle;
+        if (start[row[middle]!]! < limit && tree.parent[row[middle]!] === parent) low = middle + 1;
+        else high = middle;
     }
     const last = row[low - 1]!;
     const from = start[row[index]!]!;
@@ -126,7 +119,7 @@ export function small_run(layout: FlameLayout, row: Uint32Array, index: number):
 export interface SearchResult {
     readonly matches: Uint8Array; // 1: the node's own label matches
     readonly count: number;
-    readonly value: number;       // of outermost matching nodes: nothing is counted twice
+    readonly value: number; // of outermost matching nodes: nothing is counted twice
 }
 
 export function flame_search(layout: FlameLayout, test: (label: string) => boolean): SearchResult {
@@ -141,8 +134,7 @@ export function flame_search(layout: FlameLayout, test: (label: string) => boole
         if (!tree.hidden[i] && test(tree.label(i))) {
             matches[i] = 1;
             count++;
-            if (!inside[i])
-                value += tree.value[i] ?? 0;
+            if (!inside[i]) value += tree.value[i] ?? 0;
         }
     }
     return { matches, count, value };

@@ -27,7 +27,9 @@ export function bytes_exact(value: number): string {
 }
 
 export function count(value: number): string {
-    const text = Math.abs(Math.round(value)).toString().replace(/\B(?=(\d{3})+$)/g, ',');
+    const text = Math.abs(Math.round(value))
+        .toString()
+        .replace(/\B(?=(\d{3})+$)/g, ',');
     return value < 0 ? `−${text}` : text;
 }
 
@@ -36,7 +38,12 @@ export function signed(value: number, write: (value: number) => string): string 
 }
 
 // The least value that is written with the unit, the unit, its name.
-const COUNT_UNITS = [[1e12, 1e12, 'T'], [1e9, 1e9, 'G'], [1e6, 1e6, 'M'], [1e4, 1e3, 'k']] as const;
+const COUNT_UNITS = [
+    [1e12, 1e12, 'T'],
+    [1e9, 1e9, 'G'],
+    [1e6, 1e6, 'M'],
+    [1e4, 1e3, 'k'],
+] as const;
 
 // A count for narrow places: 12.3 M.
 export function count_short(value: number): string {
@@ -47,30 +54,31 @@ export function count_short(value: number): string {
 }
 
 export function percent(part: number, whole: number): string {
-    if (!whole)
-        return '–';
+    if (!whole) return '–';
     const value = (part / whole) * 100;
     const size = Math.abs(value);
-    if (size > 0 && size < 0.05)
-        return '< 0.1 %';
+    if (size > 0 && size < 0.05) return '< 0.1 %';
     return `${value < 0 ? '−' : ''}${size >= 99.95 ? size.toFixed(0) : size.toFixed(1)} %`;
 }
 
-const TIME_UNITS = [[3600e9, 'h'], [60e9, 'min'], [1e9, 's'], [1e6, 'ms'], [1e3, 'µs']] as const;
+const TIME_UNITS = [
+    [3600e9, 'h'],
+    [60e9, 'min'],
+    [1e9, 's'],
+    [1e6, 'ms'],
+    [1e3, 'µs'],
+] as const;
 
 export function duration(ns: number): string {
     for (const [size, name] of TIME_UNITS)
-        if (Math.abs(ns) >= size)
-            return `${digits(ns / size)} ${name}`;
+        if (Math.abs(ns) >= size) return `${digits(ns / size)} ${name}`;
     return `${Math.round(ns)} ns`;
 }
 
 // A moment of the run, precise enough to be told from its neighbours in a span of `span_ns`.
 export function moment(ns: number, span_ns: number): string {
-    if (span_ns < 2e6)
-        return `${(ns / 1e3).toFixed(1)} µs`;
-    if (span_ns < 2e9)
-        return `${(ns / 1e6).toFixed(span_ns < 2e8 ? 2 : 1)} ms`;
+    if (span_ns < 2e6) return `${(ns / 1e3).toFixed(1)} µs`;
+    if (span_ns < 2e9) return `${(ns / 1e6).toFixed(span_ns < 2e8 ? 2 : 1)} ms`;
     return `${(ns / 1e9).toFixed(span_ns < 2e10 ? 3 : 2)} s`;
 }
 
@@ -101,17 +109,13 @@ export function shortened(name: string, limit = 300): string {
 export function shorten_templates(name: string): string {
     let depth = 0;
     let out = '';
-    if (name.startsWith('operator') || name.length > 4096)
-        return name;
+    if (name.startsWith('operator') || name.length > 4096) return name;
     for (let i = 0; i < name.length; i++) {
         const c = name[i] ?? '';
         const is_operator = /operator\s*[<>-]?$/.test(name.slice(Math.max(0, i - 10), i));
-        if (c === '<' && !is_operator && depth++ === 0)
-            out += '<…>';
-        else if (c === '>' && !is_operator && depth > 0)
-            depth--;
-        else if (depth === 0)
-            out += c;
+        if (c === '<' && !is_operator && depth++ === 0) out += '<…>';
+        else if (c === '>' && !is_operator && depth > 0) depth--;
+        else if (depth === 0) out += c;
     }
     return depth === 0 ? out : name;
 }

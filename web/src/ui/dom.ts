@@ -8,46 +8,44 @@
 export type Child = Node | string | number | null | undefined | false | readonly Child[];
 
 type Handler = (event: never) => void;
-export type Props = Readonly<Record<string, string | number | boolean | undefined | null | Handler>>;
+export type Props = Readonly<
+    Record<string, string | number | boolean | undefined | null | Handler>
+>;
 
 function set_props(element: Element, props: Props): void {
     for (const [name, value] of Object.entries(props)) {
-        if (value === undefined || value === null || value === false)
-            continue;
+        if (value === undefined || value === null || value === false) continue;
         if (typeof value === 'function')
             element.addEventListener(name.replace(/^on/, ''), value as unknown as EventListener);
         else if (name.startsWith('--') || name === 'width_px' || name === 'height_px')
             set_style(element as HTMLElement, name, value);
-        else if (name === 'value')
-            (element as HTMLInputElement).value = String(value);
-        else if (name === 'checked')
-            (element as HTMLInputElement).checked = true;
-        else
-            element.setAttribute(name, value === true ? '' : String(value));
+        else if (name === 'value') (element as HTMLInputElement).value = String(value);
+        else if (name === 'checked') (element as HTMLInputElement).checked = true;
+        else element.setAttribute(name, value === true ? '' : String(value));
     }
 }
 
 function set_style(element: HTMLElement, name: string, value: string | number | boolean): void {
-    if (name.startsWith('--'))
-        element.style.setProperty(name, String(value));
-    else
-        element.style.setProperty(name.replace('_px', ''), `${Number(value)}px`);
+    if (name.startsWith('--')) element.style.setProperty(name, String(value));
+    else element.style.setProperty(name.replace('_px', ''), `${Number(value)}px`);
 }
 
 export function append(parent: Node, ...children: readonly Child[]): void {
     for (const child of children) {
-        if (child === null || child === undefined || child === false)
-            continue;
-        if (Array.isArray(child))
-            append(parent, ...(child as readonly Child[]));
+        if (child === null || child === undefined || child === false) continue;
+        if (Array.isArray(child)) append(parent, ...(child as readonly Child[]));
         else
-            parent.appendChild(child instanceof Node ? child
-                                                     : document.createTextNode(String(child)));
+            parent.appendChild(
+                child instanceof Node ? child : document.createTextNode(String(child)),
+            );
     }
 }
 
 export function h<K extends keyof HTMLElementTagNameMap>(
-    tag: K, props: Props = {}, ...children: readonly Child[]): HTMLElementTagNameMap[K] {
+    tag: K,
+    props: Props = {},
+    ...children: readonly Child[]
+): HTMLElementTagNameMap[K] {
     const element = document.createElement(tag);
     append(element, ...children);
     set_props(element, props);
@@ -55,7 +53,10 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 }
 
 export function svg<K extends keyof SVGElementTagNameMap>(
-    tag: K, props: Props = {}, ...children: readonly Child[]): SVGElementTagNameMap[K] {
+    tag: K,
+    props: Props = {},
+    ...children: readonly Child[]
+): SVGElementTagNameMap[K] {
     const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
     set_props(element, props);
     append(element, ...children);
@@ -80,8 +81,7 @@ export function debounce(delay_ms: number, work: () => void): () => void {
 export function per_frame(work: () => void): () => void {
     let asked = false;
     return () => {
-        if (asked)
-            return;
+        if (asked) return;
         asked = true;
         requestAnimationFrame(() => {
             asked = false;
@@ -91,7 +91,10 @@ export function per_frame(work: () => void): () => void {
 }
 
 // Calls `changed` with the content size of `element`, now and whenever it changes.
-export function on_resize(element: Element, changed: (width: number, height: number) => void): void {
+export function on_resize(
+    element: Element,
+    changed: (width: number, height: number) => void,
+): void {
     new ResizeObserver((entries) => {
         const box = entries[0]?.contentRect;
         if (box && box.width > 0 && box.height > 0)

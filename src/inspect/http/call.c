@@ -218,8 +218,8 @@ static void put_failure(Call *call)
     call->type = "application/json";
     json_open(&call->out, '{');
     json_key_open(&call->out, "error", '{');
-    json_key_string(&call->out, "code", call->code);
-    json_key_string(&call->out, "message", call->message);
+    json_key_text(&call->out, "code", call->code);
+    json_key_text(&call->out, "message", call->message);
     json_close(&call->out, '}');
     json_close(&call->out, '}');
 }

@@ -289,7 +289,7 @@ static void put_thread(Call *call, const RecordedThread *thread, const Row *row,
     json_open(out, '{');
     json_key_u64(out, "number", thread->number);
     json_key_i64(out, "tid", thread->tid);
-    json_key_string(out, "name", thread->name);
+    json_key_text(out, "name", thread->name);
     json_key_u64(out, "start_ns", thread->start_ns);
     json_key(out, "end_ns");
     if (thread->end_ns)

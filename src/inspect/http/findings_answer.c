@@ -166,11 +166,11 @@ static void put_excerpt(Call *call, const FoundFrame *frame)
 static void put_frame(Json *out, const FoundFrame *frame)
 {
     json_key_address(out, "pc", frame->pc);
-    json_key_string(out, "function", frame->function);
-    json_key_string(out, "file", frame->file);
-    json_key_string(out, "directory", frame->directory);
+    json_key_text(out, "function", frame->function);
+    json_key_text(out, "file", frame->file);
+    json_key_text(out, "directory", frame->directory);
     json_key_u64(out, "line", frame->line);
-    json_key_string(out, "object", frame->object);
+    json_key_text(out, "object", frame->object);
     json_key_bool(out, "inlined", frame->inlined);
     json_key(out, "source");
     if (frame->source == UINT32_MAX)
@@ -199,8 +199,8 @@ static void put_parts(Call *call, const Found *found)
         const FoundPart *part = &found->parts[i];
         Found as_found = {.stack = part->stack};
         json_open(out, '{');
-        json_key_string(out, "kind", part->kind);
-        json_key_string(out, "text", part->text);
+        json_key_text(out, "kind", part->kind);
+        json_key_text(out, "text", part->text);
         put_stack(out, &part->stack);
         put_excerpt(call, finding_place(&as_found));
         json_close(out, '}');
@@ -217,15 +217,15 @@ static void put_finding(Call *call, const Entry *entry)
     snprintf(fingerprint, sizeof(fingerprint), "%016llx", (unsigned long long)found->fingerprint);
     json_open(out, '{');
     json_key_u64(out, "id", found->id);
-    json_key_string(out, "kind", found->kind);
-    json_key_string(out, "tool", found->tool);
-    json_key_string(out, "what", found->what);
-    json_key_string(out, "fingerprint", fingerprint);
+    json_key_text(out, "kind", found->kind);
+    json_key_text(out, "tool", found->tool);
+    json_key_text(out, "what", found->what);
+    json_key_text(out, "fingerprint", fingerprint);
     json_key_u64(out, "count", found->count);
-    json_key_string(out, "status", entry->status ? status_names[entry->status] : NULL);
+    json_key_text(out, "status", entry->status ? status_names[entry->status] : NULL);
     json_key_open(out, "thread", '{');
     json_key_u64(out, "id", found->thread);
-    json_key_string(out, "name", found->thread_name);
+    json_key_text(out, "name", found->thread_name);
     json_close(out, '}');
     json_key(out, "leak");
     if (found->has_leak) {
@@ -238,7 +238,7 @@ static void put_finding(Call *call, const Entry *entry)
     }
     put_stack(out, &found->stack);
     put_parts(call, found);
-    json_key_string(out, "suppression", suppression);
+    json_key_text(out, "suppression", suppression);
     json_close(out, '}');
     free(suppression);
 }
@@ -260,7 +260,7 @@ static void put_group(const Table *table, u32 first)
         snprintf(key, sizeof(key), "%s", place->function ? place->function
                                          : place->object ? place->object : "(no stack)");
     json_open(out, '{');
-    json_key_string(out, "key", key);
+    json_key_text(out, "key", key);
     put_frame(out, place);
     json_key_u64(out, "count", group->count);
     json_key_u64(out, "findings_total", group->entries);
@@ -309,9 +309,9 @@ static void put_kinds(const Table *table)
     json_key_open(out, "kinds", '[');
     for (u32 i = 0; i < count; i++) {
         json_open(out, '{');
-        json_key_string(out, "id", kinds[i].text);
-        json_key_string(out, "title", finding_title(kinds[i].text));
-        json_key_string(out, "level", finding_level(kinds[i].text));
+        json_key_text(out, "id", kinds[i].text);
+        json_key_text(out, "title", finding_title(kinds[i].text));
+        json_key_text(out, "level", finding_level(kinds[i].text));
         json_key_u64(out, "findings", kinds[i].findings);
         json_key_u64(out, "count", kinds[i].count);
         json_close(out, '}');
@@ -335,7 +335,7 @@ static void put_modules(const Table *table)
     json_key_open(out, "modules", '[');
     for (u32 i = 0; i < count; i++) {
         json_open(out, '{');
-        json_key_string(out, "object", modules[i].text);
+        json_key_text(out, "object", modules[i].text);
         json_key_u64(out, "findings", modules[i].findings);
         json_close(out, '}');
     }

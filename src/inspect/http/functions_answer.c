@@ -165,7 +165,7 @@ static void put_table(FunctionTable *table, Metric metric)
     json_key_u64(out, "rows_total", table->count);
     json_key_u64(out, "offset", first);
     json_key_i64(out, "total", table->total);
-    json_key_string(out, "unit", metric_is_bytes(metric) ? "bytes" : "count");
+    json_key_text(out, "unit", metric_in_bytes(metric) ? "bytes" : "count");
     json_key_open(out, "rows", '[');
     for (u32 i = first; i < end; i++) {
         const FunctionRow *row = &table->rows[i];
@@ -338,7 +338,7 @@ static void put_lines(Call *call, const Names *names, const Map *lines)
     json_key_open(out, "lines", '[');
     while (shown++ < SHOWN && map_next(lines, &cursor, &key, &value)) {
         json_open(out, '{');
-        json_key_string(out, "file", names->files[key >> 32].file);
+        json_key_text(out, "file", names->files[key >> 32].file);
         json_key_u64(out, "line", (u32)key);
         json_key_i64(out, "value", (i64)value);
         json_close(out, '}');
@@ -355,7 +355,7 @@ static void put_one(Call *call, const Names *names, const Relatives *relatives, 
     json_key_i64(out, "total", relatives->total);
     json_key_i64(out, "self", relatives->self);
     json_key_u64(out, "count", relatives->count);
-    json_key_string(out, "unit", metric_is_bytes(metric) ? "bytes" : "count");
+    json_key_text(out, "unit", metric_in_bytes(metric) ? "bytes" : "count");
     put_relatives(call, "callers", names, relatives->callers, relatives->caller_counts);
     put_relatives(call, "callees", names, relatives->callees, relatives->callee_counts);
     put_lines(call, names, &relatives->lines);

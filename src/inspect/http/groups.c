@@ -141,7 +141,7 @@ void json_group(Json *out, const View *view, const Names *names, const Groups *g
     u32 place = groups->place[index];
 
     group_put_name(view, names, groups, index, text, sizeof(text));
-    json_key_string(out, "name", text);
+    json_key_text(out, "name", text);
     json_place(out, view->recording, place);
     json_key(out, "context");
     if (groups->group == GROUP_CONTEXT)
@@ -154,6 +154,6 @@ void json_group(Json *out, const View *view, const Names *names, const Groups *g
     else
         json_null(out);
     snprintf(text, sizeof(text), "%c%u", "cfslt-"[groups->group], groups->id[index]);
-    json_key_string(out, "key", text);
+    json_key_text(out, "key", text);
     json_key_u64(out, "contexts", groups->contexts[index]);
 }

@@ -27,19 +27,19 @@ static void put_file(Json *out, OpenFile *file)
     pthread_mutex_lock(&view->lock);
     json_open(out, '{');
     json_key_u64(out, "id", file->id);
-    json_key_string(out, "name", file->name);
-    json_key_string(out, "path", file->path);
-    json_key_string(out, "kind", kinds[file->kind]);
-    json_key_string(out, "format", file->format);
+    json_key_text(out, "name", file->name);
+    json_key_text(out, "path", file->path);
+    json_key_text(out, "kind", kinds[file->kind]);
+    json_key_text(out, "format", file->format);
     json_key_bool(out, "live", file->live);
     json_key_i64(out, "pid", file->pid);
-    json_key_string(out, "command", file_command(file));
+    json_key_text(out, "command", file_command(file));
     json_key_u64(out, "bytes", file->bytes);
     json_key_open(out, "warnings", '[');
     for (u32 i = 0; i < file->warning_count; i++)
-        json_string(out, file->warnings[i]);
+        json_text(out, file->warnings[i]);
     json_close(out, ']');
-    json_key_string(out, "error", file->kind == FILE_UNREADABLE ? file->error : NULL);
+    json_key_text(out, "error", file->kind == FILE_UNREADABLE ? file->error : NULL);
     json_close(out, '}');
     pthread_mutex_unlock(&view->lock);
 }
@@ -50,7 +50,7 @@ void answer_files(Call *call)
 
     json_open(out, '{');
     json_key_u64(out, "version", 1);
-    json_key_string(out, "muninn", MUNINN_VERSION);
+    json_key_text(out, "muninn", MUNINN_VERSION);
     json_key_bool(out, "export", call->viewer->is_export);
     json_key_open(out, "files", '[');
     for (u32 i = 0; i < call->viewer->file_count; i++)
@@ -95,8 +95,8 @@ static void put_states(Json *out, const Recording *recording)
         shown++;
         json_open(out, '{');
         json_key_u64(out, "index", i);
-        json_key_string(out, "reason", reason);
-        json_key_string(out, "label", state->label);
+        json_key_text(out, "reason", reason);
+        json_key_text(out, "label", state->label);
         json_key_u64(out, "ns", state->moment.ns);
         put_bytes(out, state->totals.bytes);
         json_close(out, '}');
@@ -167,7 +167,7 @@ static void put_spaces(Json *out, const Recording *recording)
     json_key_open(out, "spaces", '[');
     for (int i = 0; i < SPACE_COUNT; i++) {
         if (there[i])
-            json_string(out, names[i]);
+            json_text(out, names[i]);
     }
     json_close(out, ']');
 }
@@ -194,7 +194,7 @@ static void put_only_code(Call *call)
     for (u32 i = 0; names && i < names->object_count && shown < OBJECTS_SHOWN; i++) {
         const char *object = names->objects[i].object;
         if (object && !is_systems(object)) {
-            json_string(out, object);
+            json_text(out, object);
             shown++;
         }
     }
@@ -206,10 +206,10 @@ static void put_run(Json *out, const Recording *recording)
     const RecordingInfo *info = recording_info(recording);
     const RecordingEnd *end = recording_end(recording);
 
-    json_key_string(out, "tool", info->tool);
-    json_key_string(out, "command", info->command);
-    json_key_string(out, "options", info->options);
-    json_key_string(out, "executable", info->executable);
+    json_key_text(out, "tool", info->tool);
+    json_key_text(out, "command", info->command);
+    json_key_text(out, "options", info->options);
+    json_key_text(out, "executable", info->executable);
     json_key_i64(out, "pid", info->pid);
     json_key_u64(out, "start_unix_ns", info->start_unix_ns);
     json_key_u64(out, "duration_ns", recording_last(recording).ns);
@@ -233,7 +233,7 @@ static void put_counts(Json *out, const Recording *recording)
         kept += recording_slice(recording, i)->has_events;
     json_key_u64(out, "events", events);
     json_key_u64(out, "events_kept_since_ns", since);
-    json_key_string(out, "events_kept",
+    json_key_text(out, "events_kept",
                     events && !kept ? "none" : since ? "some" : "all");
     json_key_u64(out, "contexts", recording_context_count(recording));
     json_key_u64(out, "sites", recording_site_count(recording));
@@ -252,10 +252,10 @@ static void put_findings_info(Json *out, const OpenFile *file)
         leaked += findings->found[i].leaked_bytes;
         blocks += findings->found[i].leaked_blocks;
     }
-    json_key_string(out, "tool", findings->tool);
-    json_key_string(out, "command", findings->command);
+    json_key_text(out, "tool", findings->tool);
+    json_key_text(out, "command", findings->command);
     json_key_i64(out, "pid", findings->pid);
-    json_key_string(out, "status", findings->status);
+    json_key_text(out, "status", findings->status);
     json_key_u64(out, "errors", errors);
     json_key_u64(out, "contexts", findings->count);
     json_key_u64(out, "findings", findings->count);
@@ -308,7 +308,7 @@ void answer_stack(Call *call)
         json_open(out, '{');
         json_key_address(out, "pc", frame->pc);
         json_place(out, recording, place);
-        json_key_string(out, "directory", frame->directory);
+        json_key_text(out, "directory", frame->directory);
         json_key_address(out, "object_offset", frame->object_offset);
         json_key_bool(out, "inlined", frame->inlined);
         json_close(out, '}');

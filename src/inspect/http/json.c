@@ -72,7 +72,7 @@ void json_close(Json *json, char bracket)
 
 void json_key(Json *json, const char *name)
 {
-    json_string(json, name);
+    json_text(json, name);
     put_char(json, ':');
     json->needs_comma = false;
 }
@@ -123,7 +123,7 @@ static bool is_plain(u8 c)
     return c >= ' ' && c < 0x7f && c != '"' && c != '\\' && c != '<';
 }
 
-void json_string_size(Json *json, const char *text, size_t size)
+void json_text_size(Json *json, const char *text, size_t size)
 {
     const u8 *bytes = (const u8 *)text;
 
@@ -154,10 +154,10 @@ void json_string_size(Json *json, const char *text, size_t size)
     put_char(json, '"');
 }
 
-void json_string(Json *json, const char *text)
+void json_text(Json *json, const char *text)
 {
     if (text)
-        json_string_size(json, text, strlen(text));
+        json_text_size(json, text, strlen(text));
     else
         json_null(json);
 }
@@ -229,10 +229,10 @@ void json_value(Json *json, const char *text, size_t size)
     json_raw(json, text, size);
 }
 
-void json_key_string(Json *json, const char *name, const char *text)
+void json_key_text(Json *json, const char *name, const char *text)
 {
     json_key(json, name);
-    json_string(json, text);
+    json_text(json, text);
 }
 
 void json_key_u64(Json *json, const char *name, u64 value)

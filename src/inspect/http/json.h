@@ -25,8 +25,8 @@ void json_open(Json *json, char bracket);  // '{' or '['
 void json_close(Json *json, char bracket); // '}' or ']'
 void json_key(Json *json, const char *name);
 
-void json_string(Json *json, const char *text); // NULL: null
-void json_string_size(Json *json, const char *text, size_t size);
+void json_text(Json *json, const char *text); // NULL: null
+void json_text_size(Json *json, const char *text, size_t size);
 void json_u64(Json *json, u64 value);
 void json_i64(Json *json, i64 value);
 void json_double(Json *json, double value);
@@ -37,7 +37,7 @@ void json_address(Json *json, u64 address); // "0x4a48044"
 void json_value(Json *json, const char *text, size_t size);
 
 // A key and its value.
-void json_key_string(Json *json, const char *name, const char *text);
+void json_key_text(Json *json, const char *name, const char *text);
 void json_key_u64(Json *json, const char *name, u64 value);
 void json_key_i64(Json *json, const char *name, i64 value);
 void json_key_bool(Json *json, const char *name, bool value);

@@ -115,7 +115,7 @@ static void node_words(void *arg, u32 node, NodeWords *ret_words)
         return;
     }
     RecordedFrame as_recorded = {.function = frame->function, .pc = frame->pc};
-    ret_words->name = frame_name(&as_recorded, ret_words->buffer);
+    ret_words->name = frame_shown_name(&as_recorded, ret_words->buffer);
     ret_words->file = frame->file;
     ret_words->object = frame->object;
     ret_words->line = frame->line;
@@ -144,8 +144,8 @@ void answer_leaks(Call *call)
         add_up(&leaks);
         tree_relink(leaks.tree.nodes, leaks.tree.count);
         json_open(out, '{');
-        json_key_string(out, "metric", "leaked");
-        json_key_string(out, "unit", "bytes");
+        json_key_text(out, "metric", "leaked");
+        json_key_text(out, "unit", "bytes");
         json_key_i64(out, "total", leaks.tree.nodes[0].value);
         json_key_u64(out, "base_total", 0);
         json_tree(call, &leaks.tree, &cut, node_words, &leaks, &column);

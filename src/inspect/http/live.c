@@ -285,7 +285,7 @@ void live_answer_action(Call *call)
     json_open(&call->out, '{');
     json_key_i64(&call->out, "status", status);
     json_key(&call->out, "text");
-    json_string_size(&call->out, told.text.data ? told.text.data : "", told.text.size);
+    json_text_size(&call->out, told.text.data ? told.text.data : "", told.text.size);
     json_close(&call->out, '}');
     json_free(&told.text);
 }

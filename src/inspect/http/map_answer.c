@@ -271,7 +271,7 @@ static void put_pinned(AddressMap *map)
         place_put_label(recording, names->owner_of[context], true, name, sizeof(name));
         json_open(out, '{');
         json_key_u64(out, "context", context);
-        json_key_string(out, "name", name);
+        json_key_text(out, "name", name);
         json_key_u64(out, "pages", pages[best]);
         json_key_u64(out, "bytes", map->fragments.pinned_bytes[best]);
         json_close(out, '}');
@@ -335,7 +335,7 @@ static void put_region(AddressMap *map, const Region *region, u64 cell_share)
     json_open(out, '{');
     json_key_address(out, "start", region->start);
     json_key_address(out, "end", region->end);
-    json_key_string(out, "kind", kinds[region->space]);
+    json_key_text(out, "kind", kinds[region->space]);
     json_key_u64(out, "bytes", region->bytes);
     json_key_u64(out, "usable", region->usable);
     json_key_u64(out, "blocks", region->count);
@@ -442,7 +442,7 @@ static void put_block(Call *call, const Names *names, const LiveBlock *block)
     json_key_null(out, "died_ns");
     json_key_u64(out, "context", site->context);
     json_key_u64(out, "thread", site->thread);
-    json_key_string(out, "name", name);
+    json_key_text(out, "name", name);
     json_close(out, '}');
 }
 

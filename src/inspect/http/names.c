@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "inspect/http/viewer.h"
 #include "inspect/stack/stack.h"
+#include "recording/stacks.h"
 
 // ------------------------------------------------------------------------- stacks
 
@@ -54,7 +55,7 @@ const RecordedFrame *place_frame(const Recording *recording, u32 place, Recorded
     return room;
 }
 
-const char *frame_name(const RecordedFrame *frame, char buffer[32])
+const char *frame_shown_name(const RecordedFrame *frame, char buffer[32])
 {
     if (frame->function && frame->function[0])
         return frame->function;
@@ -73,7 +74,7 @@ void place_put_label(const Recording *recording, u32 place, bool with_line, char
         return;
     }
     const RecordedFrame *frame = place_frame(recording, place, &room);
-    const char *name = frame_name(frame, buffer);
+    const char *name = frame_shown_name(frame, buffer);
     if (frame->file && with_line)
         snprintf(text, size, "%s (%s:%u)", name, frame->file, frame->line);
     else if (frame->object && (with_line || !frame->function))
@@ -90,10 +91,10 @@ void json_place(Json *out, const Recording *recording, u32 place)
         place == (u32)PLACE_NONE ? &room : place_frame(recording, place, &room);
     bool is_known = place != (u32)PLACE_NONE;
 
-    json_key_string(out, "function", is_known ? frame_name(frame, buffer) : NULL);
-    json_key_string(out, "file", frame->file);
+    json_key_text(out, "function", is_known ? frame_shown_name(frame, buffer) : NULL);
+    json_key_text(out, "file", frame->file);
     json_key_u64(out, "line", frame->line);
-    json_key_string(out, "object", frame->object);
+    json_key_text(out, "object", frame->object);
 }
 
 // -------------------------------------------------------------------------- names
@@ -156,7 +157,7 @@ static u32 find_owner(const Recording *recording, u32 context)
 
     while ((place = stack_walk_next(&walk)) != (u32)PLACE_NONE) {
         const char *function = place_frame(recording, place, &room)->function;
-        if (!function || !function_is_allocator(function))
+        if (!function || !is_allocator(function))
             return place;
         if (first == (u32)PLACE_NONE)
             first = place;

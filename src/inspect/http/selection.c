@@ -18,7 +18,7 @@ const char *const metric_names[METRIC_COUNT] = {
     [METRIC_GROWTH] = "growth",
 };
 
-bool metric_is_bytes(Metric metric)
+bool metric_in_bytes(Metric metric)
 {
     return metric != METRIC_ALLOCATIONS && metric != METRIC_TEMPORARY;
 }

@@ -91,8 +91,8 @@ static enum MHD_Result send_failure(struct MHD_Connection *connection, unsigned 
 
     json_open(&out, '{');
     json_key_open(&out, "error", '{');
-    json_key_string(&out, "code", code);
-    json_key_string(&out, "message", message);
+    json_key_text(&out, "code", code);
+    json_key_text(&out, "message", message);
     json_close(&out, '}');
     json_close(&out, '}');
     enum MHD_Result result =

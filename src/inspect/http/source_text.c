@@ -125,7 +125,7 @@ void json_source_lines(Json *out, const SourceText *text, u32 first, u32 count)
         if (size && at[size - 1] == '\r')
             size--;
         if (line >= first)
-            json_string_size(out, at, size < LINE_BYTES_MAX ? size : LINE_BYTES_MAX);
+            json_text_size(out, at, size < LINE_BYTES_MAX ? size : LINE_BYTES_MAX);
         if (!stop)
             break;
         at = stop + 1;

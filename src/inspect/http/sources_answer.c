@@ -155,8 +155,8 @@ void answer_sources(Call *call)
         const Named *named = &sources.names->files[rows[i].file];
         json_open(out, '{');
         json_key_u64(out, "id", rows[i].file);
-        json_key_string(out, "file", named->file);
-        json_key_string(out, "directory", named->directory);
+        json_key_text(out, "file", named->file);
+        json_key_text(out, "directory", named->directory);
         json_key_i64(out, "total", rows[i].total);
         json_key_i64(out, "self", rows[i].self);
         json_key_u64(out, "lines", rows[i].lines);
@@ -180,10 +180,10 @@ static void put_text(Call *call, u64 id, const char *directory, const char *file
     bool is_read = source_read(directory, file, &text, &why);
 
     json_key_u64(out, "id", id);
-    json_key_string(out, "file", file);
-    json_key_string(out, "directory", directory);
+    json_key_text(out, "file", file);
+    json_key_text(out, "directory", directory);
     json_key_bool(out, "readable", is_read);
-    json_key_string(out, "error", why);
+    json_key_text(out, "error", why);
     json_key_bool(out, "newer", is_read && run_end_ns && text.changed_ns > run_end_ns);
     json_key(out, "text");
     if (is_read)
@@ -219,7 +219,7 @@ static void put_functions(Call *call, const Sources *sources, u32 line)
         if (!is_new)
             continue;
         seen[count++] = names->function_of[place];
-        json_string(&call->out, names->functions[names->function_of[place]].function);
+        json_text(&call->out, names->functions[names->function_of[place]].function);
     }
     json_close(&call->out, ']');
 }

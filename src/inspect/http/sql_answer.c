@@ -28,11 +28,11 @@ static void put_value(Json *out, const SqlValue *value)
         } else {
             char digits[24];
             snprintf(digits, sizeof(digits), "%lld", (long long)value->integer);
-            json_string(out, digits);
+            json_text(out, digits);
         }
         break;
     case SQL_REAL: json_double(out, value->real); break;
-    case SQL_TEXT: json_string(out, value->text); break;
+    case SQL_TEXT: json_text(out, value->text); break;
     default: json_null(out); break;
     }
 }
@@ -45,7 +45,7 @@ static bool take_row(void *arg, u32 count, const char *const *names, const SqlVa
     if (!values) {
         json_key_open(out, "columns", '[');
         for (u32 i = 0; i < count; i++)
-            json_string(out, names[i]);
+            json_text(out, names[i]);
         json_close(out, ']');
         json_key_open(out, "rows", '[');
         return true;
@@ -104,14 +104,14 @@ void answer_sql_tables(Call *call)
     json_key_open(out, "tables", '[');
     for (size_t i = 0; i < count; i++) {
         json_open(out, '{');
-        json_key_string(out, "name", tables[i].name);
-        json_key_string(out, "help", tables[i].help);
+        json_key_text(out, "name", tables[i].name);
+        json_key_text(out, "help", tables[i].help);
         json_key_open(out, "columns", '[');
         for (u32 k = 0; k < tables[i].column_count; k++) {
             json_open(out, '{');
-            json_key_string(out, "name", tables[i].columns[k].name);
-            json_key_string(out, "type", tables[i].columns[k].type);
-            json_key_string(out, "help", tables[i].columns[k].help);
+            json_key_text(out, "name", tables[i].columns[k].name);
+            json_key_text(out, "type", tables[i].columns[k].type);
+            json_key_text(out, "help", tables[i].columns[k].help);
             json_close(out, '}');
         }
         json_close(out, ']');
@@ -121,8 +121,8 @@ void answer_sql_tables(Call *call)
     json_key_open(out, "examples", '[');
     for (size_t i = 0; i < ARRAY_LEN(examples); i++) {
         json_open(out, '{');
-        json_key_string(out, "title", examples[i].title);
-        json_key_string(out, "query", examples[i].query);
+        json_key_text(out, "title", examples[i].title);
+        json_key_text(out, "query", examples[i].query);
         json_close(out, '}');
     }
     json_close(out, ']');

@@ -83,7 +83,7 @@ static void node_words(void *arg, u32 index, NodeWords *ret_words)
         ret_words->name = ret_words->buffer;
         return;
     }
-    ret_words->name = frame_name(frame, ret_words->buffer);
+    ret_words->name = frame_shown_name(frame, ret_words->buffer);
     ret_words->file = frame->file;
     ret_words->line = node->any_line ? 0 : frame->line;
     ret_words->flags = (frame->inlined ? 1u : 0u) | (frame->function ? 0u : 2u);
@@ -287,8 +287,8 @@ void answer_tree(Call *call)
     }
     WordsOf words = {tree, call->view->recording, has_base ? call->base_view->recording : NULL};
     json_open(out, '{');
-    json_key_string(out, "metric", metric_names[metric]);
-    json_key_string(out, "unit", metric_is_bytes(metric) ? "bytes" : "count");
+    json_key_text(out, "metric", metric_names[metric]);
+    json_key_text(out, "unit", metric_in_bytes(metric) ? "bytes" : "count");
     json_key_i64(out, "total", tree->nodes[0].value);
     json_key_i64(out, "base_total", tree->base ? tree->base[0] : 0);
     json_tree(call, tree, &cut, node_words, &words, NULL);

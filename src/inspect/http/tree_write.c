@@ -178,7 +178,7 @@ static u32 string_index(Strings *strings, const char *text)
     if (map_get(&strings->index_of, hash, &known))
         return (u32)known;
     map_put(&strings->index_of, hash, strings->count);
-    json_string(&strings->list, text);
+    json_text(&strings->list, text);
     return strings->count++;
 }
 

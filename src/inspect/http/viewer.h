@@ -108,7 +108,7 @@ bool block_is_chosen(const Selection *selection, const RecordedBlock *block, u64
 void chosen_range(const Chosen *chosen, u64 *ret_from, u64 *ret_to);
 
 extern const char *const metric_names[METRIC_COUNT];
-bool metric_is_bytes(Metric metric);
+bool metric_in_bytes(Metric metric);
 Metric call_metric(Call *call);
 
 // Sums of every site; the memo's. NULL: the call has failed.
@@ -149,7 +149,7 @@ void place_put_label(const Recording *recording, u32 place, bool with_line, char
 // function, file, line, object of a place, as members.
 void json_place(Json *out, const Recording *recording, u32 place);
 // The name, or the address of one without.
-const char *frame_name(const RecordedFrame *frame, char buffer[32]);
+const char *frame_shown_name(const RecordedFrame *frame, char buffer[32]);
 
 // Places of a context from innermost to outermost.
 typedef struct StackWalk {

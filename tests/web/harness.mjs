@@ -219,7 +219,11 @@ export async function go(page, hash) {
 }
 
 export async function settled(page) {
-    await page.waitForTimeout(60);
+    await page.waitForTimeout(40);
+    await page.waitForFunction(() => {
+        const main = document.querySelector('main');
+        return !main || (main.dataset.shown ?? '') === location.hash;
+    });
     await page.waitForFunction(
         () => document.querySelector('.nav, .message') && !document.querySelector('.is-loading'),
         null,

@@ -235,7 +235,7 @@ await test('"N more" opens', async () => {
     const hidden = number_in(await more.innerText());
     await more.click();
     await eventually(async () => equal(await rows(), before - 1 + hidden, 'rows'));
-    await go(page, '#/flame?f=5&flame.lines=1');
+    await go(page, '#/flame?f=5');
     await page.locator('.flame canvas').focus();
     await press('ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown');
     check(

@@ -225,11 +225,12 @@ export async function settled(page) {
         return !main || (main.dataset.shown ?? '') === location.hash;
     });
     await page.waitForFunction(
-        () => document.querySelector('.nav, .message') && !document.querySelector('.is-loading'),
+        () =>
+            document.querySelector('.nav, .message') &&
+            !document.querySelector('.is-loading, [data-busy]'),
         null,
         { timeout: 8000 },
     );
-    await page.waitForLoadState('networkidle').catch(() => undefined);
 }
 
 export async function shot(page, name) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEN_BITS = 14, FIRST_CAPACITY = 1 << 12 };
+enum { SEEN_BITS = 14, FIRST_CAPACITY = 1 << 12, VARINT_SLACK = 8 };
 
 // The most bytes that an event may take in a column.
 static const u8 column_bytes[COLUMNS] = {
@@ -62,7 +62,8 @@ bool encoder_make_room(EventEncoder *encoder)
     u32 capacity = encoder->capacity ? encoder->capacity * 2 : FIRST_CAPACITY;
     for (u32 i = 0; i < COLUMNS; i++) {
         size_t used = (size_t)(encoder->at[i] - encoder->columns[i]);
-        u8 *column = realloc(encoder->columns[i], (size_t)capacity * column_bytes[i]);
+        size_t size = (size_t)capacity * column_bytes[i] + VARINT_SLACK;
+        u8 *column = realloc(encoder->columns[i], size);
         if (!column)
             return false;
         encoder->columns[i] = column;
@@ -203,7 +204,22 @@ bool decoder_init(EventDecoder *decoder, const u8 *body, size_t size, const Reco
 
 static inline u64 get(EventDecoder *decoder, EventColumn column)
 {
-    return cursor_varint(&decoder->columns[column]);
+    Cursor *cursor = &decoder->columns[column];
+
+    if (LIKELY(cursor->end - cursor->at >= 2)) {
+        u32 low = cursor->at[0], high = cursor->at[1];
+        if (low < 0x80) {
+            cursor->at++;
+            return low;
+        }
+        if (high < 0x80) {
+            cursor->at += 2;
+            return (low & 0x7f) | high << 7;
+        }
+    }
+    u64 value = cursor_varint_slow(cursor);
+    decoder->failed |= cursor->failed;
+    return value;
 }
 
 // The parts of a block that are written out.
@@ -286,9 +302,7 @@ bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
         get_rare(decoder, head, ret_event);
     else
         decoder->failed = true;
-    for (u32 i = 0; i < COLUMNS; i++)
-        decoder->failed |= decoder->columns[i].failed;
-    if (decoder->failed) {
+    if (UNLIKELY(decoder->failed)) {
         decoder->left = 0;
         return false;
     }

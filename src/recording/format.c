@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include <zstd.h>
 
 bool bytes_reserve(Bytes *bytes, size_t more)
 {
@@ -240,61 +241,9 @@ bool get_node(Cursor *cursor, Node *ret_node)
     return true;
 }
 
-// What follows of a site, so that most take a few bytes.
-enum { HAS_ALLOCATIONS = 1, HAS_FREES = 2, HAS_TEMPORARY = 4, HAS_REALLOCATIONS = 8 };
-
-void put_site_sums(Bytes *bytes, u32 site_delta, u64 start_ns, const SiteSums *sums)
+u32 chunk_crc(const u8 *data, size_t size)
 {
-    u8 has = (sums->allocations ? HAS_ALLOCATIONS : 0) | (sums->frees ? HAS_FREES : 0) |
-             (sums->temporary ? HAS_TEMPORARY : 0) |
-             (sums->reallocations ? HAS_REALLOCATIONS : 0);
-
-    bytes_put_varint(bytes, site_delta);
-    bytes_put(bytes, &has, 1);
-    if (has & HAS_ALLOCATIONS) {
-        bytes_put_varint(bytes, sums->allocations);
-        bytes_put_varint(bytes, sums->allocated_bytes);
-        bytes_put_varint(bytes, sums->first_ns - start_ns);
-        bytes_put_varint(bytes, sums->last_ns - sums->first_ns);
-    }
-    if (has & HAS_FREES) {
-        bytes_put_varint(bytes, sums->frees);
-        bytes_put_varint(bytes, sums->freed_bytes);
-    }
-    if (has & HAS_TEMPORARY)
-        bytes_put_varint(bytes, sums->temporary);
-    if (has & HAS_REALLOCATIONS)
-        bytes_put_varint(bytes, sums->reallocations);
-    bytes_put_signed(bytes, (i64)(sums->live_usable - sums->live_bytes));
-    bytes_put_varint(bytes, sums->peak_bytes);
-}
-
-u32 get_site_sums(Cursor *cursor, u64 start_ns, SiteSums *ret_sums)
-{
-    SiteSums sums = { 0 };
-    u32 delta = (u32)cursor_varint(cursor);
-    u8 has = cursor_u8(cursor);
-
-    if (has & HAS_ALLOCATIONS) {
-        sums.allocations = cursor_varint(cursor);
-        sums.allocated_bytes = cursor_varint(cursor);
-        sums.first_ns = start_ns + cursor_varint(cursor);
-        sums.last_ns = sums.first_ns + cursor_varint(cursor);
-    }
-    if (has & HAS_FREES) {
-        sums.frees = cursor_varint(cursor);
-        sums.freed_bytes = cursor_varint(cursor);
-    }
-    if (has & HAS_TEMPORARY)
-        sums.temporary = cursor_varint(cursor);
-    if (has & HAS_REALLOCATIONS)
-        sums.reallocations = cursor_varint(cursor);
-    sums.live_bytes = sums.allocated_bytes - sums.freed_bytes;
-    sums.live_blocks = sums.allocations - sums.frees;
-    sums.live_usable = sums.live_bytes + (u64)cursor_signed(cursor);
-    sums.peak_bytes = cursor_varint(cursor);
-    *ret_sums = sums;
-    return delta;
+    return size ? (u32)crc32(0, data, (uInt)size) : 0; // zlib takes NULL for a question
 }
 
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info)
@@ -302,4 +251,22 @@ u32 chunk_head_crc(const ChunkHeader *header, const u8 *info)
     uLong crc = crc32(0, (const Bytef *)header, offsetof(ChunkHeader, head_crc));
 
     return header->info_bytes ? (u32)crc32(crc, info, header->info_bytes) : (u32)crc;
+}
+
+u8 *chunk_decompress(const ChunkHeader *header, const u8 *stored)
+{
+    u8 *plain = malloc((size_t)header->plain_bytes + 1);
+    size_t n = 0;
+
+    if (!plain)
+        return NULL;
+    if (header->codec == CODEC_ZSTD)
+        n = ZSTD_decompress(plain, header->plain_bytes, stored, header->stored_bytes);
+    else if (header->codec == CODEC_PLAIN && header->plain_bytes == header->stored_bytes)
+        memcpy(plain, stored, n = header->plain_bytes);
+    if (header->codec >= CODECS || ZSTD_isError(n) || n != header->plain_bytes) {
+        free(plain);
+        return NULL;
+    }
+    return plain;
 }

@@ -112,15 +112,47 @@ Recording *recording_open(const char *path, RecordingWarnFn *warn, void *arg, ch
     return recording;
 }
 
-bool recording_refresh(Recording *recording)
+// The writer has put a smaller file in the place of the one that is open: what has been read
+// of spans is of the old one. Names and samples are numbered, and go on where they were.
+static bool reopen(Recording *recording, const struct stat *status)
+{
+    int fd = open(recording->path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || check_header(fd, status)) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    close(recording->fd);
+    recording->fd = fd;
+    recording->inode = status->st_ino;
+    recording->scanned = 0;
+    recording->file_size = 0;
+    recording->plain_bytes = 0;
+    free_spans(recording);
+    reader_drop_cache(recording);
+    return true;
+}
+
+static bool has_changed(Recording *recording)
 {
     struct stat status;
 
-    if (recording->is_whole || fstat(recording->fd, &status) != 0 ||
-        (u64)status.st_size <= recording->file_size)
+    if (stat(recording->path, &status) == 0 && status.st_ino != recording->inode) {
+        if (!reopen(recording, &status))
+            return false;
+    }
+    if (fstat(recording->fd, &status) != 0 || (u64)status.st_size <= recording->file_size)
+        return false;
+    recording->file_size = (u64)status.st_size;
+    return true;
+}
+
+bool recording_refresh(Recording *recording)
+{
+    if (recording->is_whole || !has_changed(recording))
         return false;
     u64 before = recording->scanned;
-    recording->file_size = (u64)status.st_size;
     if (!reader_scan(recording, false) || recording->scanned == before)
         return false;
     reader_forget_sums(recording);

@@ -72,6 +72,7 @@ struct Recording {
     u8 *histogram_known;
     u32 histogram_sites;
 
+    u64 sums_offset, sums_level, sums_first; // the sums met last, for the node after them
     Node *nodes;
     size_t node_count, node_capacity;
     u32 *leaves;       // nodes of which no part is there, in order of time
@@ -100,6 +101,7 @@ void reader_free_names(Recording *recording);
 
 // reader_nodes.c
 bool reader_add_node(Recording *recording, const Node *node);
+// Events follow their slice.
 void reader_add_events(Recording *recording, u64 slice, u64 offset);
 bool reader_build_leaves(Recording *recording);
 const Node *reader_leaf(const Recording *recording, size_t leaf);

@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-#include <zstd.h>
 
 #include "recording/reader.h"
 
 enum {
     HEAD_READ = 4096,       // header and most infos in one read
     SEARCH_WINDOW = 1 << 16,
+    GROWTH_WAIT_US = 2000,
     SMALLEST_CHUNK = sizeof(ChunkHeader),
 };
 
@@ -98,20 +98,17 @@ static HeadState read_head(Recording *recording, u64 offset, ChunkHeader *ret_he
     return offset + chunk_bytes(ret_header) <= recording->file_size ? HEAD_GOOD : HEAD_CUT;
 }
 
-static u8 *decompress(const ChunkHeader *header, u8 *stored)
+// The body as it is in the file, to be freed; NULL: it is broken.
+static u8 *load_stored(Recording *recording, u64 offset, const ChunkHeader *header)
 {
-    if (header->codec == CODEC_PLAIN && header->plain_bytes == header->stored_bytes)
+    u8 *stored = malloc((size_t)header->stored_bytes + 1);
+
+    if (stored && read_at(recording, stored, header->stored_bytes,
+                          offset + sizeof(*header) + header->info_bytes) == header->stored_bytes &&
+        chunk_crc(stored, header->stored_bytes) == header->body_crc)
         return stored;
-    u8 *plain = NULL;
-    if (header->codec == CODEC_ZSTD && (plain = malloc(header->plain_bytes + 1)) != NULL) {
-        size_t n = ZSTD_decompress(plain, header->plain_bytes, stored, header->stored_bytes);
-        if (ZSTD_isError(n) || n != header->plain_bytes) {
-            free(plain);
-            plain = NULL;
-        }
-    }
     free(stored);
-    return plain;
+    return NULL;
 }
 
 u8 *reader_load_body(Recording *recording, u64 offset, u32 *ret_size)
@@ -120,16 +117,10 @@ u8 *reader_load_body(Recording *recording, u64 offset, u32 *ret_size)
     u8 *body = NULL;
 
     if (read_at(recording, &header, sizeof(header), offset) == sizeof(header) &&
-        header_is_sane(&header) && (body = malloc(header.stored_bytes + 1)) != NULL) {
-        size_t got = read_at(recording, body, header.stored_bytes,
-                             offset + sizeof(header) + header.info_bytes);
-        if (got < header.stored_bytes ||
-            (got && crc32(0, body, header.stored_bytes) != header.body_crc)) {
-            free(body);
-            body = NULL;
-        } else {
-            body = decompress(&header, body);
-        }
+        header_is_sane(&header)) {
+        u8 *stored = load_stored(recording, offset, &header);
+        body = stored ? chunk_decompress(&header, stored) : NULL;
+        free(stored);
     }
     if (!body)
         reader_warn(recording, "%s: the chunk at offset %llu is broken and left out",
@@ -253,6 +244,9 @@ static bool take_node(Recording *recording, Cursor *info, u64 offset)
         return true;
     }
     node.offset = offset;
+    if (recording->sums_level == node.level && recording->sums_first == node.first)
+        node.sums_offset = recording->sums_offset;
+    recording->sums_offset = 0;
     if (node.info.end.ns > recording->last.ns)
         recording->last = node.info.end;
     return reader_add_node(recording, &node);
@@ -271,6 +265,11 @@ static bool take_chunk(Recording *recording, const ChunkHeader *header, const u8
     case CHUNK_DEFINITIONS: ok = take_names(recording, &info, offset); break;
     case CHUNK_NODE: ok = take_node(recording, &info, offset); break;
     case CHUNK_EVENTS: reader_add_events(recording, cursor_varint(&info), offset); break;
+    case CHUNK_SUMS:
+        recording->sums_level = cursor_varint(&info);
+        recording->sums_first = cursor_varint(&info);
+        recording->sums_offset = offset;
+        break;
     case CHUNK_STATE: ok = take_state(recording, &info, offset); break;
     case CHUNK_SAMPLES: ok = take_samples(recording, &info, offset); break;
     case CHUNK_HISTOGRAMS:
@@ -328,6 +327,18 @@ static void tell_cut(Recording *recording, u64 offset)
                 (unsigned long long)(recording->file_size - offset));
 }
 
+// A chunk that is not all there may be about to be: the file was opened while it is written.
+static bool has_grown(Recording *recording)
+{
+    struct stat status;
+
+    usleep(GROWTH_WAIT_US);
+    if (fstat(recording->fd, &status) != 0 || (u64)status.st_size <= recording->file_size)
+        return false;
+    recording->file_size = (u64)status.st_size;
+    return true;
+}
+
 static bool walk_chunks(Recording *recording, bool is_first)
 {
     u64 offset = recording->scanned;
@@ -348,6 +359,8 @@ static bool walk_chunks(Recording *recording, bool is_first)
         free(info);
         if (!is_first)
             break; // it is being written
+        if (state == HEAD_CUT && has_grown(recording))
+            continue;
         u64 next = find_chunk(recording, offset + 1);
         if (next == recording->file_size) {
             tell_cut(recording, offset);

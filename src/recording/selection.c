@@ -292,7 +292,7 @@ static bool growth(Recording *recording, const Selection *selection, const u8 *s
     if (!masked_sums(recording, &start, sites, sums, ret_error))
         return false;
     for (size_t i = 0; i < recording->site_count; i++)
-        ret_values[i] -= (i64)sums[i].live_bytes;
+        ret_values[i] = (i64)((u64)ret_values[i] - sums[i].live_bytes);
     return true;
 }
 

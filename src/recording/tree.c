@@ -219,6 +219,12 @@ static u32 skip_allocators(Builder *builder, u32 context, u32 *ret_skip)
 }
 
 // ---------------------------------------------------------------- values
+// Values of a broken file may be anything: they wrap.
+static i64 add(i64 a, i64 b)
+{
+    return (i64)((u64)a + (u64)b);
+}
+
 typedef struct ContextValue {
     i64 value;
     u64 count;
@@ -230,7 +236,7 @@ static ContextValue *sum_contexts(const Recording *recording, const i64 *values,
 
     for (size_t i = 0; sums && i < recording->site_count; i++) {
         ContextValue *sum = &sums[recording->sites[i].context];
-        sum->value += values[i];
+        sum->value = add(sum->value, values[i]);
         sum->count += counts && values[i] ? counts[i] : 0;
     }
     return sums;
@@ -238,8 +244,8 @@ static ContextValue *sum_contexts(const Recording *recording, const i64 *values,
 
 static void add_value(Builder *builder, u32 node, const ContextValue *value)
 {
-    builder->nodes[node].self += value->value;
-    builder->nodes[node].value += value->value;
+    builder->nodes[node].self = add(builder->nodes[node].self, value->value);
+    builder->nodes[node].value = add(builder->nodes[node].value, value->value);
     builder->nodes[node].count += value->count;
 }
 
@@ -344,7 +350,7 @@ static void finish(Builder *builder)
 {
     for (size_t i = builder->count; i-- > 1;) {
         TreeNode *node = &builder->nodes[i], *parent = &builder->nodes[node->parent];
-        parent->value += node->value;
+        parent->value = add(parent->value, node->value);
         parent->count += node->count;
     }
     link_children(builder);

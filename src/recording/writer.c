@@ -20,8 +20,10 @@
 #include "recording/writer.h"
 
 enum {
-    SLICE_EVENTS = 1 << 16,     // enough for a slice
-    SLICE_EVENTS_MAX = 1 << 18,
+    SLICE_EVENTS = 1 << 16,     // enough for a slice, if the recording may be large enough
+    SLICE_EVENTS_MIN = 1 << 10,
+    LIMIT_PER_SLICE_EVENT = 1 << 10, // bytes of max_bytes for an event of a slice
+    SLICE_EVENTS_MORE = 4,      // times as many, when they are of many sites
     EVENTS_PER_SITE = 8,
     FIRST_SLICE_NS = 10000000,  // how long a slice lasts in a run that has just begun
     SPARSE_FACTOR = 16,         // longer, if its sums would cost as much as its events
@@ -52,6 +54,7 @@ static void writer_free(RecordingWriter *writer)
     bytes_free(&writer->plain);
     bytes_free(&writer->stored);
     bytes_free(&writer->chunk_info);
+    sums_free(&writer->sums);
     bytes_free(&writer->samples);
     bytes_free(&writer->histograms);
     free(writer->sites);
@@ -74,8 +77,7 @@ static bool writer_begin(RecordingWriter *writer, const RecordingInfo *info)
     writer->context_count = 1; // 0 is the empty stack
     writer->slice_ns = FIRST_SLICE_NS;
     writer->slice.count = 1;
-    if (!writer->compressor || !writer->path || !encoder_init(&writer->encoder, info) ||
-        !array_reserve(&writer->changed, &writer->changed_capacity, SLICE_EVENTS_MAX, 4)) {
+    if (!writer->compressor || !writer->path || !encoder_init(&writer->encoder, info)) {
         errno = ENOMEM;
         return false;
     }
@@ -97,7 +99,11 @@ RecordingWriter *recording_create(const WriterConfig *config, const RecordingInf
     }
     writer->path = strdup(config->path);
     writer->max_bytes = config->max_bytes;
-    writer->next_bound_check = config->max_bytes ? config->max_bytes : UINT64_MAX;
+    writer->next_bound_check = config->max_bytes / 16 * 15;
+    writer->slice_events = SLICE_EVENTS;
+    if (config->max_bytes)
+        writer->slice_events = (u32)min_u64(
+            SLICE_EVENTS, max_u64(SLICE_EVENTS_MIN, config->max_bytes / LIMIT_PER_SLICE_EVENT));
     writer->level = config->level ? (int)config->level : DEFAULT_LEVEL;
     writer->fd = open(config->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (writer->fd < 0 || !writer_begin(writer, info)) {
@@ -151,8 +157,7 @@ static void end_slice(RecordingWriter *writer, const Moment *moment)
     writer_put_names(writer);
     writer_put_slice(writer);
     *slice = (Node){ .count = 1, .info.start = end };
-    if (writer->offset > writer->next_bound_check)
-        writer_keep_bound(writer);
+    writer_keep_bound(writer);
 }
 
 // Events of one instant stay together: a slice ends where time moves on.
@@ -160,10 +165,12 @@ static void end_slice_if_due(RecordingWriter *writer, u64 ns)
 {
     u64 events = writer->slice.info.events;
 
-    if (ns == writer->last.ns && events < SLICE_EVENTS_MAX)
+    u64 enough = writer->slice_events, most = enough * SLICE_EVENTS_MORE;
+
+    if (ns == writer->last.ns && events < most)
         return;
-    bool is_full = events >= SLICE_EVENTS_MAX ||
-                   (events >= SLICE_EVENTS && events >= EVENTS_PER_SITE * writer->changed_count);
+    bool is_full = events >= most ||
+                   (events >= enough && events >= EVENTS_PER_SITE * writer->changed_count);
     u64 enough_ns = events >= EVENTS_PER_SITE * writer->changed_count
                         ? writer->slice_ns
                         : writer->slice_ns * SPARSE_FACTOR;
@@ -182,7 +189,8 @@ static inline void first_change(RecordingWriter *writer, u32 number, SiteState *
 {
     if (LIKELY(site->allocations | site->frees))
         return;
-    writer->changed[writer->changed_count++] = number;
+    writer->changed[number / 64] |= 1ull << number % 64;
+    writer->changed_count++;
     site->peak_bytes = site->live_bytes;
 }
 
@@ -348,13 +356,12 @@ int recording_close(RecordingWriter *writer, const Moment *moment, const Recordi
     recording_close_slice(writer, moment);
     recording_flush(writer);
     writer_put_open_nodes(writer);
-    if (writer->offset > writer->next_bound_check)
-        writer_keep_bound(writer);
     bytes_put_varint(&writer->chunk_info, end->known);
     bytes_put_signed(&writer->chunk_info, end->status);
     bytes_put_signed(&writer->chunk_info, end->signal);
     put_moment(&writer->chunk_info, moment);
     writer_put_chunk(writer, CHUNK_END, NULL);
+    writer_bound_end(writer);
     writer_put_index(writer);
     int result = writer->error ? -EIO : 0;
     writer_free(writer);

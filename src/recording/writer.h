@@ -23,7 +23,7 @@ typedef struct WrittenChunk {
 typedef struct OpenNode {
     Node node;
     SiteSums *sums;     // site_capacity of them, or NULL; live_ fields are changes
-    u32 *changed;       // the sites with sums
+    u64 *changed;       // a bit for every site with sums
     u32 changed_count;
     u32 children;       // in it so far
 } OpenNode;
@@ -60,8 +60,10 @@ struct RecordingWriter {
     WrittenChunk *chunks;
     size_t chunk_count, chunk_capacity;
     u64 next_bound_check;   // file size at which the limit is looked at
+    u32 slice_events;       // enough for a slice
 
     Bytes plain, stored, chunk_info;
+    SumsEncoder sums;
     void *compressor;       // ZSTD_CCtx
 
     Bytes names;            // definitions not yet written
@@ -76,7 +78,7 @@ struct RecordingWriter {
 
     SiteState *sites;
     size_t site_count, site_capacity;
-    u32 *changed;           // sites of this slice
+    u64 *changed;           // a bit for every site that is in this slice
     size_t changed_count, changed_capacity;
     EventEncoder encoder;
     Node slice;             // being filled
@@ -86,7 +88,7 @@ struct RecordingWriter {
     u64 slice_ns;           // a slice ends after so long
     u32 short_slices;       // that ended so, since slice_ns was doubled
     OpenNode open[LEVELS];  // [0] is not used
-    size_t open_capacity[LEVELS];
+    size_t open_capacity[LEVELS], open_changed_capacity[LEVELS];
 };
 
 // writer_file.c
@@ -105,7 +107,9 @@ void writer_free_names(RecordingWriter *writer);
 void writer_put_slice(RecordingWriter *writer);
 void writer_put_open_nodes(RecordingWriter *writer);
 
-// writer_bound.c: makes the file smaller when it is over its limit.
+// writer_bound.c: makes the file smaller when it comes near its limit; and at the end, when
+// all but the index has been written.
 void writer_keep_bound(RecordingWriter *writer);
+void writer_bound_end(RecordingWriter *writer);
 
 #endif

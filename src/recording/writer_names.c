@@ -172,7 +172,9 @@ void recording_set_thread(RecordingWriter *writer, const RecordedThread *thread)
 u32 recording_add_site(RecordingWriter *writer, const RecordedSite *site)
 {
     if (!array_reserve(&writer->sites, &writer->site_capacity, writer->site_count + 1,
-                       sizeof(SiteState))) {
+                       sizeof(SiteState)) ||
+        !array_reserve(&writer->changed, &writer->changed_capacity, writer->site_count / 64 + 1,
+                       sizeof(u64))) {
         writer_fail(writer, "cannot be written", ENOMEM);
         return 0;
     }

@@ -10,25 +10,30 @@
 
 #include "recording/writer.h"
 
-static int compare_u32(const void *a, const void *b)
+// The next site with its bit set, at or after `site`, or UINT32_MAX; the bit is cleared. Sites
+// come in order, as they are written, without being sorted.
+static u32 take_changed(u64 *changed, u32 site, size_t site_count)
 {
-    u32 x = *(const u32 *)a, y = *(const u32 *)b;
+    u32 word = site / 64;
+    u64 bits = site < site_count ? changed[word] & UINT64_MAX << site % 64 : 0;
 
-    return x < y ? -1 : x > y;
+    while (!bits) {
+        if (++word * 64ull >= site_count)
+            return UINT32_MAX;
+        bits = changed[word];
+    }
+    changed[word] &= changed[word] - 1; // all before it are clear
+    return word * 64 + (u32)__builtin_ctzll(bits);
 }
 
 static bool open_node_reserve(RecordingWriter *writer, u32 level)
 {
     OpenNode *open = &writer->open[level];
-    size_t capacity = writer->open_capacity[level];
 
-    if (capacity >= writer->site_count)
-        return true;
-    size_t changed_capacity = capacity;
-    return array_reserve(&open->sums, &writer->open_capacity[level], writer->site_capacity,
+    return array_reserve(&open->sums, &writer->open_capacity[level], writer->site_count,
                          sizeof(SiteSums)) &&
-           array_reserve(&open->changed, &changed_capacity, writer->open_capacity[level],
-                         sizeof(u32));
+           array_reserve(&open->changed, &writer->open_changed_capacity[level],
+                         writer->site_count / 64 + 1, sizeof(u64));
 }
 
 static void join_sums(OpenNode *open, u32 site, const SiteSums *sums)
@@ -36,7 +41,8 @@ static void join_sums(OpenNode *open, u32 site, const SiteSums *sums)
     SiteSums *sum = &open->sums[site];
 
     if (!(sum->allocations | sum->frees)) {
-        open->changed[open->changed_count++] = site;
+        open->changed[site / 64] |= 1ull << site % 64;
+        open->changed_count++;
         *sum = *sums;
         return;
     }
@@ -76,15 +82,30 @@ static void join_node(OpenNode *open, const Node *node, u32 level)
     info->temporary += node->info.temporary;
 }
 
-static void put_node_chunk(RecordingWriter *writer, const Node *node, const Bytes *body)
+static void put_one_chunk(RecordingWriter *writer, ChunkKind kind, const Node *node,
+                          const Bytes *body)
 {
-    put_node(&writer->chunk_info, node);
-    WrittenChunk *chunk = writer_put_chunk(writer, CHUNK_NODE, body);
+    WrittenChunk *chunk = writer_put_chunk(writer, kind, body);
+
     if (!chunk)
         return;
     chunk->level = (u8)node->level;
     chunk->first = node->first;
     chunk->count = node->count;
+}
+
+// The node whose sites are in writer->sums. It comes last: where it is, all of it is.
+static void put_node_chunks(RecordingWriter *writer, const Node *node)
+{
+    Bytes *body = &writer->plain;
+
+    bytes_put_varint(&writer->chunk_info, node->level);
+    bytes_put_varint(&writer->chunk_info, node->first);
+    put_one_chunk(writer, CHUNK_SUMS, node, &writer->sums.rest);
+    body->count = 0;
+    sums_nets(&writer->sums, body);
+    put_node(&writer->chunk_info, node);
+    put_one_chunk(writer, CHUNK_NODE, node, body);
 }
 
 static void put_open_node(RecordingWriter *writer, u32 level);
@@ -100,25 +121,20 @@ static void put_open_node(RecordingWriter *writer, u32 level)
 {
     OpenNode *open = &writer->open[level];
     OpenNode *parent = level + 1 < LEVELS ? &writer->open[level + 1] : NULL;
-    Bytes *body = &writer->plain;
-    u32 before = 0;
 
     if (parent && !open_node_reserve(writer, level + 1)) {
         writer_fail(writer, "cannot be written", ENOMEM);
         return;
     }
-    qsort(open->changed, open->changed_count, sizeof(u32), compare_u32);
-    body->count = 0;
-    bytes_put_varint(body, open->changed_count);
-    for (u32 i = 0; i < open->changed_count; i++) {
-        u32 site = open->changed[i];
-        put_site_sums(body, site - before, open->node.info.start.ns, &open->sums[site]);
-        before = site;
+    sums_begin(&writer->sums, open->node.info.start.ns);
+    for (u32 site = 0; (site = take_changed(open->changed, site, writer->site_count)) !=
+                       UINT32_MAX;) {
+        sums_encoder_add(&writer->sums, site, &open->sums[site]);
         if (parent)
             join_sums(parent, site, &open->sums[site]);
         open->sums[site] = (SiteSums){ 0 };
     }
-    put_node_chunk(writer, &open->node, body);
+    put_node_chunks(writer, &open->node);
     open->changed_count = 0;
     open->children = 0;
     if (!parent)
@@ -152,26 +168,22 @@ void writer_put_slice(RecordingWriter *writer)
 {
     Bytes *body = &writer->plain;
     const Node *slice = &writer->slice;
-    u32 before = 0;
 
     if (!open_node_reserve(writer, 1)) {
         writer_fail(writer, "cannot be written", ENOMEM);
         return;
     }
-    qsort(writer->changed, writer->changed_count, sizeof(u32), compare_u32);
-    body->count = 0;
-    bytes_put_varint(body, writer->changed_count);
-    for (size_t i = 0; i < writer->changed_count; i++) {
-        u32 site = writer->changed[i];
+    sums_begin(&writer->sums, slice->info.start.ns);
+    for (u32 site = 0; (site = take_changed(writer->changed, site, writer->site_count)) !=
+                       UINT32_MAX;) {
         SiteSums sums;
 
         take_site(&writer->sites[site], &sums);
-        put_site_sums(body, site - before, slice->info.start.ns, &sums);
-        before = site;
+        sums_encoder_add(&writer->sums, site, &sums);
         join_sums(&writer->open[1], site, &sums);
     }
     writer->changed_count = 0;
-    put_node_chunk(writer, slice, body);
+    put_node_chunks(writer, slice);
     body->count = 0;
     encoder_finish(&writer->encoder, body);
     bytes_put_varint(&writer->chunk_info, slice->first);

@@ -63,23 +63,6 @@ u64 selection_end_ns(const ExportJob *job)
 
 // ----------------------------------------------------------------------------- sums
 
-static void add_sums(SiteSums *to, const SiteSums *from)
-{
-    to->live_bytes += from->live_bytes;
-    to->live_blocks += from->live_blocks;
-    to->allocated_bytes += from->allocated_bytes;
-    to->allocations += from->allocations;
-    to->freed_bytes += from->freed_bytes;
-    to->frees += from->frees;
-    to->temporary += from->temporary;
-    to->peak_bytes += from->peak_bytes;
-}
-
-static bool has_something(const SiteSums *sums)
-{
-    return sums->allocations || sums->live_blocks || sums->live_bytes || sums->frees;
-}
-
 static int by_context(const void *a, const void *b)
 {
     const StackSums *x = a, *y = b;
@@ -96,7 +79,7 @@ static u32 join_sites(const ExportJob *job, const SiteSums *sums, const i64 *val
     for (u32 i = 0; i < recording_site_count(job->recording); i++) {
         u32 context = recording_site(job->recording, i)->context;
         u64 index = count;
-        if (!has_something(&sums[i]) && values[i] == 0)
+        if (sums_are_empty(&sums[i]) && values[i] == 0)
             continue;
         if (!map_get(&index_of, context, &index)) {
             if (!map_put(&index_of, context, count))
@@ -104,7 +87,7 @@ static u32 join_sites(const ExportJob *job, const SiteSums *sums, const i64 *val
             ret_stacks[count++] = (StackSums){.context = context};
         }
         ret_stacks[index].value += values[i];
-        add_sums(&ret_stacks[index].sums, &sums[i]);
+        sums_add(&ret_stacks[index].sums, &sums[i]);
     }
     map_free(&index_of);
     return count;
@@ -119,7 +102,7 @@ StackSums *stack_sums(const ExportJob *job, u32 *ret_count, char **ret_error)
 
     if (!sums || !values || !stacks)
         abort();
-    bool ok = selection_sums(job->recording, &job->selection, sums, ret_error) &&
+    bool ok = sums_of(job->recording, &job->selection, sums, ret_error) &&
               selection_metric(job->recording, &job->selection, job->metric, values, ret_error);
     if (ok) {
         *ret_count = join_sites(job, sums, values, stacks);
@@ -146,7 +129,7 @@ bool *selected_sites(const ExportJob *job, char **ret_error)
     selection.at_peak = false;
     bool ok = selection_sums(job->recording, &selection, sums, ret_error);
     for (size_t i = 0; ok && i < site_count; i++)
-        is_selected[i] = has_something(&sums[i]);
+        is_selected[i] = !sums_are_empty(&sums[i]);
     free(sums);
     if (ok)
         return is_selected;

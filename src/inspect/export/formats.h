@@ -8,6 +8,7 @@
 #include "inspect/intern/intern.h"
 #include "inspect/print/print.h"
 #include "inspect/stack/stack.h"
+#include "inspect/sums/sums.h"
 
 bool pprof_write(const ExportJob *job, char **ret_error);
 bool folded_write(const ExportJob *job, char **ret_error);

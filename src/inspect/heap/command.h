@@ -8,7 +8,7 @@
 #include "inspect/intern/intern.h"
 #include "inspect/print/print.h"
 #include "inspect/stack/stack.h"
-#include "recording/query.h"
+#include "inspect/sums/sums.h"
 
 typedef struct HeapCommand HeapCommand;
 
@@ -142,7 +142,6 @@ typedef struct Groups {
 Groups *groups_build(Recording *recording, const SiteSums *sums, const i64 *values, GroupBy by);
 void groups_free(Groups *groups);
 const char *group_by_name(GroupBy by);
-void sums_add(SiteSums *to, const SiteSums *from);
 
 // Starts the answer: what was asked of which file.
 void answer_begin(Question *question);
@@ -151,7 +150,8 @@ int answer_end(Question *question);
 // The groups as a table, as many rows as the user wants, and what is left out.
 void groups_print(Question *question, const Groups *groups, Metric metric, const char *key,
                   const char *title);
-void groups_print_moment(Question *question, Metric metric, u64 whole);
+// The line above such a table: how much there is in all, and when.
+void groups_print_moment(Question *question, Metric metric, i64 whole);
 
 // The words of a group's row: its own frame, and the stack as a list.
 typedef struct Where {

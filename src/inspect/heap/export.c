@@ -44,7 +44,8 @@ int heap_export_as(Question *question, const char *name)
     if (!out)
         return heap_error("cannot write %s: %s", path, strerror(errno));
     bool ok = write_to(question, format, out);
-    bool flushed = (to_stdout ? fflush(out) : fclose(out)) == 0;
+    bool flushed = fflush(out) == 0 && !ferror(out);
+    flushed &= to_stdout || fclose(out) == 0;
     if (ok && !flushed && !(to_stdout && errno == EPIPE))
         ok = heap_error("cannot write %s: %s", to_stdout ? "the answer" : path,
                         strerror(errno)) == 0;

@@ -10,25 +10,6 @@
 
 // -------------------------------------------------------------------------- groups
 
-void sums_add(SiteSums *to, const SiteSums *from)
-{
-    to->live_bytes += from->live_bytes;
-    to->live_blocks += from->live_blocks;
-    to->live_usable += from->live_usable;
-    to->allocated_bytes += from->allocated_bytes;
-    to->allocations += from->allocations;
-    to->freed_bytes += from->freed_bytes;
-    to->frees += from->frees;
-    to->temporary += from->temporary;
-    to->reallocations += from->reallocations;
-    to->peak_bytes += from->peak_bytes;
-    if (from->first_ns || from->last_ns) {
-        bool is_first = to->first_ns == 0 && to->last_ns == 0;
-        to->first_ns = is_first ? from->first_ns : min_u64(to->first_ns, from->first_ns);
-        to->last_ns = max_u64(to->last_ns, from->last_ns);
-    }
-}
-
 static const char *const by_names[] = {"stack", "function", "line", "file", "object", "thread"};
 
 const char *group_by_name(GroupBy by)
@@ -149,8 +130,7 @@ Groups *groups_build(Recording *recording, const SiteSums *sums, const i64 *valu
         abort();
     for (u32 i = 0; i < site_count; i++) {
         groups->group_of[i] = UINT32_MAX;
-        if (values[i] == 0 && sums[i].allocations == 0 && sums[i].live_bytes == 0 &&
-            sums[i].frees == 0)
+        if (values[i] == 0 && sums_are_empty(&sums[i]))
             continue;
         const RecordedSite *site = recording_site(recording, i);
         u32 key = key_of(recording, &stack, names, &by_context, site, by);
@@ -217,7 +197,8 @@ void where_print(const Where *where, Printer *out, u32 depth)
     }
     for (u32 i = where->own_index + 1, shown = 0; i < where->count; i++, shown++) {
         if (shown == depth) {
-            snprintf(line, sizeof(line), "… %u more frames", where->count - i);
+            snprintf(line, sizeof(line), "… %u more frame%s", where->count - i,
+                     where->count - i == 1 ? "" : "s");
             printer_note(out, line);
             return;
         }

@@ -151,10 +151,10 @@ static void bar(char *text, double share)
 static void print_bucket(const Histogram *histogram, u32 bucket, const Count *count, u64 whole,
                          u64 highest)
 {
-    u64 from = bucket ? 1ull << (bucket - 1) : 0;
-    u64 to = bucket == 64 ? UINT64_MAX : (1ull << bucket) - 1;
+    bool is_live = bucket == HISTOGRAM_BUCKETS; // of lifetimes: none is known yet
+    u64 from = bucket && !is_live ? 1ull << (bucket - 1) : 0;
+    u64 to = bucket >= 64 ? UINT64_MAX : (1ull << bucket) - 1;
     char low[VALUE_BYTES_MAX], high[VALUE_BYTES_MAX], range[2 * VALUE_BYTES_MAX + 8], line[40];
-    bool is_live = bucket == HISTOGRAM_BUCKETS;
 
     snprintf(range, sizeof(range), "%s to %s", bound_text(histogram, from, low),
              bound_text(histogram, to, high));

@@ -269,9 +269,10 @@ static void print_others(const Search *search)
         bytes += search->groups->items[i].sums.live_bytes;
     for (u32 i = 0; i < search->grower_count; i++)
         grown += search->growers[i].group->sums.live_bytes;
-    if (count > search->grower_count)
-        printer_line(search->question->out, "%u more are live at the end and do not grow (%s); "
-                     "--all lists them", count - search->grower_count,
+    count -= search->grower_count;
+    if (count)
+        printer_line(search->question->out, "%u more %s live at the end without growing (%s); "
+                     "--all lists them", count, count == 1 ? "is" : "are",
                      value_bytes(bytes - grown, text));
 }
 

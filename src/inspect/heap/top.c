@@ -74,6 +74,11 @@ static const char *thread_text(Recording *recording, u32 number, char *text, siz
     return text;
 }
 
+static u64 magnitude(i64 value)
+{
+    return value < 0 ? 0 - (u64)value : (u64)value;
+}
+
 static void print_group(Question *question, const Group *group, Metric metric, u64 whole)
 {
     const SiteSums *sums = &group->sums;
@@ -90,7 +95,7 @@ static void print_group(Question *question, const Group *group, Metric metric, u
                            : group->name;
     const Cell cells[] = {
         value_cell(metric, group->value),
-        cell_share((double)group->value, (double)whole),
+        cell_share((double)magnitude(group->value), (double)whole),
         cell_u64(CELL_COUNT, sums->live_blocks),
         cell_u64(CELL_COUNT, sums->allocations),
         cell_u64(CELL_COUNT, sums->temporary),
@@ -113,11 +118,16 @@ static void print_group(Question *question, const Group *group, Metric metric, u
     where_free(&where);
 }
 
-static u64 magnitude(i64 value)
+static i64 sum_of(const Groups *groups)
 {
-    return value < 0 ? 0 - (u64)value : (u64)value;
+    i64 sum = 0;
+
+    for (u32 i = 0; i < groups->count; i++)
+        sum += groups->items[i].value;
+    return sum;
 }
 
+// What shares are of: a growth has both signs, and its changes are shares of all changes.
 static u64 whole_of(const Groups *groups)
 {
     u64 whole = 0;
@@ -151,16 +161,18 @@ void groups_print(Question *question, const Groups *groups, Metric metric, const
 }
 
 // "12.3 MiB live at the peak (1.5 s)", above the table.
-void groups_print_moment(Question *question, Metric metric, u64 whole)
+void groups_print_moment(Question *question, Metric metric, i64 whole)
 {
     char moment[128], sum[VALUE_BYTES_MAX];
 
     printer_fact(question->out, "metric", NULL, cell_text(metric_name(metric)));
-    printer_fact(question->out, "total", NULL, cell_u64(CELL_COUNT, whole));
-    if (metric_is_bytes(metric))
-        value_bytes(whole, sum);
+    printer_fact(question->out, "total", NULL, cell_i64(CELL_NUMBER, whole));
+    if (metric == METRIC_GROWTH)
+        value_change(whole, sum);
+    else if (metric_is_bytes(metric))
+        value_bytes((u64)whole, sum);
     else
-        value_count(whole, sum);
+        value_count((u64)whole, sum);
     printer_line(question->out, "%s %s %s", sum, metric_title(metric),
                  moment_text(question, moment));
     printer_line(question->out, "%s", "");
@@ -180,7 +192,7 @@ static int print_top(Question *question, Metric metric, const char *title)
     Groups *groups = groups_build(question->recording, sums, values,
                                   (GroupBy)question->arguments->by);
     answer_begin(question);
-    groups_print_moment(question, metric, whole_of(groups));
+    groups_print_moment(question, metric, sum_of(groups));
     groups_print(question, groups, metric, "groups", title);
     groups_free(groups);
     free(sums);

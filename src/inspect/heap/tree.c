@@ -210,7 +210,7 @@ int heap_tree(Question *question)
     columns[0].heading = metric_title(metric);
     walk.is_shown = choose_nodes(question, tree, walk.whole);
     answer_begin(question);
-    groups_print_moment(question, metric, walk.whole);
+    groups_print_moment(question, metric, tree->nodes[0].value);
     printer_table(question->out, "nodes", NULL, columns, ARRAY_LEN(columns));
     walk_tree(&walk, 0, 0, 0);
     free(walk.is_shown);
@@ -284,7 +284,7 @@ static void print_flame(Question *question, const Tree *tree, Metric metric)
         cells[i][walk.width] = 0;
     }
     flame_level(&walk, 0, 0, 0);
-    groups_print_moment(question, metric, whole);
+    groups_print_moment(question, metric, tree->nodes[0].value);
     for (u32 i = 0; i < walk.level_count; i++)
         printer_line(question->out, "%s", cells[i]);
     if (walk.level_count == FLAME_LEVELS_MAX)

@@ -169,24 +169,33 @@ static LiveBlocks *walk_blocks(Call *call, Recording *recording, u64 at)
     return blocks;
 }
 
-const LiveBlocks *chosen_blocks(Call *call, const Chosen *chosen)
+static const LiveBlocks *blocks_at(Call *call, View *view, u64 at)
 {
-    u64 at = chosen_moment(chosen);
     char key[64];
 
-    // `at=end` is a moment too, and no time at all is the peak.
-    const char *word = request_text(call->request, "at");
-    if (word && strcmp(word, "end") == 0)
-        at = recording_last(chosen->view->recording).ns + 1;
     snprintf(key, sizeof(key), "blocks %llu", (unsigned long long)at);
-    const LiveBlocks *known = memo_get(&chosen->view->memo, key);
+    const LiveBlocks *known = memo_get(&view->memo, key);
     if (known)
         return known;
-    LiveBlocks *blocks = walk_blocks(call, chosen->view->recording, at);
+    LiveBlocks *blocks = walk_blocks(call, view->recording, at);
     if (!blocks)
         return NULL;
-    return memo_put(&chosen->view->memo, key, blocks, blocks->count * sizeof(LiveBlock),
-                    free_blocks);
+    return memo_put(&view->memo, key, blocks, blocks->count * sizeof(LiveBlock), free_blocks);
+}
+
+const LiveBlocks *view_leftovers(Call *call, View *view)
+{
+    return blocks_at(call, view, recording_last(view->recording).ns + 1);
+}
+
+const LiveBlocks *chosen_blocks(Call *call, const Chosen *chosen)
+{
+    const char *word = request_text(call->request, "at");
+
+    // `at=end` is a moment too, and no time at all is the peak.
+    if (word && strcmp(word, "end") == 0)
+        return view_leftovers(call, chosen->view);
+    return blocks_at(call, chosen->view, chosen_moment(chosen));
 }
 
 u8 *chosen_sites(Call *call, const Chosen *chosen, const LiveBlocks *blocks)

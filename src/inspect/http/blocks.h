@@ -21,6 +21,8 @@ enum { LIVE_BLOCKS_MAX = 4 << 20 };
 
 // At the end of the selection, or at the peak if it names no time; the memo's.
 const LiveBlocks *chosen_blocks(Call *call, const Chosen *chosen);
+// At the end of the run; the memo's.
+const LiveBlocks *view_leftovers(Call *call, View *view);
 // Of each site whether its blocks are selected, to be freed.
 u8 *chosen_sites(Call *call, const Chosen *chosen, const LiveBlocks *blocks);
 

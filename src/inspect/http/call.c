@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "inspect/http/viewer.h"
+#include "inspect/http/rows.h"
 
 typedef enum Needs { NEEDS_NO_FILE, NEEDS_HEAP, NEEDS_FINDINGS, NEEDS_ANY } Needs;
 
@@ -129,11 +129,24 @@ static bool asks_for_blocks(const Request *request)
     return false;
 }
 
+// So are leaks of a part of the run.
+static bool asks_for_leaks(const Request *request)
+{
+    static const char *const names[] = {"from", "to", "at", "base_from", "base_to", "base_at"};
+    bool is_part = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        is_part |= request_text(request, names[i]) != NULL;
+    return is_part && request_wants_leaked(request);
+}
+
 Lane call_lane(const Request *request)
 {
     const Endpoint *endpoint = find_endpoint(request->path);
 
-    return asks_for_blocks(request) ? LANE_SLOW : endpoint ? endpoint->lane : LANE_QUICK;
+    if (asks_for_blocks(request) || asks_for_leaks(request))
+        return LANE_SLOW;
+    return endpoint ? endpoint->lane : LANE_QUICK;
 }
 
 static OpenFile *find_file(Call *call, const char *name, Needs needs)

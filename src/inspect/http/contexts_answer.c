@@ -152,10 +152,14 @@ static bool sort_rows(Table *table)
 
 // ------------------------------------------------------------------------- output
 
-static void put_cells(Json *out, const i64 cells[CELL_COUNT])
+static void put_cells(Json *out, const Rows *rows, const i64 cells[CELL_COUNT])
 {
-    for (int i = 0; i < CELL_COUNT; i++)
-        json_key_i64(out, cell_names[i], cells[i]);
+    for (int i = 0; i < CELL_COUNT; i++) {
+        if (i == CELL_LEAKED && !rows->knows_leaked)
+            json_key_null(out, cell_names[i]);
+        else
+            json_key_i64(out, cell_names[i], cells[i]);
+    }
 }
 
 static void put_row(const Table *table, u32 index, const u64 *spark, size_t points)
@@ -169,7 +173,7 @@ static void put_row(const Table *table, u32 index, const u64 *spark, size_t poin
         json_group(out, table->base.view, rows->base_names, rows->base_groups, row->group);
     else
         json_group(out, table->chosen.view, rows->names, rows->groups, row->group);
-    put_cells(out, row->cells);
+    put_cells(out, rows, row->cells);
     json_key(out, "average");
     json_double(out, sort_key(row, SORT_AVERAGE));
     json_key_u64(out, "first_ns", row->first_ns);
@@ -177,7 +181,7 @@ static void put_row(const Table *table, u32 index, const u64 *spark, size_t poin
     if (rows->base) {
         json_key_bool(out, "base_only", row->is_base_only);
         json_key_open(out, "base", '{');
-        put_cells(out, rows->base[index]);
+        put_cells(out, rows, rows->base[index]);
         json_close(out, '}');
     }
     if (points)
@@ -220,7 +224,7 @@ static void put_totals(const Table *table)
             totals[cell] += table->rows->rows[i].cells[cell];
     }
     json_key_open(&table->call->out, "totals", '{');
-    put_cells(&table->call->out, totals);
+    put_cells(&table->call->out, table->rows, totals);
     json_close(&table->call->out, '}');
 }
 
@@ -280,8 +284,8 @@ static const Row *find_row(const Rows *rows, u32 thread, u32 *ret_index)
     return NULL;
 }
 
-static void put_thread(Call *call, const RecordedThread *thread, const Row *row,
-                       const u64 *spark, size_t points)
+static void put_thread(Call *call, const Rows *rows, const RecordedThread *thread,
+                       const Row *row, const u64 *spark, size_t points)
 {
     Json *out = &call->out;
     Row nothing = {0};
@@ -296,7 +300,7 @@ static void put_thread(Call *call, const RecordedThread *thread, const Row *row,
         json_u64(out, thread->end_ns);
     else
         json_null(out);
-    put_cells(out, (row ? row : &nothing)->cells);
+    put_cells(out, rows, (row ? row : &nothing)->cells);
     if (points)
         json_key_u64s(out, "spark", spark, spark ? points : 0);
     json_close(out, '}');
@@ -326,8 +330,8 @@ void answer_threads(Call *call)
         const RecordedThread *thread = recording_thread(recording, i);
         u32 index = UINT32_MAX;
         const Row *row = find_row(table.rows, thread->number, &index);
-        put_thread(call, thread, row, sparks && index < sparked ? sparks + index * points : NULL,
-                   points);
+        put_thread(call, table.rows, thread, row,
+                   sparks && index < sparked ? sparks + index * points : NULL, points);
     }
     json_close(&call->out, ']');
     json_close(&call->out, '}');

@@ -275,7 +275,7 @@ static void add_stack(Relatives *relatives, const View *view, const Names *names
             if (inner != UINT32_MAX && inner != function)
                 add_relative(index, inner, stack, relatives->callees, relatives->callee_counts,
                              relatives->callee_seen);
-            if (place == names->owner_of[stack->context])
+            if (place == names->inner_of[stack->context])
                 relatives->self += stack->value;
             if (!was_seen) {
                 relatives->total += stack->value;

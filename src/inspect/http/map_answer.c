@@ -252,7 +252,7 @@ static bool measure(AddressMap *map)
 
 static void put_pinned(AddressMap *map)
 {
-    const Recording *recording = map->chosen.view->recording;
+    Recording *recording = map->chosen.view->recording;
     const Names *names = view_names(map->call, map->chosen.view);
     u64 *pages = map->fragments.pinned_pages;
     Json *out = &map->call->out;
@@ -428,7 +428,7 @@ static int compare_in_order(const void *left, const void *right, void *arg)
 
 static void put_block(Call *call, const Names *names, const LiveBlock *block)
 {
-    const Recording *recording = call->view->recording;
+    Recording *recording = call->view->recording;
     const RecordedSite *site = recording_site(recording, block->site);
     Json *out = &call->out;
     char name[2048];

@@ -63,24 +63,22 @@ const char *frame_shown_name(const RecordedFrame *frame, char buffer[32])
     return buffer;
 }
 
-void place_put_label(const Recording *recording, u32 place, bool with_line, char *text,
-                     size_t size)
+void place_put_label(Recording *recording, u32 place, bool with_line, char *text, size_t size)
 {
-    RecordedFrame room;
-    char buffer[32];
+    u32 frames = recording_frame_count(recording);
+    char label[STACK_LABEL_MAX];
 
     if (place == (u32)PLACE_NONE) {
         snprintf(text, size, "(no stack)");
         return;
     }
-    const RecordedFrame *frame = place_frame(recording, place, &room);
-    const char *name = frame_shown_name(frame, buffer);
-    if (frame->file && with_line)
-        snprintf(text, size, "%s (%s:%u)", name, frame->file, frame->line);
-    else if (frame->object && (with_line || !frame->function))
-        snprintf(text, size, "%s (in %s)", name, path_last(frame->object));
+    bool is_frame = place < frames;
+    StackFrame at = {is_frame ? 0 : place - frames, is_frame ? place : UINT32_MAX};
+    const RecordedFrame *frame = is_frame ? recording_frame(recording, place) : NULL;
+    if (with_line || !frame || !frame->function)
+        snprintf(text, size, "%s", stack_label(&at, recording, label));
     else
-        snprintf(text, size, "%s", name);
+        snprintf(text, size, "%s", frame->function);
 }
 
 void json_place(Json *out, const Recording *recording, u32 place)
@@ -149,20 +147,34 @@ static void name_place(Names *names, Table tables[3], const Recording *recording
     names->object_of[place] = number(&tables[2], hash_text(seed, frame->object), &named);
 }
 
-static u32 find_owner(const Recording *recording, u32 context)
+// What a place is, asked once for all stacks through it.
+typedef enum PlaceKind { PLACE_ALLOCATOR, PLACE_LIBRARY, PLACE_OWN } PlaceKind;
+
+static PlaceKind place_kind(Recording *recording, u32 place)
+{
+    RecordedFrame room;
+    const RecordedFrame *frame = place_frame(recording, place, &room);
+
+    if (frame->function && is_allocator(frame->function))
+        return PLACE_ALLOCATOR;
+    if (place >= recording_frame_count(recording))
+        return PLACE_LIBRARY; // nothing is known of it
+    return frame_is_own(frame, recording) ? PLACE_OWN : PLACE_LIBRARY;
+}
+
+// The first place of its kind or above from the innermost on; the outermost of a stack
+// without one.
+static u32 find_place(const Recording *recording, const u8 *kinds, u32 context, PlaceKind kind)
 {
     StackWalk walk = stack_walk(recording, context);
-    u32 first = (u32)PLACE_NONE, place;
-    RecordedFrame room;
+    u32 last = (u32)PLACE_NONE, place;
 
     while ((place = stack_walk_next(&walk)) != (u32)PLACE_NONE) {
-        const char *function = place_frame(recording, place, &room)->function;
-        if (!function || !is_allocator(function))
+        if (kinds[place] >= kind)
             return place;
-        if (first == (u32)PLACE_NONE)
-            first = place;
+        last = place;
     }
-    return first;
+    return last;
 }
 
 static void free_names(void *object)
@@ -173,25 +185,43 @@ static void free_names(void *object)
     free(names->file_of);
     free(names->object_of);
     free(names->owner_of);
+    free(names->inner_of);
     free(names->functions);
     free(names->files);
     free(names->objects);
     free(names);
 }
 
-static bool fill_names(Names *names, const Recording *recording)
+// As `muninn heap` has it: the user's own code, else whoever called the allocator.
+static void find_owners(Names *names, const Recording *recording, const u8 *kinds)
+{
+    names->owner_of[0] = names->inner_of[0] = (u32)PLACE_NONE;
+    for (u32 context = 1; context < names->context_count; context++) {
+        u32 inner = find_place(recording, kinds, context, PLACE_LIBRARY);
+        u32 own = find_place(recording, kinds, context, PLACE_OWN);
+        bool has_own = own != (u32)PLACE_NONE && kinds[own] == PLACE_OWN;
+        names->inner_of[context] = inner;
+        names->owner_of[context] = has_own ? own : inner;
+    }
+}
+
+static bool fill_names(Names *names, Recording *recording)
 {
     Table tables[3] = {0};
     u32 frames = recording_frame_count(recording);
+    u8 *kinds = calloc(names->place_count + 1u, 1);
 
-    for (u32 place = 0; place < frames; place++)
+    if (!kinds)
+        return false;
+    for (u32 place = 0; place < names->place_count; place++) {
+        if (place >= frames && (place == frames ||
+                                recording_context(recording, place - frames)->frame_count))
+            continue; // a context with frames has no place of its own
         name_place(names, tables, recording, place);
-    for (u32 context = 1; context < names->context_count; context++) {
-        if (recording_context(recording, context)->frame_count == 0)
-            name_place(names, tables, recording, frames + context);
-        names->owner_of[context] = find_owner(recording, context);
+        kinds[place] = (u8)place_kind(recording, place);
     }
-    names->owner_of[0] = (u32)PLACE_NONE;
+    find_owners(names, recording, kinds);
+    free(kinds);
     names->functions = tables[0].names;
     names->files = tables[1].names;
     names->objects = tables[2].names;
@@ -216,12 +246,13 @@ const Names *view_names(Call *call, View *view)
     names->file_of = call_alloc(call, names->place_count, sizeof(u32));
     names->object_of = call_alloc(call, names->place_count, sizeof(u32));
     names->owner_of = call_alloc(call, names->context_count, sizeof(u32));
+    names->inner_of = call_alloc(call, names->context_count, sizeof(u32));
     if (!names->function_of || !names->file_of || !names->object_of || !names->owner_of ||
-        !fill_names(names, view->recording)) {
+        !names->inner_of || !fill_names(names, view->recording)) {
         free_names(names);
         return NULL;
     }
-    size_t bytes = (3ull * names->place_count + names->context_count) * sizeof(u32) +
+    size_t bytes = (3ull * names->place_count + 2ull * names->context_count) * sizeof(u32) +
                    (size_t)names->function_count * sizeof(Named);
     return memo_put(&view->memo, "names", names, bytes, free_names);
 }

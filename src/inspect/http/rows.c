@@ -45,20 +45,22 @@ static void add_sums(Row *row, const SiteSums *sums)
 }
 
 // A row for each group. NULL: the call has failed.
-static Row *sum_groups(Call *call, const Chosen *chosen, const Groups *groups)
+static Row *sum_groups(Call *call, const Chosen *chosen, const Groups *groups, bool with_leaked)
 {
     u32 sites = recording_site_count(chosen->view->recording);
     const SiteSums *sums = chosen_sums(call, chosen);
     const i64 *peak = sums ? chosen_values(call, chosen, METRIC_PEAK) : NULL;
-    const i64 *leaked = peak ? chosen_values(call, chosen, METRIC_LEAKED) : NULL;
-    const i64 *growth = leaked ? chosen_values(call, chosen, METRIC_GROWTH) : NULL;
-    Row *rows = growth ? call_alloc(call, groups->count, sizeof(*rows)) : NULL;
+    const i64 *growth = peak ? chosen_values(call, chosen, METRIC_GROWTH) : NULL;
+    const i64 *leaked =
+        growth && with_leaked ? chosen_values(call, chosen, METRIC_LEAKED) : NULL;
+    bool good = growth && (leaked || !with_leaked);
+    Row *rows = good ? call_alloc(call, groups->count, sizeof(*rows)) : NULL;
 
     for (u32 i = 0; rows && i < sites; i++) {
         Row *row = &rows[groups->of_site[i]];
         add_sums(row, &sums[i]);
         row->cells[CELL_PEAK] += peak[i];
-        row->cells[CELL_LEAKED] += leaked[i];
+        row->cells[CELL_LEAKED] += leaked ? leaked[i] : 0;
         row->cells[CELL_GROWTH] += growth[i];
     }
     for (u32 i = 0; rows && i < groups->count; i++)
@@ -132,7 +134,7 @@ static u32 *match_groups(Call *call, const Rows *rows)
 static bool subtract_base(Call *call, Rows *rows, const Chosen *base)
 {
     u32 own = rows->count, base_count = rows->base_groups->count;
-    Row *base_rows = sum_groups(call, base, rows->base_groups);
+    Row *base_rows = sum_groups(call, base, rows->base_groups, rows->knows_leaked);
     u32 *match = base_rows ? match_groups(call, rows) : NULL;
     Row *all = match ? realloc(rows->rows, (own + base_count + 1) * sizeof(*all)) : NULL;
 
@@ -181,12 +183,21 @@ static void free_rows(void *object)
     free(rows);
 }
 
+bool request_wants_leaked(const Request *request)
+{
+    const char *sort = request_text(request, "sort"), *metric = request_text(request, "metric");
+
+    return (sort && strcmp(sort, "leaked") == 0) || (metric && strcmp(metric, "leaked") == 0);
+}
+
 static bool fill_rows(Call *call, Rows *rows, const Chosen *chosen, const Chosen *base,
                       Group group)
 {
+    rows->knows_leaked = request_wants_leaked(call->request) ||
+                         (chosen_is_whole(chosen) && (!base || chosen_is_whole(base)));
     rows->names = view_names(call, chosen->view);
     rows->groups = rows->names ? view_groups(call, chosen->view, group) : NULL;
-    rows->rows = rows->groups ? sum_groups(call, chosen, rows->groups) : NULL;
+    rows->rows = rows->groups ? sum_groups(call, chosen, rows->groups, rows->knows_leaked) : NULL;
     if (!rows->rows)
         return false;
     rows->count = rows->groups->count;
@@ -207,7 +218,8 @@ const Rows *call_rows(Call *call, const Chosen *chosen, const Chosen *base, Grou
     // Rows point to names and groups: what they need is asked for first, so that it stays.
     if (!view_groups(call, chosen->view, group) || !view_names(call, chosen->view))
         return NULL;
-    snprintf(key, sizeof(key), "rows %d %s", group, chosen->key);
+    snprintf(key, sizeof(key), "rows %d %d %s", group, request_wants_leaked(call->request),
+             chosen->key);
     const Rows *known = base ? NULL : memo_get(&chosen->view->memo, key);
     if (known && known->groups == view_groups(call, chosen->view, group) &&
         known->names == view_names(call, chosen->view))

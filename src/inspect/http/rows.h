@@ -35,11 +35,14 @@ typedef struct Rows {
     Row *rows;
     i64 (*base)[CELL_COUNT]; // of each row; NULL: there is no base
     u32 count;
+    bool knows_leaked; // else that cell is 0: it would take a walk through all events
     const Groups *groups, *base_groups;
     const Names *names, *base_names;
 } Rows;
 
 // Of the call's selection and base; the memo's. Groups with nothing at all are left out.
 const Rows *call_rows(Call *call, const Chosen *chosen, const Chosen *base, Group group);
+// Leaked bytes of a part of the run are computed only for whoever sorts by them.
+bool request_wants_leaked(const Request *request);
 
 #endif

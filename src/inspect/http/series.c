@@ -14,23 +14,32 @@ u64 span_time(const Span *span, size_t index)
     return span->from_ns + (u64)(length * (index + 1) / span->points);
 }
 
-// group_of for sites with something to show, U32_MAX for the others.
-static u32 *mask_groups(Call *call, const Chosen *chosen, const u32 *group_of)
+u8 *chosen_mask(Call *call, const Chosen *chosen)
 {
-    Chosen until_end = *chosen;
+    Chosen whole = *chosen;
     u32 count = recording_site_count(chosen->view->recording);
 
     // What was allocated before the range may be live in it.
-    until_end.selection.from_ns = 0;
-    until_end.selection.to_ns = 0;
-    until_end.selection.at_peak = false;
-    chosen_make_key(&until_end);
-    const SiteSums *sums = chosen_sums(call, &until_end);
-    u32 *masked = sums ? call_alloc(call, count, sizeof(*masked)) : NULL;
-    for (u32 i = 0; masked && i < count; i++) {
-        bool has_some = sums[i].allocations || sums[i].live_bytes || sums[i].live_blocks;
-        masked[i] = has_some ? group_of[i] : UINT32_MAX;
-    }
+    whole.selection.from_ns = whole.selection.to_ns = 0;
+    whole.selection.at_peak = false;
+    chosen_make_key(&whole);
+    const SiteSums *sums = chosen_sums(call, &whole);
+    u8 *mask = sums ? call_alloc(call, count, 1) : NULL;
+    for (u32 i = 0; mask && i < count; i++)
+        mask[i] = sums[i].allocations || sums[i].live_bytes || sums[i].live_blocks;
+    return mask;
+}
+
+// group_of for selected sites, U32_MAX for the others.
+static u32 *mask_groups(Call *call, const Chosen *chosen, const u32 *group_of)
+{
+    u32 count = recording_site_count(chosen->view->recording);
+    u8 *mask = chosen_mask(call, chosen);
+    u32 *masked = mask ? call_alloc(call, count, sizeof(*masked)) : NULL;
+
+    for (u32 i = 0; masked && i < count; i++)
+        masked[i] = mask[i] ? group_of[i] : UINT32_MAX;
+    free(mask);
     return masked;
 }
 

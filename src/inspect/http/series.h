@@ -14,6 +14,9 @@ typedef struct Span {
 // When the i-th point is: the end of the i-th of equal spans.
 u64 span_time(const Span *span, size_t index);
 
+// Of each site whether the selection has something of it at any time, to be freed.
+u8 *chosen_mask(Call *call, const Chosen *chosen);
+
 // Rows of `group_count` for each point. Sites that the selection leaves out do not count,
 // whatever group_of says; U32_MAX in it leaves out too.
 bool chosen_series(Call *call, const Chosen *chosen, const Span *span, const u32 *group_of,

@@ -86,12 +86,12 @@ bool sum_stacks(Call *call, const View *view, const Names *names, const StackVal
     for (u32 i = 0; i < stacks->count; i++) {
         const StackValue *stack = &stacks->stacks[i];
         StackWalk walk = stack_walk(view->recording, stack->context);
-        u32 place, owner = names->owner_of[stack->context];
+        u32 place, inner = names->inner_of[stack->context];
         while ((place = stack_walk_next(&walk)) != (u32)PLACE_NONE) {
             u32 number = number_of[place];
             if (number >= count)
                 continue;
-            if (place == owner)
+            if (place == inner)
                 sums.self[number] += stack->value;
             if (seen[number] == i + 1)
                 continue;

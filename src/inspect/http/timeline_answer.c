@@ -81,7 +81,8 @@ static u64 selected_bytes(const Timeline *line, const u64 bytes[SPACE_COUNT])
     return sum;
 }
 
-// The highest moment of the range: the peak of the run, if it is in it.
+// The highest moment of the range: the peak of the run, if it is in it; else the end of the
+// slice that goes highest.
 static void find_peak(Timeline *line)
 {
     const Recording *recording = line->chosen.view->recording;
@@ -95,11 +96,14 @@ static void find_peak(Timeline *line)
             return;
         }
     }
-    for (size_t i = 0; i < line->span.points; i++) {
-        u64 bytes = selected_bytes(line, &line->totals[i * SPACE_COUNT]);
-        if (i == 0 || bytes > line->peak_value) {
+    line->peak_ns = line->span.to_ns;
+    for (size_t i = 0; i < recording_slice_count(recording); i++) {
+        const SliceInfo *slice = recording_slice(recording, i);
+        u64 bytes = selected_bytes(line, slice->totals.bytes);
+        if (slice->end.ns >= line->span.from_ns && slice->end.ns <= line->span.to_ns &&
+            bytes > line->peak_value) {
             line->peak_value = bytes;
-            line->peak_ns = span_time(&line->span, i);
+            line->peak_ns = slice->end.ns;
         }
     }
 }
@@ -143,27 +147,75 @@ static void choose_groups(Timeline *line, u32 top)
     }
 }
 
-static bool compute_series(Timeline *line)
+// group → its row: the shown ones in order, then one for all others. To be freed.
+static u32 *make_rows(const Timeline *line)
+{
+    u32 *row_of = call_alloc(line->call, line->groups->count, sizeof(u32));
+
+    for (u32 i = 0; row_of && i < line->groups->count; i++)
+        row_of[i] = line->shown_count;
+    for (u32 i = 0; row_of && i < line->shown_count; i++)
+        row_of[line->shown[i]] = i;
+    return row_of;
+}
+
+static bool is_chosen_space(const Timeline *line, u32 site)
+{
+    Space space = recording_site(line->chosen.view->recording, site)->space;
+
+    return line->chosen.selection.spaces & 1u << space;
+}
+
+// Single blocks are chosen: the series are those of blocks, the totals those of sites.
+static bool series_of_blocks(Timeline *line, const u32 *row_of, u32 *group_of)
 {
     u32 sites = recording_site_count(line->chosen.view->recording);
-    u32 width = line->shown_count + 1;
-    u32 *row_of = call_alloc(line->call, line->groups->count, sizeof(u32));
-    u32 *group_of = call_alloc(line->call, sites, sizeof(u32));
 
-    line->series = call_alloc(line->call, line->span.points * width, sizeof(u64));
-    bool good = row_of && group_of && line->series;
-    for (u32 i = 0; good && i < line->groups->count; i++)
-        row_of[i] = line->shown_count;
-    for (u32 i = 0; good && i < line->shown_count; i++)
-        row_of[line->shown[i]] = i;
-    for (u32 i = 0; good && i < sites; i++) {
-        bool is_chosen =
-            line->chosen.selection.spaces &
-            1u << recording_site(line->chosen.view->recording, i)->space;
-        group_of[i] = is_chosen ? row_of[line->groups->of_site[i]] : UINT32_MAX;
+    for (u32 i = 0; i < sites; i++)
+        group_of[i] = is_chosen_space(line, i) ? row_of[line->groups->of_site[i]] : UINT32_MAX;
+    return compute_totals(line) && chosen_series(line->call, &line->chosen, &line->span, group_of,
+                                                 line->shown_count + 1, line->series);
+}
+
+// One walk for all: a group for each row and space, and one row for what is not selected.
+static bool series_of_sites(Timeline *line, const u32 *row_of, u32 *group_of)
+{
+    Recording *recording = line->chosen.view->recording;
+    u32 rows = line->shown_count + 1, width = (rows + 1) * SPACE_COUNT;
+    u64 *bytes = call_alloc(line->call, line->span.points * width, sizeof(u64));
+    u8 *chosen = bytes ? chosen_mask(line->call, &line->chosen) : NULL;
+
+    for (u32 i = 0; chosen && i < recording_site_count(recording); i++) {
+        u32 row = chosen[i] && is_chosen_space(line, i) ? row_of[line->groups->of_site[i]] : rows;
+        group_of[i] = row * SPACE_COUNT + recording_site(recording, i)->space;
     }
-    good = good && chosen_series(line->call, &line->chosen, &line->span, group_of, width,
-                                 line->series);
+    bool good = chosen && recording_series(recording, line->span.from_ns, line->span.to_ns,
+                                           line->span.points, group_of, width, bytes);
+    for (size_t point = 0; good && point < line->span.points; point++) {
+        for (u32 i = 0; i < width; i++) {
+            u64 value = bytes[point * width + i];
+            line->totals[point * SPACE_COUNT + i % SPACE_COUNT] += value;
+            if (i / SPACE_COUNT < rows)
+                line->series[point * rows + i / SPACE_COUNT] += value;
+        }
+    }
+    free(bytes);
+    free(chosen);
+    return good;
+}
+
+static bool compute_series(Timeline *line)
+{
+    u32 *row_of = make_rows(line);
+    u32 *group_of = call_alloc(line->call, recording_site_count(line->chosen.view->recording),
+                               sizeof(u32));
+
+    line->series =
+        call_alloc(line->call, line->span.points * (line->shown_count + 1), sizeof(u64));
+    bool good = row_of && group_of && line->series &&
+                (chosen_needs_blocks(&line->chosen.selection)
+                     ? series_of_blocks(line, row_of, group_of)
+                     : series_of_sites(line, row_of, group_of));
     free(row_of);
     free(group_of);
     return good;
@@ -312,14 +364,16 @@ static bool compute(Timeline *line, Group group, u32 top)
     line->highs = call_alloc(call, points * SPACE_COUNT, sizeof(u64));
     line->values = call_alloc(call, line->groups->count, sizeof(u64));
     line->shown = call_alloc(call, top + 1, sizeof(u32));
-    if (!line->totals || !line->highs || !line->values || !line->shown || !compute_totals(line))
+    if (!line->totals || !line->highs || !line->values || !line->shown)
         return false;
-    compute_highs(line);
     find_peak(line);
     if (!compute_values(line))
         return false;
     choose_groups(line, top);
-    return compute_series(line);
+    if (!compute_series(line))
+        return false;
+    compute_highs(line);
+    return true;
 }
 
 void answer_timeline(Call *call)

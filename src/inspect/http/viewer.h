@@ -102,6 +102,7 @@ void chosen_make_key(Chosen *chosen);
 // The call's selection, or that of its base.
 bool chosen_parse(Call *call, bool is_base, Chosen *ret_chosen);
 bool chosen_needs_blocks(const Selection *selection);
+bool chosen_is_whole(const Chosen *chosen); // of the run
 // By size and lifetime.
 bool block_is_chosen(const Selection *selection, const RecordedBlock *block, u64 end_ns);
 // Its range with nothing left open.
@@ -134,7 +135,8 @@ typedef struct Names {
     u32 *function_of; // place → index in functions
     u32 *file_of;     // place → index in files; PLACE_NONE: no file
     u32 *object_of;   // place → index in objects
-    u32 *owner_of;    // context → its innermost place that is no allocator's
+    u32 *owner_of;    // context → its innermost place of the user's own code, else inner_of
+    u32 *inner_of;    // context → its innermost place that is no allocator's
     Named *functions, *files, *objects;
     u32 function_count, file_count, object_count;
     u32 place_count, context_count;
@@ -143,9 +145,8 @@ typedef struct Names {
 const Names *view_names(Call *call, View *view);
 // The frame of a place; `room` is for one that the recording does not have.
 const RecordedFrame *place_frame(const Recording *recording, u32 place, RecordedFrame *room);
-// "main (app.c:12)"; "0x401136 (in app)" for one without a name.
-void place_put_label(const Recording *recording, u32 place, bool with_line, char *text,
-                     size_t size);
+// "main (app.c:12)"; "0x401136: ??? (in app)" for one without a name; as `muninn heap` has it.
+void place_put_label(Recording *recording, u32 place, bool with_line, char *text, size_t size);
 // function, file, line, object of a place, as members.
 void json_place(Json *out, const Recording *recording, u32 place);
 // The name, or the address of one without.

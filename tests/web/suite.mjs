@@ -347,6 +347,7 @@ await test('the self-contained page shows the same without a server', async () =
     check(result.ok, result.text);
     check(fs.statSync(file('export.html')).size <= 5 * 1024 * 1024, 'larger than 5 MiB');
     const saved = await open_page(browser);
+    saved.saved = true;
     await saved.goto(`file://${file('export.html')}`);
     await settled(saved);
     for (const view of VIEWS.filter((other) => other.in_export)) {

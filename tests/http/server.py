@@ -38,8 +38,9 @@ def heap(command, path, *options):
 
 class Server:
     def __init__(self, *words):
+        self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen([MUNINN, "view", "--no-open", *words],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                        stdout=subprocess.PIPE, stderr=self.errors)
         line = b""
         deadline = time.monotonic() + 20
         while b"\n" not in line and time.monotonic() < deadline:
@@ -51,7 +52,7 @@ class Server:
         match = URL.search(line.decode())
         if not match:
             self.process.kill()
-            raise RuntimeError(f"no address: {line!r} {self.process.stderr.read()!r}")
+            raise RuntimeError(f"no address: {line!r} {self.said()!r}")
         self.host, self.port, self.token = match[1], int(match[2]), match[3]
 
     def raw(self, path, headers=None, method="GET", body=None, token=True, timeout=30):
@@ -104,13 +105,20 @@ class Server:
                     total = max(total, int(line.split()[1]) * 1024)
         return total
 
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read().decode(errors="replace")
+
     def stop(self, number=signal.SIGINT):
         self.process.send_signal(number)
         try:
-            return self.process.wait(10)
+            status = self.process.wait(10)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
+        # What a sanitizer has to say.
+        assert "ERROR:" not in self.said() and "runtime error" not in self.said(), self.said()[-3000:]
+        return status
 
 
 def children(pid):

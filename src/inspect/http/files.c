@@ -87,7 +87,8 @@ OpenFile *file_open(Viewer *viewer, const char *path)
         file->views[i].version = 1;
     }
     ssize_t size = read_head(file, head);
-    if (size < 0 && asprintf(&file->error, "%s: %s", path, strerror((int)-size)) < 0)
+    const char *why = size == -EINVAL ? "neither a recording nor a report" : strerror((int)-size);
+    if (size < 0 && asprintf(&file->error, "%s: %s", path, why) < 0)
         file->error = NULL;
     else if (size >= 0 && findings_look(head, (size_t)size))
         open_findings(file);

@@ -268,7 +268,38 @@ void recording_add_event(RecordingWriter *writer, const HeapEvent *given)
     else
         sum_free(writer, site, event);
     writer->last = event->time;
+    writer->last_site = event->site;
+    writer->last_size = event->size;
     writer->slice.last_event_ns = event->time.ns;
+}
+
+void recording_repeat_pair(RecordingWriter *writer, u32 count, u64 step_ns)
+{
+    u32 number = writer->last_site;
+    SliceInfo *info = &writer->slice.info;
+
+    if (writer->error || count == 0)
+        return;
+    ASSERT(count <= RECORDING_REPEATS_MAX && info->events >= 2);
+    if (!encoder_make_room(&writer->encoder)) {
+        writer_fail(writer, "cannot be written", ENOMEM);
+        return;
+    }
+    SiteState *site = &writer->sites[number];
+    bool counts = site->space == writer->encoder.clock_space;
+    encoder_repeat(&writer->encoder, counts ? writer->last_size : 0, count, step_ns);
+    writer->last = writer->encoder.last;
+    writer->slice.last_event_ns = writer->last.ns;
+    info->events += 2 * (u64)count;
+    info->allocations += count;
+    info->frees += count;
+    info->temporary += count;
+    site->allocations += count;
+    site->frees += count;
+    site->temporary += count;
+    site->allocated_bytes += count * writer->last_size;
+    site->freed_bytes += count * writer->last_size;
+    site->last_ns += count * step_ns;
 }
 
 void recording_close_slice(RecordingWriter *writer, const Moment *moment)

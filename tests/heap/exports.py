@@ -278,5 +278,8 @@ def wrong(file):
           done.stderr.decode())
     done = heap("export", "--format=folded", file)
     check("export to standard output", done.returncode == 0 and b"main;spike" in done.stdout)
-    done = heap("flame", file, "-o", path("flame.svg"))
-    check("flame -o writes the SVG", done.returncode == 0 and os.path.getsize(path("flame.svg")))
+    done = heap("flame", file, "-o", path("flame.svg"), "--bottom-up", "--only=*app*")
+    titles = [t.text for t in xml.parse(path("flame.svg")).iter(
+        "{http://www.w3.org/2000/svg}title")] if done.returncode == 0 else done.stderr
+    check("flame -o writes the SVG, with the options of trees",
+          [t.split(" ")[0] for t in titles[:3]] == ["all", "spike", "main"], str(titles[:3]))

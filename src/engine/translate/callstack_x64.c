@@ -158,8 +158,17 @@ static bool goes_on_to_a_call(const Builder *b)
     return false;
 }
 
+// An epilogue, perhaps: the unwinder's last steps too, where it does not jump.
+static bool returns_next(const Builder *b)
+{
+    const Insn *next = b->insn + 1;
+    return next < b->insns + b->insn_count && next->lowering == LOWER_RET;
+}
+
 void emit_callstack_after_load(Builder *b)
 {
     builder_mark_nowhere(b);
-    emit_tool_call(b, callstack_on_load_rsp, goes_on_to_a_call(b));
+    u64 how = (goes_on_to_a_call(b) ? LOAD_RSP_CALLS : 0) |
+              (returns_next(b) ? LOAD_RSP_RETURNS : 0);
+    emit_tool_call(b, callstack_on_load_rsp, how);
 }

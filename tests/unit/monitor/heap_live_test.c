@@ -75,7 +75,7 @@ static void world_begin(World *world, u64 seed)
 static void world_end(World *world)
 {
     Symbols *symbols = world->model->config.symbols;
-    heap_close(world->model, true, 0, 0);
+    heap_close(world->model, &(HeapEnd){0});
     symbols_free(symbols);
     unlink("massif.out");
     unlink("recording");
@@ -216,7 +216,7 @@ TEST(the_recording_has_the_peak_and_the_end)
             peak += world.at_peak.bytes[c][t];
     }
     Symbols *symbols = world.model->config.symbols;
-    heap_close(world.model, true, 0, 9);
+    heap_close(world.model, &(HeapEnd){.is_known = true, .signal = 9});
     symbols_free(symbols);
     Recording *recording = recording_open("recording", NULL, NULL, &error);
     CHECK(recording != NULL);
@@ -297,7 +297,7 @@ TEST(runs_are_recorded_in_full)
     block.address = 0x6000;
     heap_alloc(world.model, &block);
     Symbols *symbols = world.model->config.symbols;
-    heap_close(world.model, true, 0, 0);
+    heap_close(world.model, &(HeapEnd){0});
     symbols_free(symbols);
     struct stat status;
     CHECK_EQ(stat("recording", &status), 0);
@@ -319,6 +319,37 @@ TEST(runs_are_recorded_in_full)
     CHECK_EQ(site.live_bytes, 100);
     CHECK(recording_range(recording, 0, 250000000, &site));
     CHECK(site.allocations > count * 49 / 100 && site.allocations < count * 51 / 100);
+    recording_free(recording);
+    unlink("massif.out");
+    unlink("recording");
+    rmdir(world.folder);
+}
+
+TEST(a_bounded_recording_keeps_the_peak)
+{
+    World world;
+    char *error = NULL;
+    struct stat status;
+
+    world_begin(&world, 31);
+    Symbols *symbols = world.model->config.symbols;
+    HeapConfig config = world.model->config;
+    heap_close(world.model, &(HeapEnd){0});
+    world.options.max_recording_bytes = MiB;
+    world.model = heap_open(&config);
+    for (u32 i = 1; i <= CONTEXTS; i++)
+        heap_context(world.model, i, i / 3, 0x1000 + i);
+    for (u32 i = 0; i < 600000; i++)
+        one_event(&world);
+    heap_close(world.model, &(HeapEnd){0});
+    symbols_free(symbols);
+    CHECK_EQ(stat("recording", &status), 0);
+    CHECK(status.st_size > (off_t)(MiB / 4) && status.st_size <= (off_t)MiB);
+    Recording *recording = recording_open("recording", NULL, NULL, &error);
+    CHECK(recording != NULL);
+    size_t at = recording_find_state(recording, STATE_PEAK);
+    CHECK(at != SIZE_MAX);
+    CHECK_EQ(recording_state_info(recording, at)->moment.ns, world.peak_ns);
     recording_free(recording);
     unlink("massif.out");
     unlink("recording");

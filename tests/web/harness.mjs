@@ -219,13 +219,18 @@ export async function go(page, hash) {
 }
 
 export async function settled(page) {
-    await page.waitForTimeout(60);
+    await page.waitForTimeout(40);
+    await page.waitForFunction(() => {
+        const main = document.querySelector('main');
+        return !main || (main.dataset.shown ?? '') === location.hash;
+    });
     await page.waitForFunction(
-        () => document.querySelector('.nav, .message') && !document.querySelector('.is-loading'),
+        () =>
+            document.querySelector('.nav, .message') &&
+            !document.querySelector('.is-loading, [data-busy]'),
         null,
         { timeout: 8000 },
     );
-    await page.waitForLoadState('networkidle').catch(() => undefined);
 }
 
 export async function shot(page, name) {

@@ -17,7 +17,7 @@ import {
 
 export async function live_tests(browser) {
     await test('a running program is followed', async () => {
-        const program = spawn(process.env.MUNINN, ['--tool=none', 'sleep', '60'], {
+        const program = spawn(process.env.MUNINN, ['--tool=memcheck', '-q', 'sleep', '60'], {
             stdio: 'ignore',
         });
         const writer = spawn(

@@ -35,6 +35,12 @@ typedef struct Maker {
     Block live[BLOCKS_MAX]; // a ring of those that will be freed
     u32 live_first, live_count;
     u64 seed;
+    SiteSums sums[SITES_MAX];    // live now, heap only
+    SiteSums at_peak[SITES_MAX]; // and then
+    u64 total, peak;
+    Moment peak_moment;
+    bool is_at_peak;             // nothing was freed since
+    u32 mapped_site;             // U32_MAX: none
 } Maker;
 
 static u64 random_below(Maker *maker, u64 bound)
@@ -79,6 +85,31 @@ static void tick(Maker *maker, u64 ns)
     maker->now.ns += ns;
 }
 
+// To be called before the heap shrinks, and at the end.
+static void leave_peak(Maker *maker)
+{
+    if (maker->is_at_peak)
+        memcpy(maker->at_peak, maker->sums, maker->site_count * sizeof(maker->sums[0]));
+    maker->is_at_peak = false;
+}
+
+static void count(Maker *maker, const Block *block, i64 sign)
+{
+    SiteSums *sums = &maker->sums[block->site];
+
+    if (block->site == maker->mapped_site)
+        return;
+    sums->live_bytes += (u64)(sign * (i64)block->size);
+    sums->live_usable += (u64)(sign * (i64)block->size);
+    sums->live_blocks += (u64)sign;
+    maker->total += (u64)(sign * (i64)block->size);
+    if (maker->total > maker->peak) {
+        maker->peak = maker->total;
+        maker->peak_moment = maker->now;
+        maker->is_at_peak = true;
+    }
+}
+
 static Block allocate(Maker *maker, u32 site, u32 thread, u64 size)
 {
     Block block = {site, maker->next_address, size, maker->now.ns};
@@ -94,6 +125,7 @@ static Block allocate(Maker *maker, u32 site, u32 thread, u64 size)
     maker->next_address += (size + 31) / 16 * 16;
     maker->now.allocated_bytes += size;
     event.time = maker->now;
+    count(maker, &block, 1);
     recording_add_event(maker->writer, &event);
     return block;
 }
@@ -113,6 +145,8 @@ static void release(Maker *maker, const Block *block, u32 thread, bool is_tempor
 
     maker->now.allocated_bytes += block->size;
     event.time = maker->now;
+    leave_peak(maker);
+    count(maker, block, -1);
     recording_add_event(maker->writer, &event);
 }
 
@@ -161,6 +195,7 @@ static Maker *begin(const char *path, const char *command, i32 pid)
         exit(1);
     }
     maker->seed = 7;
+    maker->mapped_site = UINT32_MAX;
     maker->next_address = 0x4a48040;
     for (u32 i = 0; i < 3; i++)
         maker->module[i] = recording_add_module(maker->writer, &modules[i]);
@@ -173,6 +208,10 @@ static Maker *begin(const char *path, const char *command, i32 pid)
 static void end(Maker *maker)
 {
     RecordingEnd how = {.known = true};
+
+    leave_peak(maker);
+    recording_keep_state(maker->writer, STATE_PEAK, NULL, &maker->peak_moment, maker->at_peak,
+                         maker->site_count);
     int error = recording_close(maker->writer, &maker->now, &how);
 
     if (error) {
@@ -201,6 +240,7 @@ static Shop open_shop(Maker *maker)
     u32 log = add_frame(maker, serve, 0, "log_line", "log.c", 9);
     u32 pages = add_frame(maker, start, 2, "sysmalloc", NULL, 0);
 
+    maker->mapped_site = add_site(maker, pages, 1, SPACE_MAPPED);
     return (Shop){
         .catalogue = add_site(maker, item, 1, SPACE_HEAP),
         .index = add_site(maker, index, 1, SPACE_HEAP),
@@ -208,7 +248,7 @@ static Shop open_shop(Maker *maker)
         .cache = add_site(maker, cache, 2, SPACE_HEAP),
         .row = add_site(maker, row, 2, SPACE_HEAP),
         .log = add_site(maker, log, 1, SPACE_HEAP),
-        .pages = add_site(maker, pages, 1, SPACE_MAPPED),
+        .pages = maker->mapped_site,
     };
 }
 

@@ -4,6 +4,9 @@
 // told.
 import { check, equal, go, number_in, settled, shot, test } from './harness.mjs';
 
+// What is asked for until the user chooses; an export holds fewer answers.
+const usual = (page) => (page.saved ? 'live' : 'peak');
+
 const cells = (page, row) => page.locator('.table-row').nth(row).locator('[role=gridcell]');
 
 // The exact number behind one that is shown rounded.
@@ -24,7 +27,7 @@ async function shows_summary(page, server) {
 }
 
 async function shows_flame(page, server) {
-    const tree = await server.get('/api/tree?by_function=1');
+    const tree = await server.get(`/api/tree?by_function=1&metric=${usual(page)}`);
     const status = page.locator('.flame-status');
     equal(
         number_in(await status.locator('.num').first().getAttribute('title')),
@@ -47,12 +50,12 @@ async function shows_flame(page, server) {
 }
 
 async function shows_tree(page, server) {
-    const tree = await server.get('/api/tree?by_function=1');
+    const tree = await server.get(`/api/tree?by_function=1&metric=${usual(page)}`);
     equal(await exact(cells(page, 0).nth(1)), tree.value[1], 'the first row');
 }
 
 async function shows_contexts(page, server) {
-    const { rows, rows_total } = await server.get('/api/contexts');
+    const { rows, rows_total } = await server.get(`/api/contexts?sort=${usual(page)}`);
     equal(Number(await page.locator('.table').getAttribute('aria-rowcount')), rows_total, 'rows');
     for (const i of [0, 1]) {
         check(
@@ -65,7 +68,7 @@ async function shows_contexts(page, server) {
 }
 
 async function shows_callers(page, server) {
-    const { rows } = await server.get('/api/functions');
+    const { rows } = await server.get(`/api/functions?metric=${usual(page)}`);
     equal(await exact(cells(page, 0).nth(1)), rows[0].total, 'total of the first function');
 }
 
@@ -271,7 +274,7 @@ export async function view_tests(page, server) {
 
     await test('two recordings differ in red and blue', async () => {
         await go(page, '#/diff?diff.f=1');
-        const tree = await server.get('/api/tree?by_function=1&base_f=1');
+        const tree = await server.get('/api/tree?by_function=1&metric=peak&base_f=1');
         equal(
             number_in(await page.locator('.flame-status .num').first().getAttribute('title')),
             tree.total,

@@ -71,6 +71,7 @@ export interface HeapInfo {
         leaked: number;
         leaked_blocks: number;
     };
+    // Null on the wire if it is not known; the shell puts zeros.
     peak: { ns: number; heap: number; mapped: number; stack: number; blocks: number };
     rss_peak: number;
     spaces: SpaceName[];
@@ -115,7 +116,7 @@ export interface TimelineAnswer {
     other: number[];
     other_groups: number;
     rss: { times: number[]; client: number[]; process: number[] };
-    peak: { ns: number; value: number };
+    peak: { ns: number; value: number } | null;
 }
 
 export interface TreeAnswer {

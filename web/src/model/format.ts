@@ -105,17 +105,24 @@ export function shortened(name: string, limit = 300): string {
     return text.length > limit ? `${text.slice(0, limit)}…` : text;
 }
 
-// `std::vector<std::pair<int, int>, A>::push_back(T&&)` → `std::vector<…>::push_back(…)`.
+// `std::vector<std::pair<int, int>, A>::push_back(T&&)` → `std::vector<…>::push_back(T&&)`. A `<` that
+// no name stands before opens nothing: `<Vec<T> as Drop>::drop` of Rust, `operator<`.
 export function shorten_templates(name: string): string {
+    if (name.length > 4096) return name;
     let depth = 0;
     let out = '';
-    if (name.startsWith('operator') || name.length > 4096) return name;
     for (let i = 0; i < name.length; i++) {
         const c = name[i] ?? '';
-        const is_operator = /operator\s*[<>-]?$/.test(name.slice(Math.max(0, i - 10), i));
-        if (c === '<' && !is_operator && depth++ === 0) out += '<…>';
-        else if (c === '>' && !is_operator && depth > 0) depth--;
-        else if (depth === 0) out += c;
+        const opens =
+            c === '<' && /\w/.test(name[i - 1] ?? '') && /[\w(&*:'\[]/.test(name[i + 1] ?? '');
+        if (opens && !name.slice(0, i).endsWith('operator')) {
+            if (depth++ === 0) out += '<…>';
+        } else if (depth > 0) {
+            if (c === '<') depth++;
+            if (c === '>' && name[i - 1] !== '-') depth--;
+        } else {
+            out += c;
+        }
     }
     return depth === 0 ? out : name;
 }

@@ -9,6 +9,7 @@
 //   at           a moment: ns, peak, end  a, b       two cursors: the difference from a to b
 //   space        heap, mapped, stack, all fn, file, obj, thread   filters
 //   metric       shared by all views that show one       NAME.x    what view NAME keeps
+import { load_export } from '../api/exported';
 import type { Params } from '../api/client';
 import type { Metric } from '../api/types';
 
@@ -170,7 +171,17 @@ export const METRICS: readonly MetricName[] = [
     { id: 'growth', name: 'Growth', help: 'live at the end of the range less live at its start' },
 ];
 
-export function metric_of(store: Store): Metric {
-    const id = store.get('metric', 'live');
-    return METRICS.find((metric) => metric.id === id)?.id ?? 'live';
+// An export carries /api/function and /api/sources for what is live only; other metrics would show
+// that they are not there until one is chosen.
+const IS_EXPORT = load_export() !== null;
+
+// What is asked for until the user chooses: of a whole run that has ended, who held memory when there
+// was most of it, since at its end most has been freed; else what is live.
+export function usual_metric(store: Store, is_live: boolean): Metric {
+    return selected(store).kind === 'all' && !is_live && !IS_EXPORT ? 'peak' : 'live';
+}
+
+export function metric_of(store: Store, is_live: boolean): Metric {
+    const id = store.get('metric');
+    return METRICS.find((metric) => metric.id === id)?.id ?? usual_metric(store, is_live);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Controls bound to a key of the URL: they show its value when refreshed, and write it when used.
+import { METRICS, metric_of } from '../model/state';
 import type { Store } from '../model/state';
 import { debounce, h, replace } from './dom';
 
@@ -84,6 +85,20 @@ export function check(store: Store, key: string, label: string, help: string): C
         element: h('label', { class: 'field check', title: help }, box, label),
         refresh() {
             box.checked = store.flag(key);
+        },
+    };
+}
+
+// The metric, of which one is always pressed, chosen or not.
+export function metric_buttons(store: Store, is_live: () => boolean): Control {
+    const row = segments(store, 'metric', 'Metric', METRICS, '');
+    return {
+        element: row.element,
+        refresh() {
+            const now = metric_of(store, is_live());
+            METRICS.forEach((metric, i) =>
+                row.element.children[i]?.setAttribute('aria-pressed', String(metric.id === now)),
+            );
         },
     };
 }

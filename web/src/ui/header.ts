@@ -55,7 +55,7 @@ export class Header {
         if (heap)
             replace(
                 this.facts,
-                fact('peak', bytes(heap.peak.heap)),
+                fact('peak', heap.peak.heap ? bytes(heap.peak.heap) : '–'),
                 fact('leaked', bytes(heap.totals.leaked)),
                 fact('ran', duration(heap.duration_ns)),
             );

@@ -67,6 +67,7 @@ export class Loader {
         if (question === this.question) return;
         this.question = question;
         const turn = ++this.turn;
+        this.body.dataset['busy'] = '';
         const timer = setTimeout(() => this.body.classList.add('is-loading'), QUIET_MS);
         try {
             const answer = await ask();
@@ -81,7 +82,10 @@ export class Loader {
             }
         } finally {
             clearTimeout(timer);
-            if (turn === this.turn) this.body.classList.remove('is-loading');
+            if (turn === this.turn) {
+                this.body.classList.remove('is-loading');
+                delete this.body.dataset['busy'];
+            }
         }
     }
 

@@ -23,6 +23,11 @@ import { on_theme } from './theme';
 
 const LIVE_EVERY_MS = 1000;
 
+// A recording that was cut off may not say where its peak was.
+function with_peak(heap: HeapInfo): HeapInfo {
+    return { ...heap, peak: heap.peak ?? { ns: 0, heap: 0, mapped: 0, stack: 0, blocks: 0 } };
+}
+
 export class Shell implements App {
     readonly api = new Api();
     readonly store = new Store();
@@ -126,17 +131,27 @@ export class Shell implements App {
         this.draw_frame();
         const kind = this.kind_now();
         if (this.file.kind === 'unreadable') return this.show_unreadable();
+        try {
+            this.show_view(kind, file);
+        } catch (error) {
+            console.error(error);
+            replace(this.host, failure(error));
+        }
+    }
+
+    private show_view(kind: ViewKind, file: FileInfo): void {
         let view = this.made.get(kind.id);
         if (!view) this.made.set(kind.id, (view = kind.create(this)));
         if (view.element.parentNode !== this.host) replace(this.host, view.element);
         view.update();
+        this.host.dataset['shown'] = location.hash;
         document.title = `${kind.title} · ${shortened(file.name, 60)} · Muninn`;
     }
 
     private async load_info(file: FileInfo): Promise<void> {
         this.info_of = file.id;
         if (file.kind === 'heap')
-            this.heap = await this.api.get<HeapInfo>('/api/info', { f: file.id });
+            this.heap = with_peak(await this.api.get<HeapInfo>('/api/info', { f: file.id }));
         else if (file.kind === 'findings')
             this.findings = await this.api.get<FindingsInfo>('/api/info', { f: file.id });
     }
@@ -214,6 +229,7 @@ export class Shell implements App {
         box.classList.add('is-error');
         box.append(h('p', { class: 'faint' }, visible(this.file.path)));
         document.title = `${shortened(this.file.name, 60)} · Muninn`;
+        this.host.dataset['shown'] = location.hash;
         replace(this.host, box);
     }
 
@@ -244,7 +260,7 @@ export class Shell implements App {
         this.live_timer = window.setTimeout(
             () => {
                 this.live_timer = 0;
-                void this.refresh_live();
+                if (has_ended || this.is_following) void this.refresh_live();
             },
             has_ended ? 0 : LIVE_EVERY_MS,
         );

@@ -41,6 +41,13 @@ export function array_source<R>(rows: readonly R[]): RowSource<R> {
     return { length: rows.length, at: (index) => rows[index], want: () => undefined };
 }
 
+// The head and the rows are grids of their own: the same least width keeps their columns in line.
+function least_width<R>(columns: readonly Column<R>[]): number {
+    let width = 0;
+    for (const column of columns) width += Number(/\d+(?=px)/.exec(column.width)?.[0] ?? 0);
+    return width;
+}
+
 export class DataTable<R> {
     readonly element: HTMLElement;
     private readonly head = h('div', { class: 'table-head', role: 'row' });
@@ -101,6 +108,7 @@ export class DataTable<R> {
     private draw_head(): void {
         const columns = this.options.columns();
         this.head.style.gridTemplateColumns = columns.map((column) => column.width).join(' ');
+        this.head.style.minWidth = this.body.style.minWidth = `${least_width(columns)}px`;
         replace(
             this.head,
             columns.map((column) => this.head_cell(column)),

@@ -17,7 +17,7 @@ import {
 } from '../model/format';
 import { PAGE_ROWS, PagedRows } from '../model/paged';
 import { METRICS, metric_of } from '../model/state';
-import { refresh_all, search, segments } from '../ui/controls';
+import { refresh_all, search, metric_buttons } from '../ui/controls';
 import { h, replace } from '../ui/dom';
 import { Loader, message } from '../ui/loader';
 import { array_source, DataTable } from '../ui/table';
@@ -43,7 +43,7 @@ class CallersView implements View {
     constructor(private readonly app: App) {
         const { store } = app;
         this.find = search(store, 'fn.q', 'Filter functions', 'Filter  ( / )');
-        const metric = segments(store, 'metric', 'Metric', METRICS, 'live');
+        const metric = metric_buttons(store, () => app.file.live);
         this.controls = [metric, this.find];
         this.functions = new DataTable<FunctionRow>({
             label: 'Functions',
@@ -98,7 +98,7 @@ class CallersView implements View {
         const { api, store } = this.app;
         const params = {
             ...this.app.selection(),
-            metric: metric_of(store),
+            metric: metric_of(store, this.app.file.live),
             sort: this.sort(),
             order: store.get('fn.order', 'desc'),
             search: store.get('fn.q'),
@@ -147,7 +147,7 @@ class CallersView implements View {
         if (!id && !name) return this.detail_loader.show_instead(message('Choose a function'));
         const params = {
             ...this.app.selection(),
-            metric: metric_of(store),
+            metric: metric_of(store, this.app.file.live),
             id,
             name: id ? '' : name,
         };
@@ -294,7 +294,7 @@ class CallersView implements View {
 }
 
 function metric_name(app: App): string {
-    const metric = metric_of(app.store);
+    const metric = metric_of(app.store, app.file.live);
     return METRICS.find((other) => other.id === metric)?.name ?? '';
 }
 

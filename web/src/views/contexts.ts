@@ -17,7 +17,7 @@ import {
     signed,
 } from '../model/format';
 import { PAGE_ROWS, PagedRows } from '../model/paged';
-import { selected } from '../model/state';
+import { selected, usual_metric } from '../model/state';
 import { refresh_all, search, segments } from '../ui/controls';
 import { h, replace } from '../ui/dom';
 import { failure, Loader, message } from '../ui/loader';
@@ -143,7 +143,8 @@ class ContextsView implements View {
 
     private sort(): string {
         const is_change = selected(this.app.store).kind === 'difference';
-        return this.app.store.get('ctx.sort', is_change ? 'growth' : 'live');
+        const usual = is_change ? 'growth' : usual_metric(this.app.store, this.app.file.live);
+        return this.app.store.get('ctx.sort', usual);
     }
 
     private on_sort(column: string): void {

@@ -47,7 +47,7 @@ class DiffView implements View {
             at: choose(store, 'diff.at', 'at', () => this.moments()),
             as: segments(store, 'diff.as', 'Show as', AS, ''),
             metric: choose(store, 'metric', 'of', () =>
-                SHOWN.map((m) => ({ id: m.id === 'live' ? '' : m.id, name: m.name })),
+                SHOWN.map((metric) => ({ id: metric.id, name: metric.name })),
             ),
             direction: segments(store, 'flame.dir', 'Direction', DIRECTIONS, ''),
             find: search(store, 'flame.q', 'Search', 'Search  ( / )'),
@@ -95,6 +95,7 @@ class DiffView implements View {
     update(): void {
         const { store, api } = this.app;
         refresh_all(Object.values(this.controls));
+        this.controls.metric.element.querySelector('select')!.value = this.metric();
         const is_table = store.get('diff.as') === 'table';
         this.controls.direction.element.hidden = is_table;
         const metric = this.metric();
@@ -152,7 +153,9 @@ class DiffView implements View {
     }
 
     private metric(): Key {
-        const metric = metric_of(this.app.store);
+        const { store } = this.app;
+        if (!store.get('metric')) return store.get('diff.f') ? 'peak' : 'live';
+        const metric = metric_of(store, this.app.file.live);
         return metric === 'growth' ? 'live' : metric;
     }
 

@@ -4,9 +4,9 @@
 import { query_string } from '../api/client';
 import type { Params } from '../api/client';
 import type { TreeAnswer } from '../api/types';
-import { METRICS, metric_of } from '../model/state';
+import { metric_of } from '../model/state';
 import { is_own, only_pattern } from '../model/tree';
-import { check, menu, refresh_all, search, segments } from '../ui/controls';
+import { check, menu, refresh_all, search, segments, metric_buttons } from '../ui/controls';
 import { h } from '../ui/dom';
 import { Loader, message } from '../ui/loader';
 import { FlamePanel } from './flame_panel';
@@ -45,7 +45,7 @@ function create(app: App): View {
     const { store } = app;
     const find = search(store, 'flame.q', 'Search frames', 'Search  ( / )');
     const tree_controls = [
-        segments(store, 'metric', 'Metric', METRICS, 'live'),
+        metric_buttons(store, () => app.file.live),
         segments(store, 'flame.dir', 'Direction', DIRECTIONS, ''),
     ];
     const option_controls = [
@@ -100,7 +100,11 @@ function create(app: App): View {
 
     function update(): void {
         refresh_all(controls);
-        const params = { ...app.selection(), ...tree_params(app), metric: metric_of(store) };
+        const params = {
+            ...app.selection(),
+            ...tree_params(app),
+            metric: metric_of(store, app.file.live),
+        };
         void loader
             .load(
                 query_string(params),

@@ -205,7 +205,7 @@ class QueryView implements View {
                 label: shortened(name, 40),
                 sorts: false,
                 is_number,
-                width: is_number ? 'minmax(110px, 170px)' : 'minmax(160px, 1fr)',
+                width: is_number ? '130px' : 'minmax(160px, 1fr)',
                 cell: (row: SqlValue[]) => write_value(row[i] ?? null, name),
             };
         });

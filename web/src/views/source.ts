@@ -5,8 +5,8 @@
 import { query_string } from '../api/client';
 import type { SourceAnswer, SourceRow, SourcesAnswer } from '../api/types';
 import { bytes, count_short, plural, shortened, visible } from '../model/format';
-import { METRICS, metric_of } from '../model/state';
-import { matcher, refresh_all, search, segments } from '../ui/controls';
+import { metric_of } from '../model/state';
+import { matcher, refresh_all, search, metric_buttons } from '../ui/controls';
 import { h, replace } from '../ui/dom';
 import { Loader, message } from '../ui/loader';
 import { array_source, DataTable } from '../ui/table';
@@ -16,11 +16,13 @@ import type { App, View, ViewKind } from './view';
 function create(app: App): View {
     const { store } = app;
     const find = search(store, 'src.q', 'Filter files', 'Filter  ( / )');
-    const metric = segments(store, 'metric', 'Metric', METRICS, 'live');
+    const metric = metric_buttons(store, () => app.file.live);
     const controls = [metric, find];
     let rows: readonly SourceRow[] = [];
     const write = (value: number): string =>
-        ['allocations', 'temporary'].includes(metric_of(store)) ? count_short(value) : bytes(value);
+        ['allocations', 'temporary'].includes(metric_of(store, app.file.live))
+            ? count_short(value)
+            : bytes(value);
     const table = new DataTable<SourceRow>({
         label: 'Source files',
         empty: 'No stack names a source file.',
@@ -137,7 +139,7 @@ function create(app: App): View {
             return detail_loader.show_instead(
                 message('Choose a file', 'Those with most memory come first.'),
             );
-        const params = { ...app.selection(), metric: metric_of(store), id };
+        const params = { ...app.selection(), metric: metric_of(store, app.file.live), id };
         void detail_loader.load(
             query_string(params),
             () => app.api.get<SourceAnswer>('/api/source', params),
@@ -160,7 +162,7 @@ function create(app: App): View {
         ),
         update() {
             refresh_all(controls);
-            const params = { ...app.selection(), metric: metric_of(store) };
+            const params = { ...app.selection(), metric: metric_of(store, app.file.live) };
             void list_loader.load(
                 query_string(params),
                 () => app.api.get<SourcesAnswer>('/api/sources', params),

@@ -44,8 +44,8 @@ function cards(heap: HeapInfo): HTMLElement[] {
     return [
         card(
             'Peak heap',
-            bytes(peak.heap),
-            `${plural(peak.blocks, 'block')} at ${duration(peak.ns)}`,
+            peak.heap ? bytes(peak.heap) : '–',
+            peak.heap ? `${plural(peak.blocks, 'block')} at ${duration(peak.ns)}` : 'not known yet',
             bytes_exact(peak.heap),
         ),
         card(

@@ -142,7 +142,10 @@ export class Timeline {
         const shown = lines_shown(answer, this.app.store.get('tl.lines'));
         const state = `${[...shown].join()}|${is_dark()}`;
         // The same curves: only what is selected has changed.
-        if (this.chart && this.drawn === state) return this.chart.redraw(false, false);
+        if (this.chart && this.drawn === state) {
+            this.chart.redraw(false, false);
+            return this.draw_legend(null);
+        }
         this.drawn = state;
         this.chart?.destroy();
         const is_stacked = this.app.store.get('tl.group') !== 'none';
@@ -284,7 +287,7 @@ export class Timeline {
         const ns =
             time.kind === 'moment'
                 ? time.at === 'peak'
-                    ? answer.peak.ns
+                    ? (answer.peak?.ns ?? answer.to)
                     : time.at === 'end'
                       ? answer.to
                       : time.at
@@ -292,7 +295,7 @@ export class Timeline {
                   ? time.to
                   : time.kind === 'difference'
                     ? time.b
-                    : answer.peak.ns;
+                    : (answer.peak?.ns ?? answer.to);
         const index = answer.times.findIndex((t) => t >= ns);
         return index < 0 ? answer.times.length - 1 : index;
     }

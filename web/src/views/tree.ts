@@ -4,9 +4,17 @@
 import { query_string } from '../api/client';
 import type { Params } from '../api/client';
 import type { TreeAnswer } from '../api/types';
-import { METRICS, metric_of } from '../model/state';
+import { metric_of } from '../model/state';
 import { FrameTree, is_own } from '../model/tree';
-import { check, matcher, menu, refresh_all, search, segments } from '../ui/controls';
+import {
+    check,
+    matcher,
+    menu,
+    refresh_all,
+    search,
+    segments,
+    metric_buttons,
+} from '../ui/controls';
 import { h } from '../ui/dom';
 import { Loader } from '../ui/loader';
 import { TreeTable } from '../ui/tree_table';
@@ -37,7 +45,7 @@ function create(app: App): View {
         () => ['collapse', 'fold', 'own', 'lines'].some((key) => store.flag(`flame.${key}`)),
     );
     const controls = [
-        segments(store, 'metric', 'Metric', METRICS, 'live'),
+        metric_buttons(store, () => app.file.live),
         segments(store, 'flame.dir', 'Direction', DIRECTIONS, ''),
         options,
         find,
@@ -82,7 +90,11 @@ function create(app: App): View {
         ),
         update() {
             refresh_all(controls);
-            params = { ...app.selection(), ...tree_params(app), metric: metric_of(store) };
+            params = {
+                ...app.selection(),
+                ...tree_params(app),
+                metric: metric_of(store, app.file.live),
+            };
             void loader.load(
                 query_string(params),
                 () => api.get<TreeAnswer>('/api/tree', params),

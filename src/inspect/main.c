@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/types.h"
+#include "inspect/ms_print/ms_print.h"
 #include "monitor/control/control.h"
 
 // launch/options.def has their arguments and help.
@@ -15,6 +16,7 @@ static const struct {
     int (*main)(int argc, char **argv); // the words behind the name
 } subcommands[] = {
     {"ctl", control_ctl_main},
+    {"ms_print", ms_print_main},
     {"ps", control_ps_main},
 };
 

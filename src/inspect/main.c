@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/types.h"
+#include "inspect/minmem/minmem.h"
 #include "inspect/ms_print/ms_print.h"
 #include "monitor/control/control.h"
 
@@ -16,6 +17,7 @@ static const struct {
     int (*main)(int argc, char **argv); // the words behind the name
 } subcommands[] = {
     {"ctl", control_ctl_main},
+    {"minmem", minmem_main},
     {"ms_print", ms_print_main},
     {"ps", control_ps_main},
 };

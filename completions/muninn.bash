@@ -82,7 +82,7 @@ _muninn_options='--tool=
 --show-realloc-size-zero=
 --malloc-fill=
 --free-fill='
-_muninn_subcommands='ps ctl minmem ms_print'
+_muninn_subcommands='ps ctl top minmem ms_print'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
 _muninn()

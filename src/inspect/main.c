@@ -9,6 +9,7 @@
 #include "base/types.h"
 #include "inspect/minmem/minmem.h"
 #include "inspect/ms_print/ms_print.h"
+#include "inspect/top/top.h"
 #include "monitor/control/control.h"
 
 // launch/options.def has their arguments and help.
@@ -20,6 +21,7 @@ static const struct {
     {"minmem", minmem_main},
     {"ms_print", ms_print_main},
     {"ps", control_ps_main},
+    {"top", top_main},
 };
 
 int main(int argc, char **argv)

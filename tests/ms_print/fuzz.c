@@ -21,7 +21,7 @@ static const char *const words[] = {
     "snapshot=", "time=", "heap_tree=peak\n", "heap_tree=detailed\n", "heap_tree=empty\n", "n0: ",
     " n99999999999: 18446744073709551615 ", "\n", "\r\n", "desc:", "time_unit: s\n", "time=1e999",
     "mem_heap_B=18446744073709551615\n", "snapshot=18446744073709551615\n", "#", "=", "-1", "  ",
-    "                                                                                       n1: 5 x\n",
+    "                                                                     n1: 5 x\n",
 };
 
 static size_t damage(char *data, size_t size, size_t room)

@@ -181,7 +181,8 @@ static int open_output(const Options *options)
     if (!options->check && !options->same_output)
         return -1;
     const char *directory = getenv("TMPDIR");
-    int fd = open(directory && *directory ? directory : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(directory && *directory ? directory : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC,
+                  0600);
     return fd >= 0 ? fd : memfd_create("minmem output", MFD_CLOEXEC);
 }
 

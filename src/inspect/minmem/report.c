@@ -110,7 +110,8 @@ static void print_part(const char *name, const ProfilePart *part)
     printf("  %-7s %s\n", name, report_size(text, part->peak_bytes));
     for (u32 i = 0; i < part->stack_count; i++) {
         const ProfileStack *stack = &part->stacks[i];
-        double percent = part->peak_bytes ? (double)stack->bytes * 100 / (double)part->peak_bytes : 0;
+        double whole = part->peak_bytes ? (double)part->peak_bytes : 1;
+        double percent = (double)stack->bytes * 100 / whole;
         printf("    %5.1f %%  %-10s", percent, report_size(text, stack->bytes));
         for (u32 f = 0; f < stack->frame_count; f++)
             printf("%s%s", f ? " < " : " ", stack->frames[f]);

@@ -41,8 +41,8 @@ static Attempt *try_limit(Session *session, SearchResult *result, u64 limit_byte
     char text[SIZE_TEXT];
 
     if (!attempt)
-        snprintf(session->trouble, sizeof(session->trouble), "there is no end to it after %d limits",
-                 ATTEMPTS_MAX);
+        snprintf(session->trouble, sizeof(session->trouble),
+                 "there is no end to it after %d limits", ATTEMPTS_MAX);
     while (attempt && attempt->runs < runs &&
            (attempt->successes == 0 || attempt->successes == attempt->runs)) {
         RunResult run;

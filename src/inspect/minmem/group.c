@@ -188,31 +188,36 @@ u64 group_oom_kills(const Session *session)
     return read_key(session->group, "memory.events", "oom_kill");
 }
 
-static void kill_members(const char *group)
+// Returns how many there were.
+static u32 kill_members(const char *group)
 {
     char path[PATH_MAX + 64];
     int pid;
+    u32 count = 0;
 
-    if (write_file(group, "cgroup.kill", "1")) // since Linux 5.14
-        return;
     snprintf(path, sizeof(path), "%s/cgroup.procs", group);
     FILE *file = fopen(path, "re");
-    while (file && fscanf(file, "%d", &pid) == 1) {
+    for (; file && fscanf(file, "%d", &pid) == 1; count++) {
         if (pid > 0 && pid != getpid())
             kill(pid, SIGKILL);
     }
     if (file)
         fclose(file);
+    write_file(group, "cgroup.kill", "1"); // since Linux 5.14: also those born meanwhile
+    return count;
 }
 
-void group_kill(const Session *session)
+u32 group_kill(const Session *session)
 {
     static const struct timespec pause = {0, 1000 * 1000};
+    u32 most = 0;
 
     for (u32 i = 0; i < 2000 && read_key(session->group, "cgroup.events", "populated") != 0; i++) {
-        kill_members(session->group);
+        u32 count = kill_members(session->group);
+        most = count > most ? count : most;
         nanosleep(&pause, NULL);
     }
+    return most;
 }
 
 void group_remove(const char *group)

@@ -267,10 +267,12 @@ void run_once(Session *session, u64 limit_bytes, RunResult *ret_result)
     if (pid < 0)
         return;
     follow(session, pid, limit_bytes, &result);
-    if (session->group[0])
-        group_kill(session);
+    bool has_ended_itself = result.verdict == VERDICT_SUCCESS;
+    u32 members = session->group[0] ? group_kill(session) : 0;
     kill(-pid, SIGKILL);
-    result.left_running = leftover_end(0);
+    u32 leftover = leftover_end(0);
+    if (has_ended_itself)
+        result.left_running = members > leftover ? members : leftover;
     if (session->group[0])
         result.group_bytes = group_peak(session);
     if (exec_error && limit_bytes == UINT64_MAX) {

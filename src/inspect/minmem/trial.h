@@ -102,7 +102,7 @@ bool group_set_limit(const Session *session, u64 limit_bytes);
 bool group_enter(const Session *session); // the calling process
 u64 group_peak(const Session *session);
 u64 group_oom_kills(const Session *session);
-void group_kill(const Session *session);
+u32 group_kill(const Session *session); // returns how many processes there were
 // Also called by the guard, with nothing but the name.
 void group_remove(const char *group);
 

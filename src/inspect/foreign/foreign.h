@@ -38,19 +38,19 @@ typedef struct MassifNode {
     u32 end;           // the first node behind its subtree
 } MassifNode;
 
-typedef struct MassifSnapshot {
+typedef struct MassifFileSnapshot {
     u64 number; // as the file has it
     u64 time;
     u64 heap_bytes, extra_bytes, stacks_bytes;
     MassifTree tree;
     u32 first_node, node_count; // in nodes; 0 nodes: it has no tree
-} MassifSnapshot;
+} MassifFileSnapshot;
 
 typedef struct MassifFile {
     const char *arguments; // massif's own
     const char *command;
     const char *time_unit; // "i", "ms" or "B"
-    MassifSnapshot *snapshots;
+    MassifFileSnapshot *snapshots;
     MassifNode *nodes;
     u32 snapshot_count, node_count;
     char *problem; // NULL: none; a line that says what could not be read, with its place

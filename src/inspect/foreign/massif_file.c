@@ -28,7 +28,7 @@ typedef struct Parser {
     char *line; // the present one, terminated; at the end of the file it is empty
     u32 line_number;
     bool in_snapshot; // its first line was read, its heap_tree line was not
-    MassifSnapshot open;
+    MassifFileSnapshot open;
     u32 snapshot_room, node_room;
     bool is_seconds; // times have decimals; heaptrack writes such
 } Parser;
@@ -185,7 +185,7 @@ static bool parse_time(const Parser *parser, const char *text, u64 *ret_time)
 static bool finish_snapshot(Parser *parser, const char *kind)
 {
     MassifFile *file = parser->file;
-    MassifSnapshot *open = &parser->open;
+    MassifFileSnapshot *open = &parser->open;
 
     // The incumbent has been seen to write more words behind these.
     if (strncmp(kind, "empty", 5) == 0)
@@ -213,7 +213,7 @@ static bool finish_snapshot(Parser *parser, const char *kind)
 // One line; the tree's lines go with heap_tree.
 static bool parse_snapshot_line(Parser *parser)
 {
-    MassifSnapshot *open = &parser->open;
+    MassifFileSnapshot *open = &parser->open;
     u64 *const numbers[] = {[KEY_NUMBER] = &open->number, [KEY_HEAP] = &open->heap_bytes,
                             [KEY_EXTRA] = &open->extra_bytes,
                             [KEY_STACKS] = &open->stacks_bytes};
@@ -223,7 +223,7 @@ static bool parse_snapshot_line(Parser *parser)
     while (key < ARRAY_LEN(keys) && !(value = behind(parser->line, keys[key])))
         key++;
     if (key == KEY_NUMBER) {
-        *open = (MassifSnapshot){0};
+        *open = (MassifFileSnapshot){0};
         parser->in_snapshot = true;
     }
     if (!value || !parser->in_snapshot) {

@@ -98,7 +98,7 @@ static char mark_of(const MassifFile *file, u32 index, u64 peak)
 static void draw_bars(Graph *graph, const MassifFile *file, u64 last, u64 highest, u64 peak)
 {
     for (u32 i = 0; i < file->snapshot_count; i++) {
-        const MassifSnapshot *snapshot = &file->snapshots[i];
+        const MassifFileSnapshot *snapshot = &file->snapshots[i];
         u32 column = column_of(graph, snapshot->time, last);
         u32 rows = rows_of(graph, snapshot_total(snapshot), highest);
         char mark = mark_of(file, i, peak);
@@ -146,7 +146,7 @@ void page_print_graph(const PageOptions *options, const MassifFile *file)
     char x_label[32], y_label[32];
 
     for (u32 i = 0; i < file->snapshot_count; i++) {
-        const MassifSnapshot *snapshot = &file->snapshots[i];
+        const MassifFileSnapshot *snapshot = &file->snapshots[i];
         last = max_u64(last, snapshot->time);
         highest = max_u64(highest, snapshot_total(snapshot));
         if (snapshot->tree == MASSIF_TREE_PEAK)

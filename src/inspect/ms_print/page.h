@@ -25,12 +25,12 @@ void page_print_graph(const PageOptions *options, const MassifFile *file);
 
 // The table's head, one row of it, a tree.
 void page_print_columns(const char *time_unit);
-void page_print_row(const MassifSnapshot *snapshot);
+void page_print_row(const MassifFileSnapshot *snapshot);
 void page_print_tree(const PageOptions *options, const MassifNode *nodes, u32 root,
                      u64 total_bytes);
 void page_print_snapshots(const PageOptions *options, const MassifFile *file);
 
-static inline u64 snapshot_total(const MassifSnapshot *snapshot)
+static inline u64 snapshot_total(const MassifFileSnapshot *snapshot)
 {
     return snapshot->heap_bytes + snapshot->extra_bytes + snapshot->stacks_bytes;
 }

@@ -71,7 +71,7 @@ void page_print_columns(const char *time_unit)
     page_print_rule();
 }
 
-void page_print_row(const MassifSnapshot *snapshot)
+void page_print_row(const MassifFileSnapshot *snapshot)
 {
     char time[COMMAS_BYTES], total[COMMAS_BYTES], heap[COMMAS_BYTES], extra[COMMAS_BYTES];
     char stacks[COMMAS_BYTES];
@@ -207,7 +207,7 @@ void page_print_snapshots(const PageOptions *options, const MassifFile *file)
     bool has_columns = false;
 
     for (u32 i = 0; i < file->snapshot_count; i++) {
-        const MassifSnapshot *snapshot = &file->snapshots[i];
+        const MassifFileSnapshot *snapshot = &file->snapshots[i];
         if (!has_columns)
             page_print_columns(file->time_unit);
         page_print_row(snapshot);

@@ -196,7 +196,7 @@ $(OUT)/tests/unit/%: $(OBJ)/tests/unit/%.o $(library)
 	$(call say,LINK)
 	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $< $(library) $(engine_libs)
 
--include $(patsubst %.o,%.d,$(all_obj) $(unit_obj))
+-include $(patsubst %.o,%.d,$(all_obj) $(unit_obj)) tests/lib/lib.mk
 
 # ---- what users run -------------------------------------------------------------------------
 

@@ -227,6 +227,7 @@ const RecordingInfo *recording_info(const Recording *recording);
 const RecordingEnd *recording_end(const Recording *recording);
 Moment recording_last(const Recording *recording); // the end of what is there
 u64 recording_event_count(const Recording *recording); // counted, whether kept or not
+u64 recording_plain_bytes(const Recording *recording); // of the file, were it not compressed
 u64 recording_events_kept_since_ns(const Recording *recording); // before it there are sums only
 
 u32 recording_context_count(const Recording *recording); // with context 0

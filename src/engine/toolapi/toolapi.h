@@ -44,6 +44,7 @@ typedef struct ToolCall {
     GuestAddr return_address;
     u64 args[6];        // a `before` handler may change them
     u64 result;         // rax, in an `after` handler, which may change it
+    const struct ToolFunction *inner; // of a lean one: the last that it called, or itself
     u64 state;          // 0 in `before`; what that leaves here, `after` finds
     bool run_original;  // a `replace` handler sets this to decline
     bool needs_full;    // a fast `replace` handler sets this, with nothing done: it is called
@@ -60,7 +61,20 @@ typedef enum ToolFunctionFlags {
     // Also functions that their object does not export (static or hidden ones). In
     // a static program, whose linker has hidden parts of its libraries, always so.
     TOOL_FUNCTION_LOCAL = 2,
+    // For functions that are called all the time. As FAST, but of lean functions that call
+    // each other only the outermost is told, by `after`, which finds four arguments; a
+    // function that has only `before` may be told twice, and not at all within others. What
+    // thread->lean_repeat foresees is not told but counted there.
+    TOOL_FUNCTION_LEAN = 4,
 } ToolFunctionFlags;
+
+// The call of a lean function that would be nothing new: the same size from the same place,
+// with the same result; and the call of one without `after` that takes this result as its
+// first argument. They alternate, and each adds one to `state`: odd is between the two.
+// Every 64th is told nevertheless, and so is what comes while `site` is 0.
+// `site` is the return address, below 4 GiB, `caller` the context of the frame that calls.
+typedef WireRepeat ToolRepeat;
+#define TOOL_REPEAT_TOLD 0x7e // of `state`: told if none of these bits is set
 
 // A row of the table of functions to intercept, in every object in which they
 // are found. Where rows match one address (aliases; memcpy and memmove are often
@@ -81,7 +95,8 @@ typedef struct ToolFunction {
     u32 flags;          // ToolFunctionFlags
     ToolReplaceFn *replace;
     ToolWrapFn *before, *after;
-    u64 data; // the tool's own
+    u32 size_arg; // lean: 1 + the argument that is a size; 0: it never repeats
+    u64 data;     // the tool's own
 } ToolFunction;
 
 // Runs the client's `function` with up to six integer arguments, on the client's

@@ -2,6 +2,7 @@
 //
 // What emitted code of callstack_x64.c calls; the client's vector state is still
 // in the registers.
+#include "engine/redirect/redirect.h"
 #include "engine/translate/builder.h"
 
 void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot)
@@ -16,5 +17,7 @@ void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot)
 void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address)
 {
     (void)address;
+    if (UNLIKELY(ctx->lean_sp != 0))
+        redirect_lean_unwound(ctx, ctx->gpr[RSP]);
     callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP], continues);
 }

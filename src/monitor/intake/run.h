@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "monitor/control/control.h"
+#include "monitor/heap/heap.h"
 #include "monitor/intake/intake.h"
 #include "monitor/report/report.h"
 #include "monitor/suppress/suppress.h"
@@ -46,6 +47,8 @@ typedef struct Run {
     u32 shown, suppressed; // different ones
     bool error_limit_hit;
     bool asks;          // --gen-suppressions=yes, and the user has not stopped it
+
+    HeapModel *heap; // NULL: the tool has no events of the heap
 
     struct Commands *commands; // NULL: no socket
     u64 records;               // taken so far

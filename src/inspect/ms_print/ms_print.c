@@ -9,6 +9,7 @@
 
 #include "inspect/ms_print/page.h"
 #include "inspect/ms_print/ms_print.h"
+#include "recording/recording.h"
 
 enum { EXIT_REFUSED = 1 };
 
@@ -21,7 +22,12 @@ static const char usage[] =
     "    --version             show the version\n"
     "    --threshold=<m.n>     leave out what is below this percentage of the total [1]\n"
     "    --x=<4..1000>         width of the graph, in columns [72]\n"
-    "    --y=<4..1000>         height of the graph, in rows [20]\n";
+    "    --y=<4..1000>         height of the graph, in rows [20]\n"
+    "  of a recording:\n"
+    "    --peak                the tree of the peak alone\n"
+    "    --at=<time>           the tree of one moment: 1.5s, 200ms, 50%, start, peak, end, or a\n"
+    "                          number in the unit of the time column\n"
+    "    --diff=<time>,<time>  what was allocated and freed between two moments\n";
 
 static const char *option_value(const char *word, const char *name)
 {
@@ -62,6 +68,8 @@ static bool parse_cells(const char *text, u32 *ret_cells)
 typedef struct Request {
     PageOptions page;
     const char *path;
+    const char *at;   // NULL: the whole
+    const char *diff; // NULL: none
 } Request;
 
 // False: it is no option of ours, or its value is none.
@@ -75,6 +83,10 @@ static bool parse_option(const char *word, Request *request)
         return parse_cells(value, &request->page.width);
     if ((value = option_value(word, "--y=")))
         return parse_cells(value, &request->page.height);
+    if ((value = option_value(word, "--at=")) || (value = option_value(word, "--diff=")))
+        return *(*(word[2] == 'a' ? &request->at : &request->diff) = value) != '\0';
+    if (strcmp(word, "--peak") == 0)
+        return (request->at = "peak") != NULL;
     return false;
 }
 
@@ -106,43 +118,81 @@ static int parse_words(int argc, char **argv, Request *request)
     return -1;
 }
 
-static int print_massif_file(const Request *request, ForeignText *text)
+static int fail(const Request *request, char *error)
 {
-    char *error = NULL;
-    MassifFile *file = massif_file_parse(text, &error);
+    fprintf(stderr, "muninn ms_print: %s: %s\n", request->path,
+            error ? error : "there is not enough memory");
+    free(error);
+    return EXIT_REFUSED;
+}
 
-    if (!file) {
-        fprintf(stderr, "muninn ms_print: %s: %s\n", request->path, error);
-        free(error);
-        return EXIT_REFUSED;
-    }
+// Frees the file; NULL is the failure `error`.
+static int print_file(const Request *request, MassifFile *file, char *error)
+{
+    if (!file)
+        return fail(request, error);
     if (file->problem)
         fprintf(stderr, "muninn ms_print: %s: %s; what is before it follows\n", request->path,
                 file->problem);
     page_print_preamble(&request->page, file->command, file->arguments);
-    page_print_graph(&request->page, file);
+    if (request->at)
+        puts("\n"); // one moment is no graph
+    else
+        page_print_graph(&request->page, file);
     page_print_snapshots(&request->page, file);
     int status = file->problem ? EXIT_REFUSED : 0;
     massif_file_free(file);
     return status;
 }
 
+static int print_recording(const Request *request)
+{
+    char *error = NULL;
+    Recording *recording = recorded_open(request->path, &error);
+    int status;
+
+    if (!recording) { // the line names the file
+        fprintf(stderr, "muninn ms_print: %s\n", error ? error : "there is not enough memory");
+        free(error);
+        return EXIT_REFUSED;
+    }
+    if (request->diff) {
+        status = recorded_print_change(&request->page, recording, request->diff, &error);
+        status = status ? fail(request, error) : 0;
+    } else {
+        MassifFile *file = request->at ? recorded_at(recording, request->at, &error)
+                                       : recorded_whole(recording, &error);
+        status = print_file(request, file, error);
+    }
+    recording_free(recording);
+    return status;
+}
+
+static int print_foreign(const Request *request)
+{
+    ForeignText text;
+    char *error = NULL;
+
+    if (request->at || request->diff)
+        return fail(request, strdup("--peak, --at and --diff need a recording, muninn.heap.PID"));
+    if (!foreign_read(request->path, &text, &error)) {
+        fprintf(stderr, "muninn ms_print: %s\n", error ? error : "there is not enough memory");
+        free(error);
+        return EXIT_REFUSED;
+    }
+    MassifFile *file = massif_file_parse(&text, &error);
+    return print_file(request, file, error);
+}
+
 int ms_print_main(int argc, char **argv)
 {
     Request request = {.page = {.threshold_percent = 1, .width = 72, .height = 20,
                                 .argc = argc, .argv = argv}};
-    ForeignText text;
-    char *error = NULL;
 
     signal(SIGPIPE, SIG_DFL);
     int status = parse_words(argc, argv, &request);
     if (status >= 0)
         return status;
-    if (!foreign_read(request.path, &text, &error)) {
-        fprintf(stderr, "muninn ms_print: %s\n", error ? error : "there is not enough memory");
-        free(error);
-        return EXIT_REFUSED;
-    }
-    status = print_massif_file(&request, &text);
+    status = recorded_is(request.path) ? print_recording(&request) : print_foreign(&request);
     return fflush(stdout) == 0 ? status : EXIT_REFUSED;
 }

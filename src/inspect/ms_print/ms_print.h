@@ -7,7 +7,9 @@
 //   ms_print.c  options, what kind of file it is
 //   graph.c     the graph
 //   snapshots.c the table of snapshots and the trees
-//   recorded.c  a recording: one moment of it, or the difference of two
+//   recorded.c  a recording as massif.out
+//   change.c    the difference of two of its moments
+//   moments.c   what people call a moment, and what was live then
 #ifndef MUNINN_INSPECT_MS_PRINT_MS_PRINT_H
 #define MUNINN_INSPECT_MS_PRINT_MS_PRINT_H
 

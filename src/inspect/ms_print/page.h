@@ -16,6 +16,15 @@ typedef struct PageOptions {
     char **argv;
 } PageOptions;
 
+typedef struct PageTree {
+    const MassifNode *nodes;
+    u32 root;
+    double total_bytes; // 100 %
+    // Of a difference: bytes are i64, shown with their sign; how much each node has changed,
+    // whatever the sign, is what the threshold is about. NULL: no difference.
+    const u64 *weights;
+} PageTree;
+
 void page_print_rule(void);
 void page_print_text(const char *text);
 void page_print_preamble(const PageOptions *options, const char *command,
@@ -26,14 +35,24 @@ void page_print_graph(const PageOptions *options, const MassifFile *file);
 // The table's head, one row of it, a tree.
 void page_print_columns(const char *time_unit);
 void page_print_row(const MassifFileSnapshot *snapshot);
-void page_print_tree(const PageOptions *options, const MassifNode *nodes, u32 root,
-                     u64 total_bytes);
+void page_print_tree(const PageOptions *options, const PageTree *tree);
 void page_print_snapshots(const PageOptions *options, const MassifFile *file);
 
 static inline u64 snapshot_total(const MassifFileSnapshot *snapshot)
 {
     return snapshot->heap_bytes + snapshot->extra_bytes + snapshot->stacks_bytes;
 }
+
+// A recording, in the form of massif.out: all of it, or one moment. NULL: *ret_error (to be freed)
+// says why.
+typedef struct Recording Recording;
+bool recorded_is(const char *path);
+Recording *recorded_open(const char *path, char **ret_error);
+MassifFile *recorded_whole(Recording *recording, char **ret_error);
+MassifFile *recorded_at(Recording *recording, const char *time, char **ret_error);
+// Prints the page of a difference, "TIME,TIME". Returns the status to exit with.
+int recorded_print_change(const PageOptions *options, Recording *recording, const char *times,
+                          char **ret_error);
 
 // 1,234,567 in a buffer of at least COMMAS_BYTES; returns it.
 enum { COMMAS_BYTES = 32 };

@@ -87,21 +87,26 @@ void page_print_row(const MassifFileSnapshot *snapshot)
 typedef struct TreePrinter {
     const PageOptions *options;
     const MassifNode *nodes;
-    double total_bytes;
+    const PageTree *tree;
     char *prefix; // two characters for each level below the root: "| " or "  "
     u32 level;    // of the next node; the root has 0
 } TreePrinter;
 
-static double percent_of(const TreePrinter *printer, u64 bytes)
+static double percent_of(const TreePrinter *printer, double bytes)
 {
-    return printer->total_bytes > 0 ? (double)bytes * 100 / printer->total_bytes : 0;
+    return printer->tree->total_bytes > 0 ? bytes * 100 / printer->tree->total_bytes : 0;
 }
 
 static void print_size(const TreePrinter *printer, u64 bytes)
 {
     char text[COMMAS_BYTES];
+    i64 change = (i64)bytes;
 
-    printf("%05.2f%% (%sB) ", percent_of(printer, bytes), page_commas(text, bytes));
+    if (!printer->tree->weights)
+        printf("%05.2f%% (%sB) ", percent_of(printer, (double)bytes), page_commas(text, bytes));
+    else
+        printf("%+06.2f%% (%c%sB) ", percent_of(printer, (double)change), change < 0 ? '-' : '+',
+               page_commas(text, change < 0 ? -bytes : bytes));
 }
 
 static void print_prefix(const TreePrinter *printer, u32 levels)
@@ -114,9 +119,12 @@ typedef struct Small {
     u32 count;
 } Small; // children below the threshold
 
-static bool is_small(const TreePrinter *printer, const MassifNode *node)
+static bool is_small(const TreePrinter *printer, u32 node)
 {
-    return percent_of(printer, node->bytes) < printer->options->threshold_percent;
+    const u64 *weights = printer->tree->weights;
+    u64 bytes = weights ? weights[node] : printer->nodes[node].bytes;
+
+    return percent_of(printer, (double)bytes) < printer->options->threshold_percent;
 }
 
 static Small add_small_children(const TreePrinter *printer, u32 parent)
@@ -124,7 +132,7 @@ static Small add_small_children(const TreePrinter *printer, u32 parent)
     Small small = {0};
 
     for (u32 i = parent + 1; i < printer->nodes[parent].end; i = printer->nodes[i].end) {
-        if (is_small(printer, &printer->nodes[i])) {
+        if (is_small(printer, i)) {
             small.bytes += printer->nodes[i].bytes;
             small.count++;
         }
@@ -171,7 +179,7 @@ static void print_nodes(TreePrinter *printer, u32 root, u32 *path)
     const MassifNode *nodes = printer->nodes;
 
     for (u32 i = root; i < nodes[root].end;) {
-        if (i != root && is_small(printer, &nodes[i])) {
+        if (i != root && is_small(printer, i)) {
             i = nodes[i].end;
         } else {
             u32 parent_end = i == root ? 0 : nodes[path[printer->level - 1]].end;
@@ -185,12 +193,11 @@ static void print_nodes(TreePrinter *printer, u32 root, u32 *path)
     }
 }
 
-void page_print_tree(const PageOptions *options, const MassifNode *nodes, u32 root,
-                     u64 total_bytes)
+void page_print_tree(const PageOptions *options, const PageTree *tree)
 {
-    TreePrinter printer = {.options = options, .nodes = nodes,
-                           .total_bytes = (double)total_bytes};
-    u32 deepest = 0;
+    const MassifNode *nodes = tree->nodes;
+    TreePrinter printer = {.options = options, .nodes = nodes, .tree = tree};
+    u32 root = tree->root, deepest = 0;
 
     for (u32 i = root; i < nodes[root].end; i++)
         deepest = (u32)max_u64(deepest, nodes[i].depth);
@@ -212,8 +219,10 @@ void page_print_snapshots(const PageOptions *options, const MassifFile *file)
             page_print_columns(file->time_unit);
         page_print_row(snapshot);
         has_columns = snapshot->node_count == 0;
-        if (!has_columns)
-            page_print_tree(options, file->nodes, snapshot->first_node,
-                            snapshot_total(snapshot));
+        if (has_columns)
+            continue;
+        PageTree tree = {.nodes = file->nodes, .root = snapshot->first_node,
+                         .total_bytes = (double)snapshot_total(snapshot)};
+        page_print_tree(options, &tree);
     }
 }

@@ -268,6 +268,8 @@ void run_once(Session *session, u64 limit_bytes, RunResult *ret_result)
         return;
     follow(session, pid, limit_bytes, &result);
     bool has_ended_itself = result.verdict == VERDICT_SUCCESS;
+    if (has_ended_itself && session->before_cleanup)
+        session->before_cleanup(session->cleanup_argument);
     u32 members = session->group[0] ? group_kill(session) : 0;
     kill(-pid, SIGKILL);
     u32 leftover = leftover_end(0);

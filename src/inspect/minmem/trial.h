@@ -81,6 +81,8 @@ typedef struct Session {
     int wait_status;
     u64 output_hash;
     u32 run_count;
+    void (*before_cleanup)(void *arg); // the program has ended; NULL: nothing is waited for
+    void *cleanup_argument;
     char trouble[256];   // why it cannot go on; "": it can
 } Session;
 

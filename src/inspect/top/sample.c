@@ -51,26 +51,26 @@ static void keep(void *arg, const char *text, size_t size)
     answer->text[answer->size] = '\0';
 }
 
-static u64 read_u64(const Json *json, u32 object, const char *key)
+static u64 read_u64(const JsonTree *json, u32 object, const char *key)
 {
-    i64 value = json_integer(json, object, key);
+    i64 value = json_tree_integer(json, object, key);
 
     return value > 0 ? (u64)value : 0;
 }
 
-static double read_real(const Json *json, u32 object, const char *key)
+static double read_real(const JsonTree *json, u32 object, const char *key)
 {
-    u32 member = json_member(json, object, key);
+    u32 member = json_tree_member(json, object, key);
 
     return member && json->nodes[member].kind == JSON_NUMBER ? json->nodes[member].real : 0;
 }
 
-static void read_context(const Json *json, u32 node, TopContext *context)
+static void read_context(const JsonTree *json, u32 node, TopContext *context)
 {
-    const char *space = json_text(json, node, "space");
+    const char *space = json_tree_text(json, node, "space");
 
     *context = (TopContext){
-        .id = json_integer(json, node, "context"),
+        .id = json_tree_integer(json, node, "context"),
         .bytes = read_u64(json, node, "bytes"),
         .blocks = read_u64(json, node, "blocks"),
         .peak_bytes = read_u64(json, node, "peak_bytes"),
@@ -79,7 +79,7 @@ static void read_context(const Json *json, u32 node, TopContext *context)
         .growth_per_s = read_real(json, node, "growth_bytes_per_s"),
         .allocations_per_s = read_real(json, node, "allocations_per_s"),
         .temporary_per_s = read_real(json, node, "temporary_per_s"),
-        .frames = json_member(json, node, "frames"),
+        .frames = json_tree_member(json, node, "frames"),
     };
     for (int i = 0; space && i < TOP_SPACES; i++) {
         if (strcmp(space, top_space_names[i]) == 0)
@@ -89,8 +89,8 @@ static void read_context(const Json *json, u32 node, TopContext *context)
 
 static bool read_contexts(TopSample *sample)
 {
-    const Json *json = &sample->json;
-    u32 list = json_member(json, 0, "contexts"), count = 0;
+    const JsonTree *json = &sample->json;
+    u32 list = json_tree_member(json, 0, "contexts"), count = 0;
 
     if (!list || json->nodes[list].kind != JSON_ARRAY)
         return false;
@@ -106,10 +106,10 @@ static bool read_contexts(TopSample *sample)
 
 static void read_totals(TopSample *sample)
 {
-    const Json *json = &sample->json;
+    const JsonTree *json = &sample->json;
 
     for (int i = 0; i < TOP_SPACES; i++) {
-        u32 space = json_member(json, 0, top_space_names[i]);
+        u32 space = json_tree_member(json, 0, top_space_names[i]);
         if (!space)
             continue;
         sample->bytes[i] = read_u64(json, space, "bytes");
@@ -201,7 +201,7 @@ SampleState sample_parse(char *text, const TopSample *before, TopSample *ret_sam
 {
     TopSample sample = {.text = text};
 
-    if (!json_parse(text, &sample.json)) {
+    if (!json_tree_parse(text, &sample.json)) {
         free(text);
         return SAMPLE_BROKEN;
     }
@@ -237,7 +237,7 @@ SampleState sample_take(i32 pid, TopOrder order, const TopSample *before, TopSam
 
 void sample_free(TopSample *sample)
 {
-    json_free(&sample->json);
+    json_tree_free(&sample->json);
     free(sample->contexts);
     free(sample->text);
     *sample = (TopSample){0};
@@ -245,11 +245,11 @@ void sample_free(TopSample *sample)
 
 void sample_frame_label(const TopSample *sample, u32 frame, char *text, size_t size)
 {
-    const Json *json = &sample->json;
-    const char *function = json_text(json, frame, "function");
-    const char *file = json_text(json, frame, "file"), *pc = json_text(json, frame, "pc");
-    const char *object = json_text(json, frame, "object");
-    i64 line = json_integer(json, frame, "line");
+    const JsonTree *json = &sample->json;
+    const char *function = json_tree_text(json, frame, "function");
+    const char *file = json_tree_text(json, frame, "file"), *pc = json_tree_text(json, frame, "pc");
+    const char *object = json_tree_text(json, frame, "object");
+    i64 line = json_tree_integer(json, frame, "line");
 
     if (!function)
         function = pc ? pc : "???";

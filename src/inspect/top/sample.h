@@ -4,7 +4,7 @@
 #ifndef MUNINN_INSPECT_TOP_SAMPLE_H
 #define MUNINN_INSPECT_TOP_SAMPLE_H
 
-#include "inspect/json/json.h"
+#include "inspect/json_tree/json_tree.h"
 
 typedef enum TopOrder {
     TOP_BYTES,
@@ -29,7 +29,7 @@ typedef struct TopContext {
 
 typedef struct TopSample {
     char *text; // of the answer; json points into it
-    Json json;
+    JsonTree json;
     u64 time_ms;
     u64 bytes[TOP_SPACES], peak_bytes[TOP_SPACES];
     u64 rss_bytes, rss_peak_bytes;

@@ -181,7 +181,7 @@ static void put_history(const View *view, FILE *out)
 
 static void describe_stack(const TopSample *sample, u32 frames, char *text, size_t size)
 {
-    const Json *json = &sample->json;
+    const JsonTree *json = &sample->json;
     size_t length = 0;
 
     text[0] = '\0';
@@ -212,7 +212,7 @@ static void put_row(const View *view, FILE *out, u32 row)
 
 static u32 put_stack(const View *view, FILE *out)
 {
-    const Json *json = &view->sample->json;
+    const JsonTree *json = &view->sample->json;
     const TopContext *context = &view->sample->contexts[view->selected];
     u32 lines = 1;
 
@@ -335,7 +335,7 @@ static void json_put_text(FILE *out, const char *text)
 
 static void json_put_stack(const TopSample *sample, u32 frames, FILE *out)
 {
-    const Json *json = &sample->json;
+    const JsonTree *json = &sample->json;
     bool is_list = frames && json->nodes[frames].kind == JSON_ARRAY;
 
     fputs(", \"frames\": [", out);

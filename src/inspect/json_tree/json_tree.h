@@ -2,8 +2,8 @@
 //
 // Reading JSON: a text into nodes that point into it. Hostile input ends in false, never in
 // anything worse.
-#ifndef MUNINN_INSPECT_JSON_JSON_H
-#define MUNINN_INSPECT_JSON_JSON_H
+#ifndef MUNINN_INSPECT_JSON_TREE_JSON_TREE_H
+#define MUNINN_INSPECT_JSON_TREE_JSON_TREE_H
 
 #include "base/types.h"
 
@@ -16,7 +16,7 @@ typedef enum JsonKind {
     JSON_OBJECT,
 } JsonKind;
 
-typedef struct JsonNode {
+typedef struct JsonTreeNode {
     JsonKind kind;
     u32 first;        // child; 0: none
     u32 next;         // sibling; 0: none
@@ -24,22 +24,22 @@ typedef struct JsonNode {
     const char *text; // JSON_TEXT, UTF-8, without zeros
     i64 integer;      // JSON_NUMBER, towards zero, at the ends of i64 if it is beyond
     double real;
-} JsonNode;
+} JsonTreeNode;
 
-typedef struct Json {
-    JsonNode *nodes; // [0] is the root
+typedef struct JsonTree {
+    JsonTreeNode *nodes; // [0] is the root
     u32 count, room;
-} Json;
+} JsonTree;
 
 // `text` is terminated, is changed, and must live as long as the nodes. False: it is no JSON; the
 // nodes are freed.
-bool json_parse(char *text, Json *ret_json);
-void json_free(Json *json);
+bool json_tree_parse(char *text, JsonTree *ret_json);
+void json_tree_free(JsonTree *json);
 
 // The member of an object with this key. 0: there is none.
-u32 json_member(const Json *json, u32 object, const char *key);
+u32 json_tree_member(const JsonTree *json, u32 object, const char *key);
 // Its value; 0 or NULL if it is not there, or of another kind.
-i64 json_integer(const Json *json, u32 object, const char *key);
-const char *json_text(const Json *json, u32 object, const char *key);
+i64 json_tree_integer(const JsonTree *json, u32 object, const char *key);
+const char *json_tree_text(const JsonTree *json, u32 object, const char *key);
 
 #endif

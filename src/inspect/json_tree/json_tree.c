@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/json/json.h"
+#include "inspect/json_tree/json_tree.h"
 
 enum { DEPTH_MAX = 64 };
 
 typedef struct Parser {
     char *at;
-    Json json;
+    JsonTree json;
 } Parser;
 
 static bool parse_value(Parser *parser, u32 depth, u32 *ret_node);
@@ -34,18 +34,19 @@ static bool accept(Parser *parser, char wanted)
 
 static bool add_node(Parser *parser, JsonKind kind, u32 *ret_node)
 {
-    Json *json = &parser->json;
+    JsonTree *json = &parser->json;
 
     if (json->count == json->room) {
         u32 room = json->room ? json->room * 2 : 256;
-        JsonNode *moved = room > json->room ? realloc(json->nodes, room * sizeof(*moved)) : NULL;
+        JsonTreeNode *moved =
+            room > json->room ? realloc(json->nodes, room * sizeof(*moved)) : NULL;
         if (!moved)
             return false;
         json->nodes = moved;
         json->room = room;
     }
     *ret_node = json->count++;
-    json->nodes[*ret_node] = (JsonNode){.kind = kind};
+    json->nodes[*ret_node] = (JsonTreeNode){.kind = kind};
     return true;
 }
 
@@ -138,7 +139,7 @@ static bool parse_string(Parser *parser, const char **ret_text)
 
 // ----------------------------------------------------------------------- values
 
-static bool parse_number(Parser *parser, JsonNode *node)
+static bool parse_number(Parser *parser, JsonTreeNode *node)
 {
     char *end;
 
@@ -152,7 +153,7 @@ static bool parse_number(Parser *parser, JsonNode *node)
     return true;
 }
 
-static bool parse_word(Parser *parser, JsonNode *node)
+static bool parse_word(Parser *parser, JsonTreeNode *node)
 {
     static const struct {
         const char *word;
@@ -201,7 +202,7 @@ static bool parse_value(Parser *parser, u32 depth, u32 *ret_node)
 
     if (depth > DEPTH_MAX || !add_node(parser, kind, ret_node))
         return false;
-    JsonNode *node = &parser->json.nodes[*ret_node];
+    JsonTreeNode *node = &parser->json.nodes[*ret_node];
     switch (kind) {
     case JSON_OBJECT: return parse_children(parser, *ret_node, '}', depth);
     case JSON_ARRAY:  return parse_children(parser, *ret_node, ']', depth);
@@ -210,7 +211,7 @@ static bool parse_value(Parser *parser, u32 depth, u32 *ret_node)
     }
 }
 
-bool json_parse(char *text, Json *ret_json)
+bool json_tree_parse(char *text, JsonTree *ret_json)
 {
     Parser parser = {.at = text};
     u32 root;
@@ -220,20 +221,20 @@ bool json_parse(char *text, Json *ret_json)
     if (is_json) // else the parser may stand behind the end
         skip_space(&parser);
     if (!is_json || *parser.at) {
-        json_free(&parser.json);
+        json_tree_free(&parser.json);
         return false;
     }
     *ret_json = parser.json;
     return true;
 }
 
-void json_free(Json *json)
+void json_tree_free(JsonTree *json)
 {
     free(json->nodes);
-    *json = (Json){0};
+    *json = (JsonTree){0};
 }
 
-u32 json_member(const Json *json, u32 object, const char *key)
+u32 json_tree_member(const JsonTree *json, u32 object, const char *key)
 {
     if (json->nodes[object].kind != JSON_OBJECT)
         return 0;
@@ -244,16 +245,16 @@ u32 json_member(const Json *json, u32 object, const char *key)
     return 0;
 }
 
-i64 json_integer(const Json *json, u32 object, const char *key)
+i64 json_tree_integer(const JsonTree *json, u32 object, const char *key)
 {
-    u32 member = json_member(json, object, key);
+    u32 member = json_tree_member(json, object, key);
 
     return member && json->nodes[member].kind == JSON_NUMBER ? json->nodes[member].integer : 0;
 }
 
-const char *json_text(const Json *json, u32 object, const char *key)
+const char *json_tree_text(const JsonTree *json, u32 object, const char *key)
 {
-    u32 member = json_member(json, object, key);
+    u32 member = json_tree_member(json, object, key);
 
     return member && json->nodes[member].kind == JSON_TEXT ? json->nodes[member].text : NULL;
 }

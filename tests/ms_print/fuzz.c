@@ -12,9 +12,9 @@
 #include "recording/recording.h"
 
 // Recordings are read by other code, which has a fuzzer of its own.
-bool recorded_is(const char *path)
+bool foreign_is_recordable(const ForeignText *text)
 {
-    return path == NULL;
+    return text == NULL;
 }
 
 Recording *recorded_open(const char *path, char **ret_error)

@@ -9,6 +9,20 @@
 #define MUNINN_INSPECT_FOREIGN_FOREIGN_H
 
 #include "base/types.h"
+#include "recording/recording.h"
+
+// ------------------------------------------------------------------ recordings
+
+// As recording_open(), and also of a foreign profile: it is made a recording in a temporary file,
+// which nobody else sees and which is gone with the process. What such a file cannot know is told
+// to `warn`. RecordingInfo.tool is its kind.
+//
+//   "massif.out"  snapshots. Totals are exact at each; where there is no tree, what is more than
+//                 in the tree before is "[since the last detailed snapshot]", and what is less
+//                 is taken from all alike. An instruction is a nanosecond, a byte a microsecond.
+//   "heaptrack"   every event; one thread; addresses are made up
+//   "pprof"       one moment; blocks have the mean size of their stack
+Recording *foreign_open(const char *path, RecordingWarnFn *warn, void *arg, char **ret_error);
 
 // ----------------------------------------------------------------------- files
 
@@ -21,6 +35,8 @@ typedef struct ForeignText {
 // Plain, gzip or zstd; "-" is standard input. False: *ret_error (to be freed) says why.
 bool foreign_read(const char *path, ForeignText *ret_text, char **ret_error);
 void foreign_free(ForeignText *text);
+// A recording, or a profile other than massif.out: one for foreign_open().
+bool foreign_is_recordable(const ForeignText *text);
 
 // ------------------------------------------------------------------ massif.out
 

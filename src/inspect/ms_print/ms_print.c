@@ -168,17 +168,22 @@ static int print_recording(const Request *request)
     return status;
 }
 
-static int print_foreign(const Request *request)
+// massif.out as it is; what is something else, or is to be shown otherwise, by way of a recording.
+static int print_any(const Request *request)
 {
     ForeignText text;
     char *error = NULL;
 
     if (request->at || request->diff)
-        return fail(request, strdup("--peak, --at and --diff need a recording, muninn.heap.PID"));
+        return print_recording(request);
     if (!foreign_read(request->path, &text, &error)) {
         fprintf(stderr, "muninn ms_print: %s\n", error ? error : "there is not enough memory");
         free(error);
         return EXIT_REFUSED;
+    }
+    if (foreign_is_recordable(&text)) {
+        foreign_free(&text);
+        return print_recording(request);
     }
     MassifFile *file = massif_file_parse(&text, &error);
     return print_file(request, file, error);
@@ -193,6 +198,6 @@ int ms_print_main(int argc, char **argv)
     int status = parse_words(argc, argv, &request);
     if (status >= 0)
         return status;
-    status = recorded_is(request.path) ? print_recording(&request) : print_foreign(&request);
+    status = print_any(&request);
     return fflush(stdout) == 0 ? status : EXIT_REFUSED;
 }

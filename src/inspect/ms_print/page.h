@@ -43,10 +43,8 @@ static inline u64 snapshot_total(const MassifFileSnapshot *snapshot)
     return snapshot->heap_bytes + snapshot->extra_bytes + snapshot->stacks_bytes;
 }
 
-// A recording, in the form of massif.out: all of it, or one moment. NULL: *ret_error (to be freed)
-// says why.
-typedef struct Recording Recording;
-bool recorded_is(const char *path);
+// A recording, or what can be made one, in the form of massif.out: all of it, or one moment. NULL:
+// *ret_error (to be freed) says why.
 Recording *recorded_open(const char *path, char **ret_error);
 MassifFile *recorded_whole(Recording *recording, char **ret_error);
 MassifFile *recorded_at(Recording *recording, const char *time, char **ret_error);

@@ -26,6 +26,7 @@ typedef enum ToolNeeds {
     // Flags count as dead where only a signal handler could see them, and at calls and
     // returns, where the ABI has none: what the tool inserts before loads is cheap.
     TOOL_LOOSE_FLAGS = 8,
+    TOOL_NEEDS_CALLTAGS = 16, // the cheaper stacks of calltags/calltags.h are kept
 } ToolNeeds;
 
 typedef struct ToolSyscall {
@@ -71,7 +72,8 @@ typedef enum ToolFunctionFlags {
 // with the same result; and the call of one without `after` that takes this result as its
 // first argument. They alternate, and each adds one to `state`: odd is between the two.
 // Every 64th is told nevertheless, and so is what comes while `site` is 0.
-// `site` is the return address, below 4 GiB, `caller` the context of the frame that calls.
+// `site` is the return address, below 4 GiB; `sp` the stack pointer there; `slot` the place of
+// the caller's own return address, and `tag` its word (calltags/calltags.h).
 typedef WireRepeat ToolRepeat;
 #define TOOL_REPEAT_TOLD 0x7e // of `state`: told if none of these bits is set
 

@@ -35,6 +35,12 @@ static bool note_target(ThreadCtx *ctx)
     }
 }
 
+void tool_fail_guard(ToolThread *thread)
+{
+    thread->exit_link = (u32)(thread->call_return - 1);
+    thread->call_return = (u64)gateway_leave(EXIT_GUARD);
+}
+
 // While the thread waited for the lock, its exit may have been retired and the
 // record used for another: then it is left alone.
 void run_link_exit(const ThreadCtx *ctx, Block *to)

@@ -135,6 +135,10 @@ typedef struct Tool {
     // *is_mapped tells whether there is anything at that address.
     bool (*fault)(ToolThread *thread, u64 *address, bool *is_mapped);
 
+    // rsp was `old_sp` and has been loaded with another place of the same stack (longjmp, the
+    // unwinder); called from a block.
+    void (*stack_loaded)(ToolThread *thread, GuestAddr old_sp);
+
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
     void (*syscall_after)(ToolThread *thread, const ToolSyscall *call);
@@ -198,12 +202,16 @@ typedef struct ToolAccess {
 unsigned tool_accesses(const ToolInsn *insn, ToolAccess *ret_accesses, unsigned max);
 void tool_call_access(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);
 
+// In a ToolCallFn that a block calls before an instruction: leaves the block by EXIT_GUARD, as
+// if a guard had failed there.
+void tool_fail_guard(ToolThread *thread);
+
 // ------------------------------------------------------------- shadow memory
 // %gs is based on the shadow of address 0 (thread->engine_gs), so that the shadow of
 // an operand is the same operand through gs.
 
 // True when the access can be checked by the two below: it has one address, and a size
-// of 1, 2, 4, 8, 16, 32 or 64 bytes.
+// of 1, 2, 4, 8, 10, 16, 32 or 64 bytes.
 bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
 // Leaves the block by EXIT_GUARD, before its instruction, unless the shadow of what it
 // accesses is zero.

@@ -16,5 +16,7 @@ void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot)
 void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address)
 {
     (void)address;
-    callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP], continues);
+    bool same = callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP], continues);
+    if (same && tool->stack_loaded)
+        tool->stack_loaded(ctx, ctx->old_sp);
 }

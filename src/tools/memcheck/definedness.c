@@ -361,6 +361,7 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
             step->rule = RULE_COMPARE_MASK;
         break;
     case RULE_PERMUTE: step->mask_scalar = step->lane == PATTERN_MOVE_LOW; break;
+    case RULE_XLAT: step->reads |= MEMBER_GPR(0); break; // the index is in no operand
     case RULE_ZEROUPPER:
     case RULE_ZEROALL: step->writes |= 0xffffull << 32; break;
     case RULE_STATE_SAVE: step->reads |= 0xffffull << 32; break;
@@ -523,6 +524,11 @@ MemberSet definedness_address(const DefinednessStep *step)
 MemberSet definedness_writes(const DefinednessStep *step)
 {
     return step->writes;
+}
+
+void definedness_set_compared(DefinednessStep *step)
+{
+    step->compared = true;
 }
 
 u32 definedness_needs_vectors(const DefinednessStep *step)

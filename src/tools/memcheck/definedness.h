@@ -32,6 +32,7 @@ typedef u64 MemberSet;
 #define MEMBER_X87 (1ull << 17)          // the whole x87 and MMX state
 #define MEMBER_MXCSR (1ull << 18)
 #define MEMBER_MASK(k) (1ull << (20 + (k))) // k0 … k7
+#define MEMBERS_MASK (0xffull << 20)
 #define MEMBER_VECTOR(n) (1ull << (32 + (n))) // zmm0 … zmm31
 #define MEMBERS_VECTOR (~0ull << 32)
 
@@ -70,6 +71,18 @@ typedef struct DefinednessAccess {
     bool reads, writes;
 } DefinednessAccess;
 DefinednessAccess definedness_access(const DefinednessStep *step);
+
+// The hidden ones, at most two; returns how many. gpr: before the instruction.
+typedef struct HiddenAccess {
+    GuestAddr address;
+    u32 size;
+    bool reads, writes;
+} HiddenAccess;
+unsigned definedness_hidden(const DefinednessStep *step, const u64 *gpr, HiddenAccess ret[2]);
+
+// Kept for the tool: what the step loads is only compared (lookahead.h).
+void definedness_set_compared(DefinednessStep *step);
+bool definedness_is_compared(const DefinednessStep *step);
 
 // What a string instruction is, for access_string().
 typedef enum StringKind {

@@ -76,6 +76,7 @@ struct DefinednessStep {
     u8 string_flags;
     u8 x87_number, x87_to_number;    // st(i) of the operand; whether the result goes there
     u8 size;                         // of the operation, in bytes
+    u8 compared;                     // what it loads is only compared (lookahead.h)
     Place destination;               // the first that is written
     Place source[SOURCES_MAX];       // explicit operands and implicit registers that are read
     Place other[PLACES_MAX];         // further ones that are written

@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
+#include "engine/aspace/aspace.h"
+#include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
 
 enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20 };
@@ -34,11 +36,15 @@ static DefinednessStep *keep_step(const void *step)
     return at;
 }
 
-static void emit_step(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
+static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                       const ToolAccess *access)
 {
     static const u8 preserved[] = {RBX, RBP, R12, R13, R14, R15};
     u32 used = insn_gprs_used(insn);
+    bool loads_vector = access && access->reads && !access->writes && access->size_bytes >= 8 &&
+                        definedness_writes(step) & (MEMBERS_VECTOR | MEMBERS_MASK);
+    if (loads_vector && lookahead_is_compared(insn))
+        definedness_set_compared(step);
     for (size_t i = 0; i < ARRAY_LEN(preserved); i++) {
         if (used >> preserved[i] & 1)
             tool_store_gpr(block, preserved[i]);
@@ -95,8 +101,14 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
                operands[1].mem.base == ZYDIS_REGISTER_RSP &&
                operands[1].mem.index == ZYDIS_REGISTER_NONE) {
         amount = operands[1].mem.disp.value;
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
+               operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+               operands[1].reg.value == ZYDIS_REGISTER_RBP) {
+        tool_store_gpr(block, RBP);
+        tool_call(block, access_leave_frame, 3);
+        return true;
     } else {
-        return false; // a load of rsp: the call stack tells
+        return false; // a load of rsp: stack_loaded() tells
     }
     u64 size = (u64)(amount < 0 ? -amount : amount);
     if (size <= INLINE_BYTES_MAX && size % 8 == 0)
@@ -104,6 +116,27 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     else
         tool_call(block, amount < 0 ? access_enter_frame : access_leave_frame, size << 1);
     return true;
+}
+
+// A function that calls nothing may use what is below its stack pointer and never opens it: that is
+// done before a direct call of it or, if it makes itself a frame, where it begins.
+static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
+{
+    enum { INLINE_BYTES_MAX = 256, RETURN_BYTES = 8, PUSH_RBP = 0x55 };
+    static const u8 frame[] = {0x48, 0x89, 0xe5}; // mov rbp, rsp
+    u8 bytes[1 + sizeof(frame)];
+    bool calls = insn->lowering == LOWER_CALL;
+    GuestAddr function = calls ? insn->target : insn->pc;
+    if (!calls && (insn->len != 1 || insn->bytes[0] != PUSH_RBP))
+        return;
+    bool framed = guest_read(function, bytes, sizeof(bytes)) && bytes[0] == PUSH_RBP &&
+                  memcmp(bytes + 1, frame, sizeof(frame)) == 0;
+    u32 size = framed != calls ? lookahead_red_zone(function) : 0;
+    i32 from = calls ? -RETURN_BYTES : 0;
+    if (size && size <= INLINE_BYTES_MAX)
+        tool_shadow_fill_stack(block, from - (i32)size, size, 0xff);
+    else if (size)
+        tool_call(block, access_enter_frame, (u64)(size - from) << 1);
 }
 
 // -------------------------------------------------------------------- accesses
@@ -138,6 +171,20 @@ static bool restores_state(const ToolInsn *insn)
     }
 }
 
+// Far below the stack pointer, by its constant alone.
+static bool is_below_stack(const ToolInsn *insn, const ToolAccess *access)
+{
+    enum { RED_ZONE = 128 };
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (!decode_operands(insn, &z, operands))
+        return false;
+    const ZydisDecodedOperand *op = &operands[access->operand];
+    return op->mem.base == ZYDIS_REGISTER_RSP && op->mem.index == ZYDIS_REGISTER_NONE &&
+           op->mem.disp.value < -RED_ZONE && op->mem.segment != ZYDIS_REGISTER_FS &&
+           op->mem.segment != ZYDIS_REGISTER_GS;
+}
+
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
     if (restores_state(insn)) {
@@ -147,15 +194,22 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
         tool_shadow_guard(block, &seal);
         return;
     }
+    if (insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
+        tool_call_access(block, access, access_table, 0);
+        return;
+    }
+    u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
+               (access->writes ? ACCESS_WRITES : 0);
+    bool below = is_below_stack(insn, access);
+    if (below)
+        tool_call_access(block, access, access_below, what);
     if (!tool_shadow_can_check(block, access)) {
-        u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
-                   (access->writes ? ACCESS_WRITES : 0);
         tool_call_access(block, access, access_any, what);
         return;
     }
     if (access->reads)
         tool_shadow_guard(block, access);
-    else if (is_on_stack(insn, access))
+    else if (!below && is_on_stack(insn, access))
         tool_shadow_clear(block, access);
     else
         tool_shadow_guard_call(block, access, access_store, access->size_bytes);
@@ -203,6 +257,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
     unsigned count = touches_nothing(insn) ? 0 : tool_accesses(insn, accesses, ACCESSES_MAX);
     bool first = tool_version(block) & VERSION_FIRST && tool_is_first(block, insn);
 
+    open_red_zone(block, insn);
     if (count && is_repeated(insn)) {
         definedness_prepare(insn, step);
         tool_call(block, access_string, (u64)keep_step(step));

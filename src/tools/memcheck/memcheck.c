@@ -121,6 +121,7 @@ const Tool tool_memcheck = {
     .version = version_of_thread,
     .exit_version = instrument_exit_version,
     .fault = shadow_fault,
+    .stack_loaded = access_stack_loaded,
     .signal = signals_delivered,
     .signal_return = signals_returned,
     .client_fault = signals_fault,

@@ -112,10 +112,13 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
+void access_table(ToolThread *thread, u64 unused, GuestAddr base);
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
 void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
+void access_stack_loaded(ToolThread *thread, GuestAddr old_sp);
+void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access_any()
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)

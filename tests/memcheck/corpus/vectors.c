@@ -132,8 +132,16 @@ CASE(ptest_of_defined_lane)
 CASE(ptest_of_undefined)
 {
     u8 *p = half_defined();
+    memset(p + 8, 0, 8);
     __asm__ volatile("movups (%0), %%xmm1\n\tptest %%xmm1, %%xmm1\n\tjz 1f\n\tnop\n1:" : : "r"(p) : "xmm1", "cc");
-    // EXPECT memcheck uninit-branch
+    // EXPECT memcheck uninit-branch origin=heap
+}
+
+CASE(ptest_that_defined_bits_decide)
+{
+    u8 *p = half_defined();
+    __asm__ volatile("movups (%0), %%xmm1\n\tptest %%xmm1, %%xmm1\n\tjz 1f\n\tnop\n1:" : : "r"(p) : "xmm1", "cc");
+    // EXPECT-VALGRIND memcheck uninit-branch why=flags
 }
 
 CASE(compare_equal_lanes)
@@ -297,4 +305,53 @@ CASE(long_double_undefined)
     HIDE(p);
     __asm__ volatile("fldt 16(%0)\n\tfldt (%0)\n\tfcomip %%st(1), %%st\n\tja 1f\n\tnop\n1: fstp %%st" : : "r"(p) : "cc", "st");
     // EXPECT memcheck uninit-branch
+}
+
+// Looks for a zero among 16 bytes at p, as code that searches strings does it.
+#define SEARCH16(p) \
+    __asm__ volatile("pxor %%xmm0, %%xmm0\n\tmovdqu (%0), %%xmm1\n\tpcmpeqb %%xmm0, %%xmm1\n\t" \
+                     "pmovmskb %%xmm1, %%eax\n\ttestl %%eax, %%eax\n\tjz 1f\n\tnop\n1:" \
+                     : : "r"(p) : "xmm0", "xmm1", "rax", "cc")
+
+CASE(search_beyond_the_end)
+{
+    u8 *p = block(7);
+    memcpy(p, "abcdef", 7);
+    HIDE(p);
+    SEARCH16(p + 1); // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
+}
+
+CASE(search_without_an_end)
+{
+    u8 *p = block(7);
+    memcpy(p, "abcdefg", 7);
+    HIDE(p);
+    SEARCH16(p + 1);
+    // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
+    // EXPECT-MUNINN memcheck uninit-branch why=searches
+}
+
+CASE(search_of_nothing)
+{
+    u8 *p = freed_block(160);
+    SEARCH16(p + 65);
+    // EXPECT memcheck invalid-read size=16 block=inside:65 of=160 state=freed
+}
+
+// The least of four vectors has a zero where one has.
+#define SEARCH64(p) \
+    __asm__ volatile("pxor %%xmm0, %%xmm0\n\tmovdqa (%0), %%xmm1\n\tpminub 16(%0), %%xmm1\n\t" \
+                     "pminub 32(%0), %%xmm1\n\tpminub 48(%0), %%xmm1\n\tpcmpeqb %%xmm0, %%xmm1\n\t" \
+                     "pmovmskb %%xmm1, %%eax\n\ttestl %%eax, %%eax\n\tjz 1f\n\tnop\n1:" \
+                     : : "r"(p) : "xmm0", "xmm1", "rax", "cc")
+
+CASE(search_by_fours)
+{
+    u8 *p = block(40);
+    memset(p, 'x', 39);
+    p[39] = 0;
+    HIDE(p);
+    SEARCH64(p);
+    // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
+    // MAYBE-VALGRIND memcheck uninit-branch why=searches
 }

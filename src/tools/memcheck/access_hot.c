@@ -37,11 +37,10 @@ static bool is_partial_load(ToolThread *thread, GuestAddr address, u64 size)
 // Code that looks for the end of a string compares vectors, four at a time, wherever they begin: it
 // knows that a page is there as a whole. What it finds where nothing is is undefined, and is
 // told of as soon as it decides something.
-static bool is_search(ToolThread *thread, const DefinednessStep *step, GuestAddr address, u64 size)
+static bool is_search(ToolThread *thread, GuestAddr address, u64 size)
 {
     enum { AT_ONCE = 4 };
-    if (!memcheck_options->partial_loads_ok || !definedness_is_compared(step) ||
-        !shadow_is_mapped(address, size))
+    if (!memcheck_options->partial_loads_ok || !shadow_is_mapped(address, size))
         return false;
     GuestAddr page = address & ~(PAGE_SIZE - 1);
     GuestAddr from = address - page < AT_ONCE * size ? page : address - AT_ONCE * size;
@@ -86,13 +85,29 @@ void access_store(ToolThread *thread, u64 size, GuestAddr address)
         clear(thread, address, size, all);
 }
 
+// --undef-value-errors=no: a load from where the shadow is not zero. What is undefined, a stack
+// that was left and is used again, becomes defined.
+void access_load(ToolThread *thread, u64 what, GuestAddr address)
+{
+    u64 size = what & 0xffffffff;
+    if (shadow_first_noaccess(thread, address, size) == address + size)
+        clear(thread, address, size, true);
+    else if (!is_partial_load(thread, address, size) &&
+             !(what & ACCESS_COMPARED && is_search(thread, address, size)))
+        error_access(thread, address, size, false);
+}
+
 // xlat: its index is in no operand.
 void access_table(ToolThread *thread, u64 unused, GuestAddr base)
 {
     (void)unused;
     GuestAddr at = base + (u8)thread->gpr[RAX];
-    if (!shadow_is_mapped(at, 1) || *shadow_of(at))
+    if (shadow_is_mapped(at, 1) && !*shadow_of(at))
+        return;
+    if (memcheck_options->undef_value_errors)
         tool_fail_guard(thread);
+    else
+        access_load(thread, 1, at);
 }
 
 // What has no guard: xsave, fxsave, masked and gathered accesses. They are checked for
@@ -148,7 +163,8 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
     if (access.size) {
         bool ok = (access.reads && !access.writes && access.size <= sizeof(invalid_v) &&
                    (is_partial_load(thread, address, access.size) ||
-                    is_search(thread, step, address, access.size))) ||
+                    (definedness_is_compared(step) &&
+                     is_search(thread, address, access.size)))) ||
                   check(thread, address, access.size, access.writes && !access.reads);
         bool mapped = ok || shadow_is_mapped(address, access.size);
         if (ok) {

@@ -32,7 +32,6 @@ typedef u64 MemberSet;
 #define MEMBER_X87 (1ull << 17)          // the whole x87 and MMX state
 #define MEMBER_MXCSR (1ull << 18)
 #define MEMBER_MASK(k) (1ull << (20 + (k))) // k0 … k7
-#define MEMBERS_MASK (0xffull << 20)
 #define MEMBER_VECTOR(n) (1ull << (32 + (n))) // zmm0 … zmm31
 #define MEMBERS_VECTOR (~0ull << 32)
 

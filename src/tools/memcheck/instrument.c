@@ -36,14 +36,18 @@ static DefinednessStep *keep_step(const void *step)
     return at;
 }
 
+static bool loads_to_compare(const ToolInsn *insn, const ToolAccess *access)
+{
+    return access->reads && !access->writes && access->size_bytes >= 8 &&
+           lookahead_is_compared(insn);
+}
+
 static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                       const ToolAccess *access)
 {
     static const u8 preserved[] = {RBX, RBP, R12, R13, R14, R15};
     u32 used = insn_gprs_used(insn);
-    bool loads_vector = access && access->reads && !access->writes && access->size_bytes >= 8 &&
-                        definedness_writes(step) & (MEMBERS_VECTOR | MEMBERS_MASK);
-    if (loads_vector && lookahead_is_compared(insn))
+    if (access && loads_to_compare(insn, access))
         definedness_set_compared(step);
     for (size_t i = 0; i < ARRAY_LEN(preserved); i++) {
         if (used >> preserved[i] & 1)
@@ -87,7 +91,7 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     if (insn->mnemonic == ZYDIS_MNEMONIC_SUB &&
         operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER) { // alloca
         unsigned reg = (unsigned)(operands[1].reg.value - ZYDIS_REGISTER_RAX);
-        if (reg < GPR_COUNT) {
+        if (reg < GPR_COUNT && memcheck_options->undef_value_errors) {
             tool_store_gpr(block, reg);
             tool_call(block, access_enter_frame, reg << 1 | 1);
         }
@@ -111,6 +115,8 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
         return false; // a load of rsp: stack_loaded() tells
     }
     u64 size = (u64)(amount < 0 ? -amount : amount);
+    if (amount < 0 && !memcheck_options->undef_value_errors)
+        return true; // what a frame has been left with is looked at when it is touched
     if (size <= INLINE_BYTES_MAX && size % 8 == 0)
         tool_shadow_fill_stack(block, amount < 0 ? (i32)amount : 0, (u32)size, 0xff);
     else
@@ -188,6 +194,8 @@ static bool is_below_stack(const ToolInsn *insn, const ToolAccess *access)
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
     if (restores_state(insn)) {
+        if (!memcheck_options->undef_value_errors)
+            return;
         // A step that has saved undefined registers leaves its seal in the first 8 bytes.
         ToolAccess seal = *access;
         seal.size_bytes = 8;
@@ -207,7 +215,10 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
         tool_call_access(block, access, access_any, what);
         return;
     }
-    if (access->reads)
+    if (access->reads && !memcheck_options->undef_value_errors)
+        tool_shadow_guard_call(block, access, access_load, what | (loads_to_compare(insn, access)
+                                                                       ? ACCESS_COMPARED : 0));
+    else if (access->reads)
         tool_shadow_guard(block, access);
     else if (!below && is_on_stack(insn, access))
         tool_shadow_clear(block, access);
@@ -257,7 +268,8 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
     unsigned count = touches_nothing(insn) ? 0 : tool_accesses(insn, accesses, ACCESSES_MAX);
     bool first = tool_version(block) & VERSION_FIRST && tool_is_first(block, insn);
 
-    open_red_zone(block, insn);
+    if (memcheck_options->undef_value_errors)
+        open_red_zone(block, insn);
     if (count && is_repeated(insn)) {
         definedness_prepare(insn, step);
         tool_call(block, access_string, (u64)keep_step(step));

@@ -211,7 +211,7 @@ bool lookahead_is_compared(const Insn *insn)
         bool uses = i == 0 || read & loaded;
         if (uses && use == USE_COMBINES && is_to_mask(&a))
             use = USE_DECIDES;
-        if (uses && use == USE_UNKNOWN)
+        if (uses && (use == USE_UNKNOWN || !(read | written)))
             return false;
         if (uses && use == USE_COMBINES && !written)
             return false; // a store

@@ -113,6 +113,7 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 // --- access_hot.c: called from blocks
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
+void access_load(ToolThread *thread, u64 what, GuestAddr address);  // and no V bits are kept
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_table(ToolThread *thread, u64 unused, GuestAddr base);
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
@@ -124,6 +125,7 @@ void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)
+#define ACCESS_COMPARED (1ull << 34) // access_load(): what is loaded is (lookahead.h)
 
 // --- describe_hot.c: the parts of a finding that say what an address is
 #define MEMCHECK_PARTS_MAX 4

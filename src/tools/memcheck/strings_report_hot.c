@@ -13,7 +13,7 @@ static u32 context_of(StringCall *s)
 void string_report_access(StringCall *s, GuestAddr address, bool is_write)
 {
     RelayPart parts[MEMCHECK_PARTS_MAX];
-    if (ranges_is_ignored(address))
+    if (ranges_is_ignored(s->thread, address))
         return;
     relay_finding(s->thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,

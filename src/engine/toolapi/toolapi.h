@@ -223,7 +223,8 @@ void tool_shadow_fill_stack(ToolBlock *block, i32 disp, u32 size, u8 value);
 // The shadow of an operand becomes zero.
 void tool_shadow_clear(ToolBlock *block, const ToolAccess *access);
 
-// Stores a vector register of the client's, up to 256 bits of it, into thread->tool_vectors.
+// Stores a vector register of the client's, all that the machine has of it, into
+// thread->tool_vectors.
 void tool_store_vector(ToolBlock *block, unsigned vector);
 
 // ------------------------------------------------------------------ queries

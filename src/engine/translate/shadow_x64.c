@@ -324,14 +324,18 @@ void tool_shadow_clear(ToolBlock *b, const ToolAccess *access)
 
 // ---------------------------------------------------------------- vectors
 
-// vmovups fs:[disp], ymm, or movups where there is no AVX
+// vmovups fs:[disp], zmm or ymm, or movups where there is no AVX
 void tool_store_vector(ToolBlock *b, unsigned vector)
 {
+    enum { XSTATE_YMM = 1 << 2, XSTATE_ZMM = 7 << 5 };
     i32 disp = CTX(tool_vectors) + 64 * (i32)vector;
-    // xsave tells what the machine has: bit 2 is the upper halves of ymm.
-    bool avx = gateway_xsave_mask() >> 2 & 1;
+    // xsave tells what the machine has.
+    u64 has = gateway_xsave_mask();
     put_u8(&b->e, 0x64);
-    if (avx) {
+    if ((has & XSTATE_ZMM) == XSTATE_ZMM) {
+        u8 extension = (u8)((vector & 8 ? 0 : 0x80) | (vector & 16 ? 0 : 0x10));
+        put_bytes(&b->e, (u8[]){0x62, (u8)(0x61 | extension), 0x7c, 0x48, 0x11}, 5);
+    } else if (has & XSTATE_YMM) {
         put_bytes(&b->e, (u8[]){0xc5, (u8)(vector & 8 ? 0x7c : 0xfc), 0x11}, 3);
     } else {
         if (vector & 8)

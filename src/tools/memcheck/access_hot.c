@@ -148,6 +148,68 @@ static void mark_again(const HiddenAccess *hidden, unsigned count)
     }
 }
 
+// Memory that a step touches in lanes, as if it were one operand.
+typedef struct Lanes {
+    LaneAccess lane[LANES_MAX];
+    u32 count;
+    bool write;
+    bool bad; // one may not be touched, which has been told of
+    _Alignas(8) u8 v[64];
+} Lanes;
+
+static void open_lanes(ToolThread *thread, const DefinednessStep *step, DefinednessValues *values,
+                       Lanes *ret)
+{
+    ret->count = definedness_lanes(step, values, ret->lane);
+    ret->write = definedness_lanes_write(step);
+    ret->bad = false;
+    for (u32 i = 0; i < sizeof(ret->v); i++)
+        ret->v[i] = 0;
+    for (u32 i = 0; i < ret->count && !ret->bad; i++)
+        ret->bad = !check(thread, ret->lane[i].address, ret->lane[i].size, ret->write);
+    for (u32 i = 0; i < ret->count && !ret->bad; i++) {
+        for (u32 k = 0; k < ret->lane[i].size; k++)
+            ret->v[ret->lane[i].at + k] = *shadow_of(ret->lane[i].address + k);
+    }
+    values->memory = (const u8 *)values->address;
+    values->memory_v = ret->v;
+}
+
+static void close_lanes(const Lanes *lanes)
+{
+    for (u32 i = 0; i < lanes->count && lanes->write && !lanes->bad; i++) {
+        for (u32 k = 0; k < lanes->lane[i].size; k++)
+            *shadow_of(lanes->lane[i].address + k) = lanes->v[lanes->lane[i].at + k];
+    }
+}
+
+// In a clean block: undefined lanes that are read are left to a dirty one.
+void access_lanes(ToolThread *thread, u64 arg, GuestAddr address)
+{
+    const DefinednessStep *step = (const DefinednessStep *)arg;
+    const DefinednessValues values = {
+        .gpr = thread->gpr,
+        .vector = (const u8(*)[64])thread->tool_vectors,
+        .address = address,
+    };
+    LaneAccess lane[LANES_MAX];
+    u32 count = definedness_lanes(step, &values, lane);
+    bool write = definedness_lanes_write(step);
+    for (u32 i = 0; i < count; i++) {
+        if (shadow_is_mapped(lane[i].address, lane[i].size) &&
+            shadow_first_undefined(lane[i].address, lane[i].size) == lane[i].address + lane[i].size)
+            continue;
+        if (write) {
+            access_store(thread, lane[i].size, lane[i].address);
+        } else if (memcheck_options->undef_value_errors) {
+            tool_fail_guard(thread);
+            return;
+        } else {
+            access_load(thread, lane[i].size, lane[i].address);
+        }
+    }
+}
+
 void access_step(ToolThread *thread, u64 arg, GuestAddr address)
 {
     const DefinednessStep *step = (const DefinednessStep *)arg;
@@ -160,7 +222,11 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
         .vector = (const u8(*)[64])thread->tool_vectors,
         .address = address,
     };
-    if (access.size) {
+    Lanes lanes;
+    bool has_lanes = definedness_has_lanes(step);
+    if (UNLIKELY(has_lanes)) {
+        open_lanes(thread, step, &values, &lanes);
+    } else if (access.size) {
         bool ok = (access.reads && !access.writes && access.size <= sizeof(invalid_v) &&
                    (is_partial_load(thread, address, access.size) ||
                     (definedness_is_compared(step) &&
@@ -190,6 +256,8 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
     origins_after(thread, &origins, values.memory_v);
     if (UNLIKELY(hidden_count))
         mark_again(hidden, hidden_count);
+    if (UNLIKELY(has_lanes) && access.size)
+        close_lanes(&lanes);
     if (events) {
         mt->value_origin = origins.value;
         mt->address_origin = origins.address;

@@ -71,6 +71,20 @@ typedef struct DefinednessAccess {
 } DefinednessAccess;
 DefinednessAccess definedness_access(const DefinednessStep *step);
 
+// Memory that is touched in lanes, not as a whole (definedness_lanes_hot.c).
+enum { LANES_MAX = 64 };
+typedef struct LaneAccess {
+    GuestAddr address;
+    u8 at;   // its place in the operand
+    u8 size;
+} LaneAccess;
+struct DefinednessValues;
+bool definedness_has_lanes(const DefinednessStep *step);
+bool definedness_lanes_write(const DefinednessStep *step);
+// Those that will be touched; returns how many. Reads mask registers in the hardware (D4).
+u32 definedness_lanes(const DefinednessStep *step, const struct DefinednessValues *values,
+                      LaneAccess ret[LANES_MAX]);
+
 // The hidden ones, at most two; returns how many. gpr: before the instruction.
 typedef struct HiddenAccess {
     GuestAddr address;

@@ -42,13 +42,11 @@ static bool loads_to_compare(const ToolInsn *insn, const ToolAccess *access)
            lookahead_is_compared(insn);
 }
 
-static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
-                      const ToolAccess *access)
+static void emit_with_step(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
+                           const ToolAccess *access, ToolCallFn *fn)
 {
     static const u8 preserved[] = {RBX, RBP, R12, R13, R14, R15};
     u32 used = insn_gprs_used(insn);
-    if (access && loads_to_compare(insn, access))
-        definedness_set_compared(step);
     for (size_t i = 0; i < ARRAY_LEN(preserved); i++) {
         if (used >> preserved[i] & 1)
             tool_store_gpr(block, preserved[i]);
@@ -57,9 +55,17 @@ static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *s
         tool_store_vector(block, (unsigned)__builtin_ctz(vectors));
     u64 kept = (u64)keep_step(step);
     if (access)
-        tool_call_access(block, access, access_step, kept);
+        tool_call_access(block, access, fn, kept);
     else
-        tool_call(block, access_step, kept);
+        tool_call(block, fn, kept);
+}
+
+static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
+                      const ToolAccess *access)
+{
+    if (access && loads_to_compare(insn, access))
+        definedness_set_compared(step);
+    emit_with_step(block, insn, step, access, access_step);
 }
 
 // ----------------------------------------------------------------------- stack
@@ -191,8 +197,25 @@ static bool is_below_stack(const ToolInsn *insn, const ToolAccess *access)
            op->mem.segment != ZYDIS_REGISTER_GS;
 }
 
+// Masked moves, gathers and scatters.
+static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+{
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    if (insn->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+        insn->mnemonic != ZYDIS_MNEMONIC_MASKMOVDQU)
+        return false;
+    definedness_prepare(insn, step);
+    if (!definedness_has_lanes(step))
+        return false;
+    emit_with_step(block, insn, step, access, access_lanes);
+    return true;
+}
+
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
+    if (check_lanes(block, insn, access))
+        return;
     if (restores_state(insn)) {
         if (!memcheck_options->undef_value_errors)
             return;

@@ -115,6 +115,7 @@ void access_step(ToolThread *thread, u64 step, GuestAddr address);
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_load(ToolThread *thread, u64 what, GuestAddr address);  // and no V bits are kept
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
+void access_lanes(ToolThread *thread, u64 step, GuestAddr address);
 void access_table(ToolThread *thread, u64 unused, GuestAddr base);
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);

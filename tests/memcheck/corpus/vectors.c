@@ -355,3 +355,97 @@ CASE(search_by_fours)
     // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
     // MAYBE-VALGRIND memcheck uninit-branch why=searches
 }
+
+// ------------------------------------------------------------------ memory in lanes
+
+// A mask of 8 lanes of 32 bits, the first n of them on.
+static const u32 lanes_on[16] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+#define MASK_FIRST(n) (lanes_on + 8 - (n))
+
+#define MASKED_LOAD(p, n) \
+    __extension__({ \
+        u64 out[4]; \
+        __asm__ volatile("vmovups (%1), %%ymm1\n\tvmaskmovps (%2), %%ymm1, %%ymm0\n\t" \
+                         "vmovups %%ymm0, (%0)" : : "r"(out), "r"(MASK_FIRST(n)), "r"(p) \
+                         : "xmm0", "xmm1", "memory"); \
+        out[1]; \
+    })
+#define MASKED_STORE(p, n) \
+    __asm__ volatile("vmovups (%0), %%ymm1\n\tvpxor %%xmm0, %%xmm0, %%xmm0\n\t" \
+                     "vmaskmovps %%ymm0, %%ymm1, (%1)" : : "r"(MASK_FIRST(n)), "r"(p) \
+                     : "xmm0", "xmm1", "memory")
+
+CASE(masked_load_of_what_is_there)
+{
+    u8 *p = zeroed_block(20);
+    BRANCH(MASKED_LOAD(p, 5));
+}
+
+CASE(masked_load_beyond)
+{
+    u8 *p = zeroed_block(20);
+    BRANCH(MASKED_LOAD(p, 6)); // EXPECT memcheck invalid-read size=4 block=after:0 of=20
+}
+
+CASE(masked_load_undefined)
+{
+    u8 *p = block(32);
+    BRANCH(MASKED_LOAD(p, 2));
+    BRANCH(MASKED_LOAD(p, 3)); // EXPECT memcheck uninit-branch
+}
+
+CASE(masked_store_of_what_is_there)
+{
+    u8 *p = block(20);
+    MASKED_STORE(p, 5);
+    BRANCH(p[19]);
+}
+
+CASE(masked_store_beyond)
+{
+    u8 *p = block(20);
+    MASKED_STORE(p, 6); // EXPECT memcheck invalid-write size=4 block=after:0 of=20
+}
+
+CASE(masked_store_leaves_the_rest)
+{
+    u8 *p = block(32);
+    MASKED_STORE(p, 5);
+    BRANCH(p[19]);
+    BRANCH(p[20]); // EXPECT memcheck uninit-branch origin=heap
+}
+
+#define GATHER(p, indices) \
+    __extension__({ \
+        u64 out[4]; \
+        __asm__ volatile("vpcmpeqd %%ymm2, %%ymm2, %%ymm2\n\tvmovups (%1), %%ymm1\n\t" \
+                         "vpgatherdd %%ymm2, (%2,%%ymm1,4), %%ymm0\n\tvmovups %%ymm0, (%0)" \
+                         : : "r"(out), "r"(indices), "r"(p) : "xmm0", "xmm1", "xmm2", "memory"); \
+        out[0]; \
+    })
+
+CASE(gather)
+{
+    static const u32 indices[8] = {0, 2, 4, 6, 8, 10, 12, 14};
+    u32 *p = (u32 *)block(60);
+    for (int i = 0; i < 15; i += 2)
+        p[i] = i;
+    CHECK(GATHER(p, indices) >> 32 == 2);
+}
+
+CASE(gather_undefined)
+{
+    static const u32 indices[8] = {1, 2, 4, 6, 8, 10, 12, 14};
+    u32 *p = (u32 *)block(60);
+    for (int i = 0; i < 15; i += 2)
+        p[i] = i;
+    BRANCH(GATHER(p, indices) >> 32);
+    BRANCH((u32)GATHER(p, indices)); // EXPECT memcheck uninit-branch
+}
+
+CASE(gather_beyond)
+{
+    static const u32 indices[8] = {0, 2, 4, 6, 8, 10, 12, 15};
+    u32 *p = (u32 *)zeroed_block(60);
+    BRANCH(GATHER(p, indices)); // EXPECT memcheck invalid-read size=4 block=after:0 of=60
+}

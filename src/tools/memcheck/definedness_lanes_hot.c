@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Memory that is touched in lanes: masked moves of AVX and AVX-512, maskmovdqu, gathers and
-// scatters, and stores and loads of what a mask leaves over. A lane whose mask bit is 0 is not touched,
+// scatters, and what a mask leaves over of a vector. A lane whose mask bit is 0 is not touched,
 // wherever it lies. A mask bit that is undefined counts as it is.
 #include "tools/memcheck/definedness_step.h"
 
@@ -18,8 +18,8 @@ bool definedness_lanes_write(const DefinednessStep *step)
 }
 
 // By the top bits of the lanes of a vector.
-static u32 by_vector(const DefinednessStep *step, const DefinednessValues *values, u32 source, u32 n,
-                     GuestAddr address, LaneAccess *ret)
+static u32 by_vector(const DefinednessStep *step, const DefinednessValues *values, u32 source,
+                     u32 n, GuestAddr address, LaneAccess *ret)
 {
     const u8 *mask = values->vector[step->source[source].number];
     u32 count = 0;

@@ -13,6 +13,7 @@ void heap_mark_noaccess(GuestAddr start, u64 size)
 void heap_mark_allocated(GuestAddr start, u64 size, bool is_zeroed, u32 context)
 {
     (void)context;
+    origins_forget(start, size);
     if (is_zeroed || !memcheck_options->undef_value_errors)
         shadow_make_defined(start, size);
     else

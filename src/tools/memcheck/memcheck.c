@@ -138,6 +138,7 @@ const Tool tool_memcheck = {
     .block = instrument_block,
     .insn = instrument_insn,
     .version = version_of_thread,
+    .version_state = version_set,
     .exit_version = instrument_exit_version,
     .fault = shadow_fault,
     .stack_loaded = access_stack_loaded,

@@ -44,7 +44,10 @@ static bool is_search(ToolThread *thread, GuestAddr address, u64 size)
         return false;
     GuestAddr page = address & ~(PAGE_SIZE - 1);
     GuestAddr from = address - page < AT_ONCE * size ? page : address - AT_ONCE * size;
-    for (GuestAddr at = address + size; at > from; at--) {
+    // An aligned one may also begin before the string.
+    GuestAddr four = (address & ~(AT_ONCE * size - 1)) + AT_ONCE * size;
+    GuestAddr to = address % size == 0 && four > address + size ? four : address + size;
+    for (GuestAddr at = to; at > from; at--) {
         if (shadow_first_noaccess(thread, at - 1, 1) != at - 1)
             return true;
     }

@@ -331,6 +331,20 @@ CASE(search_without_an_end)
     // EXPECT-MUNINN memcheck uninit-branch why=searches
 }
 
+CASE(search_before_the_beginning)
+{
+    u8 *q = (u8 *)block(2);
+    while ((u64)q % 64 < 48)
+        q = (u8 *)block(2);
+    memcpy(q, "a", 2);
+    q = (u8 *)((u64)q & ~15ull) - 16;
+    HIDE(q);
+    SEARCH16(q);
+    // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
+    // MAYBE-VALGRIND memcheck uninit-branch why=searches
+    // MAYBE-MUNINN memcheck uninit-branch why=searches
+}
+
 CASE(search_of_nothing)
 {
     u8 *p = freed_block(160);

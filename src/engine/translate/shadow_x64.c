@@ -48,7 +48,7 @@ static void put_op(Emitter *e, u8 prefix, bool wide, const u8 *opcode, unsigned 
     if (rex != 0x40)
         put_u8(e, rex);
     put_bytes(e, opcode, opcode_len);
-    i32 disp = op->disp + extra;
+    i32 disp = op->disp + extra + TOOL_SHADOW_DISP;
     bool plain = op->base != GPR_COUNT && op->index == GPR_COUNT && (op->base & 7) != RSP;
     bool small = disp == (i8)disp && op->base != GPR_COUNT;
     u8 mod = op->base == GPR_COUNT ? 0 : small ? 0x40 : 0x80;
@@ -150,7 +150,8 @@ static void open_operand(Builder *b, const ToolAccess *access, ShadowOperand *re
     if (is_push(op, access))
         disp -= (i64)access->size_bytes;
     bool segment = op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS;
-    if (!segment && disp >= INT32_MIN && disp + 64 <= INT32_MAX) {
+    if (!segment && !shadow.address32 && disp >= INT32_MIN &&
+        disp + TOOL_SHADOW_DISP + 64 <= INT32_MAX) {
         shadow.disp = (i32)disp;
         *ret_op = shadow;
         return;

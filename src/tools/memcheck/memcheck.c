@@ -108,8 +108,8 @@ static void thread_start(ToolThread *thread)
         log_refuse("no memory for a thread");
     thread->tool_thread = mt;
     mt->told_address = ~0ull;
-    thread->engine_gs = SHADOW_OFFSET;
-    __asm__ volatile("wrgsbase %0" : : "r"(SHADOW_OFFSET));
+    thread->engine_gs = SHADOW_OFFSET - TOOL_SHADOW_DISP;
+    __asm__ volatile("wrgsbase %0" : : "r"(thread->engine_gs));
     mt->heap = heap_thread_start((u16)thread->number);
     lock_acquire(&engine_lock);
     const Mapping *stack = aspace_find(thread->gpr[RSP] - 1);

@@ -102,9 +102,9 @@ static void forget_overwritten(ToolBlock *block, MemberSet members)
 
 // ----------------------------------------------------------------------- stack
 
-// rsp goes down: a new frame is undefined. It goes up: what it leaves is so again, and a
-// dangling pointer to it will be noticed. What push and call store is marked by them;
-// their slots are not marked when they are popped (docs/design/stack-marks.md).
+// What is left when rsp goes up is undefined again, so that entering a frame costs nothing
+// and a dangling pointer into a dead one is noticed (docs/design/stack-marks.md). What push
+// and call store is marked by them.
 static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
 {
     ZydisDecodedInstruction z;
@@ -114,6 +114,10 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     case ZYDIS_MNEMONIC_LEAVE:
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 1);
+        return true;
+    case ZYDIS_MNEMONIC_POP:
+    case ZYDIS_MNEMONIC_RET:
+        tool_shadow_fill_stack(block, 0, 8, 0xff);
         return true;
     case ZYDIS_MNEMONIC_ADD:
     case ZYDIS_MNEMONIC_SUB:
@@ -126,15 +130,6 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
         operands[0].reg.value != ZYDIS_REGISTER_RSP)
         return false;
     i64 amount;
-    if (insn->mnemonic == ZYDIS_MNEMONIC_SUB &&
-        operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER) { // alloca
-        unsigned reg = (unsigned)(operands[1].reg.value - ZYDIS_REGISTER_RAX);
-        if (reg < GPR_COUNT && memcheck_options->undef_value_errors) {
-            tool_store_gpr(block, reg);
-            tool_call(block, access_enter_frame, reg << 1 | 1);
-        }
-        return true;
-    }
     if (operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && insn->mnemonic != ZYDIS_MNEMONIC_MOV) {
         amount = operands[1].imm.value.s;
         if (insn->mnemonic == ZYDIS_MNEMONIC_SUB)
@@ -153,12 +148,12 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
         return false; // a load of rsp: stack_loaded() tells
     }
     u64 size = (u64)(amount < 0 ? -amount : amount);
-    if (amount < 0 && !memcheck_options->undef_value_errors)
-        return true; // what a frame has been left with is looked at when it is touched
+    if (amount < 0)
+        return true; // it is undefined since it was left (K3)
     if (size <= INLINE_BYTES_MAX && size % 8 == 0)
-        tool_shadow_fill_stack(block, amount < 0 ? (i32)amount : 0, (u32)size, 0xff);
+        tool_shadow_fill_stack(block, 0, (u32)size, 0xff);
     else
-        tool_call(block, amount < 0 ? access_enter_frame : access_leave_frame, size << 1);
+        tool_call(block, access_leave_frame, size << 1);
     return true;
 }
 

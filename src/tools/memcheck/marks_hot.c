@@ -50,6 +50,7 @@ void shadow_make_defined(GuestAddr start, u64 size)
 
 void shadow_make_undefined(GuestAddr start, u64 size)
 {
+    origins_forget(start, size);
     fill(shadow_of(start), 0xff, size);
     set_u_bits(start, size, false);
 }

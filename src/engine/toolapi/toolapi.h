@@ -44,13 +44,17 @@ typedef struct ToolCall {
     GuestAddr return_address;
     u64 args[6];        // a `before` handler may change them
     u64 result;         // rax, in an `after` handler, which may change it
-    const struct ToolFunction *inner; // of a lean one: the last that it called, or itself
     u64 state;          // 0 in `before`; what that leaves here, `after` finds
     bool run_original;  // a `replace` handler sets this to decline
     bool needs_full;    // a fast `replace` handler sets this, with nothing done: it is called
                         // again outside the cache, where thread->in_cache is 0
 } ToolCall;
 
+// A call of a lean function: its arguments are in thread->lean_args if it has returned, with
+// thread->gpr[RAX], and in thread->gpr if it has not begun. Returns 0.
+struct ToolFunction;
+typedef u32 ToolLeanFn(ToolThread *thread, const struct ToolFunction *function,
+                       GuestAddr return_address);
 typedef u64 ToolReplaceFn(ToolThread *thread, ToolCall *call);
 typedef void ToolWrapFn(ToolThread *thread, ToolCall *call);
 
@@ -61,11 +65,6 @@ typedef enum ToolFunctionFlags {
     // Also functions that their object does not export (static or hidden ones). In
     // a static program, whose linker has hidden parts of its libraries, always so.
     TOOL_FUNCTION_LOCAL = 2,
-    // For functions that are called all the time. As FAST, but of lean functions that call
-    // each other only the outermost is told, by `after`, which finds four arguments; a
-    // function that has only `before` may be told twice, and not at all within others. What
-    // thread->lean_repeat foresees is not told but counted there.
-    TOOL_FUNCTION_LEAN = 4,
 } ToolFunctionFlags;
 
 // The call of a lean function that would be nothing new: the same size from the same place,
@@ -95,6 +94,11 @@ typedef struct ToolFunction {
     u32 flags;          // ToolFunctionFlags
     ToolReplaceFn *replace;
     ToolWrapFn *before, *after;
+    // Or the function is lean: for such as are called all the time. Of lean functions that
+    // call each other only the outermost is told, when it has returned, with four arguments; one
+    // that is told `lean_before` may be told twice, and not at all within others. As fast
+    // handlers. What thread->lean_repeat foresees is not told but counted there.
+    ToolLeanFn *lean_before, *lean_after;
     u32 size_arg; // lean: 1 + the argument that is a size; 0: it never repeats
     u64 data;     // the tool's own
 } ToolFunction;
@@ -138,10 +142,13 @@ typedef struct Tool {
     void (*insn)(ToolBlock *block, const ToolInsn *insn);
 
     // The version that fits the state of the thread, which is about to enter a block;
-    // general registers only. 0: the clean one. Versions other than 0 are given
-    // out by the tool, below 2^30; thread->guard_failed tells that the block's first
-    // instruction is one whose shadow guard has failed. NULL: there is only one.
+    // general registers only. 0: the clean one. Others are given out by the tool, below
+    // VERSION_FIRST, which a block whose first instruction's shadow guard has failed has
+    // besides. NULL: there is only one.
     u32 (*version)(ToolThread *thread);
+    // The state that a version is made for: what the first word of thread->tool_state is when
+    // version() says so.
+    u64 (*version_state)(u32 version);
     // The version of the blocks that the code being emitted leads to from here. False: that
     // is known only when it runs. NULL: 0.
     bool (*exit_version)(ToolBlock *block, u32 *ret_version);
@@ -178,6 +185,9 @@ typedef struct Tool {
     bool (*request)(ToolThread *thread, const u64 args[6], u64 *ret_result);
 } Tool;
 
+// The lean function that was called last: by thread->lean_hook, or itself.
+const ToolFunction *tool_lean_inner(const ToolThread *thread);
+
 // The tool of this run; never NULL.
 extern const Tool *tool;
 
@@ -192,6 +202,13 @@ u32 tool_version(const ToolBlock *block);
 bool tool_is_first(const ToolBlock *block, const ToolInsn *insn);
 // mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
 void tool_store_gpr(ToolBlock *block, unsigned reg);
+
+// True: no instruction reads the flags that there are before the current one.
+bool tool_flags_are_dead(const ToolBlock *block);
+// The 64-bit word at `offset` of thread->tool_state becomes `value`; and the first word `value` of
+// what it is, which changes flags.
+void tool_state_store(ToolBlock *block, u32 offset, u64 value);
+void tool_state_and(ToolBlock *block, u64 value);
 
 // thread->tool_slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);
@@ -220,8 +237,8 @@ void tool_call_access(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn
 // True when the access can be checked by the two below: it has one address, and a size
 // of 1, 2, 4, 8, 16, 32 or 64 bytes.
 bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
-// Leaves the block by EXIT_GUARD, before its instruction, unless the shadow of what it
-// accesses is zero.
+// Leaves the block before its instruction for the version of it that begins there and has
+// VERSION_FIRST, unless the shadow of what it accesses is zero.
 void tool_shadow_guard(ToolBlock *block, const ToolAccess *access);
 // Calls fn(thread, arg, address) out of line unless that shadow is zero, and goes on.
 void tool_shadow_guard_call(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);

@@ -104,6 +104,7 @@ static void intercept_entry(Builder *b, const RedirectSite *site)
     emit_fast_call(b, redirect_fast_entry, site->hook);
     if (!site->replaces)
         return;
+    b->changes_version = tool->version != NULL;
     if (callstack_wanted) {
         emit_callstack_return(b, 0);
         return;
@@ -137,7 +138,7 @@ bool intercept(Builder *b)
         emit_leave_to_c(b, site.hook);
         b->fallthrough = false;
     } else if (site.lean) {
-        if (site.lean->after)
+        if (site.lean->lean_after)
             lean_entry(b, &site);
         else
             lean_before(b, &site);

@@ -212,12 +212,12 @@ static void say_sums(const HeapModel *model)
     say(model, "monitor: %.3f s of processor time so far", (double)clock() / CLOCKS_PER_SEC);
 }
 
-void heap_close(HeapModel *model, bool is_known, i32 status, i32 signal)
+void heap_close(HeapModel *model, const HeapEnd *end)
 {
     sample_turn(model, true);
     if (model->options->verbosity > 0)
         say_sums(model);
-    files_close(model, is_known, status, signal);
+    files_close(model, end);
     sample_close(model);
     copy_forget_all(model, true);
     snapshots_free(model);

@@ -311,7 +311,7 @@ void triggers_check(HeapModel *model);
 // -------------------------------------------------------------------- files.c
 
 void files_open(HeapModel *model);
-void files_close(HeapModel *model, bool is_known, i32 status, i32 signal);
+void files_close(HeapModel *model, const HeapEnd *end);
 // The state of now, into the recording.
 void files_keep_state(HeapModel *model, StateReason reason, const char *label,
                       const Moment *moment);

@@ -125,18 +125,16 @@ void site_shrink(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
         model->total[space == SPACE_MAPPED ? PEAK_MAPPED : PEAK_STACK] -= size;
 }
 
-void model_record(HeapModel *model, const HeapEvent *event)
+void model_record(HeapModel *model, HeapEvent *event)
 {
-    HeapEvent recorded = *event;
-
     model->events++;
     if (!model->writer)
         return;
     if (model->sites[event->site].space == model->clock_space)
         model->requested_bytes += event->size;
-    recorded.time.allocated_bytes = model->requested_bytes;
+    event->time.allocated_bytes = model->requested_bytes;
     model->recorded_ns = max_u64(model->recorded_ns, event->time.ns);
-    recording_add_event(model->writer, &recorded);
+    recording_add_event(model->writer, event);
 }
 
 void window_add(Window *window, u32 bucket, u64 count)

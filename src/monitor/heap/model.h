@@ -242,7 +242,13 @@ u32 site_find(HeapModel *model, Space space, u32 context, u32 thread);
 // Tells a new writer everything known so far.
 void places_record_all(HeapModel *model);
 void places_free(HeapModel *model);
-ModelThread *thread_at(HeapModel *model, u32 number);
+ModelThread *thread_make(HeapModel *model, u32 number);
+static inline ModelThread *thread_at(HeapModel *model, u32 number)
+{
+    if (LIKELY(number < model->threads.count))
+        return (ModelThread *)model->threads.data + number;
+    return thread_make(model, number);
+}
 
 // ------------------------------------------------------------------- model.c
 
@@ -261,7 +267,8 @@ static inline Live site_at_peak(const HeapModel *model, const Site *site, PeakKi
 {
     return site->epoch[kind] == model->peaks[kind].epoch ? site->saved[kind] : site->live;
 }
-void model_record(HeapModel *model, const HeapEvent *event);
+// Its clock of bytes is set here.
+void model_record(HeapModel *model, HeapEvent *event);
 
 // Counts of powers of two: 0, 1, 2-3, 4-7 …
 static inline u32 bucket_of(u64 value)

@@ -224,7 +224,7 @@ u32 site_find(HeapModel *model, Space space, u32 id, u32 thread)
 
 // ------------------------------------------------------------------- threads
 
-ModelThread *thread_at(HeapModel *model, u32 number)
+ModelThread *thread_make(HeapModel *model, u32 number)
 {
     enum { THREADS_MAX = 4 << 20 };
     if (number >= THREADS_MAX)

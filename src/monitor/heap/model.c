@@ -244,9 +244,13 @@ static void begin_block(HeapModel *model, const HeapNew *new, u32 site, u32 flag
     });
 }
 
+enum { LATE_MAX = 1 << 16 };
+
 // H4: the free of what was here comes later.
 static void end_late_block(HeapModel *model, LiveBlock *found, u32 thread)
 {
+    if (map_count(&model->late) >= LATE_MAX)
+        map_free(&model->late); // none of those will come any more
     map_put(&model->late, found->address, model->now.ns);
     model->oddities.late_frees++;
     end_block(model, found, thread, 0);

@@ -130,6 +130,7 @@ typedef struct ModelThread {
     i32 tid;
     u64 start_ns;
     bool is_live;
+    char name[16]; // as the kernel has it; "": not known
 } ModelThread;
 
 // A moment that massif.out shows.
@@ -161,6 +162,7 @@ typedef struct Sampler {
     int directory;     // /proc/PID; -1: none
     u64 next_ns;       // on our own clock
     u64 next_smaps_ns; // the dear measurement
+    u64 next_names_ns; // of threads
     u64 engine_rss;    // at the last of those
     u64 last_rss;
     u64 rss_peak, process_rss_peak;
@@ -186,6 +188,7 @@ typedef struct Oddities {
 struct HeapModel {
     HeapConfig config;
     const Options *options;
+    u64 start_ns; // of the run, CLOCK_MONOTONIC
     HeapDecoder decoder;
 
     // Hot: what every event reads.
@@ -242,6 +245,8 @@ u32 site_find(HeapModel *model, Space space, u32 context, u32 thread);
 // Tells a new writer everything known so far.
 void places_record_all(HeapModel *model);
 void places_free(HeapModel *model);
+// Threads name themselves when they run; looked at now and then.
+void threads_name(HeapModel *model);
 ModelThread *thread_make(HeapModel *model, u32 number);
 static inline ModelThread *thread_at(HeapModel *model, u32 number)
 {

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/types.h"
+#include "inspect/heap/heap.h"
+#include "inspect/http/http.h"
 #include "monitor/control/control.h"
 
 // launch/options.def has their arguments and help.
@@ -15,7 +17,9 @@ static const struct {
     int (*main)(int argc, char **argv); // the words behind the name
 } subcommands[] = {
     {"ctl", control_ctl_main},
+    {"heap", heap_main},
     {"ps", control_ps_main},
+    {"view", http_view_main},
 };
 
 int main(int argc, char **argv)

@@ -301,5 +301,7 @@ typedef struct RecordedBlock {
 // living. Those whose events are not kept are missing.
 typedef bool BlockFn(void *arg, const RecordedBlock *block);
 bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn *fn, void *arg);
+// Those that live at the end and were born before to_ns, in order of birth.
+bool recording_each_living(Recording *recording, u64 to_ns, BlockFn *fn, void *arg);
 
 #endif

@@ -168,7 +168,7 @@ static void close_operand(Builder *b)
 // ----------------------------------------------------------------- guards
 
 typedef struct GuardAction {
-    ToolCallFn *fn; // NULL: leave by EXIT_GUARD
+    ToolCallFn *fn; // NULL: go on in the block's VERSION_FIRST
     u64 arg;
     u8 operand;
 } GuardAction;
@@ -270,8 +270,11 @@ static void emit_stub(Builder *b, unsigned index, CodePtr at)
     if (b->guards[index].returns) {
         emit_call_stub(b, index);
     } else {
-        emit_store_fs_imm32(&b->e, CTX(exit_link), (u32)(uintptr_t)b->guards[index].branch);
-        emit_jmp(&b->e, gateway_leave(EXIT_GUARD));
+        bool stepped = b->block->version & VERSION_STEPPED;
+        emit_store_fs_imm64(&b->e, CTX(pc), b->guards[index].insn->pc);
+        if (stepped)
+            emit_store_fs_imm32(&b->e, CTX(guard_failed), 1);
+        emit_jmp(&b->e, stepped ? gateway_leave(EXIT_VERSIONED) : gateway_version_guard());
     }
 }
 

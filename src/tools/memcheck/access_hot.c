@@ -111,7 +111,7 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
     }
     OriginStep origins;
     origins_before(thread, step, address, values.memory_v, &origins);
-    u32 events = definedness_run(step, &mt->defined, &values);
+    u32 events = definedness_run(step, definedness_of(thread), &values);
     origins_after(thread, &origins, values.memory_v);
     if (events) {
         mt->value_origin = origins.value;
@@ -148,18 +148,15 @@ static void drop_vectors(Definedness *d, MemberSet kept)
 // would ride along through all that follows: it counts as defined.
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused)
 {
-    static const MemberSet call_gprs = MEMBER_GPR(RAX) | MEMBER_GPR(R10) | MEMBER_GPR(R11);
-    static const MemberSet return_gprs = MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI) |
-                                         MEMBER_GPR(R8) | MEMBER_GPR(R9) | MEMBER_GPR(R10) |
-                                         MEMBER_GPR(R11);
-    Definedness *d = &memcheck_thread(thread)->defined;
+    Definedness *d = definedness_of(thread);
+    MemberSet dead = is_return ? ACCESS_DEAD_GPRS_AT_RETURN : ACCESS_DEAD_GPRS_AT_CALL;
     (void)unused;
-    for (MemberSet left = d->set & (is_return ? return_gprs : call_gprs); left; left &= left - 1)
+    for (MemberSet left = d->set & dead; left; left &= left - 1)
         d->gpr[__builtin_ctzll(left)] = 0;
-    d->set &= ~(is_return ? return_gprs : call_gprs);
+    d->set &= ~dead;
     d->flags = 0;
-    for (unsigned k = 0; k < 8; k++)
-        d->mask[k] = 0;
+    for (MemberSet left = d->set >> 20 & 0xff; left; left &= left - 1)
+        d->mask[__builtin_ctzll(left)] = 0;
     d->set &= ~(MEMBER_FLAGS | 0xffull << 20);
     drop_vectors(d, is_return ? MEMBER_VECTOR(0) | MEMBER_VECTOR(1) : 0xffull << 32);
 }

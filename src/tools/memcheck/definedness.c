@@ -525,6 +525,52 @@ MemberSet definedness_writes(const DefinednessStep *step)
     return step->writes;
 }
 
+static bool can_move(const Place *place)
+{
+    return (place->kind == PLACE_GPR || place->kind == PLACE_VECTOR ||
+            place->kind == PLACE_MEMORY) &&
+           !place->shift && !place->broadcast;
+}
+
+bool definedness_move(const DefinednessStep *step, DefinednessMove *ret_move)
+{
+    const Place *from = &step->source[0], *to = &step->destination;
+    u32 size = from->size < to->size ? from->size : to->size;
+    if (step->rule != RULE_MOVE || step->mask_mode != MASK_NONE || step->source_count != 1 ||
+        step->place_count || step->flags_written || !can_move(from) || !can_move(to) ||
+        size == 0 || size > 32 || size & (size - 1) || step->memory_size > size)
+        return false;
+    bool loads = from->kind == PLACE_MEMORY, stores = to->kind == PLACE_MEMORY;
+    *ret_move = (DefinednessMove){
+        .address = step->address,
+        .from = loads ? MOVE_MEMORY : from->at,
+        .to = stores ? MOVE_MEMORY : to->at,
+        .from_member = loads ? 0 : (u8)__builtin_ctzll(definedness_member(from)),
+        .to_member = stores ? 0 : (u8)__builtin_ctzll(definedness_member(to)),
+        .size = (u8)size,
+        .written = to->written_upper,
+        .whole = to->kind == PLACE_GPR ? 8 : 64,
+    };
+    return !(loads && stores);
+}
+
+static MemberSet overwritten(const Place *place)
+{
+    return place->kind == PLACE_GPR && place->written_upper == 8 ? definedness_member(place) : 0;
+}
+
+MemberSet definedness_overwrites(const DefinednessStep *step)
+{
+    if (step->mask_mode != MASK_NONE || step->string)
+        return 0;
+    MemberSet set = overwritten(&step->destination);
+    for (unsigned i = 0; i < step->place_count; i++)
+        set |= overwritten(&step->other[i]);
+    if ((step->flags_written & FLAGS_STATUS) == FLAGS_STATUS)
+        set |= MEMBER_FLAGS;
+    return set;
+}
+
 u32 definedness_needs_vectors(const DefinednessStep *step)
 {
     return step->needs_vectors;

@@ -71,6 +71,21 @@ typedef struct DefinednessAccess {
 } DefinednessAccess;
 DefinednessAccess definedness_access(const DefinednessStep *step);
 
+// An instruction that does nothing but move a value, from and to a register or memory.
+#define MOVE_MEMORY 0xffff
+typedef struct DefinednessMove {
+    MemberSet address;       // registers in its address
+    u16 from, to;            // offsets in Definedness, or MOVE_MEMORY
+    u8 from_member, to_member;
+    u8 size;                 // bytes moved: a power of two, at most 32
+    u8 written;              // of the register, with the zeros that follow what was moved
+    u8 whole;                // of the register
+} DefinednessMove;
+bool definedness_move(const DefinednessStep *step, DefinednessMove *ret_move);
+
+// Members that it overwrites wholly, whatever they were: general registers and flags only.
+MemberSet definedness_overwrites(const DefinednessStep *step);
+
 // What a string instruction is, for access_string().
 typedef enum StringKind {
     STRING_NONE, STRING_MOVE, STRING_STORE, STRING_LOAD, STRING_COMPARE, STRING_SCAN

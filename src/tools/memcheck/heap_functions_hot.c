@@ -17,7 +17,7 @@ static HeapThread *heap_of(ToolThread *thread)
 void set_result_defined(ToolThread *thread)
 {
     static const u8 changed[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11};
-    Definedness *d = &memcheck_thread(thread)->defined;
+    Definedness *d = definedness_of(thread);
     if (d->set == 0)
         return;
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
@@ -36,7 +36,7 @@ static u32 context_of(ToolThread *thread, const ToolCall *call)
 // An argument that is not defined is used here.
 static void check_argument(ToolThread *thread, const ToolCall *call, unsigned reg)
 {
-    Definedness *d = &memcheck_thread(thread)->defined;
+    Definedness *d = definedness_of(thread);
     if (LIKELY(!(d->set & MEMBER_GPR(reg))) || !d->gpr[reg])
         return;
     RelayPart part;

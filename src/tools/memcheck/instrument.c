@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
+#include "engine/cache/cache.h"
 #include "tools/memcheck/memcheck.h"
 
 enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20 };
@@ -18,20 +19,25 @@ static bool exact;         // a thread that gets here has just this set
 // ---------------------------------------------------------------------- steps
 
 // Steps live as long as the process: blocks name them by address.
-static DefinednessStep *keep_step(const void *step)
+static void *keep(const void *what, size_t bytes)
 {
     static u8 *pool;
     static u64 left;
-    if (left < DEFINEDNESS_STEP_BYTES) {
+    if (left < bytes) {
         pool = pages_map(STEP_POOL_BYTES);
         ASSERT(pool);
         left = STEP_POOL_BYTES;
     }
     void *at = pool;
-    memcpy(at, step, DEFINEDNESS_STEP_BYTES);
-    pool += DEFINEDNESS_STEP_BYTES;
-    left -= DEFINEDNESS_STEP_BYTES;
+    memcpy(at, what, bytes);
+    pool += bytes;
+    left -= bytes;
     return at;
+}
+
+static DefinednessStep *keep_step(const void *step)
+{
+    return keep(step, DEFINEDNESS_STEP_BYTES);
 }
 
 static void emit_step(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
@@ -45,11 +51,38 @@ static void emit_step(ToolBlock *block, const ToolInsn *insn, const DefinednessS
     }
     for (u32 vectors = definedness_needs_vectors(step); vectors; vectors &= vectors - 1)
         tool_store_vector(block, (unsigned)__builtin_ctz(vectors));
-    u64 kept = (u64)keep_step(step);
+    AccessMove move = {.step = keep_step(step)};
+    u64 kept = (u64)move.step;
+    ToolCallFn *fn = access_step;
+    if (definedness_move(step, &move.move)) {
+        kept = (u64)keep(&move, sizeof(move));
+        fn = access_move;
+    }
     if (access)
-        tool_call_access(block, access, access_step, kept);
+        tool_call_access(block, access, fn, kept);
     else
-        tool_call(block, access_step, kept);
+        tool_call(block, fn, kept);
+}
+
+// Whether all that the instruction writes of the set is overwritten, so that no step is needed
+// to find out what becomes of it.
+static bool can_forget(const ToolBlock *block, const DefinednessStep *step)
+{
+    return !(definedness_writes(step) & current & ~definedness_overwrites(step)) &&
+           tool_flags_are_dead(block);
+}
+
+static void forget_overwritten(ToolBlock *block, MemberSet members)
+{
+    if (!members)
+        return;
+    for (MemberSet left = members; left; left &= left - 1) {
+        unsigned member = (unsigned)__builtin_ctzll(left);
+        tool_state_store(block, member < 16 ? (u32)offsetof(Definedness, gpr) + 8 * member
+                                            : (u32)offsetof(Definedness, flags), 0);
+    }
+    tool_state_and(block, ~members);
+    current &= ~members;
 }
 
 // ----------------------------------------------------------------------- stack
@@ -208,27 +241,32 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
         tool_call(block, access_string, (u64)keep_step(step));
         return;
     }
+    bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
+    bool leaves = is_call || insn->lowering == LOWER_RET;
+    bool overwrites = false;
     if (current || first) {
         definedness_prepare(insn, step);
         MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
-        if (first || ((reads | writes | definedness_address(step)) & current)) {
+        bool uses = first || (reads | definedness_address(step)) & current;
+        overwrites = !uses && !leaves && can_forget(block, step);
+        if (uses || (writes & current && !overwrites)) {
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
             if (first || (reads & current) || count)
                 current |= writes;
             exact = false;
-            if (insn->lowering != LOWER_CALL && insn->lowering != LOWER_CALL_INDIRECT &&
-                insn->lowering != LOWER_RET) {
+            if (!leaves) {
                 moves_stack(block, insn);
                 return;
             }
         }
     }
-    bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
-    if (current && (is_call || insn->lowering == LOWER_RET)) {
+    if (leaves && current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN)) {
         tool_call(block, access_call, !is_call);
         exact = false;
     }
     for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++)
         check_access(block, insn, &accesses[i]);
+    if (overwrites)
+        forget_overwritten(block, definedness_writes(step) & current);
     moves_stack(block, insn);
 }

@@ -62,7 +62,6 @@ typedef struct SavedDefinedness {
 } SavedDefinedness;
 
 typedef struct MemcheckThread {
-    Definedness defined;
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
@@ -79,6 +78,15 @@ static inline MemcheckThread *memcheck_thread(ToolThread *thread)
     return thread->tool_thread;
 }
 
+// The V bits of the thread's registers. Their set is the state that versions are made for.
+static inline Definedness *definedness_of(ToolThread *thread)
+{
+    _Static_assert(sizeof(Definedness) <= sizeof(thread->tool_state) &&
+                       offsetof(Definedness, set) == 0,
+                   "they are the thread's tool_state");
+    return (Definedness *)thread->tool_state;
+}
+
 // --- shadow.c
 void shadow_init(void);
 void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot);
@@ -91,6 +99,7 @@ bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped);
 void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
 void shadow_make_noaccess(GuestAddr start, u64 size);
+void shadow_make_touchable(GuestAddr start, u64 size); // of V bytes that are all ones
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size);
@@ -99,9 +108,8 @@ bool shadow_is_mapped(GuestAddr start, u64 size);
 
 // --- versions_hot.c
 u32 version_of_thread(ToolThread *thread);
-MemberSet version_set(u32 version);
+u64 version_set(u32 version); // a MemberSet
 u32 version_number(MemberSet set);
-#define VERSION_FIRST (1u << 29) // the first instruction's guard has failed
 
 // --- instrument.c
 void instrument_insn(ToolBlock *block, const ToolInsn *insn);
@@ -110,10 +118,23 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 
 // --- access_hot.c: called from blocks
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
+void access_move(ToolThread *thread, u64 move, GuestAddr address); // an AccessMove, moves_hot.c
+typedef struct AccessMove {
+    DefinednessMove move;
+    const DefinednessStep *step; // the same as a step
+} AccessMove;
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
+// Members that hold nothing at a call or a return, by the ABI; vectors may.
+#define ACCESS_DEAD_GPRS_AT_CALL (MEMBER_GPR(RAX) | MEMBER_GPR(R10) | MEMBER_GPR(R11))
+#define ACCESS_DEAD_GPRS_AT_RETURN (MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI) | \
+                                    MEMBER_GPR(R8) | MEMBER_GPR(R9) | MEMBER_GPR(R10) |   \
+                                    MEMBER_GPR(R11))
+#define ACCESS_DEAD_AT_BOTH (MEMBER_FLAGS | 0xffull << 20 | MEMBERS_VECTOR)
+#define ACCESS_DEAD_AT_CALL (ACCESS_DEAD_GPRS_AT_CALL | ACCESS_DEAD_AT_BOTH)
+#define ACCESS_DEAD_AT_RETURN (ACCESS_DEAD_GPRS_AT_RETURN | ACCESS_DEAD_AT_BOTH)
 void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
 // access_any(), access_string(): size in the low 32 bits, and these.

@@ -66,7 +66,7 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
 {
     (void)unused;
     const DefinednessStep *step = (const DefinednessStep *)arg;
-    Definedness *d = &memcheck_thread(thread)->defined;
+    Definedness *d = definedness_of(thread);
     DefinednessString s = definedness_string(step);
     u64 flags = *(const u64 *)(thread->engine_rsp - 8);
     StringRun run = {

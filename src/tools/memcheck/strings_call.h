@@ -91,13 +91,13 @@ static inline void string_begin(StringCall *s, ToolThread *thread, ToolCall *cal
     s->told = 0;
     s->result_unknown = false;
     s->undefined_at = 0;
-    if (UNLIKELY(memcheck_thread(thread)->defined.set))
+    if (UNLIKELY(definedness_of(thread)->set))
         string_check_arguments(s);
 }
 
 static inline u64 string_return(StringCall *s, u64 result)
 {
-    if (UNLIKELY(memcheck_thread(s->thread)->defined.set || s->result_unknown))
+    if (UNLIKELY(definedness_of(s->thread)->set || s->result_unknown))
         string_mark_result(s);
     return result;
 }

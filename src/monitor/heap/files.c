@@ -191,6 +191,17 @@ static void record_histograms(HeapModel *model)
     }
 }
 
+static void record_living(HeapModel *model)
+{
+    for (u64 i = 0; i < model->blocks.slot_count; i++) {
+        const LiveBlock *block = &model->blocks.slots[i];
+        if (block->address && block->site != SITE_IGNORED)
+            recording_add_living(model->writer, &(RecordedBlock){
+                .site = block->site, .address = block->address, .size = block->size,
+                .usable = block->size + block->slack, .born_ns = block->born_ns});
+    }
+}
+
 static void close_recording(HeapModel *model, const HeapEnd *how)
 {
     RecordingEnd end = {.known = how->is_known, .status = how->status, .signal = how->signal};
@@ -201,6 +212,7 @@ static void close_recording(HeapModel *model, const HeapEnd *how)
     keep_peaks(model);
     files_keep_state(model, STATE_END, NULL, &moment);
     record_histograms(model);
+    record_living(model);
     names_record_all(model);
     int error = recording_close(model->writer, &moment, &end);
     if (error < 0)

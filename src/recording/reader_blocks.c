@@ -17,6 +17,7 @@ enum {
 
 typedef struct LateFree {
     u64 key, born_ns;
+    size_t end; // the block is before this one in `living`
 } LateFree;
 
 typedef struct BlockWalk {
@@ -62,18 +63,35 @@ static void squeeze(BlockWalk *walk, size_t from)
     walk->count = kept;
 }
 
+// Those born in this chunk can be found by address from now on. Where an address came again,
+// the one before has died.
+static void enter_born(BlockWalk *walk)
+{
+    for (size_t i = walk->chunk_start; i < walk->count; i++) {
+        const LivingBlock *block = &walk->living[i];
+        u64 before, key = block_key(walk, block->address, block->site);
+        if (block->is_dead)
+            continue;
+        if (map_get(&walk->by_address, key, &before))
+            bury(walk, before);
+        walk->failed |= !map_put(&walk->by_address, key, i);
+    }
+}
+
 static void chunk_ended(BlockWalk *walk)
 {
-    squeeze(walk, walk->chunk_start);
+    enter_born(walk);
     for (size_t i = 0; i < walk->late_count; i++) {
+        const LateFree *late = &walk->late[i];
         u64 index;
-        if (map_get(&walk->by_address, walk->late[i].key, &index) &&
-            walk->living[index].born_ns == walk->late[i].born_ns) {
-            map_remove(&walk->by_address, walk->late[i].key);
+        if (map_get(&walk->by_address, late->key, &index) && index < late->end &&
+            walk->living[index].born_ns == late->born_ns) {
+            map_remove(&walk->by_address, late->key);
             bury(walk, index);
         }
     }
     walk->late_count = 0;
+    squeeze(walk, walk->chunk_start);
     if (walk->holes > SQUEEZE_FROM && walk->holes > walk->count / 2)
         squeeze(walk, 0);
     walk->chunk_start = walk->count;
@@ -110,7 +128,7 @@ static void block_died(BlockWalk *walk, const HeapEvent *event, u32 block)
         walk->failed = true;
         return;
     }
-    walk->late[walk->late_count++] = (LateFree){ key, event->born_ns };
+    walk->late[walk->late_count++] = (LateFree){ key, event->born_ns, walk->count };
 }
 
 typedef struct DeadFilter {

@@ -397,3 +397,55 @@ TEST(fuzz_changed_bytes_behind_right_checksums_do_no_harm)
     free(copy);
     world_end(&world);
 }
+
+// The file with its index as plain bytes at the end; *ret_body is where they begin.
+static u8 *plain_index_copy(const u8 *file, size_t size, size_t *ret_size, size_t *ret_body)
+{
+    FileTrailer trailer;
+    ChunkHeader header;
+    Bytes copy = { 0 };
+
+    memcpy(&trailer, file + size - sizeof(trailer), sizeof(trailer));
+    memcpy(&header, file + trailer.index_offset, sizeof(header));
+    size_t head = trailer.index_offset + sizeof(header) + header.info_bytes;
+    u8 *body = chunk_decompress(&header, file + head);
+    CHECK(body != NULL);
+    bytes_put(&copy, file, head);
+    bytes_put(&copy, body, header.plain_bytes);
+    bytes_put(&copy, &trailer, sizeof(trailer));
+    header.codec = CODEC_PLAIN;
+    header.stored_bytes = header.plain_bytes;
+    memcpy(copy.data + trailer.index_offset, &header, sizeof(header));
+    free(body);
+    *ret_size = copy.count;
+    *ret_body = head;
+    return copy.data;
+}
+
+TEST(fuzz_an_index_that_lies_does_no_harm)
+{
+    World world;
+    size_t size, copy_size, body;
+
+    make_world(&world, 65, 4);
+    u8 *file = read_file(world.path, &size);
+    u8 *whole = plain_index_copy(file, size, &copy_size, &body), *copy = malloc(copy_size);
+    u64 end = now_ms() + 3000;
+    for (u32 round = 0; round < 600 && now_ms() < end; round++) {
+        memcpy(copy, whole, copy_size);
+        for (u32 i = 0; i < 1 + round % 5; i++) {
+            size_t at = body + world_random(&world, copy_size - sizeof(FileTrailer) - body);
+            copy[at] = world_random(&world, 2) ? 0xff : (u8)world_random(&world, 256);
+        }
+        repair(copy, copy_size - sizeof(FileTrailer));
+        write_file(world.path, copy, copy_size);
+        world.warnings[0] = '\0';
+        Recording *recording = world_open(&world);
+        ask_everything(recording);
+        recording_free(recording);
+    }
+    free(file);
+    free(whole);
+    free(copy);
+    world_end(&world);
+}

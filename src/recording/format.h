@@ -219,7 +219,8 @@ void get_rest(Cursor *cursor, u64 start_ns, SiteSums *sums);
 
 u32 chunk_crc(const u8 *data, size_t size);
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info);
-// The body as it was before it was stored, to be freed. NULL: it is broken, or no memory.
-u8 *chunk_decompress(const ChunkHeader *header, const u8 *stored);
+// The body as it was before it was stored, to be freed. NULL: it is broken, or no memory. The
+// context is a ZSTD_DCtx, which is dear to make, or NULL.
+u8 *chunk_decompress(void *context, const ChunkHeader *header, const u8 *stored);
 
 #endif

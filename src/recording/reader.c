@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "recording/reader.h"
 
@@ -76,6 +77,7 @@ void recording_free(Recording *recording)
     free(recording->nodes);
     free(recording->leaves);
     free(recording->ring);
+    ZSTD_freeDCtx(recording->decompressor);
     free(recording->path);
     if (recording->fd >= 0)
         close(recording->fd);

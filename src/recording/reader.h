@@ -92,6 +92,7 @@ struct Recording {
     u32 *by_level[LEVELS]; // nodes by their first slice
     size_t level_count[LEVELS], level_capacity[LEVELS];
 
+    void *decompressor; // ZSTD_DCtx, from the first body on
     Map cached;        // CachedBody by offset
     CachedBody *newest, *oldest;
     u64 cache_bytes;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "recording/reader.h"
 
@@ -119,7 +120,9 @@ u8 *reader_load_body(Recording *recording, u64 offset, u32 *ret_size)
     if (read_at(recording, &header, sizeof(header), offset) == sizeof(header) &&
         header_is_sane(&header)) {
         u8 *stored = load_stored(recording, offset, &header);
-        body = stored ? chunk_decompress(&header, stored) : NULL;
+        if (!recording->decompressor)
+            recording->decompressor = ZSTD_createDCtx();
+        body = stored ? chunk_decompress(recording->decompressor, &header, stored) : NULL;
         free(stored);
     }
     if (!body)

@@ -338,7 +338,7 @@ static u8 *plain_copy(const u8 *file, size_t size, size_t *ret_size)
         size_t head = sizeof(header) + header.info_bytes;
         if (header.magic != CHUNK_MAGIC || header.kind == CHUNK_INDEX)
             break;
-        u8 *body = chunk_decompress(&header, file + at + head);
+        u8 *body = chunk_decompress(NULL, &header, file + at + head);
         CHECK(body != NULL);
         ChunkHeader copy = header;
         copy.codec = CODEC_PLAIN;
@@ -408,7 +408,7 @@ static u8 *plain_index_copy(const u8 *file, size_t size, size_t *ret_size, size_
     memcpy(&trailer, file + size - sizeof(trailer), sizeof(trailer));
     memcpy(&header, file + trailer.index_offset, sizeof(header));
     size_t head = trailer.index_offset + sizeof(header) + header.info_bytes;
-    u8 *body = chunk_decompress(&header, file + head);
+    u8 *body = chunk_decompress(NULL, &header, file + head);
     CHECK(body != NULL);
     bytes_put(&copy, file, head);
     bytes_put(&copy, body, header.plain_bytes);

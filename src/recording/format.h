@@ -137,8 +137,17 @@ u64 cursor_varint_slow(Cursor *cursor);
 
 static inline u64 cursor_varint(Cursor *cursor)
 {
-    if (LIKELY(cursor->at < cursor->end && *cursor->at < 0x80))
-        return *cursor->at++;
+    if (LIKELY(cursor->end - cursor->at >= 2)) {
+        u32 low = cursor->at[0], high = cursor->at[1];
+        if (low < 0x80) {
+            cursor->at++;
+            return low;
+        }
+        if (high < 0x80) {
+            cursor->at += 2;
+            return (low & 0x7f) | high << 7;
+        }
+    }
     return cursor_varint_slow(cursor);
 }
 

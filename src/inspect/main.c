@@ -8,6 +8,7 @@
 
 #include "base/types.h"
 #include "inspect/heap/heap.h"
+#include "inspect/http/http.h"
 #include "monitor/control/control.h"
 
 // launch/options.def has their arguments and help.
@@ -18,6 +19,7 @@ static const struct {
     {"ctl", control_ctl_main},
     {"heap", heap_main},
     {"ps", control_ps_main},
+    {"view", http_view_main},
 };
 
 int main(int argc, char **argv)

@@ -255,6 +255,7 @@ static inline void get_free(EventDecoder *decoder, u32 head, HeapEvent *ret_even
     u64 age = get(decoder, COLUMN_AGE);
 
     ret_event->kind = EVENT_FREE;
+    decoder->block = BLOCK_ELSEWHERE;
     if (!(head & HEAD_BACK)) {
         ret_event->born_ns = ret_event->time.ns - age;
         get_block(decoder, head, ret_event);
@@ -264,7 +265,8 @@ static inline void get_free(EventDecoder *decoder, u32 head, HeapEvent *ret_even
         decoder->failed = true;
         return;
     }
-    const RingBlock *seen = &decoder->ring[(decoder->allocations - age) % BACK_REFERENCES];
+    decoder->block = decoder->allocations - (u32)age;
+    const RingBlock *seen = &decoder->ring[decoder->block % BACK_REFERENCES];
     ret_event->site = seen->site;
     ret_event->address = seen->address;
     ret_event->size = seen->size;
@@ -277,7 +279,7 @@ static inline void get_alloc(EventDecoder *decoder, u32 head, HeapEvent *ret_eve
     ret_event->kind = EVENT_ALLOC;
     ret_event->born_ns = ret_event->time.ns;
     get_block(decoder, head, ret_event);
-    decoder->allocations++;
+    decoder->block = ++decoder->allocations;
     decoder->ring[decoder->allocations % BACK_REFERENCES] = (RingBlock){
         .address = ret_event->address, .born_ns = ret_event->time.ns,
         .size = ret_event->size, .site = ret_event->site, .usable = ret_event->usable,
@@ -310,6 +312,7 @@ static bool next_repeated(EventDecoder *decoder, HeapEvent *ret_event)
     HeapEvent *event = &decoder->pair[decoder->repeats_left-- % 2];
     bool counts = decoder->sites[event->site].space == decoder->clock_space;
 
+    decoder->block = BLOCK_REPEATED;
     event->time.ns += decoder->step_ns;
     event->born_ns += decoder->step_ns;
     event->time.allocated_bytes += counts ? 2 * event->size : 0;

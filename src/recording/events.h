@@ -43,6 +43,9 @@ typedef struct SeenBlock {
 } SeenBlock;
 _Static_assert(sizeof(SeenBlock) == 32, "two in a cache line");
 
+enum { BLOCK_ELSEWHERE = 0 };
+#define BLOCK_REPEATED UINT32_MAX
+
 // ... and what the decoder looks up.
 typedef struct RingBlock {
     u64 address, born_ns, size, usable;
@@ -80,6 +83,8 @@ typedef struct EventDecoder {
     Space clock_space;
     bool failed; // what came before is good
     u32 allocations;
+    u32 block;   // of the last event: which allocation of the chunk it is or frees, from 1;
+                 // BLOCK_ELSEWHERE: not known; BLOCK_REPEATED: one that comes and goes
     Moment last;
     u64 last_address[2];
     HeapEvent pair[2];     // an allocation and its free that are repeated

@@ -189,7 +189,7 @@ typedef struct SumsEncoder {
 
 void sums_begin(SumsEncoder *encoder, u64 start_ns);
 // In order of sites; live_ fields are changes, in two's complement.
-void sums_add(SumsEncoder *encoder, u32 site, const SiteSums *sums);
+void sums_encoder_add(SumsEncoder *encoder, u32 site, const SiteSums *sums);
 void sums_nets(SumsEncoder *encoder, Bytes *ret_body); // appends
 void sums_free(SumsEncoder *encoder);
 

@@ -19,7 +19,7 @@ void sums_begin(SumsEncoder *encoder, u64 start_ns)
     encoder->start_ns = start_ns;
 }
 
-void sums_add(SumsEncoder *encoder, u32 site, const SiteSums *sums)
+void sums_encoder_add(SumsEncoder *encoder, u32 site, const SiteSums *sums)
 {
     u8 has = (sums->allocations ? HAS_ALLOCATIONS : 0) | (sums->temporary ? HAS_TEMPORARY : 0) |
              (sums->reallocations ? HAS_REALLOCATIONS : 0) | (sums->peak_bytes ? HAS_PEAK : 0);

@@ -129,7 +129,7 @@ static void put_open_node(RecordingWriter *writer, u32 level)
     sums_begin(&writer->sums, open->node.info.start.ns);
     for (u32 site = 0; (site = take_changed(open->changed, site, writer->site_count)) !=
                        UINT32_MAX;) {
-        sums_add(&writer->sums, site, &open->sums[site]);
+        sums_encoder_add(&writer->sums, site, &open->sums[site]);
         if (parent)
             join_sums(parent, site, &open->sums[site]);
         open->sums[site] = (SiteSums){ 0 };
@@ -179,7 +179,7 @@ void writer_put_slice(RecordingWriter *writer)
         SiteSums sums;
 
         take_site(&writer->sites[site], &sums);
-        sums_add(&writer->sums, site, &sums);
+        sums_encoder_add(&writer->sums, site, &sums);
         join_sums(&writer->open[1], site, &sums);
     }
     writer->changed_count = 0;

@@ -135,7 +135,7 @@ void model_record(HeapModel *model, const HeapEvent *event)
     if (model->sites[event->site].space == model->clock_space)
         model->requested_bytes += event->size;
     recorded.time.allocated_bytes = model->requested_bytes;
-    model->recorded_ns = event->time.ns;
+    model->recorded_ns = max_u64(model->recorded_ns, event->time.ns);
     recording_add_event(model->writer, &recorded);
 }
 
@@ -335,6 +335,8 @@ void heap_realloc(HeapModel *model, const HeapNew *new, u64 old_address)
     model_check(model, SPACE_HEAP);
 }
 
+#define RUN_MAX (1ull << 36)
+
 // The recording has every one of them, evenly spread from where it is to `to_ns`. Other
 // threads may have been recorded since the run began.
 static void record_temporary(HeapModel *model, const HeapEvent *first, u64 count, u64 to_ns,
@@ -370,15 +372,16 @@ static void record_temporary(HeapModel *model, const HeapEvent *first, u64 count
 void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapTime *first,
                     u64 lived_ns)
 {
+    if (new->address == 0 || count == 0 || count > RUN_MAX)
+        return; // nobody has that many: the wire is damaged
     u64 usable = max_u64(new->usable, new->size), each_ns = lived_ns / count;
     HeapTime freed = {min_u64(first->ns + each_ns, new->time.ns), first->instructions};
 
-    if (new->address == 0)
-        return;
     model_set_time(model, first);
     u32 number = site_find(model, SPACE_HEAP, new->context, new->thread);
     LiveBlock *old = blocks_find(&model->blocks, new->address);
-    if (UNLIKELY(old != NULL))
+    // One that is younger is another thread's, which got the address when the run was over.
+    if (UNLIKELY(old != NULL) && old->born_ns < first->ns)
         end_late_block(model, old, new->thread);
     thread_at(model, new->thread)->last_block = 0;
     if (number == SITE_IGNORED)

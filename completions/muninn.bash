@@ -100,7 +100,7 @@ _muninn_options='--tool=
 --max-recording=
 --snapshot-every=
 --snapshot-when='
-_muninn_subcommands='ps ctl heap'
+_muninn_subcommands='ps ctl heap view'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
 _muninn()

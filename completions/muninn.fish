@@ -113,3 +113,4 @@ end
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ps -d 'List the programs that run under muninn'
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ctl -d 'Ask one of them, or tell it to stop; the command help says what there is'
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a heap -d 'Ask a heap recording: summary, top, tree, flame, leaks, diff, query, export, and more'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a view -d 'Show recordings, reports of memcheck, and programs that run, in the browser'

@@ -100,7 +100,7 @@ _muninn_options='--tool=
 --max-recording=
 --snapshot-every=
 --snapshot-when='
-_muninn_subcommands='ps ctl top minmem ms_print'
+_muninn_subcommands='ps ctl top minmem ms_print heap view'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
 _muninn()

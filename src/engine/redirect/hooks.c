@@ -118,6 +118,7 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
     if (!hook)
         return false;
     const ToolFunction *function = hook->function;
+    bool is_lean = function && !hook->resolver && (function->lean_after || function->lean_before);
     *ret_site = (RedirectSite){
         .hook = (u32)(hook - redirect_hooks),
         .entry = function != NULL,
@@ -125,8 +126,7 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
         .is_lean_site = hook->is_lean_site,
         .fast = function && !hook->resolver && (function->flags & TOOL_FUNCTION_FAST),
         .replaces = function && !hook->resolver && function->replace,
-        .lean = function && !hook->resolver && function->flags & TOOL_FUNCTION_LEAN ? function
-                                                                                    : NULL,
+        .lean = is_lean ? function : NULL,
     };
     return true;
 }

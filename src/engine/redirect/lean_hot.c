@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Lean functions (TOOL_FUNCTION_LEAN): wrapped without a list of activations. There is one
+// Lean functions (ToolFunction.lean_after): wrapped without a list of activations. There is one
 // call at a time that counts, the outermost, and emitted code notes it in the context
 // (translate/lean_x64.c); C runs once, when it has returned.
 //
 // What must stay true
 //   L1  lean_sp is 0, or a call runs whose return site is hooked. A call that is left by a
-//       load of rsp is over: redirect_lean_unwound(). Were a return ever missed, the next call
-//       from above that frame would find it out.
+//       load of rsp, or by a return to elsewhere, is over: redirect_lean_unwound(). Were a
+//       return ever missed, the next call from above that frame would find it out.
 //   L2  A return site stays hooked for good, even if its code goes, so lean_known needs
 //       no invalidation.
 #include "engine/redirect/redirect_internal.h"
@@ -39,21 +39,17 @@ void lean_begin(ThreadCtx *ctx, u32 hook)
     ctx->lean_sp = -(ctx->gpr[RSP] + 8);
 }
 
-static void call_after_lean(ThreadCtx *ctx, GuestAddr pc)
+static u32 call_after_lean(ThreadCtx *ctx, GuestAddr pc)
 {
-    const Hook *hook = &redirect_hooks[ctx->lean_hook];
-    ToolCall *call = &ctx->redirect->call;
+    const ToolFunction *function = redirect_hooks[ctx->lean_hook].function;
     ctx->lean_sp = 0;
-    if (!hook->function)
-        return; // unmapped meanwhile
-    call->function = hook->function;
-    call->entry = hook->pc;
-    call->return_address = pc;
-    for (unsigned i = 0; i < ARRAY_LEN(ctx->lean_args); i++)
-        call->args[i] = ctx->lean_args[i];
-    call->inner = redirect_hooks[ctx->lean_inner].function;
-    call->result = ctx->gpr[RAX];
-    hook->function->after(ctx, call);
+    // It may have been unmapped meanwhile.
+    return LIKELY(function != NULL) ? function->lean_after(ctx, function, pc) : 0;
+}
+
+const ToolFunction *tool_lean_inner(const ToolThread *thread)
+{
+    return redirect_hooks[thread->lean_inner].function;
 }
 
 void lean_end(ThreadCtx *ctx, GuestAddr pc)
@@ -68,21 +64,15 @@ u32 redirect_lean_return(u32 index)
     ThreadCtx *ctx = &thread_ctx;
     ctx->redirect->step = STEP_RETURNED;
     ctx->pc = redirect_hooks[index].pc;
-    call_after_lean(ctx, ctx->pc);
-    return 0;
+    return call_after_lean(ctx, ctx->pc);
 }
 
-void lean_call_before(ThreadCtx *ctx, u32 index, GuestAddr return_address)
+u32 lean_call_before(ThreadCtx *ctx, u32 index, GuestAddr return_address)
 {
-    const Hook *hook = &redirect_hooks[index];
-    ToolCall *call = &ctx->redirect->call;
-    if (!hook->function || (ctx->lean_sp && above_outermost(ctx, ctx->gpr[RSP]) < 0))
-        return;
-    call->function = hook->function;
-    call->entry = hook->pc;
-    call->return_address = return_address;
-    call->args[0] = ctx->gpr[RDI];
-    hook->function->before(ctx, call);
+    const ToolFunction *function = redirect_hooks[index].function;
+    if (!function || (ctx->lean_sp && above_outermost(ctx, ctx->gpr[RSP]) < 0))
+        return 0;
+    return function->lean_before(ctx, function, return_address);
 }
 
 u32 redirect_lean_before(u32 index)
@@ -90,12 +80,11 @@ u32 redirect_lean_before(u32 index)
     ThreadCtx *ctx = &thread_ctx;
     ctx->redirect->step = STEP_ORIGINAL;
     ctx->pc = redirect_hooks[index].pc;
-    lean_call_before(ctx, index, 0);
-    return 0;
+    return lean_call_before(ctx, index, 0);
 }
 
-void redirect_lean_unwound(ThreadCtx *ctx, u64 sp)
+void redirect_lean_unwound(ThreadCtx *ctx, u64 sp, GuestAddr target)
 {
-    if (above_outermost(ctx, sp) >= 0)
+    if (above_outermost(ctx, sp) >= 0 && *lean_slot(ctx, target) != target)
         ctx->lean_sp = 0;
 }

@@ -228,7 +228,7 @@ void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
 
 static void begin_lean(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
 {
-    if (!redirect_hooks[hook].function->after) {
+    if (redirect_hooks[hook].function->lean_before) {
         lean_call_before(ctx, hook, return_address);
         return;
     }
@@ -269,7 +269,7 @@ static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
         return_from_replaced(ctx, return_address);
         return false;
     }
-    if (!hook->resolver && hook->function->flags & TOOL_FUNCTION_LEAN) {
+    if (!hook->resolver && (hook->function->lean_after || hook->function->lean_before)) {
         begin_lean(ctx, index, return_address);
         return true;
     }

@@ -59,8 +59,9 @@ void redirect_returned(struct ThreadCtx *ctx, GuestAddr pc);
 // The version of the block to enter at ctx->pc.
 u32 redirect_version(const struct ThreadCtx *ctx);
 
-// rsp has been loaded: lean calls below it are over.
-void redirect_lean_unwound(struct ThreadCtx *ctx, u64 sp);
+// rsp has been loaded, or a return has led to an unexpected `target`: lean calls below it
+// are over.
+void redirect_lean_unwound(struct ThreadCtx *ctx, u64 sp, GuestAddr target);
 
 // A signal is going to be delivered before the thread enters the cache again.
 void redirect_interrupted(struct ThreadCtx *ctx);

@@ -84,7 +84,7 @@ void lean_thread_start(ThreadCtx *ctx);
 void lean_begin(ThreadCtx *ctx, u32 hook);
 // It may have returned here.
 void lean_end(ThreadCtx *ctx, GuestAddr pc);
-void lean_call_before(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
+u32 lean_call_before(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
 
 // ---------------------------------------------------------------- names.c
 

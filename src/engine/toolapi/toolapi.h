@@ -44,13 +44,17 @@ typedef struct ToolCall {
     GuestAddr return_address;
     u64 args[6];        // a `before` handler may change them
     u64 result;         // rax, in an `after` handler, which may change it
-    const struct ToolFunction *inner; // of a lean one: the last that it called, or itself
     u64 state;          // 0 in `before`; what that leaves here, `after` finds
     bool run_original;  // a `replace` handler sets this to decline
     bool needs_full;    // a fast `replace` handler sets this, with nothing done: it is called
                         // again outside the cache, where thread->in_cache is 0
 } ToolCall;
 
+// A call of a lean function: its arguments are in thread->lean_args if it has returned, with
+// thread->gpr[RAX], and in thread->gpr if it has not begun. Returns 0.
+struct ToolFunction;
+typedef u32 ToolLeanFn(ToolThread *thread, const struct ToolFunction *function,
+                       GuestAddr return_address);
 typedef u64 ToolReplaceFn(ToolThread *thread, ToolCall *call);
 typedef void ToolWrapFn(ToolThread *thread, ToolCall *call);
 
@@ -61,11 +65,6 @@ typedef enum ToolFunctionFlags {
     // Also functions that their object does not export (static or hidden ones). In
     // a static program, whose linker has hidden parts of its libraries, always so.
     TOOL_FUNCTION_LOCAL = 2,
-    // For functions that are called all the time. As FAST, but of lean functions that call
-    // each other only the outermost is told, by `after`, which finds four arguments; a
-    // function that has only `before` may be told twice, and not at all within others. What
-    // thread->lean_repeat foresees is not told but counted there.
-    TOOL_FUNCTION_LEAN = 4,
 } ToolFunctionFlags;
 
 // The call of a lean function that would be nothing new: the same size from the same place,
@@ -95,6 +94,11 @@ typedef struct ToolFunction {
     u32 flags;          // ToolFunctionFlags
     ToolReplaceFn *replace;
     ToolWrapFn *before, *after;
+    // Or the function is lean: for such as are called all the time. Of lean functions that
+    // call each other only the outermost is told, when it has returned, with four arguments; one
+    // that is told `lean_before` may be told twice, and not at all within others. As fast
+    // handlers. What thread->lean_repeat foresees is not told but counted there.
+    ToolLeanFn *lean_before, *lean_after;
     u32 size_arg; // lean: 1 + the argument that is a size; 0: it never repeats
     u64 data;     // the tool's own
 } ToolFunction;
@@ -180,6 +184,9 @@ typedef struct Tool {
     // number, *ret_result the default. False: the tool does not know it.
     bool (*request)(ToolThread *thread, const u64 args[6], u64 *ret_result);
 } Tool;
+
+// The lean function that was called last: by thread->lean_hook, or itself.
+const ToolFunction *tool_lean_inner(const ToolThread *thread);
 
 // The tool of this run; never NULL.
 extern const Tool *tool;

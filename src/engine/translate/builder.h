@@ -108,7 +108,9 @@ bool callstack_watches(const Builder *b);
 void emit_callstack_before_load(Builder *b);
 void emit_callstack_after_load(Builder *b);
 void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot);
-void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address);
+// `how` tells what follows in the same block.
+enum { LOAD_RSP_CALLS = 1, LOAD_RSP_RETURNS = 2 };
+void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address);
 
 // The stubs of the block's shadow guards; shadow_x64.c.
 void emit_guard_stubs(Builder *b);

@@ -138,7 +138,7 @@ bool intercept(Builder *b)
         emit_leave_to_c(b, site.hook);
         b->fallthrough = false;
     } else if (site.lean) {
-        if (site.lean->after)
+        if (site.lean->lean_after)
             lean_entry(b, &site);
         else
             lean_before(b, &site);

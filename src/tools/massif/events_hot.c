@@ -27,35 +27,49 @@ static void announce(ToolThread *thread, WireProducer *producer, u32 context)
     }
 }
 
-// The ring; with its connection made, and the instructions told if they are the clock.
-static WireProducer *ring_of(ToolThread *thread)
+// Of a ContextCache.
+void event_announce(void *arg, u32 context)
 {
-    WireProducer *producer = relay_wire(thread);
+    ToolThread *thread = arg;
+    if (context && !is_announced(massif_thread(thread), context))
+        announce(thread, &thread->wire, context);
+}
+
+// Of a ring that is new: the thread's first, or the first of a fork's child.
+static void ring_changed(ToolThread *thread, WireProducer *producer)
+{
     MassifThread *mt = massif_thread(thread);
-    if (UNLIKELY(!producer))
-        return NULL;
-    if (UNLIKELY(mt->ring != producer->ring)) {
-        mt->ring = producer->ring;
-        if (!producer->is_common)
-            thread->lean_repeat = &producer->ring->held.repeat;
+    mt->ring = producer->ring;
+    if (!producer->is_common)
+        thread->lean_repeat = &producer->ring->held.repeat;
+}
+
+// The ring; with its connection made, and the instructions told if they are the clock.
+static inline WireProducer *ring_of(ToolThread *thread)
+{
+    WireProducer *producer = &thread->wire;
+    MassifThread *mt = massif_thread(thread);
+    if (UNLIKELY(mt->ring != producer->ring || !producer->ring || *producer->life < 0)) {
+        producer = relay_wire(thread);
+        if (!producer)
+            return NULL;
+        ring_changed(thread, producer);
     }
     if (UNLIKELY(mt->counts_instructions))
         wire_put_heap_clock(producer, &(Wire_heap_clock){thread->tool_slot[MASSIF_INSTRUCTIONS]});
     return producer;
 }
 
-static u32 context_on(ToolThread *thread, WireProducer *producer, GuestAddr pc)
+static inline u32 context_on(ToolThread *thread, GuestAddr pc)
 {
-    u32 context = tool_context(thread, pc);
-    if (UNLIKELY(!is_announced(massif_thread(thread), context)) && context)
-        announce(thread, producer, context);
-    return context;
+    return callstack_context_cached(&thread->callstack, pc, thread->gpr[RSP],
+                                    &massif_thread(thread)->cache);
 }
 
 u32 event_context(ToolThread *thread, GuestAddr pc)
 {
     WireProducer *producer = ring_of(thread);
-    return producer ? context_on(thread, producer, pc) : 0;
+    return producer ? context_on(thread, pc) : 0;
 }
 
 // Repetitions are counted by emitted code while there is one thread and time is no question of
@@ -75,7 +89,7 @@ void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 us
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
-    alloc.context = context_on(thread, producer, pc);
+    alloc.context = context_on(thread, pc);
     if (may_repeat(thread, pc)) {
         alloc.site = (u32)pc;
         alloc.caller = thread->callstack.top->context;
@@ -90,7 +104,7 @@ void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 si
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
-    alloc.context = context_on(thread, producer, pc);
+    alloc.context = context_on(thread, pc);
     wire_heap_realloc(producer, &alloc, old);
 }
 

@@ -6,13 +6,14 @@
 #define AT(n) n, CALL_NO_FACTOR
 #define PRODUCT(n, m) n, m
 
-#define FLAGS (TOOL_FUNCTION_FAST | TOOL_FUNCTION_LEAN)
 #define REPEATS(kind, form, factor) \
     ((kind) == CALL_ALLOC && (form) == FORM_RETURNED && (factor) == CALL_NO_FACTOR)
 #define ROW(object_, name_, flags_, kind, form, old, size, factor, glibc)                \
-    {.object = object_, .name = name_, .flags = FLAGS | (flags_),                         \
-     .before = (kind) == CALL_FREE ? call_frees : NULL,                                   \
-     .after = (kind) == CALL_FREE ? NULL : call_ends,                                     \
+    {.object = object_, .name = name_, .flags = TOOL_FUNCTION_FAST | (flags_),            \
+     .lean_before = (kind) == CALL_FREE ? call_frees : NULL,                              \
+     .lean_after = (kind) == CALL_FREE ? NULL                                             \
+                   : REPEATS(kind, form, factor) ? call_allocates                         \
+                                                 : call_ends,                             \
      .size_arg = REPEATS(kind, form, factor) ? 1 + (size) : 0,                            \
      .data = CALL_DATA(kind, form, old, size, factor, glibc)},
 // Their arguments are AT() or PRODUCT(), which are two once they are expanded.

@@ -27,6 +27,8 @@ static void thread_start(ToolThread *thread)
         log_refuse("no memory for a thread");
     __atomic_fetch_add(&massif_threads, 1, __ATOMIC_RELAXED);
     mt->counts_instructions = massif_options->time_unit == TIME_UNIT_INSTRUCTIONS;
+    mt->cache.fn = event_announce;
+    mt->cache.arg = thread;
     thread->tool_thread = mt;
 }
 
@@ -44,6 +46,7 @@ static void fork_child(ToolThread *thread)
 {
     MassifThread *mt = massif_thread(thread);
     pages_discard(mt->announced, ANNOUNCED_BYTES);
+    mt->cache = (ContextCache){event_announce, thread, {{0}}};
     mt->last_freed = 0;
     mt->ring = NULL;
     thread->lean_repeat = &nothing;

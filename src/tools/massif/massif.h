@@ -19,6 +19,7 @@
 #ifndef MUNINN_TOOLS_MASSIF_MASSIF_H
 #define MUNINN_TOOLS_MASSIF_MASSIF_H
 
+#include "engine/callstack/callstack.h"
 #include "engine/toolapi/toolapi.h"
 #include "wire/heap_events.h"
 
@@ -42,6 +43,7 @@ typedef struct MassifThread {
     WireRing *ring;           // that lean_repeat is of
     u64 last_freed;           // the address of the last event, if that was a free
     u64 *announced;           // a bit for each context that this ring knows
+    ContextCache cache;       // of announced ones
     bool counts_instructions; // --time-unit=i
     // An allocation in a signal handler is no part of the call that the signal interrupted.
     u32 held_count;
@@ -73,13 +75,14 @@ extern const ToolFunction massif_functions[MASSIF_FUNCTIONS];
 extern u32 massif_threads; // atomic
 
 // calls_hot.c
-ToolWrapFn call_ends, call_frees;
+ToolLeanFn call_ends, call_allocates, call_frees;
 
 // events_hot.c. `pc` is the innermost frame.
 u32 event_context(ToolThread *thread, GuestAddr pc); // told
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
 void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable);
 void event_free(ToolThread *thread, u64 address);
+void event_announce(void *thread, u32 context); // of its cache
 
 // maps.c
 void maps_start(void);

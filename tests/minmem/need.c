@@ -92,6 +92,8 @@ int main(int argc, char **argv)
         usleep(300000);
         return take(bytes) ? 0 : 1;
     }
+    if (strcmp(mode, "stop") == 0)
+        return raise(SIGTTIN);
     if (strcmp(mode, "adapt") == 0) {
         puts(take(bytes) ? "all of it" : "less of it");
         return 0;

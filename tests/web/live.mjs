@@ -27,9 +27,9 @@ export async function live_tests(browser) {
         );
         let server = null;
         try {
-            await eventually(() =>
+            await eventually(async () =>
                 check(
-                    muninn('ctl', String(program.pid), 'status').ok,
+                    (await muninn('ctl', String(program.pid), 'status')).ok,
                     'its monitor does not answer',
                 ),
             );
@@ -46,6 +46,7 @@ export async function live_tests(browser) {
                 8000,
             );
             await page.getByRole('button', { name: 'Follow' }).click();
+            await page.waitForTimeout(1000); // what was under way may still arrive
             const frozen = await ran();
             await page.waitForTimeout(1500);
             check((await ran()) === frozen, 'it follows although it should not');

@@ -27,7 +27,7 @@ import { real_tests } from './real.mjs';
 
 const HASHES = VIEWS.map((view) => view.hash);
 
-make_recordings();
+await make_recordings();
 const server = await Server.start(
     'muninn.heap.demo',
     'muninn.heap.later',
@@ -37,6 +37,8 @@ const server = await Server.start(
     'muninn.heap.wide',
 );
 const browser = await open_browser();
+// These look at other files, in pages of their own, while the rest goes on.
+const others = Promise.all([findings_tests(browser), live_tests(browser), real_tests(browser)]);
 const page = await open_page(browser);
 await page.goto(server.url);
 await settled(page);
@@ -338,7 +340,7 @@ await test('every view fits 1280×720 and a wide screen, both themes, and every 
 });
 
 await test('the self-contained page shows the same without a server', async () => {
-    const result = muninn(
+    const result = await muninn(
         'view',
         `--export=${file('export.html')}`,
         'muninn.heap.demo',
@@ -369,9 +371,7 @@ await test('no complaint from the browser on the way', async () => {
     equal(page.complaints, [], 'complaints');
 });
 
-await findings_tests(browser);
-await live_tests(browser);
-await real_tests(browser);
+await others;
 
 await browser.close();
 server.stop();

@@ -8,7 +8,7 @@ function __muninn_is_before_program
 end
 
 for command in muninn valgrind
-    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck count' -d 'The tool that watches the program'
+    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck massif count' -d 'The tool that watches the program'
     complete -c $command -n __muninn_is_before_program -l trace-children -x -a 'yes no' -d 'Follow the program through execve, and its children through theirs'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip -x -d 'With --trace-children=yes, run natively the executables whose path matches one of these comma-separated patterns (* and ? are wildcards)'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip-by-arg -x -d 'The same, for programs one of whose arguments matches'
@@ -89,6 +89,24 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l show-realloc-size-zero -x -a 'yes no' -d 'Report realloc with a size of zero'
     complete -c $command -n __muninn_is_before_program -l malloc-fill -x -d 'Fill new heap blocks with this byte'
     complete -c $command -n __muninn_is_before_program -l free-fill -x -d 'Fill freed heap blocks with this byte'
+    complete -c $command -n __muninn_is_before_program -l heap -x -a 'yes no' -d 'Measure the heap'
+    complete -c $command -n __muninn_is_before_program -l heap-admin -x -d 'What a heap block costs beside its size'
+    complete -c $command -n __muninn_is_before_program -l stacks -x -a 'yes no' -d 'Measure stacks'
+    complete -c $command -n __muninn_is_before_program -l pages-as-heap -x -a 'yes no' -d 'Measure memory by the page, as mmap and brk give it, instead of the heap'
+    complete -c $command -n __muninn_is_before_program -l depth -x -d 'How many frames are remembered for an allocation'
+    complete -c $command -n __muninn_is_before_program -l alloc-fn -r -F -d 'Treat this function as one that allocates: its caller is shown'
+    complete -c $command -n __muninn_is_before_program -l ignore-fn -r -F -d 'Do not measure what this function allocates itself'
+    complete -c $command -n __muninn_is_before_program -l threshold -x -d 'Sum up what is less than this part of the total'
+    complete -c $command -n __muninn_is_before_program -l peak-inaccuracy -x -d 'How far from the true peak the one shown may be'
+    complete -c $command -n __muninn_is_before_program -l time-unit -x -a 'i ms B' -d 'What time is measured in'
+    complete -c $command -n __muninn_is_before_program -l detailed-freq -x -d 'Every how many snapshots one has all details'
+    complete -c $command -n __muninn_is_before_program -l max-snapshots -x -d 'How many snapshots there are at most'
+    complete -c $command -n __muninn_is_before_program -l massif-out-file -r -F -d 'Write the profile to this file; its name is expanded as that of --log-file'
+    complete -c $command -n __muninn_is_before_program -l recording -x -a 'yes no' -d 'Write a recording, which `muninn heap` and the viewer read'
+    complete -c $command -n __muninn_is_before_program -l recording-file -r -F -d 'Its file; the name is expanded as that of --log-file'
+    complete -c $command -n __muninn_is_before_program -l max-recording -x -d 'How large it may become: old and small details are summed up, the peak never'
+    complete -c $command -n __muninn_is_before_program -l snapshot-every -x -d 'Keep a snapshot every so often, beside those of --max-snapshots; 0 for none'
+    complete -c $command -n __muninn_is_before_program -l snapshot-when -r -F -d 'Keep a snapshot when heap, mapped, stacks or rss becomes larger than this, such as heap>1G'
     complete -c $command -x -a '(__fish_complete_subcommand)'
 end
 

@@ -12,7 +12,7 @@
 enum {
     MEMO_RANGES = 8,
     MEMO_BYTES = 64 << 20,
-    SERIES_EVENTS = 4 << 20, // that a series decodes to be exact; beyond it goes by slices
+    SERIES_EVENTS = 2 << 20, // that a series decodes to be exact; beyond it goes by slices
 };
 
 typedef enum SumMode { SUM_LIVE, SUM_ALL } SumMode;
@@ -86,9 +86,9 @@ static void add_node(Recording *recording, const Node *node, SumMode mode, SiteS
     if (decoder.failed || cursor.failed)
         tell_broken(recording, node->offset);
     if (nets)
-        reader_unpin_body(recording, nets);
+        reader_unpin_body(nets);
     if (rest)
-        reader_unpin_body(recording, rest);
+        reader_unpin_body(rest);
 }
 
 static void add_leaves(Recording *recording, size_t leaf, size_t end, SumMode mode, SiteSums *sums)
@@ -243,7 +243,7 @@ bool recording_state(Recording *recording, size_t index, SiteSums *ret_sums)
         ret_sums[site].live_blocks = blocks;
         ret_sums[site].live_usable = usable;
     }
-    reader_unpin_body(recording, body);
+    reader_unpin_body(body);
     if (cursor.failed)
         reader_warn(recording, "%s: the state at offset %llu is broken; not all of it is used",
                     recording->path, (unsigned long long)recording->states[index].offset);
@@ -289,7 +289,7 @@ static void add_node_to_groups(SeriesWalk *walk, const Node *node)
     }
     if (decoder.failed)
         tell_broken(walk->recording, node->offset);
-    reader_unpin_body(walk->recording, nets);
+    reader_unpin_body(nets);
 }
 
 static void take_events(SeriesWalk *walk, u64 ns)

@@ -11,7 +11,15 @@ import time
 from suite import (COMMANDS, MUNINN, WORK, check, heap, make_recording, path, same, table,
                    verdict)
 
+LIMITED = ("top", "leaks", "temporary", "threads", "maps")
 CONTROL = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+
+
+def once(pairs):
+    """An object of which no member is there twice."""
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError(f"a member is there twice: {[key for key, _ in pairs]}")
+    return dict(pairs)
 
 
 def forms():
@@ -26,18 +34,19 @@ def forms():
         for command in COMMANDS:
             problems = []
             for form in ((), ("--json",), ("--csv",)):
-                done = heap(command, file, *form)
+                limit = ("--limit=2",) if form and command in LIMITED else ()
+                done = heap(command, file, *form, *limit)
                 try:
                     text = done.stdout.decode("utf-8")
                     if form == ("--json",):
-                        json.loads(text)
+                        json.loads(text, object_pairs_hook=once)
                 except ValueError as problem:
                     problems.append(f"{form}: {problem}")
                 if done.returncode != 0:
                     problems.append(f"{form}: status {done.returncode}: {done.stderr[:200]}")
                 if not form and CONTROL.search(done.stdout):
                     problems.append(f"control characters: {CONTROL.search(done.stdout)}")
-            rows = table(command, file)
+            rows = table(command, file, *limit)
             if any(None in row or None in row.values() for row in rows):
                 problems.append("the CSV has rows of another length")
             verdict(f"{kind}: {command}", "; ".join(problems))
@@ -179,6 +188,16 @@ def terminal():
     check("none on a terminal that has none", b"\x1b" not in in_terminal(["top", file],
                                                                          TERM="dumb"))
     check("none in a pipe", b"\x1b" not in heap("top", file).stdout)
+    plain, _ = make_recording("narrow", "--events=4000", "--depth=20")
+    command = f"stty cols 60; '{MUNINN}' heap top '{plain}'; '{MUNINN}' heap tree '{plain}'"
+    done = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True,
+                          stdin=subprocess.DEVNULL, timeout=20, check=False,
+                          env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
+    lines = done.stdout.decode().splitlines()
+    check("a narrow terminal: no line is longer", max(map(len, lines)) <= 60,
+          max(lines, key=len))
+    check("a narrow terminal: the place is kept",
+          any(re.search(r"….*\(\S+:\d+\)$", line) for line in lines), str(lines[:9]))
     endless = "SELECT count(*) FROM allocations a, allocations b, allocations c"
     shown = in_terminal(["query", file, endless, "--time-limit=1500ms"])
     check("long work shows progress", b"asking: " in shown and b"\x1b[K" in shown, str(shown))

@@ -143,6 +143,12 @@ def texts(first):
     text = heap("top", first, "--metric=growth", "--from=5.05s", "--to=6s", "--depth=0")
     check("text: growth has a sign", "-4.0 MiB" in text.stdout.decode() and
           "+95.0 KiB" in text.stdout.decode(), text.stdout.decode())
+    text = heap("temporary", first, "--depth=0").stdout.decode()
+    same("text: temporary", text,
+         "1,000 temporary of the whole run (10.0 s)\n\n"
+         "temporary       %  blocks  allocations  of its own  where\n"
+         "    1,000  100.0%       0        1,000      100.0%  "
+         "rust::churn::h0123456789abcdef (churn.rs:40)\n")
     rows = table("top", first, "--limit=2")
     same("CSV: --limit", len(rows), 2)
     done = heap("top", first, "--limit=2", "--csv")

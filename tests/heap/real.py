@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Recordings of a real program, made by --tool=massif."""
 import glob
+import json
 import os
 import subprocess
+import time
 
 from recount import Recount, live_rows
 from suite import COMMANDS, HERE, MUNINN, WORK, answer, check, heap, path, same, skip, sql
@@ -47,6 +49,35 @@ def real():
         done = heap(command, file)
         check(f"a real run: {command}", done.returncode == 0 and done.stdout and not done.stderr,
               done.stderr.decode()[:300])
+    live()
     again = record(program)
     found = answer("diff", f"{file}@end", f"{again}@end")
     same("a real run: two runs of a program hold the same", found["changes"], [])
+
+
+def live():
+    """A recording that is still written, and that of a program that was killed."""
+    program = path("slow")
+    subprocess.run(["gcc", "-O0", "-g", "-o", program, os.path.join(HERE, "slow.c")], check=True)
+    before = set(glob.glob(path("muninn.heap.*")))
+    running = subprocess.Popen([MUNINN, "--tool=massif", "-q", program], cwd=WORK)
+    made, first = set(), 0
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and first < 100000:
+        time.sleep(0.1)
+        made = set(glob.glob(path("muninn.heap.*"))) - before
+        done = heap("top", *made, "--at=end", "--json") if made else None
+        if done and done.returncode == 0:
+            first = json.loads(done.stdout)["total"]
+    check("a run that goes on is read", first >= 100000, f"{first} bytes")
+    time.sleep(1)
+    running.kill()
+    running.wait()
+    while time.monotonic() < deadline:
+        found = answer("leaks", *made)
+        if found["growing"] and found["growing"][0]["where"].startswith("main (slow.c:"):
+            break
+        time.sleep(0.1)
+    row = (found["growing"] or [{}])[0]
+    check("a run that was killed: what grew is found, with its name",
+          row.get("where", "").startswith("main (slow.c:") and row["live_bytes"] > first, str(row))

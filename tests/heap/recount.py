@@ -180,6 +180,11 @@ def queries(file, truth):
                             "GROUP BY 1"))
     same("SQL: a join that asks for one site at a time", joined,
          {c: v for c, (v, _) in truth.live(truth.last_ns).items()})
+    found = answer("query", file, "SELECT count(*) FROM frames f JOIN allocations a USING (context)",
+                   "--time-limit=10s")["rows"]
+    depth = dict(sql(file, "SELECT id, depth FROM contexts"))
+    same("SQL: a join reads the events once, whatever its order", found,
+         [{"count(*)": sum(depth[b[4]] for b in heap)}])
     sites = {(r[0], r[1]): r[2:] for r in sql(
         file, "SELECT space, context, sum(live_bytes), sum(live_blocks), sum(allocations), "
               "sum(allocated_bytes) FROM sites GROUP BY 1, 2")}

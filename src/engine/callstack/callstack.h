@@ -117,6 +117,19 @@ void callstack_fork_done(bool in_child);
 // pointer there. Takes time proportional to the frames changed since the last query.
 u32 callstack_context(CallStack *cs, GuestAddr pc, GuestAddr sp);
 
+// The same for one who asks very often, through a cache of his own: a few nanoseconds if the
+// innermost frame or two are all that is new. Where `fn` is set it is called for every
+// context that enters the cache.
+typedef struct ContextCache {
+    void (*fn)(void *arg, u32 context);
+    void *arg;
+    struct {
+        GuestAddr pc;
+        u32 parent, context; // context 0: empty
+    } slots[1024];
+} ContextCache;
+u32 callstack_context_cached(CallStack *cs, GuestAddr pc, GuestAddr sp, ContextCache *cache);
+
 // A ret whose address was not in the top entry. `slot` is where it popped it from.
 void callstack_ret_miss(CallStack *cs, GuestAddr slot);
 

@@ -16,6 +16,7 @@ static const ExportFormat formats[] = {
     {"svg",        "svg",             "image/svg+xml",            false, false, svg_write},
     {"heaptrack",  "heaptrack",       "text/plain",               false, true,  heaptrack_write},
     {"dhat",       "dhat.json",       "application/json",         false, true,  dhat_write},
+    {"massif",     "massif.out",      "text/plain",               false, true,  massif_write},
 };
 // clang-format on
 
@@ -79,7 +80,7 @@ static u32 join_sites(const ExportJob *job, const SiteSums *sums, const i64 *val
     for (u32 i = 0; i < recording_site_count(job->recording); i++) {
         u32 context = recording_site(job->recording, i)->context;
         u64 index = count;
-        if (sums_are_empty(&sums[i]) && values[i] == 0)
+        if (site_sums_are_empty(&sums[i]) && values[i] == 0)
             continue;
         if (!map_get(&index_of, context, &index)) {
             if (!map_put(&index_of, context, count))
@@ -87,7 +88,7 @@ static u32 join_sites(const ExportJob *job, const SiteSums *sums, const i64 *val
             ret_stacks[count++] = (StackSums){.context = context};
         }
         ret_stacks[index].value += values[i];
-        sums_add(&ret_stacks[index].sums, &sums[i]);
+        site_sums_add(&ret_stacks[index].sums, &sums[i]);
     }
     map_free(&index_of);
     return count;
@@ -102,7 +103,7 @@ StackSums *stack_sums(const ExportJob *job, u32 *ret_count, char **ret_error)
 
     if (!sums || !values || !stacks)
         abort();
-    bool ok = sums_of(job->recording, &job->selection, sums, ret_error) &&
+    bool ok = site_sums_of(job->recording, &job->selection, sums, ret_error) &&
               selection_metric(job->recording, &job->selection, job->metric, values, ret_error);
     if (ok) {
         *ret_count = join_sites(job, sums, values, stacks);
@@ -129,7 +130,7 @@ bool *selected_sites(const ExportJob *job, char **ret_error)
     selection.at_peak = false;
     bool ok = selection_sums(job->recording, &selection, sums, ret_error);
     for (size_t i = 0; ok && i < site_count; i++)
-        is_selected[i] = !sums_are_empty(&sums[i]);
+        is_selected[i] = !site_sums_are_empty(&sums[i]);
     free(sums);
     if (ok)
         return is_selected;

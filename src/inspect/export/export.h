@@ -12,6 +12,7 @@ typedef struct ExportJob {
     Recording *recording;
     Selection selection;
     Metric metric; // of formats that have one value for a stack
+    TreeOptions tree; // of flame graphs
     FILE *out;     // the caller looks whether all could be written
     void (*progress)(u64 done, u64 total); // or NULL
 } ExportJob;

@@ -2,7 +2,7 @@
 //
 // A flame graph in one SVG file: titles on hover, a click widens a frame, the search marks
 // what matches and sums it up. Frames narrower than a tenth of a pixel have no box; their
-// room stays empty, so that what is missing is seen.
+// room stays empty, and a line below says how many there are.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +16,8 @@ typedef struct Svg {
     const Tree *tree;
     double pixels_per_unit;
     u32 depth; // of what is drawn
+    u64 left_frames;
+    u64 left;  // their value
 } Svg;
 
 static const char script[] =
@@ -111,8 +113,11 @@ static void measure_depth(Svg *svg, u32 index, u32 depth)
     const TreeNode *nodes = svg->tree->nodes;
 
     if ((double)magnitude(nodes[index].value) * svg->pixels_per_unit < narrowest ||
-        depth >= DEPTH_MAX)
+        depth >= DEPTH_MAX) {
+        svg->left_frames += nodes[index].value != 0;
+        svg->left += magnitude(nodes[index].value);
         return;
+    }
     svg->depth = depth + 1 > svg->depth ? depth + 1 : svg->depth;
     for (u32 child = nodes[index].first_child; child; child = nodes[child].next_sibling)
         measure_depth(svg, child, depth + 1);
@@ -143,12 +148,17 @@ static void put_svg(Svg *svg)
             "style=\"cursor:pointer\" class=\"o\">whole</text>\n",
             MARGIN, WIDTH - MARGIN, WIDTH - MARGIN);
     put_frames(svg, 0, 0, MARGIN);
+    if (svg->left_frames) {
+        fprintf(out, "<text x=\"%d\" y=\"%u\">%llu more are too narrow to be drawn (", MARGIN,
+                height - 10, (unsigned long long)svg->left_frames);
+        put_value(svg, (i64)svg->left);
+        fputs(")</text>\n", out);
+    }
     fprintf(out, "<script><![CDATA[\n%s]]></script>\n</svg>\n", script);
 }
 
 bool svg_write(const ExportJob *job, char **ret_error)
 {
-    TreeOptions options = {.by_function = true};
     Svg svg = {.job = job};
     i64 *values = calloc((size_t)recording_site_count(job->recording) + 1, sizeof(*values));
 
@@ -158,7 +168,7 @@ bool svg_write(const ExportJob *job, char **ret_error)
         free(values);
         return false;
     }
-    Tree *tree = tree_build(job->recording, values, &options);
+    Tree *tree = tree_build(job->recording, values, &job->tree);
     free(values);
     if (!tree)
         return export_fail(ret_error, "no memory for the tree");

@@ -126,7 +126,7 @@ static const Column columns[] = {
     {"after", "after", COLUMN_RIGHT},
     {"change_blocks", "blocks", COLUMN_RIGHT},
     {"kind", "", 0},
-    {"where", "where", COLUMN_STRONG},
+    {"where", "where", COLUMN_STRONG | COLUMN_PLACE},
     {"stack", "", COLUMN_DATA_ONLY},
 };
 

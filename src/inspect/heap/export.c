@@ -9,6 +9,21 @@
 #include "inspect/export/export.h"
 #include "inspect/heap/command.h"
 
+// A flame graph has no lines, and every frame, unless the user wants it otherwise.
+static TreeOptions tree_options(const Arguments *arguments)
+{
+    bool is_flame = arguments->command->sets & FOR_TREE;
+
+    return (TreeOptions){
+        .bottom_up = arguments->bottom_up,
+        .collapse_recursion = is_flame && !arguments->keep_recursion,
+        .by_function = true,
+        .fold_libraries = arguments->fold_libraries,
+        .only_code = arguments->only_code,
+        .hide_allocators = is_flame && !arguments->show_allocators,
+    };
+}
+
 static bool write_to(Question *question, const ExportFormat *format, FILE *out)
 {
     char *error = NULL;
@@ -17,6 +32,7 @@ static bool write_to(Question *question, const ExportFormat *format, FILE *out)
         .out = out,
         .progress = progress_set,
         .metric = question_metric(question),
+        .tree = tree_options(question->arguments),
     };
 
     if (format->is_whole_run && !question->has_time)

@@ -74,7 +74,7 @@ static void add_site(Groups *groups, Map *by_key, u32 key, const RecordedSite *s
     Group *group = &groups->items[index];
     groups->group_of[site_number] = (u32)index;
     group->value += value;
-    sums_add(&group->sums, sums);
+    site_sums_add(&group->sums, sums);
     if (value > group->best) {
         group->best = value;
         group->context = site->context;
@@ -130,7 +130,7 @@ Groups *groups_build(Recording *recording, const SiteSums *sums, const i64 *valu
         abort();
     for (u32 i = 0; i < site_count; i++) {
         groups->group_of[i] = UINT32_MAX;
-        if (values[i] == 0 && sums_are_empty(&sums[i]))
+        if (values[i] == 0 && site_sums_are_empty(&sums[i]))
             continue;
         const RecordedSite *site = recording_site(recording, i);
         u32 key = key_of(recording, &stack, names, &by_context, site, by);

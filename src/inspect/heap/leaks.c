@@ -126,7 +126,7 @@ static const Column columns[] = {
     {"live_bytes", "live", COLUMN_RIGHT | COLUMN_STRONG},
     {"live_blocks", "blocks", COLUMN_RIGHT},
     {"series", "over time", 0},
-    {"where", "where", COLUMN_STRONG},
+    {"where", "where", COLUMN_STRONG | COLUMN_PLACE},
     {"tau", "", COLUMN_DATA_ONLY},
     {"late_bytes_per_second", "", COLUMN_DATA_ONLY},
     {"allocations", "", COLUMN_DATA_ONLY},

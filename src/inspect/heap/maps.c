@@ -52,7 +52,7 @@ static void print_regions(Regions *regions)
         {"bytes", "size", COLUMN_RIGHT | COLUMN_STRONG},
         {"born_ns", "mapped at", COLUMN_RIGHT},
         {"thread", "thread", COLUMN_RIGHT},
-        {"where", "where", COLUMN_STRONG},
+        {"where", "where", COLUMN_STRONG | COLUMN_PLACE},
         {"stack", "", COLUMN_DATA_ONLY},
     };
     Question *question = regions->question;

@@ -188,7 +188,7 @@ SiteSums *question_sums(Question *question)
     if (!sums)
         return NULL;
     progress_begin("summing up");
-    bool ok = sums_of(question->recording, &question->selection, sums, &error);
+    bool ok = site_sums_of(question->recording, &question->selection, sums, &error);
     progress_end();
     if (!ok) {
         heap_error_line(error);

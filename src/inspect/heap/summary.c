@@ -90,8 +90,10 @@ static void print_sums(Question *question, const SiteSums *sums)
     char moment[128], title[256];
 
     for (u32 i = 0; i < recording_site_count(question->recording); i++)
-        sums_add(&all, &sums[i]);
-    snprintf(title, sizeof(title), "Allocations %s", moment_text(question, moment));
+        site_sums_add(&all, &sums[i]);
+    snprintf(title, sizeof(title), "Allocations %s%s",
+             question->selection.at_peak ? "of the whole run; what is live, " : "",
+             moment_text(question, moment));
     printer_line(question->out, "%s", title);
     printer_fact(question->out, "allocations", "allocations",
                  cell_u64(CELL_COUNT, all.allocations));
@@ -104,7 +106,7 @@ static void print_sums(Question *question, const SiteSums *sums)
     printer_fact(question->out, "temporary", "temporary", cell_u64(CELL_COUNT, all.temporary));
     printer_fact(question->out, "temporary_percent", "temporary, share",
                  cell_share((double)all.temporary, (double)all.allocations));
-    printer_fact(question->out, "live_bytes", "live at its end",
+    printer_fact(question->out, "live_bytes", "live",
                  cell_u64(CELL_BYTES, all.live_bytes));
     printer_fact(question->out, "live_blocks", "live blocks",
                  cell_u64(CELL_COUNT, all.live_blocks));

@@ -34,13 +34,16 @@ int answer_end(Question *question)
 
 // ------------------------------------------------------------------- rows of groups
 
+enum { COLUMN_VALUE = 0, COLUMN_ALLOCATIONS = 3, COLUMN_TEMPORARY = 4, COLUMN_OF_ITS_OWN = 5 };
+
 static const Column group_columns[] = {
-    {"value", "", COLUMN_RIGHT | COLUMN_STRONG},
+    [COLUMN_VALUE] = {"value", "", COLUMN_RIGHT | COLUMN_STRONG},
     {"percent", "%", COLUMN_RIGHT},
     {"live_blocks", "blocks", COLUMN_RIGHT},
-    {"allocations", "allocations", COLUMN_RIGHT},
-    {"temporary", "temporary", COLUMN_RIGHT},
-    {"where", "where", COLUMN_STRONG},
+    [COLUMN_ALLOCATIONS] = {"allocations", "allocations", COLUMN_RIGHT},
+    [COLUMN_TEMPORARY] = {"temporary", "temporary", COLUMN_RIGHT},
+    [COLUMN_OF_ITS_OWN] = {"temporary_percent", "of its own", COLUMN_RIGHT | COLUMN_DATA_ONLY},
+    {"where", "where", COLUMN_STRONG | COLUMN_PLACE},
     {"live_bytes", "", COLUMN_DATA_ONLY},
     {"live_usable_bytes", "", COLUMN_DATA_ONLY},
     {"allocated_bytes", "", COLUMN_DATA_ONLY},
@@ -99,6 +102,7 @@ static void print_group(Question *question, const Group *group, Metric metric, u
         cell_u64(CELL_COUNT, sums->live_blocks),
         cell_u64(CELL_COUNT, sums->allocations),
         cell_u64(CELL_COUNT, sums->temporary),
+        cell_share((double)sums->temporary, (double)sums->allocations),
         cell_text(name),
         cell_u64(CELL_BYTES, sums->live_bytes),
         cell_u64(CELL_BYTES, sums->live_usable),
@@ -146,7 +150,14 @@ void groups_print(Question *question, const Groups *groups, Metric metric, const
     char what[VALUE_BYTES_MAX + 16], count[VALUE_BYTES_MAX];
 
     memcpy(columns, group_columns, sizeof(columns));
-    columns[0].heading = metric_title(metric);
+    columns[COLUMN_VALUE].heading = metric_title(metric);
+    // People need a number once.
+    if (metric == METRIC_ALLOCATIONS)
+        columns[COLUMN_ALLOCATIONS].flags |= COLUMN_DATA_ONLY;
+    if (metric == METRIC_TEMPORARY) {
+        columns[COLUMN_TEMPORARY].flags |= COLUMN_DATA_ONLY;
+        columns[COLUMN_OF_ITS_OWN].flags &= ~(u32)COLUMN_DATA_ONLY;
+    }
     printer_table(question->out, key, title, columns, ARRAY_LEN(columns));
     for (u32 i = 0; i < groups->count && groups->items[i].value != 0; i++) {
         if (i < question->arguments->limit) {

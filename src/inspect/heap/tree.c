@@ -59,7 +59,7 @@ static const Column tree_columns[] = {
     {"parent", "", COLUMN_DATA_ONLY},
     {"name", "", COLUMN_DATA_ONLY},
     {"more_nodes", "", COLUMN_DATA_ONLY}, // of a row that stands for what is left out
-    {"line", "where", COLUMN_TEXT_ONLY},
+    {"line", "where", COLUMN_TEXT_ONLY | COLUMN_PLACE},
 };
 
 static Cell amount(Metric metric, i64 value)
@@ -221,13 +221,14 @@ int heap_tree(Question *question)
 // --------------------------------------------------------------------------- flame
 
 // A level of the flame graph is a line: a box for each frame that is at least a few columns
-// wide, and dots for those that are not.
+// wide, dots for those that are not, and a sum below for those that have no column.
 typedef struct FlameWalk {
     Question *question;
     const Tree *tree;
     double columns_per_unit;
     char **cells; // by level: width columns of UTF-8 text, a character each
     u32 width, level_count;
+    u64 left_frames, left; // too narrow, or too deep
 } FlameWalk;
 
 enum { FLAME_LEVELS_MAX = 64, FLAME_NAME_MIN = 3 };
@@ -254,8 +255,11 @@ static void flame_level(FlameWalk *walk, u32 index, u32 level, double from)
     double to = from + (double)magnitude(nodes[index].value) * walk->columns_per_unit;
     u32 first = (u32)(from + 0.5), end = (u32)(to + 0.5);
 
-    if (level >= FLAME_LEVELS_MAX || end <= first || end > walk->width)
+    if (level >= FLAME_LEVELS_MAX || end <= first || end > walk->width) {
+        walk->left_frames += nodes[index].value != 0;
+        walk->left += magnitude(nodes[index].value);
         return;
+    }
     walk->level_count = level + 1 > walk->level_count ? level + 1 : walk->level_count;
     if (end - first < FLAME_NAME_MIN) {
         memset(walk->cells[level] + first, '.', end - first);
@@ -273,6 +277,7 @@ static void print_flame(Question *question, const Tree *tree, Metric metric)
     u64 whole = magnitude(tree->nodes[0].value);
     FlameWalk walk = {.question = question, .tree = tree, .width = printer_width(question->out)};
     char *cells[FLAME_LEVELS_MAX];
+    char sum[VALUE_BYTES_MAX];
 
     walk.cells = cells;
     walk.columns_per_unit = whole ? (double)walk.width / (double)whole : 0;
@@ -287,8 +292,13 @@ static void print_flame(Question *question, const Tree *tree, Metric metric)
     groups_print_moment(question, metric, tree->nodes[0].value);
     for (u32 i = 0; i < walk.level_count; i++)
         printer_line(question->out, "%s", cells[i]);
-    if (walk.level_count == FLAME_LEVELS_MAX)
-        printer_line(question->out, "deeper levels are left out; -o FILE.svg has all");
+    if (metric_is_bytes(metric))
+        value_bytes(walk.left, sum);
+    else
+        value_count(walk.left, sum);
+    if (walk.left_frames)
+        printer_line(question->out, "%llu more are narrower than a column (%s); "
+                     "-o FILE.svg has them", (unsigned long long)walk.left_frames, sum);
     for (u32 i = 0; i < FLAME_LEVELS_MAX; i++)
         free(cells[i]);
 }

@@ -29,11 +29,13 @@ struct Printer {
     FILE *out;
     PrintForm form;
     bool colour;
+    bool is_terminal;
     u32 width;
     bool has_member;    // of the JSON object
     bool has_row;       // of the JSON array
     bool in_table;
     u32 table_count;
+    const char *table_key;
     Column columns[COLUMN_MAX];
     u32 column_count;
     char *facts;        // of a CSV: rows that are printed if no table comes
@@ -60,7 +62,8 @@ Printer *printer_new(FILE *out, PrintForm form)
     printer->out = out;
     printer->form = form;
     printer->width = WIDTH_DEFAULT;
-    if (isatty(fileno(out))) {
+    printer->is_terminal = isatty(fileno(out));
+    if (printer->is_terminal) {
         printer->colour = !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
         if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col >= WIDTH_MIN)
             printer->width = size.ws_col;
@@ -241,6 +244,46 @@ static TextRow *new_row(Printer *printer)
     return row;
 }
 
+// The length of the first `count` characters.
+static size_t characters(const char *text, u32 count)
+{
+    size_t at = 0;
+
+    for (; count && text[at]; count--)
+        at += max_u64(utf8_length(text + at), 1);
+    return at;
+}
+
+// Takes out of the middle what does not fit: where it is stands at the end.
+static void shorten(char **text, u32 columns)
+{
+    char *place = strrchr(*text, '(');
+    u32 kept = place ? plain_width(place) : 0;
+    char *shorter = NULL;
+
+    if (plain_width(*text) <= columns || columns < 8)
+        return;
+    if (kept + 4 > columns)
+        kept = 0;
+    size_t head = characters(*text, columns - kept - 1);
+    if (asprintf(&shorter, "%.*s…%s", (int)head, *text, kept ? place : "") < 0)
+        abort();
+    free(*text);
+    *text = shorter;
+}
+
+static void fit_terminal(Printer *printer, const TextRow *row, u32 last)
+{
+    u32 used = row->is_note ? 4 : 0;
+
+    if (!printer->is_terminal || !(row->is_note || printer->columns[last].flags & COLUMN_PLACE))
+        return;
+    for (u32 i = 0; i < last && !row->is_note; i++)
+        used += is_shown(printer, i) ? printer->widths[i] + 2 : 0;
+    if (used < printer->width)
+        shorten(&row->cells[row->is_note ? 0 : last], printer->width - used);
+}
+
 static void put_padded(Printer *printer, const char *text, u32 width, u32 flags, bool is_last)
 {
     u32 own = plain_width(text);
@@ -291,6 +334,7 @@ static void flush_text_rows(Printer *printer)
     }
     for (size_t r = 0; r < printer->row_count; r++) {
         TextRow *row = &printer->rows[r];
+        fit_terminal(printer, row, last);
         put_text_row(printer, row, last, r == 0 && !printer->has_heading);
         for (u32 i = 0; i <= printer->column_count; i++)
             free(row->cells[i]);
@@ -334,6 +378,7 @@ void printer_table(Printer *printer, const char *key, const char *title, const C
     printer->column_count = column_count < COLUMN_MAX ? column_count : COLUMN_MAX;
     memcpy(printer->columns, columns, printer->column_count * sizeof(*columns));
     printer->in_table = true;
+    printer->table_key = key;
     printer->has_row = false;
     printer->table_count++;
     if (printer->form == PRINT_JSON) {
@@ -446,8 +491,11 @@ void printer_more(Printer *printer, u64 rows, u64 bytes, const char *what)
     if (!what)
         what = value_bytes(bytes, sum);
     if (printer->form == PRINT_JSON) {
-        printer_fact(printer, "more_rows", NULL, cell_u64(CELL_COUNT, rows));
-        printer_fact(printer, "more_bytes", NULL, cell_u64(CELL_BYTES, bytes));
+        char key[64];
+        snprintf(key, sizeof(key), "%s_more_rows", printer->table_key);
+        printer_fact(printer, key, NULL, cell_u64(CELL_COUNT, rows));
+        snprintf(key, sizeof(key), "%s_more_bytes", printer->table_key);
+        printer_fact(printer, key, NULL, cell_u64(CELL_BYTES, bytes));
         return;
     }
     // A CSV is a table to its last line: what is missing is told beside it.

@@ -96,6 +96,7 @@ typedef enum ColumnFlags {
     COLUMN_DATA_ONLY = 2, // people see it otherwise, or not
     COLUMN_TEXT_ONLY = 4, // programs can reckon it themselves
     COLUMN_STRONG = 8,    // what the eye looks for first
+    COLUMN_PLACE = 16,    // "function (file:line)": a terminal that is too narrow has less of it
 } ColumnFlags;
 
 typedef struct Column {
@@ -117,14 +118,15 @@ void printer_fact(Printer *printer, const char *key, const char *label, Cell val
 // A line for people only.
 void printer_line(Printer *printer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Starts a table; the one before it ends. `title` may be NULL. A CSV has the first table only.
+// Starts a table; the one before it ends. `title` may be NULL, `key` stays the caller's. A CSV has
+// the first table only.
 void printer_table(Printer *printer, const char *key, const char *title, const Column *columns,
                    u32 column_count);
 void printer_row(Printer *printer, const Cell *cells);
 // A line below the row, for people only.
 void printer_note(Printer *printer, const char *text);
 // What was left out of the table: so many rows, their bytes, or any other sum if `what` is not
-// NULL. Nothing if there are none.
+// NULL. Nothing if there are none. In JSON the members KEY_more_rows and KEY_more_bytes.
 void printer_more(Printer *printer, u64 rows, u64 bytes, const char *what);
 
 // Prints what is left. False: the output could not be written, and that has been told.

@@ -145,22 +145,21 @@ static int start_frames(TableCursor *cursor)
 
     cursor->row = bounds->min > 0 ? min_u64((u64)bounds->min, count) : 0;
     cursor->end = bounds->max < 0 ? 0 : min_u64((u64)bounds->max + 1, count);
-    cursor->level = 0;
     return SQLITE_OK;
 }
 
 // `row` is the next context, the stack that of the one before it.
 static bool step_frame(TableCursor *cursor)
 {
-    if (++cursor->level < cursor->stack.count)
+    if (cursor->in_stack && ++cursor->level < cursor->stack.count)
         return true;
-    while (cursor->row < cursor->end) {
+    cursor->in_stack = false;
+    while (cursor->row < cursor->end && !cursor->in_stack) {
         stack_at(cursor, (u32)cursor->row++);
         cursor->level = 0;
-        if (cursor->stack.count)
-            return true;
+        cursor->in_stack = cursor->stack.count != 0;
     }
-    return false;
+    return cursor->in_stack;
 }
 
 static void frame_column(TableCursor *cursor, u32 column, sqlite3_context *context)
@@ -518,31 +517,36 @@ static void module_column(TableCursor *cursor, u32 column, sqlite3_context *cont
 
 // clang-format off
 const TableSpec sql_array_tables[] = {
-    {.shape = {"contexts", "stacks", COLUMNS(context_columns)}, .bounded = 1,
+    {.shape = {"contexts", "stacks", COLUMNS(context_columns)},
+     .bounded = 1, .seeks = 1,
      .row_count = count_contexts, .start = start_array, .step = step_array,
      .column = context_column},
-    {.shape = {"frames", "the frames of every stack", COLUMNS(frame_columns)}, .bounded = 1,
+    {.shape = {"frames", "the frames of every stack", COLUMNS(frame_columns)},
+     .bounded = 1, .seeks = 1,
      .row_count = count_frames, .start = start_frames, .step = step_frame,
      .column = frame_column},
     {.shape = {"sites", "sums by stack, thread and kind of memory", COLUMNS(site_columns)},
-     .bounded = 1, .row_count = count_sites, .start = start_sites, .step = step_array,
+     .bounded = 1, .seeks = 1, .row_count = count_sites, .start = start_sites, .step = step_array,
      .column = site_column, .stop = free_data},
     {.shape = {"snapshots", "moments whose state is kept", COLUMNS(snapshot_columns)},
-     .bounded = 1, .row_count = count_states, .start = start_array, .step = step_array,
+     .bounded = 1, .seeks = 1, .row_count = count_states, .start = start_array, .step = step_array,
      .column = snapshot_column},
     {.shape = {"snapshot_sites", "what was live at them", COLUMNS(snapshot_site_columns)},
-     .bounded = 1, .row_count = count_snapshot_sites, .start = start_snapshot_sites,
+     .bounded = 1, .seeks = 1, .row_count = count_snapshot_sites, .start = start_snapshot_sites,
      .step = step_snapshot_site, .column = snapshot_site_column, .stop = free_data},
-    {.shape = {"slices", "the timeline", COLUMNS(slice_columns)}, .bounded = 1,
+    {.shape = {"slices", "the timeline", COLUMNS(slice_columns)},
+     .bounded = 1, .seeks = 1,
      .row_count = count_slices, .start = start_array, .step = step_array,
      .column = slice_column},
-    {.shape = {"samples", "resident size over time", COLUMNS(sample_columns)}, .bounded = 1,
+    {.shape = {"samples", "resident size over time", COLUMNS(sample_columns)},
+     .bounded = 1, .seeks = 1,
      .row_count = count_samples, .start = start_array, .step = step_array,
      .column = sample_column},
     {.shape = {"threads", "the program's threads", COLUMNS(thread_columns)}, .bounded = 0,
      .row_count = count_threads, .start = start_all, .step = step_array,
      .column = thread_column},
-    {.shape = {"modules", "executables and libraries", COLUMNS(module_columns)}, .bounded = 1,
+    {.shape = {"modules", "executables and libraries", COLUMNS(module_columns)},
+     .bounded = 1, .seeks = 1,
      .row_count = count_modules, .start = start_array, .step = step_array,
      .column = module_column},
 };

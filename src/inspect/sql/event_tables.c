@@ -449,6 +449,7 @@ const TableSpec sql_event_tables[] = {
         .shape = {"allocations", "blocks of the heap, and stacks of threads", block_columns,
                   BLOCK_COLUMNS},
         .bounded = BLOCK_BOUNDED,
+        .seeks = BIT(BLOCK_BORN) | BIT(BLOCK_DIED),
         .row_count = about_event_count,
         .start = start_allocations,
         .step = step_block,
@@ -458,6 +459,7 @@ const TableSpec sql_event_tables[] = {
     {
         .shape = {"maps", "regions of mapped pages", block_columns, BLOCK_COLUMNS},
         .bounded = BLOCK_BOUNDED,
+        .seeks = BIT(BLOCK_BORN) | BIT(BLOCK_DIED),
         .row_count = about_event_count,
         .start = start_maps,
         .step = step_block,
@@ -468,6 +470,7 @@ const TableSpec sql_event_tables[] = {
         .shape = {"events", "every allocation and free, as it happened", event_columns,
                   EVENT_COLUMNS},
         .bounded = BIT(EVENT_TIME_NS) | BIT(EVENT_SITE) | BIT(EVENT_CONTEXT),
+        .seeks = BIT(EVENT_TIME_NS),
         .row_count = about_event_count,
         .start = start_events,
         .step = step_event,

@@ -15,6 +15,7 @@ typedef struct TableCursor TableCursor;
 typedef struct TableSpec {
     SqlTable shape;
     u64 bounded; // bits of columns whose bounds start() uses
+    u64 seeks;   // those of them that also spare the reading of other rows
     u64 (*row_count)(Recording *recording); // about
     // Goes before the first row; returns an SQLite code.
     int (*start)(TableCursor *cursor);
@@ -45,6 +46,7 @@ struct TableCursor {
     Stack stack;  // of stack_context
     u32 stack_context;
     u32 level;
+    bool in_stack; // of frames: `level` is a frame of `stack`
     void *data;   // of the table
 };
 

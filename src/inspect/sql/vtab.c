@@ -81,6 +81,7 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     const TableSpec *table = ((Vtab *)base)->table;
     double rows = (double)table->row_count(((Vtab *)base)->database->recording) + 1;
+    double cost = rows; // of reading: in a join, what has to be read whole is read once
     char *plan = sqlite3_malloc(2 * info->nConstraint + 1);
     int count = 0;
 
@@ -94,13 +95,15 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
         plan[2 * count] = (char)('A' + column);
         plan[2 * count + 1] = code;
         info->aConstraintUsage[i].argvIndex = ++count;
-        rows /= code == '=' ? 1000 : 4;
+        double share = code == '=' ? 1000 : 4;
+        rows /= share;
+        cost /= table->seeks >> column & 1 ? share : 1;
     }
     plan[2 * count] = 0;
     info->idxStr = plan;
     info->needToFreeIdxStr = 1;
     info->estimatedRows = rows < 1 ? 1 : (sqlite3_int64)rows;
-    info->estimatedCost = rows < 1 ? 1 : rows;
+    info->estimatedCost = cost < 1 ? 1 : cost;
     return SQLITE_OK;
 }
 
@@ -192,8 +195,7 @@ static int filter(sqlite3_vtab_cursor *base, int plan_number, const char *plan, 
             narrow(&cursor->bounds[column], plan[2 * i + 1], argv[i]);
     }
     cursor->row = cursor->end = cursor->rowid = 0;
-    cursor->stack_context = 0;
-    cursor->stack.count = 0;
+    cursor->in_stack = false;
     cursor->status = cursor->table->start(cursor);
     return cursor->status == SQLITE_OK ? next(base) : cursor->status;
 }

@@ -6,7 +6,7 @@
 
 #include "inspect/sums/sums.h"
 
-void sums_add(SiteSums *to, const SiteSums *from)
+void site_sums_add(SiteSums *to, const SiteSums *from)
 {
     to->live_bytes += from->live_bytes;
     to->live_blocks += from->live_blocks;
@@ -25,7 +25,7 @@ void sums_add(SiteSums *to, const SiteSums *from)
     }
 }
 
-bool sums_are_empty(const SiteSums *sums)
+bool site_sums_are_empty(const SiteSums *sums)
 {
     return !sums->allocations && !sums->live_blocks && !sums->live_bytes && !sums->frees;
 }
@@ -37,7 +37,7 @@ static void take_live(SiteSums *to, const SiteSums *from)
     to->live_usable = from->live_usable;
 }
 
-bool sums_of(Recording *recording, const Selection *selection, SiteSums *ret_sums,
+bool site_sums_of(Recording *recording, const Selection *selection, SiteSums *ret_sums,
              char **ret_error)
 {
     u32 site_count = recording_site_count(recording);

@@ -8,11 +8,11 @@
 
 #include "recording/query.h"
 
-void sums_add(SiteSums *to, const SiteSums *from);
-bool sums_are_empty(const SiteSums *sums);
+void site_sums_add(SiteSums *to, const SiteSums *from);
+bool site_sums_are_empty(const SiteSums *sums);
 
 // For every site, as selection_sums(). False: *ret_error.
-bool sums_of(Recording *recording, const Selection *selection, SiteSums *ret_sums,
+bool site_sums_of(Recording *recording, const Selection *selection, SiteSums *ret_sums,
              char **ret_error);
 
 #endif

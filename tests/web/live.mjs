@@ -5,13 +5,17 @@
 import { spawn } from 'node:child_process';
 import {
     check,
+    compile,
+    equal,
     eventually,
     file,
     muninn,
     open_page,
+    OUT,
     Server,
     settled,
     shot,
+    Skip,
     test,
 } from './harness.mjs';
 
@@ -78,6 +82,42 @@ export async function live_tests(browser) {
             await page.context().close();
         } finally {
             writer.kill();
+            program.kill('SIGKILL');
+            server?.stop();
+        }
+    });
+
+    await test('a program under massif is opened by its pid, and gives a snapshot', async () => {
+        if (!/^ *massif\b/m.test((await muninn('--help')).text))
+            throw new Skip('this build has no tool massif');
+        await compile('growing', 'tests/web/growing.c');
+        const program = spawn(process.env.MUNINN, ['--tool=massif', '-q', file('growing')], {
+            stdio: 'ignore',
+            cwd: OUT,
+        });
+        const pid = String(program.pid);
+        let server = null;
+        try {
+            await eventually(
+                async () => check((await muninn('ctl', pid, 'status')).ok, 'no answer'),
+                15_000,
+            );
+            server = await Server.start(pid);
+            const page = await open_page(browser);
+            await page.goto(server.url);
+            await settled(page);
+            await page.getByRole('button', { name: 'Snapshot' }).click();
+            await page.locator('dialog').waitFor();
+            equal(await page.locator('dialog h2').innerText(), 'Snapshot', 'the answer');
+            await page.keyboard.press('Escape');
+            const { states } = await server.get('/api/info');
+            check(
+                states.some((state) => state.reason === 'asked'),
+                'the moment is not in the recording',
+            );
+            await shot(page, 'live-massif');
+            await page.context().close();
+        } finally {
             program.kill('SIGKILL');
             server?.stop();
         }

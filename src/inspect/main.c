@@ -9,6 +9,9 @@
 #include "base/types.h"
 #include "inspect/heap/heap.h"
 #include "inspect/http/http.h"
+#include "inspect/minmem/minmem.h"
+#include "inspect/ms_print/ms_print.h"
+#include "inspect/top/top.h"
 #include "monitor/control/control.h"
 
 // launch/options.def has their arguments and help.
@@ -18,7 +21,10 @@ static const struct {
 } subcommands[] = {
     {"ctl", control_ctl_main},
     {"heap", heap_main},
+    {"minmem", minmem_main},
+    {"ms_print", ms_print_main},
     {"ps", control_ps_main},
+    {"top", top_main},
     {"view", http_view_main},
 };
 

@@ -50,7 +50,8 @@ static inline u64 heap_place_extra(u64 place)
 
 typedef struct WireAlloc {
     u32 context;
-    u32 caller, site; // of a WireRepeat; site 0: every repetition is to be told
+    u32 site; // of a WireRepeat; 0: every repetition is to be told
+    u64 sp, slot, tag;
     u64 address, size, usable;
 } WireAlloc;
 
@@ -88,7 +89,9 @@ static inline void wire_heap_hold(WireHeld *held, const WireAlloc *alloc, u64 st
     held->repeat.result = alloc->address;
     held->repeat.size = alloc->size;
     held->repeat.site = alloc->site;
-    held->repeat.caller = alloc->caller;
+    held->repeat.sp = alloc->sp;
+    held->repeat.slot = alloc->slot;
+    held->repeat.tag = alloc->tag;
     held->context = alloc->context;
     held->extra = alloc->usable - alloc->size;
     held->stamp = held->first = held->allocated = stamp;
@@ -143,6 +146,9 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
     if (state && state % 2 == 0 && held->repeat.result == alloc->address &&
         held->repeat.size == alloc->size && held->context == alloc->context) {
         held->stamp = held->allocated = stamp;
+        held->repeat.sp = alloc->sp;
+        held->repeat.slot = alloc->slot;
+        held->repeat.tag = alloc->tag;
         held->repeat.site = alloc->site;
         __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
         return;

@@ -115,8 +115,10 @@ typedef struct WireRepeat {
     u64 state;   // 0: there is nothing
     u64 result;  // the block
     u64 size;
-    u32 site;    // see ToolRepeat in engine/toolapi/toolapi.h
-    u32 caller;
+    // See ToolRepeat in engine/toolapi/toolapi.h.
+    u64 sp, slot, tag;
+    u32 site;
+    u32 unused;
 } WireRepeat;
 
 typedef struct WireHeld {

@@ -117,19 +117,6 @@ void callstack_fork_done(bool in_child);
 // pointer there. Takes time proportional to the frames changed since the last query.
 u32 callstack_context(CallStack *cs, GuestAddr pc, GuestAddr sp);
 
-// The same for one who asks very often, through a cache of his own: a few nanoseconds if the
-// innermost frame or two are all that is new. Where `fn` is set it is called for every
-// context that enters the cache.
-typedef struct ContextCache {
-    void (*fn)(void *arg, u32 context);
-    void *arg;
-    struct {
-        GuestAddr pc;
-        u32 parent, context; // context 0: empty
-    } slots[1024];
-} ContextCache;
-u32 callstack_context_cached(CallStack *cs, GuestAddr pc, GuestAddr sp, ContextCache *cache);
-
 // A ret whose address was not in the top entry. `slot` is where it popped it from.
 void callstack_ret_miss(CallStack *cs, GuestAddr slot);
 
@@ -137,7 +124,8 @@ void callstack_ret_miss(CallStack *cs, GuestAddr slot);
 // call without loading rsp again: code that runs a function on another stack and
 // comes back (stacker, systemstack); its frames then stand on the present ones. The way
 // back may be an unreported `mov rsp, rbp`: the ret after it misses and finds the old stack.
-void callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues);
+// True when both surely lie on one stack.
+bool callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues);
 
 // A signal interrupted the client at pc and sp; the engine built a frame whose return
 // address (of the restorer) lies in `slot`. alt_lo is the lowest address of the alternate stack
@@ -165,6 +153,11 @@ void callstack_set_peek(CallstackPeek *peek);
 void callstack_validate(const CallStack *cs);
 
 // The tree. Id 0 is the empty stack.
+//
+// The id of (parent, pc): lock-free when it exists, made under the lock otherwise.
+// When ids or memory run out the parent itself is returned: the context is then
+// true but less deep.
+u32 context_intern(u32 parent, GuestAddr pc);
 u32 context_parent(u32 id);
 GuestAddr context_pc(u32 id);
 u32 context_count(void); // ids are 0 … context_count() - 1

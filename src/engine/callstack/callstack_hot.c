@@ -151,49 +151,6 @@ u32 callstack_context(CallStack *cs, GuestAddr pc, GuestAddr sp)
     return context_intern(parent_for_next(cs, cs->top), pc);
 }
 
-// The slot of a child of `parent`; a miss leaves it to be filled.
-static u32 *cache_slot(ContextCache *cache, u32 parent, GuestAddr pc, bool *ret_hit)
-{
-    size_t index = (pc ^ pc >> 10 ^ parent * 5ull) % ARRAY_LEN(cache->slots);
-    *ret_hit = cache->slots[index].pc == pc && cache->slots[index].parent == parent &&
-               cache->slots[index].context;
-    cache->slots[index].pc = pc;
-    cache->slots[index].parent = parent;
-    return &cache->slots[index].context;
-}
-
-static u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
-{
-    bool hit;
-    u32 *context = cache_slot(cache, parent, pc, &hit);
-    if (UNLIKELY(!hit)) {
-        *context = context_intern(parent, pc);
-        if (cache->fn)
-            cache->fn(cache->arg, *context);
-    }
-    return *context;
-}
-
-u32 callstack_context_cached(CallStack *cs, GuestAddr pc, GuestAddr sp, ContextCache *cache)
-{
-    CallEntry *top = cs->top;
-    // Nothing has been left since the last query but by returns (C2), nothing is left out, and
-    // the caller's frame, or the one that called it, is known.
-    bool is_plain = top->sp > sp && sp >= current_span(cs)->lo &&
-                    top - cs->bottom < CONTEXT_FRAMES_MAX / 2 && !cs->omitted;
-    if (LIKELY(is_plain) && top->context == 0 && top - 1 > current_span(cs)->base &&
-        top[-1].context && top[-1].sp > top->sp && top->ret != SEPARATOR_RET) {
-        top->context = find_cached(cache, top[-1].context, top->ret);
-        top->next_window = 0;
-    }
-    if (LIKELY(is_plain) && top->context && top > current_span(cs)->base)
-        return find_cached(cache, top->context, pc);
-    u32 context = callstack_context(cs, pc, sp);
-    if (cache->fn)
-        cache->fn(cache->arg, context);
-    return context;
-}
-
 void callstack_ret_miss(CallStack *cs, GuestAddr slot)
 {
     // The slot itself is still to be popped: an entry for it is this frame's own,

@@ -4,6 +4,7 @@
 // returns and loads of rsp do beside their work. None of it touches a flag.
 #include "engine/callstack/callstack.h"
 
+#include "engine/calltags/calltags.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
@@ -31,12 +32,22 @@ static void emit_store_imm64(Emitter *e, i32 disp, u64 imm)
     emit_store_imm32(e, disp, (u32)imm);
 }
 
+// mov qword gs:[rsp + CALLTAGS_DISP + disp], tag
+static void emit_calltag(Builder *b, i32 disp, u32 tag)
+{
+    put_bytes(&b->e, (u8[]){0x65, 0x48, 0xc7, 0x84, 0x24}, 5);
+    put_u32(&b->e, (u32)(CALLTAGS_DISP + disp));
+    put_u32(&b->e, tag);
+}
+
 //     mov rax, fs:[top] ; ret, sp, context of the entry above := return_address, rsp, 0
 //     lea rax, [rax + SIZE] ; mov fs:[top], rax
 // The first store meets the guard when the entries are full; the handler makes
 // room, reloads rax from top and lets it run again.
 void emit_callstack_push(Builder *b, GuestAddr return_address)
 {
+    if (calltags_wanted)
+        emit_calltag(b, 0, calltag_of(return_address));
     if (!callstack_wanted)
         return;
     bool spilled = b->spilled >> RAX & 1;
@@ -51,6 +62,13 @@ void emit_callstack_push(Builder *b, GuestAddr return_address)
     emit_store_fs(&b->e, CTX(callstack.top), RAX);
     if (!spilled)
         emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+}
+
+// The return address has been popped.
+void emit_calltag_clear(Builder *b)
+{
+    if (calltags_wanted)
+        emit_calltag(b, -8, 0);
 }
 
 //     spills ; pop rcx ; [lea rsp, [rsp + n]] ; mov rax, fs:[top] ; mov rax, [rax + ret]
@@ -68,6 +86,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(e, 0x59);
+    emit_calltag_clear(b);
     builder_mark_nowhere(b);
     if (pop_bytes)
         emit_lea(e, RSP, RSP, pop_bytes);
@@ -151,7 +170,7 @@ static bool loads_rsp(const Builder *b, const Insn *insn)
 
 bool callstack_watches(const Builder *b)
 {
-    return callstack_wanted && loads_rsp(b, b->insn);
+    return (callstack_wanted || calltags_wanted) && loads_rsp(b, b->insn);
 }
 
 void emit_callstack_before_load(Builder *b)

@@ -2,6 +2,7 @@
 //
 // The prologues of lean functions and of their return sites (redirect/lean_hot.c). At a
 // function's entry and return the flags are dead; all registers are kept.
+#include "engine/calltags/calltags.h"
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
@@ -170,14 +171,15 @@ void lean_before(Builder *b, const RedirectSite *site)
 //     cmp [rcx + result], rax ; jne call ; test byte [rcx + state], 1 ; jne call
 //     mov rdx, fs:[lean_size] ; cmp [rcx + size], rdx ; jne call
 //     cmp dword [rcx + site], pc ; jne call
-//     mov rdx, fs:[top] ; mov edx, [rdx + context] ; cmp [rcx + caller], edx ; jne call
+//     cmp [rcx + sp], rsp ; jne call
+//     mov rdx, [rcx + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [rcx + tag], rdx ; jne call
 //     test byte [rcx + state], TOLD ; je call
 //     add qword [rcx + state], 1 ; rdx, rcx ; jmp on
 //   call: rdx, rcx
 static CodePtr emit_repeat(Builder *b, u32 pc)
 {
     Emitter *e = &b->e;
-    CodePtr call[6];
+    CodePtr call[7];
     emit_store_fs(e, CTX_SPILL(RDX), RDX);
     emit_load_fs(e, RCX, CTX(lean_repeat));
     emit_op_base(e, 0x39, RAX, RCX, REPEAT(result));
@@ -189,11 +191,12 @@ static CodePtr emit_repeat(Builder *b, u32 pc)
     call[2] = branch(e, JNE);
     emit_cmp_imm32(e, REPEAT(site), pc);
     call[3] = branch(e, JNE);
-    emit_load_fs(e, RDX, CTX(callstack.top));
-    put_bytes(e, (u8[]){0x8b, 0x92}, 2);
-    put_u32(e, (u32)offsetof(CallEntry, context));
-    put_bytes(e, (u8[]){0x39, 0x91}, 2);
-    put_u32(e, (u32)REPEAT(caller));
+    emit_op_base(e, 0x39, RSP, RCX, REPEAT(sp));
+    call[6] = branch(e, JNE);
+    emit_op_base(e, 0x8b, RDX, RCX, REPEAT(slot));
+    put_u8(e, 0x65);
+    emit_op_base(e, 0x8b, RDX, RDX, CALLTAGS_DISP);
+    emit_op_base(e, 0x39, RDX, RCX, REPEAT(tag));
     call[4] = branch(e, JNE);
     emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
     call[5] = branch(e, JE);
@@ -230,7 +233,8 @@ void lean_return(Builder *b, const RedirectSite *site)
     CodePtr on_none = far_branch(e);
     land(e, mine);
     builder_mark_nowhere(b);
-    CodePtr on_repeat = b->block->pc <= UINT32_MAX ? emit_repeat(b, (u32)b->block->pc) : NULL;
+    bool may_repeat = calltags_wanted && b->block->pc <= UINT32_MAX;
+    CodePtr on_repeat = may_repeat ? emit_repeat(b, (u32)b->block->pc) : NULL;
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     b->spilled = 0;
     emit_fast_call(b, redirect_lean_return, site->hook);

@@ -109,7 +109,8 @@ static void pack(Walk *walk)
     }
     walk->count = kept;
     free(used);
-    qsort(walk->blocks, walk->count, sizeof(LiveBlock), compare_blocks);
+    if (walk->count)
+        qsort(walk->blocks, walk->count, sizeof(LiveBlock), compare_blocks);
 }
 
 static u64 events_until(const Recording *recording, u64 ns)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "inspect/foreign/foreign.h"
 #include "inspect/http/findings.h"
 #include "inspect/http/live.h"
 #include "inspect/http/viewer.h"
@@ -55,15 +56,23 @@ static void open_findings(OpenFile *file)
     file->live = strcmp(file->findings->status, "running") == 0 && live_is_running(file->pid);
 }
 
+// A recording of our own has its tool's name, one that was made of a foreign file its kind.
+static const char *format_of(const char *tool)
+{
+    if (!tool || strcmp(tool, "massif") == 0)
+        return "muninn";
+    return strcmp(tool, "massif.out") == 0 ? "massif" : tool;
+}
+
 static void open_heap(OpenFile *file)
 {
-    Recording *recording = recording_open(file->path, keep_warning, file, &file->error);
+    Recording *recording = foreign_open(file->path, keep_warning, file, &file->error);
 
     if (!recording)
         return;
     const RecordingInfo *info = recording_info(recording);
     file->kind = FILE_HEAP;
-    file->format = info->tool && strcmp(info->tool, "massif") != 0 ? info->tool : "muninn";
+    file->format = format_of(info->tool);
     file->pid = info->pid;
     file->views[LANE_QUICK].recording = recording;
     file->live = !recording_end(recording)->known && live_is_running(file->pid);
@@ -87,7 +96,8 @@ OpenFile *file_open(Viewer *viewer, const char *path)
         file->views[i].version = 1;
     }
     ssize_t size = read_head(file, head);
-    if (size < 0 && asprintf(&file->error, "%s: %s", path, strerror((int)-size)) < 0)
+    const char *why = size == -EINVAL ? "neither a recording nor a report" : strerror((int)-size);
+    if (size < 0 && asprintf(&file->error, "%s: %s", path, why) < 0)
         file->error = NULL;
     else if (size >= 0 && findings_look(head, (size_t)size))
         open_findings(file);
@@ -162,7 +172,7 @@ View *file_lock_view(OpenFile *file, Lane lane)
 
     pthread_mutex_lock(&view->lock);
     if (file->kind == FILE_HEAP && !view->recording)
-        view->recording = recording_open(file->path, NULL, NULL, &error);
+        view->recording = foreign_open(file->path, NULL, NULL, &error);
     free(error);
     if (file->kind == FILE_HEAP && !view->recording) {
         pthread_mutex_unlock(&view->lock);

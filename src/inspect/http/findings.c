@@ -182,9 +182,15 @@ bool finding_is_leak(const Found *found)
     return strncmp(found->kind, "leak-", 5) == 0;
 }
 
+// Libraries of the system, and objects that are there because of the tool.
 static bool is_systems(const char *object)
 {
     static const char *const folders[] = {"/usr/lib", "/usr/libexec", "/lib", "/nix/store/"};
+    const char *slash = strrchr(object, '/');
+    const char *name = slash ? slash + 1 : object;
+
+    if (strncmp(name, "vgpreload_", 10) == 0 || strcmp(name, "muninn-engine") == 0)
+        return true;
 
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
         if (strncmp(object, folders[i], strlen(folders[i])) == 0)
@@ -199,9 +205,7 @@ const FoundFrame *finding_place(const Found *found)
 
     for (u32 i = 0; i < found->stack.count; i++) {
         const FoundFrame *frame = &found->stack.frames[i];
-        // Replaced functions (malloc, strlen) are the engine's.
-        bool is_own = frame->object && !is_systems(frame->object) &&
-                      !strstr(frame->object, "vgpreload") && !strstr(frame->object, "muninn-");
+        bool is_own = frame->object && !is_systems(frame->object);
         if (frame->file && is_own)
             return frame;
         if (frame->file && !with_line)

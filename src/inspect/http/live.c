@@ -242,31 +242,15 @@ static void keep_answer(void *arg, const char *text, size_t size)
     json_raw(&((Told *)arg)->text, text, size);
 }
 
-// A label goes into a line of words: what would end it, or the word, is left out.
-static void make_command(const Request *request, bool is_snapshot, char *line, size_t size)
-{
-    const char *label = request_text(request, "label");
-    size_t at = (size_t)snprintf(line, size, "%s", is_snapshot ? "snapshot" : "leak_check full");
-
-    if (!is_snapshot || !label)
-        return;
-    line[at++] = ' ';
-    for (; *label && at + 1 < size && at < 80; label++) {
-        bool is_word = (*label >= '0' && *label <= '9') || (*label >= 'a' && *label <= 'z') ||
-                       (*label >= 'A' && *label <= 'Z') || *label == '-' || *label == '.';
-        line[at++] = is_word ? *label : '_';
-    }
-    line[at] = '\0';
-}
-
 void live_answer_action(Call *call)
 {
-    static const char *const actions[] = {"snapshot", "leak-check", "none"};
+    static const char *const actions[] = {"snapshot", "leak-check"};
+    // The recording keeps the snapshot; massif's own file of it is not wanted.
+    static const char *const commands[] = {"snapshot /dev/null", "leak_check full"};
     Request *request = call->request;
     u64 id = request_u64(request, "f", 0, UINT32_MAX);
     u32 action = request_choice(request, "do", actions, 2, 2);
     Told told = {0};
-    char line[128];
 
     if (request->error[0] || action == 2 || id >= call->viewer->file_count) {
         call_fail(call, 400, "bad-parameter", "%s",
@@ -278,8 +262,7 @@ void live_answer_action(Call *call)
         call_fail(call, 409, "refused", "the program does not run any more");
         return;
     }
-    make_command(request, action == 0, line, sizeof(line));
-    int status = control_ask(file->pid, line, ACTION_MS, keep_answer, &told);
+    int status = control_ask(file->pid, commands[action], ACTION_MS, keep_answer, &told);
     if (status < 0)
         call_fail(call, 409, "refused", "process %d gave no answer", file->pid);
     json_open(&call->out, '{');

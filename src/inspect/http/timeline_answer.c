@@ -135,7 +135,8 @@ static void choose_groups(Timeline *line, u32 top)
     for (u32 group = 0; group < line->groups->count; group++) {
         u32 at = line->shown_count;
         u64 value = line->values[group];
-        if (value == 0 || (at == top && value <= line->values[line->shown[at - 1]]))
+        if (value == 0 || top == 0 ||
+            (at == top && value <= line->values[line->shown[at - 1]]))
             continue;
         if (at == top)
             at--;
@@ -402,7 +403,7 @@ void answer_timeline(Call *call)
         put_binary(&line);
     else if (good)
         put_json(&line);
-    else
+    else if (!call_failed(call))
         call_fail(call, 500, "internal", "the timeline cannot be computed");
     free(line.totals);
     free(line.highs);

@@ -282,7 +282,8 @@ void answer_tree(Call *call)
         return;
     const ShownTree *tree = call_tree(call, &chosen, has_base ? &base : NULL, metric);
     if (!tree) {
-        call_fail(call, 500, "internal", "no memory for this tree");
+        if (!call_failed(call))
+            call_fail(call, 500, "internal", "no memory for this tree");
         return;
     }
     WordsOf words = {tree, call->view->recording, has_base ? call->base_view->recording : NULL};

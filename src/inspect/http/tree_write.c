@@ -124,7 +124,8 @@ static bool choose_nodes(Writing *writing)
             level_end = writing->count;
             depth++;
         }
-        bool shows_any = depth < writing->cut->max_depth && writing->count < writing->cut->max_nodes;
+        bool shows_any =
+            depth < writing->cut->max_depth && writing->count < writing->cut->max_nodes;
         if (writing->list[i].node != UINT32_MAX && !add_children(writing, i, shows_any))
             return false;
     }

@@ -211,6 +211,7 @@ static int serve(Viewer *viewer, const ViewOptions *options)
     Server *server = server_start(viewer, &options->server, &error);
     if (!server) {
         fprintf(stderr, "muninn view: %s\n", error ? error : "the server cannot be started");
+        free(error);
         return 1;
     }
     if (options->server.host)
@@ -240,15 +241,21 @@ int http_view_main(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    if (!viewer || !parse_options(argc, argv, &options))
+    if (!viewer || !parse_options(argc, argv, &options)) {
+        free(viewer);
         return 1;
+    }
     bool any = open_files(viewer, argv, options.file_count);
-    if (viewer->file_count == 0 || (options.export && !any))
-        return 1;
-    if (!options.export)
-        return serve(viewer, &options);
-    if (export_write(viewer, options.export, &error))
-        return 0;
-    fprintf(stderr, "muninn view: %s\n", error ? error : "the page cannot be written");
-    return 1;
+    int status = 1;
+    if (viewer->file_count && !options.export)
+        status = serve(viewer, &options);
+    else if (any && export_write(viewer, options.export, &error))
+        status = 0;
+    else if (any)
+        fprintf(stderr, "muninn view: %s\n", error ? error : "the page cannot be written");
+    free(error);
+    for (u32 i = 0; i < viewer->file_count; i++)
+        file_free(viewer->files[i]);
+    free(viewer);
+    return status;
 }

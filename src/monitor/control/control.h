@@ -94,4 +94,12 @@ i32 control_find_monitor(i32 pid);
 int control_ps_main(int argc, char **argv);
 int control_ctl_main(int argc, char **argv);
 
+// What any other subcommand needs of them. Sends the command to the monitor of `pid` and hands
+// the answer over. Returns the status, -1: there is no monitor, or it gave no answer within
+// the time (0: for ever).
+typedef void AnswerFn(void *arg, const char *text, size_t size);
+int ctl_ask(i32 pid, const char *command, int timeout_ms, AnswerFn *fn, void *arg);
+// Says on standard error, in the name of the subcommand, why nobody answered.
+void ctl_explain_silence(const char *subcommand, i32 pid);
+
 #endif

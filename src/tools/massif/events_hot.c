@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Events, on their way into the ring of their thread: with a context that the ring knows.
-#include "engine/callstack/callstack.h"
+#include "engine/calltags/calltags.h"
 #include "engine/relay/relay.h"
 #include "tools/massif/massif.h"
 
@@ -60,26 +60,23 @@ static inline WireProducer *ring_of(ToolThread *thread)
     return producer;
 }
 
-static inline u32 context_on(ToolThread *thread, GuestAddr pc)
+static inline u32 context_on(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot)
 {
-    return callstack_context_cached(&thread->callstack, pc, thread->gpr[RSP],
-                                    &massif_thread(thread)->cache);
+    return calltags_context(pc, thread->gpr[RSP], &massif_thread(thread)->cache, ret_slot);
 }
 
 u32 event_context(ToolThread *thread, GuestAddr pc)
 {
-    WireProducer *producer = ring_of(thread);
-    return producer ? context_on(thread, pc) : 0;
+    GuestAddr slot;
+    return ring_of(thread) ? context_on(thread, pc, &slot) : 0;
 }
 
 // Repetitions are counted by emitted code while there is one thread and time is no question of
-// instructions. A stack so deep that frames are left out has contexts of its own (callstack.h).
-static bool may_repeat(const ToolThread *thread, GuestAddr pc)
+// instructions.
+static inline bool may_repeat(ToolThread *thread, GuestAddr pc, GuestAddr slot)
 {
-    const CallStack *cs = &thread->callstack;
-    return __atomic_load_n(&massif_threads, __ATOMIC_RELAXED) == 1 && pc <= UINT32_MAX &&
-           !massif_thread((ToolThread *)thread)->counts_instructions && cs->top->context &&
-           cs->top - cs->bottom < CONTEXT_FRAMES_MAX / 2;
+    return __atomic_load_n(&massif_threads, __ATOMIC_RELAXED) == 1 && slot && pc <= UINT32_MAX &&
+           !massif_thread(thread)->counts_instructions;
 }
 
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable)
@@ -89,10 +86,11 @@ void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 us
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
-    alloc.context = context_on(thread, pc);
-    if (may_repeat(thread, pc)) {
+    alloc.context = context_on(thread, pc, &alloc.slot);
+    if (may_repeat(thread, pc, alloc.slot)) {
         alloc.site = (u32)pc;
-        alloc.caller = thread->callstack.top->context;
+        alloc.sp = thread->gpr[RSP];
+        alloc.tag = *calltags_word(alloc.slot);
     }
     wire_heap_alloc(producer, &alloc);
 }
@@ -104,7 +102,7 @@ void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 si
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
-    alloc.context = context_on(thread, pc);
+    alloc.context = context_on(thread, pc, &alloc.slot);
     wire_heap_realloc(producer, &alloc, old);
 }
 

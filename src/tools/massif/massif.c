@@ -4,7 +4,6 @@
 #include "tools/massif/massif.h"
 
 #include "base/pages.h"
-#include "engine/callstack/callstack.h"
 #include "engine/log/log.h"
 #include "tools/tools.h"
 
@@ -78,7 +77,7 @@ static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
 const Tool tool_massif = {
     .name = "massif",
     .summary = "Shows where the memory goes: heap, mappings and stacks, at any moment.",
-    .needs = TOOL_NEEDS_CALLSTACK | TOOL_NEEDS_MONITOR,
+    .needs = TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
     .prepare = prepare,
     .start = maps_start,
     .functions = massif_functions,

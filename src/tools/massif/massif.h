@@ -19,7 +19,7 @@
 #ifndef MUNINN_TOOLS_MASSIF_MASSIF_H
 #define MUNINN_TOOLS_MASSIF_MASSIF_H
 
-#include "engine/callstack/callstack.h"
+#include "engine/calltags/calltags.h"
 #include "engine/toolapi/toolapi.h"
 #include "wire/heap_events.h"
 

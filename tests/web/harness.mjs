@@ -95,6 +95,26 @@ export async function compile(output, ...words) {
     if (!result.ok) throw new Error(`cannot build ${output}: ${result.text}`);
 }
 
+// As any producer of the format writes it.
+const snapshot = (number, time, bytes, tree) => `#-----------
+snapshot=${number}
+#-----------
+time=${time}
+mem_heap_B=${bytes}
+mem_heap_extra_B=0
+mem_stacks_B=0
+heap_tree=${tree}
+`;
+const MASSIF_OUT = `desc: (none)
+cmd: ./old --load "<b>x</b>"
+time_unit: ms
+${snapshot(0, 0, 0, 'empty')}${snapshot(1, 50, 400, 'empty')}${snapshot(2, 100, 1000, 'peak')}\
+n2: 1000 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
+ n1: 700 0x401136: load<int> (old.c:12)
+  n0: 700 0x401200: main (old.c:50)
+ n0: 300 0x401156: parse (old.c:30)
+${snapshot(3, 200, 600, 'empty')}`.replace('\\\n', '');
+
 export async function make_recordings() {
     fs.mkdirSync(OUT, { recursive: true });
     await compile(
@@ -122,6 +142,7 @@ export async function make_recordings() {
         file('muninn.heap.corrupt'),
         'this is not a recording <script>window.hacked = 1</script>\n',
     );
+    fs.writeFileSync(file('massif.out.old'), MASSIF_OUT);
     const whole = fs.readFileSync(file('muninn.heap.demo'));
     fs.writeFileSync(file('muninn.heap.cut'), whole.subarray(0, Math.floor(whole.length * 0.6)));
 }

@@ -35,6 +35,7 @@ const server = await Server.start(
     'muninn.heap.corrupt',
     'muninn.heap.cut',
     'muninn.heap.wide',
+    'massif.out.old',
 );
 const browser = await open_browser();
 // Tests in pages of their own, which go on beside the others.
@@ -206,6 +207,26 @@ await test('a corrupt file gives a page that says so, a cut one what is there', 
     check((await page.locator('.card').count()) >= 6, 'no summary of the cut file');
     check((await page.locator('.notice').allInnerTexts()).join().length > 0, 'no warning is shown');
     await shot(page, 'cut');
+});
+
+await test('a massif.out of another producer opens in every view', async () => {
+    const { files } = await server.get('/api/files');
+    equal([files[6].kind, files[6].format], ['heap', 'massif'], 'the file');
+    for (const hash of HASHES) {
+        await go(page, `${hash}${hash.includes('?') ? '&' : '?'}f=6`);
+        const errors = await page.locator('.message.is-error h2').allInnerTexts();
+        equal(
+            errors.filter((title) => title !== 'Not recorded in that detail'),
+            [],
+            hash,
+        );
+        await shot(page, `massif-out-${hash.replace(/\W+/g, '').slice(0, 12)}`);
+    }
+    await go(page, '#/summary?f=6');
+    equal(number_in(await page.locator('.card').first().getAttribute('title')), 1000, 'the peak');
+    check(/guess/.test(await page.locator('.notice').innerText()), 'what is a guess is not said');
+    await go(page, '#/contexts?f=6');
+    check((await page.locator('.table').innerText()).includes('parse'), 'no function');
 });
 
 await test('100,000 frames stay smooth', async () => {

@@ -232,6 +232,7 @@ struct HeapModel {
 
     RecordingWriter *writer;    // NULL: none
     char *recording_path, *massif_path;
+    char *usual_path;           // of the recording, while it has made way
     Sampler sampler;
     u64 marked_ns;              // of sites' marks
     CopyTask copies[COPIES_MAX];
@@ -296,8 +297,8 @@ void asker_say(const Asker *asker, const char *format, ...)
 
 // -------------------------------------------------------------------- names.c
 
-// Names whatever of the context's stack has no name yet.
-void names_resolve(HeapModel *model, u32 place);
+// Names every pc that has no name yet.
+void names_resolve_all(HeapModel *model);
 // For all contexts, told to the recording.
 void names_record_all(HeapModel *model);
 bool names_is_ignored(HeapModel *model, u32 place);
@@ -324,6 +325,8 @@ void triggers_check(HeapModel *model);
 
 void files_open(HeapModel *model);
 void files_close(HeapModel *model, const HeapEnd *end);
+void files_make_way(HeapModel *model);  // --trace-children=yes: for the next program's
+void files_come_back(HeapModel *model); // which did not come
 // The state of now, into the recording.
 void files_keep_state(HeapModel *model, StateReason reason, const char *label,
                       const Moment *moment);

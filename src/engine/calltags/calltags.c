@@ -38,10 +38,3 @@ void calltags_unmapped(GuestAddr start, GuestAddr end)
     if (end <= CLIENT_END && first < last)
         pages_discard((void *)first, last - first);
 }
-
-void calltags_enter_signal(GuestAddr slot, bool on_altstack)
-{
-    GuestAddr return_address;
-    if (slot < CLIENT_END && guest_read(slot, &return_address, sizeof(return_address)))
-        *calltags_word(slot) = on_altstack ? CALLTAG_ROOT : calltag_of(return_address);
-}

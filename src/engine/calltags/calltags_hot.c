@@ -54,6 +54,33 @@ static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
     return context;
 }
 
+// ------------------------------------------------------------------- signals
+
+#define SIGNAL_BIT 0x80000000u
+enum { INTERRUPTIONS = 1024 }; // of all threads; older ones end the walk
+
+typedef struct Interruption {
+    GuestAddr slot; // of the handler's return address
+    GuestAddr pc, sp;
+} Interruption;
+static Interruption interruptions[INTERRUPTIONS];
+static u32 interruption_count; // atomic
+
+void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp)
+{
+    if (slot >= CLIENT_END)
+        return;
+    u32 index = __atomic_fetch_add(&interruption_count, 1, __ATOMIC_RELAXED) % INTERRUPTIONS;
+    interruptions[index] = (Interruption){slot, pc, sp};
+    *calltags_word(slot) = SIGNAL_BIT | index;
+}
+
+static const Interruption *interruption_at(GuestAddr slot, u64 word)
+{
+    const Interruption *i = &interruptions[word % INTERRUPTIONS];
+    return (u32)word & SIGNAL_BIT && i->slot == slot && i->sp < CLIENT_END ? i : NULL;
+}
+
 // ------------------------------------------------------------------- the walk
 
 // A word of the client's stack; 0 if it is not there any more.
@@ -74,7 +101,8 @@ static inline GuestAddr next_frame(GuestAddr at, u64 *ret_word)
         if (word >= end)
             return 0;
         GuestAddr slot = (u64)word - CALLTAGS_OFFSET;
-        if (*word == CALLTAG_ROOT || (u32)*word == calltag_of(read_stack(slot))) {
+        if (*word == CALLTAG_ROOT || (u32)*word == calltag_of(read_stack(slot)) ||
+            interruption_at(slot, *word)) {
             *ret_word = *word;
             return slot;
         }
@@ -84,12 +112,14 @@ static inline GuestAddr next_frame(GuestAddr at, u64 *ret_word)
 // The context of the frame at `slot`, whose word has none; and those of the new frames above.
 static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *cache)
 {
-    GuestAddr slots[BATCH];
-    u64 word = 0;
+    GuestAddr slots[BATCH], pcs[BATCH];
+    u64 word = *calltags_word(slot);
     u32 count = 0, context = 0;
     while (slot && count < BATCH) {
-        slots[count++] = slot;
-        slot = next_frame(slot + 8, &word);
+        const Interruption *i = interruption_at(slot, word);
+        slots[count] = slot;
+        pcs[count++] = i ? i->pc | CONTEXT_EXACT_PC : read_stack(slot);
+        slot = next_frame(i ? i->sp : slot + 8, &word);
         if (slot && (word == CALLTAG_ROOT || word >> 32))
             break;
     }
@@ -98,7 +128,7 @@ static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *c
     else if (slot && count == BATCH)
         context = context_intern(0, CONTEXT_OMITTED_PC);
     while (count-- > 0) {
-        context = find_cached(cache, context, read_stack(slots[count]));
+        context = find_cached(cache, context, pcs[count]);
         u64 *at = calltags_word(slots[count]);
         *at = (u32)*at | (u64)context << 32;
     }

@@ -9,6 +9,7 @@
 #include "engine/aspace/aspace.h"
 
 bool calltags_wanted;
+u16 *calltags_depths;
 
 bool calltags_init(void)
 {
@@ -20,7 +21,9 @@ bool calltags_init(void)
         return false;
     madvise(at, size, MADV_NOHUGEPAGE);
     madvise(at, size, MADV_DONTDUMP);
-    return true;
+    calltags_depths = mmap(NULL, CONTEXTS_MAX * sizeof(u16), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return calltags_depths != MAP_FAILED;
 }
 
 void calltags_thread_start(ThreadCtx *ctx)

@@ -40,6 +40,8 @@
 #define CALLTAGS_DISP 0x1231f8
 #define CALLTAG_ROOT (~0ull)
 
+extern u16 *calltags_depths; // how many frames a context has, by its id
+
 // Tags are kept; set before the first block is translated.
 extern bool calltags_wanted;
 
@@ -72,7 +74,7 @@ typedef struct ContextCache {
     struct {
         GuestAddr pc;
         u32 parent, context; // context 0: empty
-    } slots[1024];
+    } slots[4096];
 } ContextCache;
 
 // The current context: `pc` within the innermost frame. *ret_slot is where the return

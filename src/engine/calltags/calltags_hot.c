@@ -18,25 +18,26 @@ enum {
 
 // ------------------------------------------------------------------- contexts
 
-static u32 depth_of(u32 context)
+static u32 intern(u32 parent, GuestAddr pc)
 {
-    u32 depth = 0;
-    for (; context; context = context_parent(context))
-        depth++;
-    return depth;
+    u32 context = context_intern(parent, pc);
+    // More threads than one may do so, with the same value.
+    if (context != parent)
+        __atomic_store_n(&calltags_depths[context], calltags_depths[parent] + 1, __ATOMIC_RELAXED);
+    return context;
 }
 
 static u32 fold(u32 context, u32 depth)
 {
     for (; depth > OUTER_FRAMES; depth--)
         context = context_parent(context);
-    return context_intern(context, CONTEXT_OMITTED_PC);
+    return intern(context, CONTEXT_OMITTED_PC);
 }
 
-static __attribute__((noinline)) u32 find_child(u32 parent, GuestAddr pc)
+static __attribute__((noinline)) u32 make_child(u32 parent, GuestAddr pc)
 {
-    u32 depth = depth_of(parent);
-    return context_intern(depth < CONTEXT_FRAMES_MAX - 1 ? parent : fold(parent, depth), pc);
+    u32 depth = calltags_depths[parent];
+    return intern(depth < CONTEXT_FRAMES_MAX - 1 ? parent : fold(parent, depth), pc);
 }
 
 static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
@@ -45,7 +46,7 @@ static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
     if (LIKELY(cache->slots[index].pc == pc && cache->slots[index].parent == parent &&
                cache->slots[index].context))
         return cache->slots[index].context;
-    u32 context = find_child(parent, pc);
+    u32 context = make_child(parent, pc);
     cache->slots[index].pc = pc;
     cache->slots[index].parent = parent;
     cache->slots[index].context = context;
@@ -126,7 +127,7 @@ static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *c
     if (slot && count < BATCH && word != CALLTAG_ROOT)
         context = (u32)(word >> 32);
     else if (slot && count == BATCH)
-        context = context_intern(0, CONTEXT_OMITTED_PC);
+        context = intern(0, CONTEXT_OMITTED_PC);
     while (count-- > 0) {
         context = find_cached(cache, context, pcs[count]);
         u64 *at = calltags_word(slots[count]);

@@ -7,7 +7,7 @@
 #include "engine/log/log.h"
 #include "tools/tools.h"
 
-#define ANNOUNCED_BYTES ((1ull << 27) / 8) // a bit for every context there can be
+#define ANNOUNCED_BYTES (CONTEXTS_MAX / 8) // a bit for every context there can be
 
 const Options *massif_options;
 static WireRepeat nothing; // what repeats while there is no ring

@@ -136,15 +136,31 @@ void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 si
     wire_heap_realloc(producer, &alloc, old);
 }
 
-void event_free(ToolThread *thread, u64 address)
+// delete, and the free in it: another function, in the same frame or below it.
+static bool is_told(const ToolThread *thread, const MassifThread *mt, const void *function,
+                    u64 address)
+{
+    return mt->last_freed == address && mt->last_freeing != function &&
+           thread->gpr[RSP] <= mt->last_freed_sp;
+}
+
+void event_free(ToolThread *thread, const void *function, u64 address)
 {
     MassifThread *mt = massif_thread(thread);
-    if (mt->last_freed == address)
-        return; // delete, and the free in it
+    if (is_told(thread, mt, function, address))
+        return;
     mt->last_freed = address;
+    mt->last_freeing = function;
+    mt->last_freed_sp = thread->gpr[RSP];
     WireProducer *producer = ring_of(thread);
     if (LIKELY(producer != NULL))
         wire_heap_free(producer, address);
+}
+
+void event_flush(ToolThread *thread)
+{
+    if (thread->wire.ring && !thread->wire.is_common)
+        wire_heap_flush(&thread->wire);
 }
 
 void event_more(ToolThread *thread)

@@ -44,6 +44,8 @@ enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP };
 typedef struct MassifThread {
     WireRing *ring;           // that lean_repeat is of
     u64 last_freed;           // the address of the last event, if that was a free
+    const void *last_freeing; // the function that was told of it, and its rsp
+    u64 last_freed_sp;
     u64 *announced;           // a bit for each context that this ring knows
     ContextCache cache;       // of announced ones
     bool counts_instructions; // --time-unit=i
@@ -87,8 +89,9 @@ ToolLeanFn call_ends, call_allocates, call_frees;
 u32 event_context(ToolThread *thread, GuestAddr pc); // told
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
 void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable);
-void event_free(ToolThread *thread, u64 address);
+void event_free(ToolThread *thread, const void *function, u64 address); // of it, or NULL
 void event_announce(void *thread, u32 context); // of its cache
+void event_flush(ToolThread *thread); // what is held back is published
 void event_more(ToolThread *thread); // what options want to be told, now
 
 // code.c

@@ -137,6 +137,7 @@ $(1): FORCE
 	    printf '%s\n' '$$(subst ','\'',$(2))' > $$@
 endef
 $(eval $(call stamp_rule,$(OBJ)/flags.stamp,$$(CC) $$(cflags) $$(hot_flags) $$(link_flags)))
+include web/web.mk
 all_obj := $(launch_obj) $(library_obj) $(engine_main) $(monitor_obj) $(monitor_main) \
            $(inspect_obj) $(inspect_main)
 $(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(all_obj)))

@@ -71,7 +71,6 @@ _muninn_options='--tool=
 --undef-value-errors=
 --track-origins=
 --partial-loads-ok=
---expensive-definedness-checks=
 --keep-stacktraces=
 --freelist-vol=
 --freelist-big-blocks=
@@ -100,7 +99,7 @@ _muninn_options='--tool=
 --max-recording=
 --snapshot-every=
 --snapshot-when='
-_muninn_subcommands='ps ctl'
+_muninn_subcommands='ps ctl heap view top minmem ms_print'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
 _muninn()
@@ -172,7 +171,6 @@ _muninn()
     --undef-value-errors) values='yes no' ;;
     --track-origins) values='yes no' ;;
     --partial-loads-ok) values='yes no' ;;
-    --expensive-definedness-checks) values='no auto yes' ;;
     --keep-stacktraces) values='alloc free alloc-and-free alloc-then-free none' ;;
     --workaround-gcc296-bugs) values='yes no' ;;
     --show-mismatched-frees) values='yes no' ;;

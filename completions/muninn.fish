@@ -78,7 +78,6 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l undef-value-errors -x -a 'yes no' -d 'Report uses of undefined values'
     complete -c $command -n __muninn_is_before_program -l track-origins -x -a 'yes no' -d 'Say where an undefined value came from'
     complete -c $command -n __muninn_is_before_program -l partial-loads-ok -x -a 'yes no' -d 'Accept an aligned word-sized load of which only a part may be read'
-    complete -c $command -n __muninn_is_before_program -l expensive-definedness-checks -x -a 'no auto yes' -d 'How exactly definedness passes through arithmetic'
     complete -c $command -n __muninn_is_before_program -l keep-stacktraces -x -a 'alloc free alloc-and-free alloc-then-free none' -d 'The stacks that are remembered for a heap block'
     complete -c $command -n __muninn_is_before_program -l freelist-vol -x -d 'How many bytes of freed blocks are kept from being used again'
     complete -c $command -n __muninn_is_before_program -l freelist-big-blocks -x -d 'Freed blocks of this size and more are the first to be used again'
@@ -112,3 +111,8 @@ end
 
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ps -d 'List the programs that run under muninn'
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ctl -d 'Ask one of them, or tell it to stop; the command help says what there is'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a heap -d 'Ask a heap recording: summary, top, tree, flame, leaks, diff, query, export, and more'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a view -d 'Show recordings, reports of memcheck, and programs that run, in the browser'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a top -d 'Show what a program under massif holds, live: by stack, with growth and churn'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a minmem -d 'Find the smallest memory limit with which a program still succeeds'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ms_print -d 'Print massif.out or a heap recording as text: a graph, then a tree for every snapshot'

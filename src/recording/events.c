@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { SEEN_BITS = 14, FIRST_CAPACITY = 1 << 12, VARINT_SLACK = 8 };
+enum { REPEATS_IN_BODY_MAX = 1 << 24 }; // more than a slice can have
 
 // The most bytes that an event may take in a column.
 static const u8 column_bytes[COLUMNS] = {
@@ -62,7 +63,8 @@ bool encoder_make_room(EventEncoder *encoder)
     u32 capacity = encoder->capacity ? encoder->capacity * 2 : FIRST_CAPACITY;
     for (u32 i = 0; i < COLUMNS; i++) {
         size_t used = (size_t)(encoder->at[i] - encoder->columns[i]);
-        u8 *column = realloc(encoder->columns[i], (size_t)capacity * column_bytes[i] + VARINT_SLACK);
+        size_t size = (size_t)capacity * column_bytes[i] + VARINT_SLACK;
+        u8 *column = realloc(encoder->columns[i], size);
         if (!column)
             return false;
         encoder->columns[i] = column;
@@ -157,6 +159,16 @@ void encoder_add(EventEncoder *encoder, const HeapEvent *event, u32 site_thread,
     encoder->count++;
 }
 
+void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns)
+{
+    put(encoder, COLUMN_TIME, step_ns);
+    put(encoder, COLUMN_AGE, count);
+    *encoder->at[COLUMN_HEAD]++ = HEAD_REPEAT;
+    encoder->count++;
+    encoder->last.ns += count * step_ns;
+    encoder->last.allocated_bytes += 2 * (u64)count * size;
+}
+
 void encoder_finish(EventEncoder *encoder, Bytes *bytes)
 {
     bytes_put_varint(bytes, encoder->count);
@@ -185,7 +197,10 @@ bool decoder_init(EventDecoder *decoder, const u8 *body, size_t size, const Reco
     Cursor cursor = cursor_of(body, size);
     u64 sizes[COLUMNS];
 
-    *decoder = (EventDecoder){ .sites = sites, .site_count = site_count, .ring = ring };
+    *decoder = (EventDecoder){
+        .sites = sites, .site_count = site_count, .ring = ring,
+        .repeats_allowed = REPEATS_IN_BODY_MAX,
+    };
     u64 left = cursor_varint(&cursor);
     decoder->counts_instructions = cursor_varint(&cursor) != 0;
     decoder->clock_space = (Space)cursor_varint(&cursor);
@@ -203,7 +218,22 @@ bool decoder_init(EventDecoder *decoder, const u8 *body, size_t size, const Reco
 
 static inline u64 get(EventDecoder *decoder, EventColumn column)
 {
-    return cursor_varint(&decoder->columns[column]);
+    Cursor *cursor = &decoder->columns[column];
+
+    if (LIKELY(cursor->end - cursor->at >= 2)) {
+        u32 low = cursor->at[0], high = cursor->at[1];
+        if (low < 0x80) {
+            cursor->at++;
+            return low;
+        }
+        if (high < 0x80) {
+            cursor->at += 2;
+            return (low & 0x7f) | high << 7;
+        }
+    }
+    u64 value = cursor_varint_slow(cursor);
+    decoder->failed |= cursor->failed;
+    return value;
 }
 
 // The parts of a block that are written out.
@@ -225,6 +255,7 @@ static inline void get_free(EventDecoder *decoder, u32 head, HeapEvent *ret_even
     u64 age = get(decoder, COLUMN_AGE);
 
     ret_event->kind = EVENT_FREE;
+    decoder->block = BLOCK_ELSEWHERE;
     if (!(head & HEAD_BACK)) {
         ret_event->born_ns = ret_event->time.ns - age;
         get_block(decoder, head, ret_event);
@@ -234,7 +265,8 @@ static inline void get_free(EventDecoder *decoder, u32 head, HeapEvent *ret_even
         decoder->failed = true;
         return;
     }
-    const RingBlock *seen = &decoder->ring[(decoder->allocations - age) % BACK_REFERENCES];
+    decoder->block = decoder->allocations - (u32)age;
+    const RingBlock *seen = &decoder->ring[decoder->block % BACK_REFERENCES];
     ret_event->site = seen->site;
     ret_event->address = seen->address;
     ret_event->size = seen->size;
@@ -247,7 +279,7 @@ static inline void get_alloc(EventDecoder *decoder, u32 head, HeapEvent *ret_eve
     ret_event->kind = EVENT_ALLOC;
     ret_event->born_ns = ret_event->time.ns;
     get_block(decoder, head, ret_event);
-    decoder->allocations++;
+    decoder->block = ++decoder->allocations;
     decoder->ring[decoder->allocations % BACK_REFERENCES] = (RingBlock){
         .address = ret_event->address, .born_ns = ret_event->time.ns,
         .size = ret_event->size, .site = ret_event->site, .usable = ret_event->usable,
@@ -267,13 +299,66 @@ static inline void get_rare(EventDecoder *decoder, u32 head, HeapEvent *ret_even
         ret_event->time.instructions += (u64)unzigzag(get(decoder, COLUMN_RARE));
 }
 
+static bool decoder_fail(EventDecoder *decoder)
+{
+    decoder->failed = true;
+    decoder->left = 0;
+    return false;
+}
+
+// The next of a repeated pair: what it was a step before.
+static bool next_repeated(EventDecoder *decoder, HeapEvent *ret_event)
+{
+    HeapEvent *event = &decoder->pair[decoder->repeats_left-- % 2];
+    bool counts = decoder->sites[event->site].space == decoder->clock_space;
+
+    decoder->block = BLOCK_REPEATED;
+    event->time.ns += decoder->step_ns;
+    event->born_ns += decoder->step_ns;
+    event->time.allocated_bytes += counts ? 2 * event->size : 0;
+    decoder->last = event->time;
+    *ret_event = *event;
+    return true;
+}
+
+// The next head says that this free and its allocation, which it tells all about, are repeated.
+static void keep_pair(EventDecoder *decoder, const HeapEvent *end)
+{
+    bool counts = decoder->sites[end->site].space == decoder->clock_space;
+
+    decoder->pair[1] = decoder->pair[0] = *end;
+    decoder->pair[0].kind = EVENT_ALLOC;
+    decoder->pair[0].flags = 0;
+    decoder->pair[0].time.ns = end->born_ns;
+    decoder->pair[0].time.allocated_bytes -= counts ? end->size : 0;
+}
+
+static bool begin_repeats(EventDecoder *decoder, HeapEvent *ret_event)
+{
+    const HeapEvent *alloc = &decoder->pair[0], *end = &decoder->pair[1];
+
+    decoder->step_ns = get(decoder, COLUMN_TIME);
+    u64 count = get(decoder, COLUMN_AGE);
+    if (decoder->failed || end->kind != EVENT_FREE ||
+        end->time.ns - alloc->time.ns > decoder->step_ns || count == 0 ||
+        count > RECORDING_REPEATS_MAX || 2 * count > decoder->repeats_allowed)
+        return decoder_fail(decoder);
+    decoder->repeats_allowed -= 2 * count;
+    decoder->repeats_left = 2 * (u32)count;
+    return next_repeated(decoder, ret_event);
+}
+
 bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
 {
+    if (decoder->repeats_left)
+        return next_repeated(decoder, ret_event);
     if (decoder->left == 0)
         return false;
     decoder->left--;
 
     u32 head = *decoder->columns[COLUMN_HEAD].at++;
+    if (head == HEAD_REPEAT)
+        return begin_repeats(decoder, ret_event);
     ret_event->flags = (head & HEAD_BY_REALLOC ? EVENT_BY_REALLOC : 0) |
                        (head & HEAD_TEMPORARY ? EVENT_TEMPORARY : 0);
     ret_event->time = decoder->last;
@@ -286,12 +371,10 @@ bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
         get_rare(decoder, head, ret_event);
     else
         decoder->failed = true;
-    for (u32 i = 0; i < COLUMNS; i++)
-        decoder->failed |= decoder->columns[i].failed;
-    if (decoder->failed) {
-        decoder->left = 0;
-        return false;
-    }
+    if (UNLIKELY(decoder->failed))
+        return decoder_fail(decoder);
     decoder->last = ret_event->time;
+    if (UNLIKELY(decoder->left && *decoder->columns[COLUMN_HEAD].at == HEAD_REPEAT))
+        keep_pair(decoder, ret_event);
     return true;
 }

@@ -31,6 +31,7 @@ enum {
     HEAD_USABLE = 16,    // not what glibc would give: rare has its difference to the size
     HEAD_BACK = 32,      // a free of a block of this chunk
     HEAD_ALLOCATED = 64, // the clock of bytes did not advance by the size: rare has by how much
+    HEAD_REPEAT = 128,   // no event of its own: the two before it `age` times more, every `time` ns
 };
 
 // A block of this chunk that may be freed soon: what the encoder compares...
@@ -41,6 +42,9 @@ typedef struct SeenBlock {
     u32 number;       // of the allocation; those of earlier chunks are not above chunk_start
 } SeenBlock;
 _Static_assert(sizeof(SeenBlock) == 32, "two in a cache line");
+
+enum { BLOCK_ELSEWHERE = 0 };
+#define BLOCK_REPEATED UINT32_MAX
 
 // ... and what the decoder looks up.
 typedef struct RingBlock {
@@ -67,6 +71,8 @@ void encoder_free(EventEncoder *encoder);
 bool encoder_make_room(EventEncoder *encoder);
 // There is room. The site's own thread and space are given, for what follows from them.
 void encoder_add(EventEncoder *encoder, const HeapEvent *event, u32 site_thread, Space space);
+// The last two events come `count` times more; there is room. Moves the clock.
+void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns);
 // Appends the body to `bytes` and begins a new one.
 void encoder_finish(EventEncoder *encoder, Bytes *bytes);
 
@@ -77,8 +83,14 @@ typedef struct EventDecoder {
     Space clock_space;
     bool failed; // what came before is good
     u32 allocations;
+    u32 block;   // of the last event: which allocation of the chunk it is or frees, from 1;
+                 // BLOCK_ELSEWHERE: not known; BLOCK_REPEATED: one that comes and goes
     Moment last;
     u64 last_address[2];
+    HeapEvent pair[2];     // an allocation and its free that are repeated
+    u32 repeats_left;      // events still to come of HEAD_REPEAT
+    u64 repeats_allowed;   // so that a hostile body does not go on for ever
+    u64 step_ns;
     const RecordedSite *sites;
     u32 site_count;
     RingBlock *ring; // the last BACK_REFERENCES allocations

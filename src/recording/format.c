@@ -241,67 +241,6 @@ bool get_node(Cursor *cursor, Node *ret_node)
     return true;
 }
 
-// What follows of a site, so that most take a few bytes.
-enum { HAS_ALLOCATIONS = 1, HAS_FREES = 2, HAS_TEMPORARY = 4, HAS_REALLOCATIONS = 8 };
-enum { SITE_SUMS_MAX = 1 + 11 * 10 }; // bytes
-
-void put_site_sums(Bytes *bytes, u32 site_delta, u64 start_ns, const SiteSums *sums)
-{
-    u8 has = (sums->allocations ? HAS_ALLOCATIONS : 0) | (sums->frees ? HAS_FREES : 0) |
-             (sums->temporary ? HAS_TEMPORARY : 0) |
-             (sums->reallocations ? HAS_REALLOCATIONS : 0);
-
-    if (!bytes_reserve(bytes, SITE_SUMS_MAX))
-        return;
-    u8 *at = varint_write(bytes->data + bytes->count, site_delta);
-    *at++ = has;
-    if (has & HAS_ALLOCATIONS) {
-        at = varint_write(at, sums->allocations);
-        at = varint_write(at, sums->allocated_bytes);
-        at = varint_write(at, sums->first_ns - start_ns);
-        at = varint_write(at, sums->last_ns - sums->first_ns);
-    }
-    if (has & HAS_FREES) {
-        at = varint_write(at, sums->frees);
-        at = varint_write(at, sums->freed_bytes);
-    }
-    if (has & HAS_TEMPORARY)
-        at = varint_write(at, sums->temporary);
-    if (has & HAS_REALLOCATIONS)
-        at = varint_write(at, sums->reallocations);
-    at = varint_write(at, zigzag((i64)(sums->live_usable - sums->live_bytes)));
-    at = varint_write(at, sums->peak_bytes);
-    bytes->count = (size_t)(at - bytes->data);
-}
-
-u32 get_site_sums(Cursor *cursor, u64 start_ns, SiteSums *ret_sums)
-{
-    SiteSums sums = { 0 };
-    u32 delta = (u32)cursor_varint(cursor);
-    u8 has = cursor_u8(cursor);
-
-    if (has & HAS_ALLOCATIONS) {
-        sums.allocations = cursor_varint(cursor);
-        sums.allocated_bytes = cursor_varint(cursor);
-        sums.first_ns = start_ns + cursor_varint(cursor);
-        sums.last_ns = sums.first_ns + cursor_varint(cursor);
-    }
-    if (has & HAS_FREES) {
-        sums.frees = cursor_varint(cursor);
-        sums.freed_bytes = cursor_varint(cursor);
-    }
-    if (has & HAS_TEMPORARY)
-        sums.temporary = cursor_varint(cursor);
-    if (has & HAS_REALLOCATIONS)
-        sums.reallocations = cursor_varint(cursor);
-    sums.live_bytes = sums.allocated_bytes - sums.freed_bytes;
-    sums.live_blocks = sums.allocations - sums.frees;
-    sums.live_usable = sums.live_bytes + (u64)cursor_signed(cursor);
-    sums.peak_bytes = cursor_varint(cursor);
-    *ret_sums = sums;
-    return delta;
-}
-
 u32 chunk_crc(const u8 *data, size_t size)
 {
     return size ? (u32)crc32(0, data, (uInt)size) : 0; // zlib takes NULL for a question

@@ -38,13 +38,14 @@ typedef struct FileHeader {
 typedef enum ChunkKind {
     CHUNK_RUN = 1,    // info: RecordingInfo
     CHUNK_DEFINITIONS,
-    CHUNK_NODE,       // info: a span of time; body: sums of its sites
+    CHUNK_NODE,       // info: a span of time; body: which sites changed, and how much is live
     CHUNK_EVENTS,     // info: which slice; body: columns of events
     CHUNK_STATE,      // info: RecordedState; body: live of every site
     CHUNK_SAMPLES,
     CHUNK_HISTOGRAMS,
     CHUNK_END,        // info: RecordingEnd and the last moment
     CHUNK_INDEX,      // body: headers and infos of all chunks before it
+    CHUNK_SUMS,       // info: which node follows; body: the other sums of its sites
     CHUNK_KINDS,
 } ChunkKind;
 
@@ -169,15 +170,51 @@ typedef struct Node {
     SliceInfo info;         // has_events is set by the reader
     u64 first_event_ns, last_event_ns;
     u64 offset;             // of its chunk
+    u64 sums_offset;        // of its CHUNK_SUMS; 0: lost
     u64 events_offset;      // 0: its events are not kept
 } Node;
 void put_node(Bytes *bytes, const Node *node);
 bool get_node(Cursor *cursor, Node *ret_node);
 
-// One site's part of a node; live_ fields are changes, in two's complement.
-void put_site_sums(Bytes *bytes, u32 site_delta, u64 start_ns, const SiteSums *sums);
-// Returns the delta of the site.
-u32 get_site_sums(Cursor *cursor, u64 start_ns, SiteSums *ret_sums);
+// The bodies of a node. What changes of the live is apart from the rest and in columns, because
+// series and moments need nothing else of hundreds of nodes.
+typedef enum NetColumn { NET_SITE, NET_BYTES, NET_BLOCKS, NET_EXTRA, NET_COLUMNS } NetColumn;
+
+typedef struct SumsEncoder {
+    Bytes nets[NET_COLUMNS]; // NET_EXTRA: what usable changed by more than bytes
+    Bytes rest;
+    u32 count, last_site;
+    u64 start_ns;
+} SumsEncoder;
+
+void sums_begin(SumsEncoder *encoder, u64 start_ns);
+// In order of sites; live_ fields are changes, in two's complement.
+void sums_encoder_add(SumsEncoder *encoder, u32 site, const SiteSums *sums);
+void sums_nets(SumsEncoder *encoder, Bytes *ret_body); // appends
+void sums_free(SumsEncoder *encoder);
+
+typedef struct NetsDecoder {
+    Cursor columns[NET_COLUMNS];
+    u64 left;
+    u64 site;
+    bool failed;
+} NetsDecoder;
+
+void nets_init(NetsDecoder *decoder, const u8 *body, size_t size);
+// The next site's change of bytes alone; the other columns are not read.
+static inline bool nets_next_bytes(NetsDecoder *decoder, u64 *ret_bytes)
+{
+    if (decoder->left == 0)
+        return false;
+    decoder->left--;
+    decoder->site += cursor_varint(&decoder->columns[NET_SITE]);
+    *ret_bytes = (u64)cursor_signed(&decoder->columns[NET_BYTES]);
+    return true;
+}
+// The live_ fields; the others are 0.
+bool nets_next(NetsDecoder *decoder, SiteSums *ret_sums);
+// The other fields of the same site, from the body of CHUNK_SUMS.
+void get_rest(Cursor *cursor, u64 start_ns, SiteSums *sums);
 
 u32 chunk_crc(const u8 *data, size_t size);
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info);

@@ -54,7 +54,8 @@ u64 massif_out_time(const char *unit, const Moment *moment);
 // True for malloc, operator new… and for what the user names so.
 bool massif_out_is_allocator(const char *function, const char *const *more, u32 more_count);
 
-// Writes one of a recording: `count` snapshots over the run, and its peak. 0 or -errno.
+// massif_convert.c: one of a recording, with `snapshot_count` snapshots over the run at most,
+// its beginning and its peak. 0 or -errno.
 int massif_out_convert(Recording *recording, FILE *file, u32 snapshot_count);
 
 #endif

@@ -61,6 +61,7 @@ void recording_free(Recording *recording)
         return;
     free_spans(recording);
     reader_forget_sums(recording);
+    reader_forget_living(recording);
     reader_drop_cache(recording);
     reader_free_names(recording);
     run_free(&recording->info);
@@ -156,6 +157,7 @@ bool recording_refresh(Recording *recording)
     if (!reader_scan(recording, false) || recording->scanned == before)
         return false;
     reader_forget_sums(recording);
+    reader_forget_living(recording);
     free(recording->histograms);
     free(recording->histogram_known);
     recording->histograms = NULL;

@@ -3,10 +3,12 @@
 // The reader's inside, shared by the files that make it: reader.c (opening, what there is),
 // reader_file.c (chunks), reader_names.c (definitions), reader_cache.c (bodies in memory),
 // reader_nodes.c (spans of time),
-// reader_sums.c (states, ranges, series), reader_events.c (events, blocks).
+// reader_sums.c (states, ranges, series), reader_events.c (events),
+// reader_blocks.c (blocks).
 #ifndef MUNINN_RECORDING_READER_H
 #define MUNINN_RECORDING_READER_H
 
+#include "base/map.h"
 #include "recording/events.h"
 #include "recording/format.h"
 
@@ -19,15 +21,20 @@ typedef struct FrameTexts {
     u32 function, file, object; // numbers of texts; 0: not known
 } FrameTexts;
 
+// A block that nobody freed.
+typedef struct LivingBlock {
+    u64 address, born_ns, size, usable;
+    u32 site;
+    bool is_dead; // while they are being found
+} LivingBlock;
+
 typedef struct CachedBody {
-    u64 offset; // of its chunk; 0: none
+    u64 offset; // of its chunk
     u8 *data;
     u32 size;
-    u64 used;   // the clock when it was last asked for
-    u32 pins;   // somebody reads it: it stays
+    u32 pins;   // so many read it: it stays
+    struct CachedBody *newer, *older; // by when they were asked for
 } CachedBody;
-
-enum { CACHE_SLOTS = 512 };
 
 struct Recording {
     int fd;
@@ -72,6 +79,7 @@ struct Recording {
     u8 *histogram_known;
     u32 histogram_sites;
 
+    u64 sums_offset, sums_level, sums_first; // the sums met last, for the node after them
     Node *nodes;
     size_t node_count, node_capacity;
     u32 *leaves;       // nodes of which no part is there, in order of time
@@ -79,10 +87,14 @@ struct Recording {
     u32 *by_level[LEVELS]; // nodes by their first slice
     size_t level_count[LEVELS], level_capacity[LEVELS];
 
-    CachedBody cache[CACHE_SLOTS];
-    u64 cache_bytes, cache_clock;
+    Map cached;        // CachedBody by offset
+    CachedBody *newest, *oldest;
+    u64 cache_bytes;
     RingBlock *ring;   // of an event reader that was closed
     void *memo;        // reader_sums.c: ranges computed before
+    LivingBlock *living; // at the end, in order of birth, if knows_living
+    size_t living_count;
+    bool knows_living;
 };
 
 // reader_file.c
@@ -100,6 +112,7 @@ void reader_free_names(Recording *recording);
 
 // reader_nodes.c
 bool reader_add_node(Recording *recording, const Node *node);
+// Events follow their slice.
 void reader_add_events(Recording *recording, u64 slice, u64 offset);
 bool reader_build_leaves(Recording *recording);
 const Node *reader_leaf(const Recording *recording, size_t leaf);
@@ -117,7 +130,7 @@ const Node *reader_widest(const Recording *recording, size_t leaf, size_t end, s
 
 // reader_cache.c: the body from the cache, pinned there; NULL: it is broken.
 CachedBody *reader_pin_body(Recording *recording, u64 offset);
-void reader_unpin_body(Recording *recording, CachedBody *body);
+void reader_unpin_body(CachedBody *body);
 void reader_drop_cache(Recording *recording);
 
 // reader_events.c: the events of a leaf, one after the other.
@@ -130,6 +143,9 @@ typedef struct EventReader {
 // False: they are not there; then it must not be closed.
 bool event_reader_open(Recording *recording, const Node *leaf, EventReader *ret_reader);
 void event_reader_close(Recording *recording, EventReader *reader);
+
+// reader_blocks.c
+void reader_forget_living(Recording *recording);
 
 // reader_sums.c
 void reader_forget_sums(Recording *recording);

@@ -244,6 +244,9 @@ static bool take_node(Recording *recording, Cursor *info, u64 offset)
         return true;
     }
     node.offset = offset;
+    if (recording->sums_level == node.level && recording->sums_first == node.first)
+        node.sums_offset = recording->sums_offset;
+    recording->sums_offset = 0;
     if (node.info.end.ns > recording->last.ns)
         recording->last = node.info.end;
     return reader_add_node(recording, &node);
@@ -262,6 +265,11 @@ static bool take_chunk(Recording *recording, const ChunkHeader *header, const u8
     case CHUNK_DEFINITIONS: ok = take_names(recording, &info, offset); break;
     case CHUNK_NODE: ok = take_node(recording, &info, offset); break;
     case CHUNK_EVENTS: reader_add_events(recording, cursor_varint(&info), offset); break;
+    case CHUNK_SUMS:
+        recording->sums_level = cursor_varint(&info);
+        recording->sums_first = cursor_varint(&info);
+        recording->sums_offset = offset;
+        break;
     case CHUNK_STATE: ok = take_state(recording, &info, offset); break;
     case CHUNK_SAMPLES: ok = take_samples(recording, &info, offset); break;
     case CHUNK_HISTOGRAMS:

@@ -6,8 +6,6 @@
 
 #include "recording/reader.h"
 
-enum { EVENTS_NEAR = 8 }; // events follow their slice
-
 bool reader_add_node(Recording *recording, const Node *node)
 {
     if (recording->node_count >= UINT32_MAX ||
@@ -20,14 +18,12 @@ bool reader_add_node(Recording *recording, const Node *node)
 
 void reader_add_events(Recording *recording, u64 slice, u64 offset)
 {
-    for (size_t i = 0; i < EVENTS_NEAR && i < recording->node_count; i++) {
-        Node *node = &recording->nodes[recording->node_count - 1 - i];
-        if (node->level == 0 && node->first == slice) {
-            node->events_offset = offset;
-            node->info.has_events = true;
-            return;
-        }
-    }
+    Node *node = recording->node_count ? &recording->nodes[recording->node_count - 1] : NULL;
+
+    if (!node || node->level != 0 || node->first != slice)
+        return;
+    node->events_offset = offset;
+    node->info.has_events = true;
 }
 
 const Node *reader_leaf(const Recording *recording, size_t leaf)

@@ -12,7 +12,7 @@
 enum {
     MEMO_RANGES = 8,
     MEMO_BYTES = 64 << 20,
-    SERIES_EVENTS = 4 << 20, // that a series decodes to be exact; beyond it goes by slices
+    SERIES_EVENTS = 2 << 20, // that a series decodes to be exact; beyond it goes by slices
 };
 
 typedef enum SumMode { SUM_LIVE, SUM_ALL } SumMode;
@@ -51,45 +51,51 @@ static void add_all(SiteSums *to, const SiteSums *from)
     to->peak_bytes = max_u64(to->peak_bytes, from->peak_bytes);
 }
 
-typedef void SiteFn(void *arg, u32 site, const SiteSums *sums);
-
-// The sums of every site in a node.
-static void each_site(Recording *recording, const Node *node, SiteFn *fn, void *arg)
+static void tell_broken(Recording *recording, u64 offset)
 {
-    CachedBody *body = reader_pin_body(recording, node->offset);
-    SiteSums sums;
-    u64 site = 0;
+    reader_warn(recording, "%s: the sums at offset %llu are broken; not all are used",
+                recording->path, (unsigned long long)offset);
+}
 
-    if (!body)
-        return;
-    Cursor cursor = cursor_of(body->data, body->size);
-    for (u64 left = cursor_varint(&cursor); left && !cursor.failed; left--) {
-        site += get_site_sums(&cursor, node->info.start.ns, &sums);
-        if (cursor.failed || site >= recording->site_count) {
-            reader_warn(recording, "%s: the sums at offset %llu are broken; not all are used",
-                        recording->path, (unsigned long long)node->offset);
+// Adds a node to the sums of all sites.
+static void add_node(Recording *recording, const Node *node, SumMode mode, SiteSums *sums)
+{
+    CachedBody *nets = reader_pin_body(recording, node->offset);
+    CachedBody *rest = mode == SUM_ALL && node->sums_offset
+                           ? reader_pin_body(recording, node->sums_offset) : NULL;
+    Cursor cursor = cursor_of(rest ? rest->data : NULL, rest ? rest->size : 0);
+    NetsDecoder decoder = { 0 };
+    SiteSums site;
+
+    if (nets)
+        nets_init(&decoder, nets->data, nets->size);
+    while (nets_next(&decoder, &site)) {
+        if (rest)
+            get_rest(&cursor, node->info.start.ns, &site);
+        if (decoder.site >= recording->site_count) {
+            decoder.failed = true;
             break;
         }
-        fn(arg, (u32)site, &sums);
+        if (mode == SUM_ALL)
+            add_all(&sums[decoder.site], &site);
+        else
+            add_live(&sums[decoder.site], &site);
     }
-    reader_unpin_body(recording, body);
-}
-
-static void add_site_live(void *arg, u32 site, const SiteSums *sums)
-{
-    add_live(&((SiteSums *)arg)[site], sums);
-}
-
-static void add_site_all(void *arg, u32 site, const SiteSums *sums)
-{
-    add_all(&((SiteSums *)arg)[site], sums);
+    for (u32 i = 0; i < NET_COLUMNS; i++)
+        decoder.failed |= decoder.columns[i].failed;
+    if (decoder.failed || cursor.failed)
+        tell_broken(recording, node->offset);
+    if (nets)
+        reader_unpin_body(nets);
+    if (rest)
+        reader_unpin_body(rest);
 }
 
 static void add_leaves(Recording *recording, size_t leaf, size_t end, SumMode mode, SiteSums *sums)
 {
     while (leaf < end) {
         const Node *node = reader_widest(recording, leaf, end, &leaf);
-        each_site(recording, node, mode == SUM_ALL ? add_site_all : add_site_live, sums);
+        add_node(recording, node, mode, sums);
     }
 }
 
@@ -237,7 +243,7 @@ bool recording_state(Recording *recording, size_t index, SiteSums *ret_sums)
         ret_sums[site].live_blocks = blocks;
         ret_sums[site].live_usable = usable;
     }
-    reader_unpin_body(recording, body);
+    reader_unpin_body(body);
     if (cursor.failed)
         reader_warn(recording, "%s: the state at offset %llu is broken; not all of it is used",
                     recording->path, (unsigned long long)recording->states[index].offset);
@@ -265,9 +271,25 @@ static void add_to_group(SeriesWalk *walk, u32 site, u64 bytes)
         walk->live[group] += bytes;
 }
 
-static void add_site_to_group(void *arg, u32 site, const SiteSums *sums)
+static void add_node_to_groups(SeriesWalk *walk, const Node *node)
 {
-    add_to_group(arg, site, sums->live_bytes);
+    CachedBody *nets = reader_pin_body(walk->recording, node->offset);
+    NetsDecoder decoder;
+    u64 bytes;
+
+    if (!nets)
+        return;
+    nets_init(&decoder, nets->data, nets->size);
+    while (nets_next_bytes(&decoder, &bytes)) {
+        if (decoder.site >= walk->recording->site_count) {
+            decoder.failed = true;
+            break;
+        }
+        add_to_group(walk, (u32)decoder.site, bytes);
+    }
+    if (decoder.failed)
+        tell_broken(walk->recording, node->offset);
+    reader_unpin_body(nets);
 }
 
 static void take_events(SeriesWalk *walk, u64 ns)
@@ -298,7 +320,7 @@ static void advance(SeriesWalk *walk, u64 ns)
         leave_leaf(walk);
     while (walk->leaf < to.leaf) {
         const Node *node = reader_widest(recording, walk->leaf, to.leaf, &walk->leaf);
-        each_site(recording, node, add_site_to_group, walk);
+        add_node_to_groups(walk, node);
     }
     if (to.is_inside && !walk->is_inside) {
         if (!event_reader_open(recording, reader_leaf(recording, to.leaf), &walk->reader)) {

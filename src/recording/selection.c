@@ -223,8 +223,9 @@ static bool sums_by_blocks(Recording *recording, const Selection *selection, con
         return false;
     }
     memset(ret_sums, 0, recording->site_count * sizeof(SiteSums));
-    return recording_each_block(recording, from_ns, to_ns, sum_block, &by) ||
-           fail(ret_error, "no memory");
+    bool ok = only_leaked ? recording_each_living(recording, to_ns, sum_block, &by)
+                          : recording_each_block(recording, from_ns, to_ns, sum_block, &by);
+    return ok || fail(ret_error, "no memory");
 }
 
 // ---------------------------------------------------------------- sums and metrics

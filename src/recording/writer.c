@@ -54,6 +54,7 @@ static void writer_free(RecordingWriter *writer)
     bytes_free(&writer->plain);
     bytes_free(&writer->stored);
     bytes_free(&writer->chunk_info);
+    sums_free(&writer->sums);
     bytes_free(&writer->samples);
     bytes_free(&writer->histograms);
     free(writer->sites);
@@ -266,8 +267,50 @@ void recording_add_event(RecordingWriter *writer, const HeapEvent *given)
         sum_alloc(writer, site, event, event->time.ns);
     else
         sum_free(writer, site, event);
+    if (UNLIKELY(event->flags & EVENT_TEMPORARY))
+        writer->last_free = *event;
     writer->last = event->time;
     writer->slice.last_event_ns = event->time.ns;
+}
+
+// A slice may have ended between the two: the free tells enough of its block.
+static void sum_repeats(RecordingWriter *writer, SiteState *site, u32 count, u64 step_ns)
+{
+    SliceInfo *info = &writer->slice.info;
+    Space space = site->space;
+    u64 size = writer->last_free.size, born_ns = writer->last_free.born_ns;
+
+    info->events += 2 * (u64)count;
+    info->allocations += count;
+    info->frees += count;
+    info->temporary += count;
+    info->high[space] = max_u64(info->high[space], writer->totals.bytes[space] + size);
+    if (site->allocations == 0)
+        site->first_ns = born_ns + step_ns;
+    site->last_ns = born_ns + count * step_ns;
+    site->allocations += count;
+    site->frees += count;
+    site->temporary += count;
+    site->allocated_bytes += count * size;
+    site->freed_bytes += count * size;
+    site->peak_bytes = max_u64(site->peak_bytes, site->live_bytes + size);
+}
+
+void recording_repeat_pair(RecordingWriter *writer, u32 count, u64 step_ns)
+{
+    if (writer->error || count == 0)
+        return;
+    ASSERT(count <= RECORDING_REPEATS_MAX && writer->slice.info.events > 0);
+    if (!encoder_make_room(&writer->encoder)) {
+        writer_fail(writer, "cannot be written", ENOMEM);
+        return;
+    }
+    SiteState *site = &writer->sites[writer->last_free.site];
+    bool counts = site->space == writer->encoder.clock_space;
+    encoder_repeat(&writer->encoder, counts ? writer->last_free.size : 0, count, step_ns);
+    sum_repeats(writer, site, count, step_ns);
+    writer->last = writer->encoder.last;
+    writer->slice.last_event_ns = writer->last.ns;
 }
 
 void recording_close_slice(RecordingWriter *writer, const Moment *moment)

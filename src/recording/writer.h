@@ -63,6 +63,7 @@ struct RecordingWriter {
     u32 slice_events;       // enough for a slice
 
     Bytes plain, stored, chunk_info;
+    SumsEncoder sums;
     void *compressor;       // ZSTD_CCtx
 
     Bytes names;            // definitions not yet written
@@ -84,6 +85,7 @@ struct RecordingWriter {
     u64 slice_number;
     SpaceTotals totals;
     Moment last;
+    HeapEvent last_free;    // of a temporary block: what may be repeated
     u64 slice_ns;           // a slice ends after so long
     u32 short_slices;       // that ended so, since slice_ns was doubled
     OpenNode open[LEVELS];  // [0] is not used

@@ -68,7 +68,8 @@ static void drop_below(Shrink *shrink, size_t node)
         const WrittenChunk *chunk = &shrink->writer->chunks[i];
         if (chunk->kind == CHUNK_NODE && chunk->level >= above->level)
             break;
-        bool is_below = chunk->kind == CHUNK_NODE && chunk->first >= above->first &&
+        bool is_below = (chunk->kind == CHUNK_NODE || chunk->kind == CHUNK_SUMS) &&
+                        chunk->level < above->level && chunk->first >= above->first &&
                         chunk->first + chunk->count <= above->first + above->count;
         if (is_below)
             drop(shrink, i);

@@ -82,15 +82,30 @@ static void join_node(OpenNode *open, const Node *node, u32 level)
     info->temporary += node->info.temporary;
 }
 
-static void put_node_chunk(RecordingWriter *writer, const Node *node, const Bytes *body)
+static void put_one_chunk(RecordingWriter *writer, ChunkKind kind, const Node *node,
+                          const Bytes *body)
 {
-    put_node(&writer->chunk_info, node);
-    WrittenChunk *chunk = writer_put_chunk(writer, CHUNK_NODE, body);
+    WrittenChunk *chunk = writer_put_chunk(writer, kind, body);
+
     if (!chunk)
         return;
     chunk->level = (u8)node->level;
     chunk->first = node->first;
     chunk->count = node->count;
+}
+
+// The node whose sites are in writer->sums. It comes last: where it is, all of it is.
+static void put_node_chunks(RecordingWriter *writer, const Node *node)
+{
+    Bytes *body = &writer->plain;
+
+    bytes_put_varint(&writer->chunk_info, node->level);
+    bytes_put_varint(&writer->chunk_info, node->first);
+    put_one_chunk(writer, CHUNK_SUMS, node, &writer->sums.rest);
+    body->count = 0;
+    sums_nets(&writer->sums, body);
+    put_node(&writer->chunk_info, node);
+    put_one_chunk(writer, CHUNK_NODE, node, body);
 }
 
 static void put_open_node(RecordingWriter *writer, u32 level);
@@ -106,24 +121,20 @@ static void put_open_node(RecordingWriter *writer, u32 level)
 {
     OpenNode *open = &writer->open[level];
     OpenNode *parent = level + 1 < LEVELS ? &writer->open[level + 1] : NULL;
-    Bytes *body = &writer->plain;
-    u32 before = 0;
 
     if (parent && !open_node_reserve(writer, level + 1)) {
         writer_fail(writer, "cannot be written", ENOMEM);
         return;
     }
-    body->count = 0;
-    bytes_put_varint(body, open->changed_count);
+    sums_begin(&writer->sums, open->node.info.start.ns);
     for (u32 site = 0; (site = take_changed(open->changed, site, writer->site_count)) !=
                        UINT32_MAX;) {
-        put_site_sums(body, site - before, open->node.info.start.ns, &open->sums[site]);
-        before = site;
+        sums_encoder_add(&writer->sums, site, &open->sums[site]);
         if (parent)
             join_sums(parent, site, &open->sums[site]);
         open->sums[site] = (SiteSums){ 0 };
     }
-    put_node_chunk(writer, &open->node, body);
+    put_node_chunks(writer, &open->node);
     open->changed_count = 0;
     open->children = 0;
     if (!parent)
@@ -157,25 +168,22 @@ void writer_put_slice(RecordingWriter *writer)
 {
     Bytes *body = &writer->plain;
     const Node *slice = &writer->slice;
-    u32 before = 0;
 
     if (!open_node_reserve(writer, 1)) {
         writer_fail(writer, "cannot be written", ENOMEM);
         return;
     }
-    body->count = 0;
-    bytes_put_varint(body, writer->changed_count);
+    sums_begin(&writer->sums, slice->info.start.ns);
     for (u32 site = 0; (site = take_changed(writer->changed, site, writer->site_count)) !=
                        UINT32_MAX;) {
         SiteSums sums;
 
         take_site(&writer->sites[site], &sums);
-        put_site_sums(body, site - before, slice->info.start.ns, &sums);
-        before = site;
+        sums_encoder_add(&writer->sums, site, &sums);
         join_sums(&writer->open[1], site, &sums);
     }
     writer->changed_count = 0;
-    put_node_chunk(writer, slice, body);
+    put_node_chunks(writer, slice);
     body->count = 0;
     encoder_finish(&writer->encoder, body);
     bytes_put_varint(&writer->chunk_info, slice->first);

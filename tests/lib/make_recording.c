@@ -114,6 +114,8 @@ static void name_context(Run *run, u32 context, u32 parent, bool is_allocator)
     u32 number = (u32)below(run, 10 + run->set.contexts / 8);
     bool in_library = below(run, 4) == 0;
 
+    if (run->set.hostile && context % 2)
+        number = context / 2 * 4 + 1; // each of the hostile names in turn
     snprintf(file, sizeof(file), "source_%u.cc", number % 97);
     RecordedFrame frames[2] = {
         { .function = function_name(run, number, name, sizeof(name)), .file = file,

@@ -254,6 +254,16 @@ NOINLINE void waits(void)
     sink = (size_t)read(0, &byte, 1);
 }
 
+// 96 MiB that are touched, and as many that are not.
+NOINLINE void resident(void)
+{
+    char byte, *pages = mmap(NULL, 192 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                             -1, 0);
+    memset(pages, 1, 96 << 20);
+    say("step", 1);
+    sink = (size_t)read(0, &byte, 1);
+}
+
 NOINLINE void stack_and_heap(void)
 {
     sink = uses_stack(100);
@@ -278,6 +288,7 @@ static const struct {
     {"executes", executes},
     {"crashes", crashes},
     {"waits", waits},
+    {"resident", resident},
 };
 
 int main(int argc, char **argv)

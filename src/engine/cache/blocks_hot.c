@@ -8,6 +8,7 @@
 
 static CodePtr *const lookup_table = (CodePtr *)LOOKUP_TABLE;
 static CodePtr *const return_table = (CodePtr *)RETURN_TABLE;
+static CodePtr *const version_table = (CodePtr *)VERSION_TABLE;
 
 Block *cache_find(GuestAddr pc, u32 version)
 {
@@ -61,21 +62,40 @@ static void unlink_exit(u32 index)
     x->to = NULL;
 }
 
-bool cache_publish_entry(Block *b, bool returning)
+static CodePtr *version_slot(const Block *b)
 {
-    CodePtr entry = returning ? b->return_entry : b->entry;
-    CodePtr *table = returning ? return_table : lookup_table;
+    return &version_table[(u16)(b->pc + version_key(b->state, b->version))];
+}
+
+bool cache_publish_entry(Block *b, EntryKind kind)
+{
+    CodePtr entry, *slot;
+    switch (kind) {
+    case ENTRY_LOOKUP:
+        entry = b->entry;
+        slot = &lookup_table[(u16)b->pc];
+        break;
+    case ENTRY_RETURN:
+        entry = b->return_entry;
+        slot = &return_table[(u16)b->pc];
+        break;
+    case ENTRY_VERSION:
+        entry = b->version_entry;
+        slot = version_slot(b);
+        break;
+    default: return false;
+    }
     if (!entry)
         return false;
     if (cache_links && !b->retired)
-        __atomic_store_n(&table[(u16)b->pc], entry, __ATOMIC_RELEASE);
+        __atomic_store_n(slot, entry, __ATOMIC_RELEASE);
     return true;
 }
 
-static void withdraw(CodePtr *table, const Block *b, CodePtr entry, CodePtr miss)
+static void withdraw(CodePtr *slot, CodePtr entry, CodePtr miss)
 {
-    if (entry && table[(u16)b->pc] == entry)
-        __atomic_store_n(&table[(u16)b->pc], miss, __ATOMIC_RELEASE);
+    if (entry && *slot == entry)
+        __atomic_store_n(slot, miss, __ATOMIC_RELEASE);
 }
 
 void block_sever(Block *b)
@@ -95,6 +115,7 @@ void block_unlink(Block *b)
         unlink_exit(b->incoming);
     for (u32 i = 0; i < b->exit_count; i++)
         unlink_exit(b->first_exit + i);
-    withdraw(lookup_table, b, b->entry, gateway_lookup_miss());
-    withdraw(return_table, b, b->return_entry, gateway_return_miss());
+    withdraw(&lookup_table[(u16)b->pc], b->entry, gateway_lookup_miss());
+    withdraw(&return_table[(u16)b->pc], b->return_entry, gateway_return_miss());
+    withdraw(version_slot(b), b->version_entry, gateway_version_miss());
 }

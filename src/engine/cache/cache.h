@@ -26,6 +26,7 @@
 #define LOOKUP_TABLE 0x60010000ull // 64 Ki code pointers, indexed by the low 16 bits of a guest pc
 #define LOOKUP_ENTRIES 65536
 #define RETURN_TABLE 0x60090000ull // the same for returns, whose target is found below rsp
+#define VERSION_TABLE 0x60110000ull // the same for dirty ones, indexed by pc + version_key()
 #define BLOCKS_START 0x60200000ull
 
 // Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
@@ -33,6 +34,17 @@
 // The block is for a client that steps itself: one instruction, and no links, so that a jump has
 // code of its own to trap behind.
 #define VERSION_STEPPED (1u << 30)
+// The guard of the block's first instruction has failed.
+#define VERSION_FIRST (1u << 29)
+#define VERSION_NUMBER (VERSION_FIRST - 1) // the tool's own
+// What distinguishes versions of one pc in the version table, where the sum of pc and key is
+// looked up: by the state that each is made for. Gateways compute the same.
+#define VERSION_FACTOR 0x9e3779b97f4a7c15ull
+#define VERSION_FIRST_KEY 0x5bd1e9955bd16b43ull
+static inline u64 version_key(u64 state, u32 version)
+{
+    return state * VERSION_FACTOR + (version & VERSION_FIRST ? VERSION_FIRST_KEY : 0);
+}
 
 // From `host_offset` on, the code belongs to the guest instruction at
 // block->pc + guest_delta, and the registers in `spilled` are in ctx->spill.
@@ -49,10 +61,12 @@ typedef struct CodeMark {
 typedef struct Block {
     GuestAddr pc;
     u32 version;           // what the tool assumes on entry, as a number it gave out
+    u64 state;             // that the version is made for
     CodePtr code;          // first byte, entry prefix included
     CodePtr body;          // where direct exits enter
     CodePtr entry;         // where the lookup table enters: checks the pc; NULL: none yet
     CodePtr return_entry;  // where the return table enters; NULL: none yet
+    CodePtr version_entry; // where the version table enters; NULL: none yet
     u32 code_size;
     u32 first_exit;        // index of the first of exit_count exits
     u32 incoming;          // exits linked to this block, as a list; 0 ends it
@@ -64,7 +78,7 @@ typedef struct Block {
     CodeMark *marks;       // by ascending host_offset
 } Block;
 
-// A version other than 0 holds for one state of a thread: it is in no lookup table.
+// A version other than 0 holds for one state of a thread: only the version table has it.
 static inline bool block_is_dirty(const Block *block)
 {
     return (block->version & ~VERSION_ORIGINAL) != 0;
@@ -82,6 +96,14 @@ typedef struct Exit {
     Block *to;             // NULL while unlinked
     u32 next, prev;        // in to->incoming
 } Exit;
+
+// How blocks are entered other than by direct exits.
+typedef enum EntryKind {
+    ENTRY_NONE,    // not yet
+    ENTRY_LOOKUP,  // through the lookup table
+    ENTRY_RETURN,  // through the return table
+    ENTRY_VERSION, // through the version table
+} EntryKind;
 
 // What a host pc in the cache means for the client.
 typedef struct CodePlace {
@@ -133,9 +155,8 @@ CodePtr cache_reserve_cold(const Block *like, size_t bytes);
 
 Exit *cache_exit(u32 index);
 void cache_link(u32 exit_index, Block *to);
-// Puts block->entry into the lookup table, or return_entry into the return table.
-// False: the block has none.
-bool cache_publish_entry(Block *block, bool returning);
+// Puts the block's entry of that kind into its table. False: the block has none.
+bool cache_publish_entry(Block *block, EntryKind kind);
 
 // In C3's sense: the calling thread enters `block` now.
 void cache_enter(ThreadCtx *ctx);

@@ -77,6 +77,7 @@ void cache_init(u64 size_bytes, bool link)
     madvise(code, unit_size * CACHE_UNITS, MADV_HUGEPAGE); // fewer page faults and iTLB misses
     map_table(LOOKUP_TABLE, gateway_lookup_miss());
     map_table(RETURN_TABLE, gateway_return_miss());
+    map_table(VERSION_TABLE, gateway_version_miss());
 
     for (unsigned i = 0; i < CACHE_UNITS; i++) {
         Unit *u = &units[i];
@@ -191,6 +192,7 @@ void cache_start_again(void)
     pages_clear();
     empty_table(LOOKUP_TABLE, gateway_lookup_miss());
     empty_table(RETURN_TABLE, gateway_return_miss());
+    empty_table(VERSION_TABLE, gateway_version_miss());
 }
 
 static bool unit_has_room(const Unit *u, size_t code_room, size_t max_exits, size_t max_marks)

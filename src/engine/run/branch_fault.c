@@ -69,7 +69,8 @@ static bool undo_call(ThreadCtx *ctx)
 
 void branch_fault_rewind(ThreadCtx *ctx)
 {
-    if (ctx->exit_reason != EXIT_INDIRECT && ctx->exit_reason != EXIT_RETURN)
+    if (ctx->exit_reason != EXIT_INDIRECT && ctx->exit_reason != EXIT_RETURN &&
+        ctx->exit_reason != EXIT_VERSIONED)
         return;
     GuestAddr pc = ctx->branch_pc;
     if (pc && (undo_return(ctx, pc) || undo(ctx, pc, ctx->gpr[RSP], LOWER_JMP_INDIRECT)))

@@ -57,24 +57,17 @@ static CodePtr enter_point(ThreadCtx *ctx)
     FetchResult result = FETCH_OK;
     GuestAddr fault = ctx->pc;
     bool stepped = ctx->flags & FLAG_TF;
-    bool returning = ctx->exit_reason == EXIT_RETURN;
-    EntryKind entry = stepped                             ? ENTRY_NONE
-                      : returning                         ? ENTRY_RETURN
-                      : ctx->exit_reason == EXIT_INDIRECT ? ENTRY_LOOKUP
-                                                          : ENTRY_NONE;
     CodePtr code = NULL;
     u32 version = run_version(ctx) | (stepped ? VERSION_STEPPED : 0);
-    if (version & ~VERSION_ORIGINAL)
-        entry = ENTRY_NONE; // only clean blocks are in the tables
+    EntryKind entry = stepped || version & VERSION_ORIGINAL ? ENTRY_NONE : run_entry_kind(ctx);
 
     lock_acquire(&engine_lock);
     Block *block = cache_find(ctx->pc, version);
     if (!block)
         block = translate_block(ctx->pc, version, entry, &result, &fault);
     if (block) {
-        bool publish = entry && !block_is_dirty(block);
-        if (publish && !cache_publish_entry(block, returning) && translate_add_entry(block, entry))
-            cache_publish_entry(block, returning);
+        if (entry && !cache_publish_entry(block, entry) && translate_add_entry(block, entry))
+            cache_publish_entry(block, entry);
         if (ctx->exit_reason == EXIT_LINK && !stepped)
             run_link_exit(ctx, block);
         code = block->body;

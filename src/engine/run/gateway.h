@@ -5,6 +5,7 @@
 #ifndef MUNINN_ENGINE_RUN_GATEWAY_H
 #define MUNINN_ENGINE_RUN_GATEWAY_H
 
+#include "engine/cache/cache.h"
 #include "engine/run/run.h"
 
 typedef i64 GatewaySyscallFn(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
@@ -21,6 +22,7 @@ typedef struct Gateways {
     CodePtr leave[EXIT_REASON_COUNT]; // jump here to leave the cache
     CodePtr lookup_miss;              // jump here with rcx = guest target, rax/rcx spilled
     CodePtr return_miss;              // jump here with the target at [rsp-8], rcx spilled
+    CodePtr version_guard, version_exit, version_indirect, version_miss, version_end;
 
     CodePtr tool_call, tool_return, tool_return_end;
 
@@ -32,6 +34,9 @@ extern Gateways gateway;
 // Called by the leaving gateway on the engine's stack with vector registers
 // still the client's. Returns where to go on in the cache, or NULL for a full exit.
 CodePtr run_light(void);
+
+// The kind of entry that would have spared the thread this way out of the cache.
+EntryKind run_entry_kind(const ThreadCtx *ctx);
 
 // Links the exit by which the thread has left the cache, if it is still there.
 // Engine lock held.

@@ -180,6 +180,73 @@ static void emit_leave(Emitter *e)
     emit_jmp(e, gateway.leave[EXIT_RETURN]);
 }
 
+// mulx rax, rcx, [factor]: rcx := rdx * factor, and no flag changes.
+static void emit_mulx(Emitter *e, u64 factor_at)
+{
+    put_bytes(e, (u8[]){0xc4, 0xe2, 0xf3, 0xf6, 0x04, 0x25}, 6);
+    put_u32(e, (u32)factor_at);
+}
+
+// rcx := the key of the thread's state. rax and rcx are spilled.
+static void emit_state_key(Emitter *e, u64 factor_at)
+{
+    emit_store_fs(e, CTX_SPILL(RDX), RDX);
+    emit_load_fs(e, RDX, CTX(tool_state));
+    emit_mulx(e, factor_at);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+}
+
+// The way from block to block where the version is known only as it runs. No flag is
+// touched: they may be live. A signal that comes here lets the thread step on to a boundary.
+//   guard:    mov dword fs:[guard_failed], 1 ; spills ; rcx := key ; mov rax, FIRST_KEY
+//             lea rcx, [rcx + rax] ; jmp find
+//   exit:     spills ; rcx := key
+//   find:     mov rax, fs:[pc] ; lea rcx, [rcx + rax] ; movzx eax, cx ; jmp [rax*8 + table]
+//   indirect: mov fs:[pc], rcx ; rcx := key ; jmp find
+static void emit_version_lookup(Emitter *e)
+{
+    bool can = __builtin_cpu_supports("bmi2");
+    u64 factor_at = (u64)e->pc;
+    put_u64(e, VERSION_FACTOR);
+    gateway.version_guard = e->pc;
+    emit_store_fs_imm32(e, CTX(guard_failed), 1);
+    if (!can)
+        emit_jmp(e, gateway.leave[EXIT_VERSIONED]);
+    emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    emit_state_key(e, factor_at);
+    emit_mov_imm(e, RAX, VERSION_FIRST_KEY);
+    emit_lea_sum(e, RCX, RCX, RAX);
+    CodePtr find = emit_forward(e, OP_JMP_REL32);
+
+    gateway.version_exit = e->pc;
+    if (!can)
+        emit_jmp(e, gateway.leave[EXIT_VERSIONED]);
+    emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    emit_state_key(e, factor_at);
+    CodePtr find_too = emit_forward(e, OP_JMP_REL32);
+
+    gateway.version_indirect = e->pc;
+    emit_store_fs(e, CTX(pc), RCX);
+    CodePtr miss = can ? NULL : emit_forward(e, OP_JMP_REL32);
+    emit_state_key(e, factor_at);
+    place_label(e, find);
+    place_label(e, find_too);
+    emit_load_fs(e, RAX, CTX(pc));
+    emit_lea_sum(e, RCX, RCX, RAX);
+    put_bytes(e, (u8[]){0x0f, 0xb7, 0xc1, 0xff, 0x24, 0xc5}, 6); // movzx eax, cx ; jmp
+    put_u32(e, (u32)VERSION_TABLE);
+
+    gateway.version_miss = e->pc;
+    if (miss)
+        place_label(e, miss);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    emit_jmp(e, gateway.leave[EXIT_VERSIONED]);
+    gateway.version_end = e->pc;
+}
+
 // i64 gateway_syscall(nr, a0 … a5)
 static void emit_syscall(Emitter *e)
 {
@@ -201,6 +268,23 @@ static void emit_syscall(Emitter *e)
     put_bytes(e, (u8[]){0x48, 0xc7, 0xc0}, 3); // mov rax, imm32
     put_u32(e, (u32)GATEWAY_RESTART);
     put_u8(e, 0xc3);
+}
+
+// The status flags from the word at [rsp]: popfq takes longer than all the rest of a call. Returns
+// the branch for when there is more to restore.
+//   test dword [rsp], TF | DF | AC ; jnz unusual ; al := OF ; add al, 0x7f ; mov ah, [rsp] ; sahf
+static CodePtr emit_restore_status(Emitter *e)
+{
+    put_bytes(e, (u8[]){0xf7, 0x04, 0x24}, 3);
+    put_u32(e, FLAG_TF | FLAG_DF | FLAG_AC);
+    CodePtr unusual = emit_forward(e, 0x0f85);
+    put_bytes(e, (u8[]){0x0f, 0xb6, 0x44, 0x24, 1}, 5); // movzx eax, byte [rsp + 1]
+    put_bytes(e, (u8[]){0xc1, 0xe8, 3}, 3);             // shr eax, 3
+    put_bytes(e, (u8[]){0x83, 0xe0, 1}, 3);             // and eax, 1
+    put_bytes(e, (u8[]){0x04, 0x7f}, 2);                // add al, 0x7f
+    put_bytes(e, (u8[]){0x8a, 0x24, 0x24}, 3);          // mov ah, [rsp]
+    put_u8(e, 0x9e);                                    // sahf
+    return unusual;
 }
 
 // Calls fs:[call_fn](ctx, call_arg, call_address) on the engine's stack. Only
@@ -229,8 +313,8 @@ static void emit_tool_call(Emitter *e)
 
     gateway.tool_return = e->pc; // a signal that comes later may be too late for the test
     CodePtr requested = emit_if_requested(e);
-    CodePtr restore = e->pc;
-    put_u8(e, 0x9d); // popfq
+    CodePtr unusual = emit_restore_status(e);
+    CodePtr registers = e->pc;
     for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
         emit_load_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
     emit_jmp_fs(e, CTX(call_return));
@@ -239,7 +323,9 @@ static void emit_tool_call(Emitter *e)
     emit_store_fs_imm32(e, CTX(stepping), 1);
     put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
     put_u32(e, FLAG_TF);
-    emit_jmp(e, restore);
+    place_label(e, unusual);
+    put_u8(e, 0x9d); // popfq
+    emit_jmp(e, registers);
     gateway.tool_return_end = e->pc;
 }
 
@@ -264,6 +350,7 @@ void gateway_init(void)
     Emitter e = {at, (CodePtr)at + GATEWAY_SIZE};
     emit_enter(&e);
     emit_leave(&e);
+    emit_version_lookup(&e);
     emit_syscall(&e);
     emit_tool_call(&e);
     ASSERT(emit_room(&e) > 0);
@@ -297,6 +384,8 @@ GatewayPlace gateway_place(u64 host_pc)
         return GATEWAY_TOOL_RETURN;
     if (between(host_pc, gateway.tool_call, gateway.tool_return))
         return GATEWAY_TOOL_CALL;
+    if (between(host_pc, gateway.version_guard, gateway.version_end))
+        return GATEWAY_LOOKUP;
     return GATEWAY_LEAVING;
 }
 
@@ -329,6 +418,26 @@ CodePtr gateway_lookup_miss(void)
 CodePtr gateway_return_miss(void)
 {
     return gateway.return_miss;
+}
+
+CodePtr gateway_version_guard(void)
+{
+    return gateway.version_guard;
+}
+
+CodePtr gateway_version_exit(void)
+{
+    return gateway.version_exit;
+}
+
+CodePtr gateway_version_indirect(void)
+{
+    return gateway.version_indirect;
+}
+
+CodePtr gateway_version_miss(void)
+{
+    return gateway.version_miss;
 }
 
 CodePtr gateway_tool_call(void)

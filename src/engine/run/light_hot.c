@@ -13,7 +13,6 @@
 static bool note_target(ThreadCtx *ctx)
 {
     const Exit *x;
-    CodePlace place;
     switch (ctx->exit_reason) {
     case EXIT_LINK:
         x = cache_exit(ctx->exit_link);
@@ -23,16 +22,21 @@ static bool note_target(ThreadCtx *ctx)
         return true;
     case EXIT_INDIRECT:
     case EXIT_RETURN:
-        return true;
-    case EXIT_GUARD:
-        if (!cache_place(ctx->exit_link, &place))
-            return false;
-        ctx->pc = place.pc;
-        ctx->guard_failed = 1;
+    case EXIT_VERSIONED:
         return true;
     default:
         return false;
     }
+}
+
+void tool_fail_guard(ToolThread *thread)
+{
+    CodePlace place;
+    if (!cache_place(thread->call_return - 1, &place))
+        return;
+    thread->pc = place.pc;
+    thread->guard_failed = 1;
+    thread->call_return = (u64)gateway_leave(EXIT_VERSIONED);
 }
 
 // While the thread waited for the lock, its exit may have been retired and the
@@ -50,7 +54,20 @@ void run_link_exit(const ThreadCtx *ctx, Block *to)
 u32 run_version(ThreadCtx *ctx)
 {
     u32 version = redirect_version(ctx);
-    return tool->version ? version | tool->version(ctx) : version;
+    if (!tool->version)
+        return version;
+    return version | tool->version(ctx) | (ctx->guard_failed ? VERSION_FIRST : 0);
+}
+
+EntryKind run_entry_kind(const ThreadCtx *ctx)
+{
+    bool is_clean = *(const u64 *)ctx->tool_state == 0;
+    switch (ctx->exit_reason) {
+    case EXIT_INDIRECT: return is_clean ? ENTRY_LOOKUP : ENTRY_NONE;
+    case EXIT_RETURN: return is_clean ? ENTRY_RETURN : ENTRY_NONE;
+    case EXIT_VERSIONED: return ENTRY_VERSION;
+    default: return ENTRY_NONE;
+    }
 }
 
 bool stress_signals;
@@ -86,9 +103,7 @@ CodePtr run_light(void)
         if (ctx->exit_reason == EXIT_LINK) {
             run_link_exit(ctx, block);
             code = block->body;
-        } else if (ctx->exit_reason == EXIT_GUARD || block_is_dirty(block)) {
-            code = block->body;
-        } else if (cache_publish_entry(block, ctx->exit_reason == EXIT_RETURN)) {
+        } else if (cache_publish_entry(block, run_entry_kind(ctx))) {
             ctx->stat_indirect_misses++;
             code = block->body;
         }

@@ -55,7 +55,7 @@ typedef enum ExitReason {
     EXIT_EMULATE,    // an instruction at pc that C must emulate (iretq, int 0x80, mov fs, …)
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
     EXIT_REQUEST,    // a client request at pc; exit_link is its RequestKind
-    EXIT_GUARD,      // a shadow guard failed; exit_link is the address of its branch
+    EXIT_VERSIONED,  // the version table did not know (pc, version); see VERSION_TABLE
     EXIT_REASON_COUNT
 } ExitReason;
 
@@ -109,7 +109,7 @@ typedef struct ThreadCtx {
     u64 enter_target;     // where gateway_enter jumps
     u32 exit_reason;      // ExitReason
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
-    u32 guard_failed;     // the next block is entered after EXIT_GUARD at its first instruction
+    u32 guard_failed;     // the next block is entered because its first instruction's guard failed
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
     CallStack callstack;  // kept if callstack_wanted
@@ -172,6 +172,8 @@ typedef struct ThreadCtx {
     u32 has_own_limits;
 
     void *tool_thread; // the tool's own per-thread state
+    // What of it blocks use. The first word is the state that versions are made for, 0: clean.
+    _Alignas(64) u8 tool_state[2560];
     _Alignas(64) u8 tool_vectors[32][64]; // values of vector registers, where blocks store them
 
     // --- owned by relay/
@@ -260,6 +262,14 @@ CodePtr gateway_lookup_miss(void);
 // The same for returns: the guest target is at [rsp - 8], only rcx is spilled.
 CodePtr gateway_return_miss(void);
 
+// Look ctx->pc and the thread's state (the first word of tool_state) up in the version table:
+// after a guard has failed, at a
+// direct exit, and for an indirect branch, whose target is rcx, with rax and rcx spilled.
+CodePtr gateway_version_guard(void);
+CodePtr gateway_version_exit(void);
+CodePtr gateway_version_indirect(void);
+CodePtr gateway_version_miss(void);
+
 // Where emitted code calls call_fn(ctx, call_arg, call_address) and goes on at
 // call_return with everything preserved.
 CodePtr gateway_tool_call(void);
@@ -284,6 +294,7 @@ typedef enum GatewayPlace {
     GATEWAY_LEAVING,        // anything else in the gateways: C will see pending_signal soon
     GATEWAY_TOOL_CALL,      // the same; sets TF and `stepping` itself if a signal is pending
     GATEWAY_TOOL_RETURN,    // on the way back into a block: single-step on
+    GATEWAY_LOOKUP,         // the same: from one block to the next through the version table
 } GatewayPlace;
 
 GatewayPlace gateway_place(u64 host_pc);

@@ -183,7 +183,7 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
             step(ctx, uc);
         return;
     }
-    if (gateway == GATEWAY_TOOL_RETURN) {
+    if (gateway == GATEWAY_TOOL_RETURN || gateway == GATEWAY_LOOKUP) {
         step(ctx, uc);
         return;
     }

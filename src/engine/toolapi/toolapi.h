@@ -144,10 +144,13 @@ typedef struct Tool {
     void (*insn)(ToolBlock *block, const ToolInsn *insn);
 
     // The version that fits the state of the thread, which is about to enter a block;
-    // general registers only. 0: the clean one. Versions other than 0 are given
-    // out by the tool, below 2^30; thread->guard_failed tells that the block's first
-    // instruction is one whose shadow guard has failed. NULL: there is only one.
+    // general registers only. 0: the clean one. Others are given out by the tool, below
+    // VERSION_FIRST, which a block whose first instruction's shadow guard has failed has
+    // besides. NULL: there is only one.
     u32 (*version)(ToolThread *thread);
+    // The state that a version is made for: what the first word of thread->tool_state is when
+    // version() says so.
+    u64 (*version_state)(u32 version);
     // The version of the blocks that the code being emitted leads to from here. False: that
     // is known only when it runs. NULL: 0.
     bool (*exit_version)(ToolBlock *block, u32 *ret_version);
@@ -155,6 +158,10 @@ typedef struct Tool {
     // is to be tried again. May change the address that the client will be told.
     // *is_mapped tells whether there is anything at that address.
     bool (*fault)(ToolThread *thread, u64 *address, bool *is_mapped);
+
+    // rsp was `old_sp` and has been loaded with another place of the same stack (longjmp, the
+    // unwinder); called from a block.
+    void (*stack_loaded)(ToolThread *thread, GuestAddr old_sp);
 
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
@@ -202,6 +209,13 @@ bool tool_is_first(const ToolBlock *block, const ToolInsn *insn);
 // mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
 void tool_store_gpr(ToolBlock *block, unsigned reg);
 
+// True: no instruction reads the flags that there are before the current one.
+bool tool_flags_are_dead(const ToolBlock *block);
+// The 64-bit word at `offset` of thread->tool_state becomes `value`; and the first word `value` of
+// what it is, which changes flags.
+void tool_state_store(ToolBlock *block, u32 offset, u64 value);
+void tool_state_and(ToolBlock *block, u64 value);
+
 // thread->tool_slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);
 
@@ -225,15 +239,19 @@ typedef struct ToolAccess {
 unsigned tool_accesses(const ToolInsn *insn, ToolAccess *ret_accesses, unsigned max);
 void tool_call_access(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);
 
+// In a ToolCallFn that a block calls before an instruction: leaves the block, as if a
+// guard had failed there.
+void tool_fail_guard(ToolThread *thread);
+
 // ------------------------------------------------------------- shadow memory
 // %gs is based on the shadow of address 0 (thread->engine_gs), so that the shadow of
 // an operand is the same operand through gs.
 
 // True when the access can be checked by the two below: it has one address, and a size
-// of 1, 2, 4, 8, 16, 32 or 64 bytes.
+// of 1, 2, 4, 8, 10, 16, 32 or 64 bytes.
 bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
-// Leaves the block by EXIT_GUARD, before its instruction, unless the shadow of what it
-// accesses is zero.
+// Leaves the block before its instruction for the version of it that begins there and has
+// VERSION_FIRST, unless the shadow of what it accesses is zero.
 void tool_shadow_guard(ToolBlock *block, const ToolAccess *access);
 // Calls fn(thread, arg, address) out of line unless that shadow is zero, and goes on.
 void tool_shadow_guard_call(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);
@@ -242,7 +260,8 @@ void tool_shadow_fill_stack(ToolBlock *block, i32 disp, u32 size, u8 value);
 // The shadow of an operand becomes zero.
 void tool_shadow_clear(ToolBlock *block, const ToolAccess *access);
 
-// Stores a vector register of the client's, up to 256 bits of it, into thread->tool_vectors.
+// Stores a vector register of the client's, all that the machine has of it, into
+// thread->tool_vectors.
 void tool_store_vector(ToolBlock *block, unsigned vector);
 
 // ------------------------------------------------------------------ queries

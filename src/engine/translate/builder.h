@@ -15,7 +15,7 @@
 #define INSN_ROOM 1024 // no lowering, tool code included, emits more
 #define BLOCK_RUNS_MAX 16
 #define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
-#define EXIT_STUB_BYTES 17
+#define EXIT_STUB_BYTES 29
 #define EXIT_STUBS_ROOM (BLOCK_EXITS_MAX * EXIT_STUB_BYTES)
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
 #define INSN_GUARDS_MAX 24 // three accesses of 64 bytes
@@ -36,11 +36,12 @@ typedef struct Builder {
     const Insn *insn;      // being lowered
     u16 spilled;           // registers that are in ctx->spill at e.pc
     bool fallthrough;      // the last instruction lowered falls through to next_pc
+    bool changes_version;  // C has run that may have made the state another one
     u8 flags_live[BLOCK_INSNS_MAX]; // arithmetic flags live before each instruction, as FlagBits
     struct {
         CodePtr branch;     // its rel32
         u16 spilled;        // to be loaded again in the stub
-        bool returns;       // calls `fn` and goes on at `back`; else leaves by EXIT_GUARD
+        bool returns;       // calls `fn` and goes on at `back`
         const Insn *insn;
         u8 operand;         // whose address fn gets
         ToolCallFn *fn;

@@ -26,6 +26,29 @@ void tool_store_gpr(ToolBlock *b, unsigned reg)
     emit_store_fs(&b->e, CTX_GPR(reg), reg);
 }
 
+bool tool_flags_are_dead(const ToolBlock *b)
+{
+    return !flags_are_live(b);
+}
+
+void tool_state_store(ToolBlock *b, u32 offset, u64 value)
+{
+    emit_store_fs_imm64(&b->e, CTX(tool_state) + (i32)offset, value);
+}
+
+// and dword fs:[state], low ; and dword fs:[state + 4], high
+void tool_state_and(ToolBlock *b, u64 value)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        u32 half = (u32)(value >> 32 * i);
+        if (half == UINT32_MAX)
+            continue;
+        put_bytes(&b->e, (u8[]){0x64, 0x81, 0x24, 0x25}, 4);
+        put_u32(&b->e, (u32)(CTX(tool_state) + 4 * (i32)i));
+        put_u32(&b->e, half);
+    }
+}
+
 //     add qword fs:[slot], amount
 // or, where flags are live:
 //     mov fs:[spill rax], rax ; mov rax, fs:[slot] ; lea rax, [rax + amount]

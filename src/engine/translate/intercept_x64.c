@@ -104,6 +104,7 @@ static void intercept_entry(Builder *b, const RedirectSite *site)
     emit_fast_call(b, redirect_fast_entry, site->hook);
     if (!site->replaces)
         return;
+    b->changes_version = tool->version != NULL;
     if (callstack_wanted) {
         emit_callstack_return(b, 0);
         return;

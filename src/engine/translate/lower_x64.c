@@ -70,8 +70,12 @@ static void lower_call(Builder *b, const Insn *insn)
 void emit_lookup(Builder *b)
 {
     b->fallthrough = false;
-    if (block_is_dirty(b->block)) {
+    if (b->block->version & VERSION_STEPPED) {
         emit_jmp(&b->e, gateway_lookup_miss());
+        return;
+    }
+    if (block_is_dirty(b->block) || b->changes_version) {
+        emit_jmp(&b->e, gateway_version_indirect());
         return;
     }
     put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc1}, 3);
@@ -164,7 +168,7 @@ static void lower_ret(Builder *b, const Insn *insn)
     }
     b->fallthrough = false;
     if (block_is_dirty(b->block)) {
-        emit_jmp(&b->e, gateway_return_miss());
+        emit_jmp(&b->e, gateway_return_miss()); // for want of a call stack: no tool does this
         return;
     }
     put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);

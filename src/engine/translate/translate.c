@@ -259,12 +259,32 @@ static CodePtr emit_return_entry(Emitter *e, GuestAddr pc)
     return entry;
 }
 
+// The entry from the version table: rcx is the sum of pc and key, rax and rcx are spilled.
+//   other: jmp version_miss
+//   entry: lea rcx, [rcx - sum + 1] ; loop other ; [mov dword fs:[guard_failed], 0]
+//          mov rcx, fs:[spill rcx] ; mov rax, fs:[spill rax]
+static CodePtr emit_version_entry(Emitter *e, const Block *block)
+{
+    CodePtr other = e->pc;
+    emit_jmp(e, gateway_version_miss());
+    CodePtr entry = e->pc;
+    emit_subtract(e, block->pc + version_key(block->state, block->version) - 1);
+    emit_unless_one(e, other);
+    if (block->version & VERSION_FIRST)
+        emit_store_fs_imm32(e, CTX(guard_failed), 0);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    return entry;
+}
+
 static void emit_entry(Emitter *e, Block *block, EntryKind kind)
 {
     if (kind == ENTRY_LOOKUP)
         block->entry = emit_lookup_entry(e, block->pc);
-    else
+    else if (kind == ENTRY_RETURN)
         block->return_entry = emit_return_entry(e, block->pc);
+    else
+        block->version_entry = emit_version_entry(e, block);
 }
 
 bool translate_add_entry(Block *block, EntryKind kind)
@@ -281,6 +301,8 @@ bool translate_add_entry(Block *block, EntryKind kind)
 
 // Where unlinked exits lead, away from the blocks so that hot code stays dense:
 //     mov dword fs:[exit_link], index ; jmp leave
+// or, when the version of the target is known only then:
+//     mov fs:[pc], target ; jmp version_exit
 static void emit_exit_stubs(Builder *b)
 {
     Block *block = b->block;
@@ -292,8 +314,13 @@ static void emit_exit_stubs(Builder *b)
         u32 index = block->first_exit + i;
         Exit *x = cache_exit(index);
         x->stub = cold.pc;
-        emit_store_fs_imm32(&cold, CTX(exit_link), index);
-        emit_jmp(&cold, gateway_leave(EXIT_LINK));
+        if (x->dynamic && !x->original && !(block->version & VERSION_STEPPED)) {
+            emit_store_fs_imm64(&cold, CTX(pc), x->target);
+            emit_jmp(&cold, gateway_version_exit());
+        } else {
+            emit_store_fs_imm32(&cold, CTX(exit_link), index);
+            emit_jmp(&cold, gateway_leave(EXIT_LINK));
+        }
         i32 distance = (i32)(x->stub - (x->site + 4));
         memcpy(x->site, &distance, 4);
     }
@@ -378,12 +405,14 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     b->block = cache_reserve(code_room, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
     b->block->pc = pc;
     b->block->version = version;
+    b->block->state = tool->version_state ? tool->version_state(version & VERSION_NUMBER) : 0;
     b->e = (Emitter){b->block->code, b->block->code + code_room - stubs_room};
     b->insn_count = 0;
     b->run_count = 0;
     b->guard_count = 0;
     b->insn = NULL;
     b->spilled = 0;
+    b->changes_version = false;
     b->next_pc = pc;
     *ret_result = collect(b, version & ~VERSION_ORIGINAL, ret_fault);
     if (*ret_result != FETCH_OK)

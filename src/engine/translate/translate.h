@@ -22,13 +22,6 @@ typedef enum FetchResult {
     FETCH_TOO_LONG,  // more than 15 bytes: a general protection fault
 } FetchResult;
 
-// How indirect branches come into a block.
-typedef enum EntryKind {
-    ENTRY_NONE,   // they do not yet
-    ENTRY_LOOKUP, // through the lookup table
-    ENTRY_RETURN, // through the return table
-} EntryKind;
-
 typedef struct TranslateStats {
     u64 blocks, instructions, ticks; // ticks of the time-stamp counter
 } TranslateStats;

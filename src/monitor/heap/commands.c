@@ -2,26 +2,13 @@
 //
 // What `muninn ctl` and the program itself ask of the model while the program runs. It is
 // answered from what is here: no thread of the program is asked.
-#include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "monitor/heap/model.h"
 
-enum { TOP_DEFAULT = 20, TOP_MAX = 1000, TOP_FRAMES = 40 };
-
-typedef struct Answer {
-    HeapSayFn *say;
-    void *arg;
-} Answer;
-
-static void answer(const Answer *to, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void answer(const Answer *to, const char *format, ...)
+void asker_say(const Asker *asker, const char *format, ...)
 {
     char *text = NULL;
     va_list arguments;
@@ -29,15 +16,65 @@ static void answer(const Answer *to, const char *format, ...)
     va_start(arguments, format);
     int size = vasprintf(&text, format, arguments);
     va_end(arguments);
-    if (size >= 0)
-        to->say(to->arg, text);
+    if (size >= 0 && asker->arg)
+        asker->say(asker->arg, text);
     free(text);
 }
 
 // ------------------------------------------------------------------- snapshots
 
+typedef struct SnapshotTask {
+    Asker asker;
+    MassifWhich which;
+    char path[];
+} SnapshotTask;
+
+// The status, then the text of the answer.
+static void write_file(HeapModel *model, void *arg, FILE *out)
+{
+    SnapshotTask *task = arg;
+    int error = files_write_massif(model, task->path, task->which, false);
+
+    if (error)
+        fprintf(out, "1%s: %s\n", task->path, strerror(-error));
+    else
+        fprintf(out, "0written to %s\n", task->path);
+}
+
+static void file_is_written(HeapModel *model, void *arg, const u8 *answer, size_t size)
+{
+    SnapshotTask *task = arg;
+    (void)model;
+    if (task->asker.arg) {
+        if (size == 0)
+            asker_say(&task->asker, "%s: the copy of the monitor has died\n", task->path);
+        else
+            asker_say(&task->asker, "%.*s", (int)size - 1, answer + 1);
+        task->asker.done(task->asker.arg, size == 0 || answer[0] != '0');
+    }
+    free(task);
+}
+
+static int write_now(HeapModel *model, SnapshotTask *task)
+{
+    char *answer = NULL;
+    size_t size;
+    FILE *out = open_memstream(&answer, &size);
+    int status = 1;
+
+    if (out) {
+        write_file(model, task, out);
+        fclose(out);
+        asker_say(&task->asker, "%s", answer + 1);
+        status = answer[0] != '0';
+    }
+    free(answer);
+    free(task);
+    return status;
+}
+
 static int write_snapshot(HeapModel *model, HeapCommand command, const char *path,
-                          const Answer *to)
+                          const Asker *asker, bool wait)
 {
     static const MassifWhich which[] = {
         [HEAP_SNAPSHOT] = MASSIF_NOW,
@@ -46,271 +83,37 @@ static int write_snapshot(HeapModel *model, HeapCommand command, const char *pat
     };
     if (*path == '\0')
         path = "massif.vgdb.out"; // the incumbent's name for it
+    SnapshotTask *task = malloc(sizeof(*task) + strlen(path) + 1);
+    if (!task)
+        return 1;
+    *task = (SnapshotTask){.asker = *asker, .which = which[command]};
+    strcpy(task->path, path);
     Moment moment = model_moment(model);
     files_keep_state(model, STATE_ASKED, NULL, &moment);
     if (model->writer)
         recording_flush(model->writer);
-    int error = files_write_massif(model, path, which[command], false);
-    if (error) {
-        answer(to, "%s: %s\n", path, strerror(-error));
-        return 1;
-    }
-    answer(to, "written to %s\n", path);
-    return 0;
-}
-
-// -------------------------------------------------------------------- heap_top
-
-// A context, summed up over threads.
-typedef struct TopRow {
-    u32 context;
-    u8 space;
-    u64 bytes, blocks, peak_bytes;
-    u64 allocations, temporary;
-    i64 growth;
-    u64 new_allocations, new_temporary; // since the last time
-} TopRow;
-
-typedef enum TopOrder { TOP_BYTES, TOP_GROWTH, TOP_TEMPORARY, TOP_ALLOCATIONS } TopOrder;
-static const char *const top_orders[] = {
-    [TOP_BYTES] = "bytes",
-    [TOP_GROWTH] = "growth",
-    [TOP_TEMPORARY] = "temporary",
-    [TOP_ALLOCATIONS] = "allocations",
-};
-
-static i64 order_value(const TopRow *row, TopOrder order)
-{
-    switch (order) {
-    case TOP_GROWTH: return row->growth;
-    case TOP_TEMPORARY: return (i64)row->new_temporary;
-    case TOP_ALLOCATIONS: return (i64)row->new_allocations;
-    default: return (i64)row->bytes;
-    }
-}
-
-static int compare_rows(const void *a, const void *b, void *arg)
-{
-    TopOrder order = *(TopOrder *)arg;
-    const TopRow *x = a, *y = b;
-    i64 left = order_value(x, order), right = order_value(y, order);
-
-    if (left == right)
-        return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
-    return left > right ? -1 : 1;
-}
-
-// One row for each context of a space; what is there now is what the next call compares with.
-static TopRow *gather_rows(HeapModel *model, Space space, size_t *ret_count)
-{
-    Map row_of = {0};
-    TopRow *rows = calloc(model->site_count + 1, sizeof(*rows));
-    size_t count = 0;
-
-    for (u32 i = 0; i < model->site_count && rows; i++) {
-        Site *site = &model->sites[i];
-        u64 at;
-        if (site->space != space)
-            continue;
-        if (!map_get(&row_of, site->context, &at)) {
-            at = count++;
-            rows[at] = (TopRow){.context = site->context, .space = site->space};
-            map_put(&row_of, site->context, at);
-        }
-        rows[at].bytes += site->live.bytes;
-        rows[at].blocks += site->live.blocks;
-        rows[at].peak_bytes += site_at_peak(model, site, PEAK_MAIN).bytes;
-        rows[at].allocations += site->allocations;
-        rows[at].temporary += site->temporary;
-        rows[at].growth += (i64)(site->live.bytes - site->marked_bytes);
-        rows[at].new_allocations += site->allocations - site->marked_allocations;
-        rows[at].new_temporary += site->temporary - site->marked_temporary;
-        site->marked_bytes = site->live.bytes;
-        site->marked_allocations = site->allocations;
-        site->marked_temporary = site->temporary;
-    }
-    map_free(&row_of);
-    *ret_count = rows ? count : 0;
-    return rows;
-}
-
-static void put_json_text(FILE *out, const char *text)
-{
-    if (!text) {
-        fputs("null", out);
-        return;
-    }
-    fputc('"', out);
-    for (const u8 *c = (const u8 *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if (*c < 0x20 || *c == 0x7f)
-            fprintf(out, "\\u%04x", *c);
-        else
-            fputc(*c, out);
-    }
-    fputc('"', out);
-}
-
-static void put_frames(HeapModel *model, FILE *out, u32 context)
-{
-    MassifStacks stacks = names_stacks(model);
-    const OptionList *more = &model->options->alloc_fn;
-    bool is_inside = true;
-    u32 shown = 0;
-
-    fputs("\"frames\":[", out);
-    for (; context && shown < TOP_FRAMES; context = stacks.parent(model, context)) {
-        u32 count;
-        const RecordedFrame *frames = stacks.frames(model, context, &count);
-        for (u32 i = 0; i < count && shown < TOP_FRAMES; i++) {
-            if (is_inside && massif_out_is_allocator(frames[i].function, more->items, more->count))
-                continue;
-            is_inside = false;
-            fprintf(out, "%s{\"pc\":\"0x%" PRIX64 "\",\"function\":", shown++ ? "," : "",
-                    frames[i].pc);
-            put_json_text(out, frames[i].function);
-            fputs(",\"file\":", out);
-            put_json_text(out, frames[i].file);
-            fprintf(out, ",\"line\":%u,\"object\":", frames[i].line);
-            put_json_text(out, frames[i].object);
-            fputc('}', out);
-        }
-    }
-    fputs("]", out);
-}
-
-static const char *const space_names[SPACE_COUNT] = {
-    [SPACE_HEAP] = "heap",
-    [SPACE_MAPPED] = "mapped",
-    [SPACE_STACK] = "stacks",
-};
-
-static void put_row(HeapModel *model, FILE *out, const TopRow *row, double seconds)
-{
-    fprintf(out,
-            "{\"context\":%u,\"space\":\"%s\",\"bytes\":%" PRIu64 ",\"blocks\":%" PRIu64
-            ",\"peak_bytes\":%" PRIu64 ",\"growth_bytes\":%" PRId64
-            ",\"growth_bytes_per_s\":%.0f,\"allocations\":%" PRIu64
-            ",\"allocations_per_s\":%.0f,\"temporary\":%" PRIu64 ",\"temporary_per_s\":%.0f,",
-            row->context, space_names[row->space], row->bytes, row->blocks, row->peak_bytes,
-            row->growth, (double)row->growth / seconds, row->allocations,
-            (double)row->new_allocations / seconds, row->temporary,
-            (double)row->new_temporary / seconds);
-    put_frames(model, out, row->context);
-    fputc('}', out);
-}
-
-static void put_totals(HeapModel *model, FILE *out, u64 now_ns, u64 interval_ns)
-{
-    static const PeakKind peaks[SPACE_COUNT] = {PEAK_MAIN, PEAK_MAPPED, PEAK_STACK};
-    u64 heap_peak = 0;
-
-    for (u32 i = 0; i < model->site_count; i++) {
-        if (model->sites[i].space == SPACE_HEAP)
-            heap_peak += site_at_peak(model, &model->sites[i], PEAK_MAIN).bytes;
-    }
-    fprintf(out, "{\"pid\":%d,\"time_ms\":%" PRIu64 ",\"interval_ms\":%" PRIu64 ",",
-            model->config.pid, now_ns / 1000000, interval_ns / 1000000);
-    for (int space = 0; space < SPACE_COUNT; space++)
-        fprintf(out,
-                "\"%s\":{\"bytes\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"usable_bytes\":%" PRIu64
-                ",\"peak_bytes\":%" PRIu64 ",\"peak_time_ms\":%" PRIu64 "},",
-                space_names[space], model->totals.bytes[space], model->totals.blocks[space],
-                model->totals.usable[space],
-                space == SPACE_HEAP ? heap_peak : model->peaks[peaks[space]].bytes,
-                model->peaks[peaks[space]].moment.ns / 1000000);
-    fprintf(out,
-            "\"rss_bytes\":%" PRIu64 ",\"rss_peak_bytes\":%" PRIu64
-            ",\"allocations\":%" PRIu64 ",\"frees\":%" PRIu64 ",\"temporary\":%" PRIu64
-            ",\"reallocations\":%" PRIu64 ",\"unknown_frees\":%" PRIu64 ",",
-            model->sampler.last_rss, model->sampler.rss_peak, model->allocations, model->frees,
-            model->temporary, model->reallocations, model->oddities.unknown_frees);
-}
-
-// What heap_top is asked for: how many, in which order, of which space.
-typedef struct TopQuestion {
-    u32 count;
-    TopOrder order;
-    Space space;
-} TopQuestion;
-
-static bool find_word(const char *word, size_t length, const char *const *words, u32 count,
-                      u32 *ret_index)
-{
-    for (u32 i = 0; i < count; i++) {
-        if (strlen(words[i]) == length && memcmp(words[i], word, length) == 0) {
-            *ret_index = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-// Words in any order.
-static bool parse_top(const HeapModel *model, const char *arguments, TopQuestion *ret_question)
-{
-    TopQuestion question = {
-        .count = TOP_DEFAULT,
-        .space = model->counts[SPACE_MAPPED] ? SPACE_MAPPED : SPACE_HEAP,
-    };
-    for (const char *at = arguments + strspn(arguments, " "); *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-        u32 index;
-        if (strspn(at, "0123456789") == length)
-            question.count = (u32)min_u64(strtoull(at, NULL, 10), TOP_MAX);
-        else if (find_word(at, length, top_orders, ARRAY_LEN(top_orders), &index))
-            question.order = index;
-        else if (find_word(at, length, space_names, SPACE_COUNT, &index))
-            question.space = index;
-        else
-            return false;
-        at += length;
-    }
-    *ret_question = question;
-    return true;
-}
-
-static int say_top(HeapModel *model, const char *arguments, const Answer *to)
-{
-    TopQuestion question;
-    char *text = NULL;
-    size_t size, count;
-
-    if (!parse_top(model, arguments, &question)) {
-        answer(to, "heap_top: a number; bytes, growth, temporary or allocations; heap, mapped or "
-                   "stacks\n");
-        return 1;
-    }
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return 1;
-    u64 now_ns = model_moment(model).ns;
-    u64 interval_ns = now_ns > model->marked_ns ? now_ns - model->marked_ns : 1;
-    model->marked_ns = now_ns;
-    put_totals(model, out, now_ns, interval_ns);
-    TopRow *rows = gather_rows(model, question.space, &count);
-    if (count > 1)
-        qsort_r(rows, count, sizeof(*rows), compare_rows, &question.order);
-    fputs("\"contexts\":[", out);
-    for (size_t i = 0; i < count && i < question.count; i++) {
-        fputs(i ? "," : "", out);
-        put_row(model, out, &rows[i], (double)interval_ns / 1e9);
-    }
-    fputs("]}\n", out);
-    fclose(out);
-    free(rows);
-    to->say(to->arg, text);
-    free(text);
-    return 0;
+    CopyTask copy = {.work = write_file, .end = file_is_written, .arg = task};
+    if (!wait && copy_start(model, &copy))
+        return HEAP_LATER;
+    return write_now(model, task);
 }
 
 int heap_command(HeapModel *model, HeapCommand command, const char *arguments, HeapSayFn *say,
-                 void *arg)
+                 HeapDoneFn *done, void *arg, bool wait)
 {
-    Answer to = {say, arg};
+    Asker asker = {say, done, arg};
 
     if (command == HEAP_TOP)
-        return say_top(model, arguments, &to);
-    return write_snapshot(model, command, arguments, &to);
+        return top_answer(model, arguments, &asker, wait);
+    return write_snapshot(model, command, arguments, &asker, wait);
+}
+
+// The argument of every task begins with who asked.
+void heap_forget(HeapModel *model, void *arg)
+{
+    for (u32 i = 0; i < COPIES_MAX; i++) {
+        Asker *asker = model->copies[i].work ? model->copies[i].arg : NULL;
+        if (asker && asker->arg == arg)
+            asker->arg = NULL;
+    }
 }

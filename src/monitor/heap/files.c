@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ static char *join_words(int count, const char *const *words, bool quote, bool ou
 static char *expand(HeapModel *model, const char *template, const char *what)
 {
     char path[PATH_MAX];
-    int error = options_expand_path(template, model->config.pid, 0, path, sizeof(path));
+    int error = options_expand_path(template, model->config.pid, 1, path, sizeof(path));
 
     if (error) {
         say(model, what, template, "the name cannot be expanded");
@@ -100,6 +101,10 @@ static void open_recording(HeapModel *model)
         .path = model->recording_path,
         .max_bytes = options->max_recording_bytes,
     };
+    // Whoever writes a file of this name, the program before execve perhaps, keeps it.
+    struct stat status;
+    if (lstat(model->recording_path, &status) == 0 && S_ISREG(status.st_mode))
+        unlink(model->recording_path);
     model->writer = recording_create(&writer, &info, &error);
     if (!model->writer)
         say(model, "the recording", model->recording_path, strerror(error < 0 ? -error : error));
@@ -186,9 +191,9 @@ static void record_histograms(HeapModel *model)
     }
 }
 
-static void close_recording(HeapModel *model, bool is_known, i32 status, i32 signal)
+static void close_recording(HeapModel *model, const HeapEnd *how)
 {
-    RecordingEnd end = {.known = is_known, .status = status, .signal = signal};
+    RecordingEnd end = {.known = how->is_known, .status = how->status, .signal = how->signal};
     Moment moment = model_moment(model);
 
     moment.allocated_bytes = model->requested_bytes;
@@ -211,10 +216,18 @@ static const char *const time_units[] = {
     [TIME_UNIT_BYTES] = "B",
 };
 
+// What was not counted is not shown.
+static const char *shown_unit(const HeapModel *model)
+{
+    u32 unit = model->options->time_unit;
+    bool counted = unit != TIME_UNIT_INSTRUCTIONS || model->now.instructions != 0;
+    return time_units[counted ? unit : TIME_UNIT_MS];
+}
+
 static MassifSnapshot shown(const HeapModel *model, const Kept *kept, bool is_peak)
 {
     return (MassifSnapshot){
-        .time = massif_out_time(time_units[model->options->time_unit], &kept->moment),
+        .time = massif_out_time(shown_unit(model), &kept->moment),
         .heap_bytes = kept->heap_bytes,
         .extra_bytes = kept->extra_bytes,
         .stack_bytes = kept->stack_bytes,
@@ -264,7 +277,7 @@ static void write_list(HeapModel *model, FILE *file, const MassifSnapshot *list,
     massif_out_write(file, &(MassifConfig){
         .options = words,
         .command = command ? command : "",
-        .time_unit = time_units[options->time_unit],
+        .time_unit = shown_unit(model),
         .pages_as_heap = options->pages_as_heap,
         .show_below_main = options->show_below_main,
         .depth = (u32)options->depth,
@@ -304,15 +317,39 @@ int files_write_massif(HeapModel *model, const char *path, MassifWhich which, bo
     return error;
 }
 
-void files_close(HeapModel *model, bool is_known, i32 status, i32 signal)
+// The program that goes on under this pid writes files with the same names: ours get a number.
+static void make_way(char **path)
 {
+    char *other = NULL;
+
+    for (int n = 1; *path && n < 1000; n++) {
+        free(other);
+        if (asprintf(&other, "%s.%d", *path, n) < 0)
+            return;
+        if (access(other, F_OK) != 0)
+            break;
+    }
+    free(*path);
+    *path = other;
+}
+
+void files_close(HeapModel *model, const HeapEnd *end)
+{
+    if (end->by_exec && model->options->trace_children) {
+        char *before = model->recording_path ? strdup(model->recording_path) : NULL;
+        make_way(&model->massif_path);
+        make_way(&model->recording_path);
+        if (before && model->recording_path && model->writer)
+            rename(before, model->recording_path);
+        free(before);
+    }
     if (model->massif_path) {
         int error = files_write_massif(model, model->massif_path, MASSIF_ALL, true);
         if (error)
             say(model, "massif's output", model->massif_path, strerror(-error));
     }
     if (model->writer)
-        close_recording(model, is_known, status, signal);
+        close_recording(model, end);
     free(model->massif_path);
     free(model->recording_path);
     model->massif_path = model->recording_path = NULL;

@@ -110,12 +110,18 @@ void heap_code(HeapModel *model, const SymbolsMapping *mapping);
 void heap_turn(HeapModel *model);
 // The longest that a turn may wait.
 int heap_wait_ms(const HeapModel *model, int wait_ms);
-// The end, however it came: writes massif.out and closes the recording. `is_known`: by exit
-// with this status, or by this signal.
-void heap_close(HeapModel *model, bool is_known, i32 status, i32 signal);
+// The end, however it came: writes massif.out and closes the recording.
+typedef struct HeapEnd {
+    bool is_known;  // by exit with this status, or by this signal
+    bool by_exec;   // another program goes on under this pid
+    i32 status, signal;
+} HeapEnd;
+void heap_close(HeapModel *model, const HeapEnd *end);
 
 // `snapshot`, `detailed_snapshot`, `all_snapshots` and `heap_top` of `muninn ctl`; the answer is
-// said in pieces. Returns the exit status.
+// said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of this process
+// is at it, and heap_turn() will say the answer and call `done`.
+enum { HEAP_LATER = -1 };
 typedef enum HeapCommand {
     HEAP_SNAPSHOT,
     HEAP_DETAILED_SNAPSHOT,
@@ -123,8 +129,11 @@ typedef enum HeapCommand {
     HEAP_TOP,
 } HeapCommand;
 typedef void HeapSayFn(void *arg, const char *text);
+typedef void HeapDoneFn(void *arg, int status);
 int heap_command(HeapModel *model, HeapCommand command, const char *arguments, HeapSayFn *say,
-                 void *arg);
+                 HeapDoneFn *done, void *arg, bool wait);
+// Whoever asked with this `arg` has gone.
+void heap_forget(HeapModel *model, void *arg);
 
 // ------------------------------------------------------------ events.c
 

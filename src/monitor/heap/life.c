@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "monitor/heap/model.h"
 
@@ -83,7 +84,7 @@ static void record_inherited(HeapModel *model)
 static void forget_past(HeapModel *model)
 {
     model->now = (Moment){0};
-    model->allocated_bytes = model->requested_bytes = 0;
+    model->allocated_bytes = model->requested_bytes = model->recorded_ns = 0;
     model->allocations = model->frees = model->temporary = model->reallocations = 0;
     model->events = 0;
     model->oddities = (Oddities){0};
@@ -120,6 +121,7 @@ void heap_divide(HeapModel *model, const HeapConfig *config)
     free(model->recording_path);
     model->massif_path = model->recording_path = NULL;
     model->sampler.directory = -1;
+    copy_forget_all(model, false); // their descriptors are closed
     snapshots_free(model);
     symbols_after_fork(model->config.symbols);
     set_up(model, config);
@@ -152,6 +154,7 @@ void heap_turn(HeapModel *model)
     if (model->config.shared)
         heap_decoder_tick(&model->decoder, model->config.shared);
     sample_turn(model, false);
+    copy_turn(model);
     if (model->options->snapshot_every_s)
         periodic(model);
     for (u32 i = 0; i < model->trigger_count; i++) {
@@ -164,9 +167,9 @@ void heap_turn(HeapModel *model)
 
 int heap_wait_ms(const HeapModel *model, int wait_ms)
 {
-    enum { SAMPLES_MS = 100 };
-    (void)model;
-    return wait_ms > SAMPLES_MS ? SAMPLES_MS : wait_ms;
+    enum { SAMPLES_MS = 100, COPIES_MS = 5 };
+    int most = copy_is_at_work(model) ? COPIES_MS : SAMPLES_MS;
+    return wait_ms > most ? most : wait_ms;
 }
 
 // ---------------------------------------------------------------------- the end
@@ -206,15 +209,17 @@ static void say_sums(const HeapModel *model)
         ", sites joined: %" PRIu64, model->events, model->site_count, model->places.count - 1,
         odd->unknown_frees, odd->late_frees, odd->lost_blocks, odd->cut_contexts,
         odd->joined_sites);
+    say(model, "monitor: %.3f s of processor time so far", (double)clock() / CLOCKS_PER_SEC);
 }
 
-void heap_close(HeapModel *model, bool is_known, i32 status, i32 signal)
+void heap_close(HeapModel *model, const HeapEnd *end)
 {
     sample_turn(model, true);
     if (model->options->verbosity > 0)
         say_sums(model);
-    files_close(model, is_known, status, signal);
+    files_close(model, end);
     sample_close(model);
+    copy_forget_all(model, true);
     snapshots_free(model);
     places_free(model);
     blocks_free(&model->blocks);

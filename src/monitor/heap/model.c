@@ -135,6 +135,7 @@ void model_record(HeapModel *model, const HeapEvent *event)
     if (model->sites[event->site].space == model->clock_space)
         model->requested_bytes += event->size;
     recorded.time.allocated_bytes = model->requested_bytes;
+    model->recorded_ns = max_u64(model->recorded_ns, event->time.ns);
     recording_add_event(model->writer, &recorded);
 }
 
@@ -170,7 +171,8 @@ static u64 clock_bytes(const HeapModel *model, u64 usable)
 
 static void advance_bytes(HeapModel *model, u64 bytes)
 {
-    model->allocated_bytes += bytes;
+    if (model->counts[SPACE_HEAP])
+        model->allocated_bytes += bytes;
     model->now.allocated_bytes = model->allocated_bytes;
 }
 
@@ -333,61 +335,91 @@ void heap_realloc(HeapModel *model, const HeapNew *new, u64 old_address)
     model_check(model, SPACE_HEAP);
 }
 
-// The recording has every one of them, evenly spread.
-static void record_temporary(HeapModel *model, u32 site, const HeapNew *new, u64 count,
-                             u64 from_ns)
+#define RUN_MAX (1ull << 36)
+
+// The recording has every one of them, evenly spread from where it is to `to_ns`. Other
+// threads may have been recorded since the run began.
+static void record_temporary(HeapModel *model, const HeapEvent *first, u64 count, u64 to_ns,
+                             u64 lived_ns)
 {
-    HeapEvent event = {
-        .site = site,
-        .thread = new->thread,
-        .time = model->now,
-        .address = new->address,
-        .size = new->size,
-        .usable = max_u64(new->usable, new->size),
-    };
-    u64 step_ns = (new->time.ns - from_ns) / count;
-    for (u64 i = 0; i < count; i++) {
-        event.time.ns = event.born_ns = from_ns + i * step_ns;
+    HeapEvent event = *first;
+    u64 from_ns = max_u64(first->time.ns, model->recorded_ns);
+    u64 step_ns = to_ns > from_ns ? (to_ns - from_ns) / count : 0;
+
+    for (u64 ns = from_ns; count > 0;) {
+        u32 more = (u32)min_u64(count - 1, RECORDING_REPEATS_MAX);
+        event.time.ns = event.born_ns = ns;
         event.kind = EVENT_ALLOC;
         event.flags = 0;
         model_record(model, &event);
-        event.time.ns += step_ns / 2;
+        event.time.ns += min_u64(lived_ns, step_ns);
         event.kind = EVENT_FREE;
         event.flags = EVENT_TEMPORARY;
         model_record(model, &event);
+        model->events += 2 * (u64)more;
+        if (model->writer)
+            recording_repeat_pair(model->writer, more, step_ns);
+        if (model->clock_space == SPACE_HEAP)
+            model->requested_bytes += 2 * more * event.size;
+        model->recorded_ns = event.time.ns + more * step_ns;
+        ns += (more + 1) * step_ns;
+        count -= more + 1;
     }
 }
 
-// The first of them goes the long way, so that peaks and snapshots see it; the others
-// are the same, so they only count.
+// The first of them is seen by peaks and snapshots, but not by the table of blocks, where
+// nobody could meet it. The others are the same, so they only count.
 void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapTime *first,
                     u64 lived_ns)
 {
-    HeapNew one = *new;
-    HeapTime freed = {first->ns + lived_ns / count, first->instructions};
+    if (new->address == 0 || count == 0 || count > RUN_MAX)
+        return; // nobody has that many: the wire is damaged
+    u64 usable = max_u64(new->usable, new->size), each_ns = lived_ns / count;
+    HeapTime freed = {min_u64(first->ns + each_ns, new->time.ns), first->instructions};
 
-    if (count == 1)
-        freed = new->time;
-    else
-        freed.ns = min_u64(freed.ns, new->time.ns);
-    one.time = *first;
-    heap_alloc(model, &one);
-    LiveBlock *block = blocks_find(&model->blocks, new->address);
-    u32 number = block ? block->site : SITE_IGNORED;
-    heap_free(model, &freed, new->thread, new->address);
-    if (number == SITE_IGNORED || count == 1)
+    model_set_time(model, first);
+    u32 number = site_find(model, SPACE_HEAP, new->context, new->thread);
+    LiveBlock *old = blocks_find(&model->blocks, new->address);
+    // One that is younger is another thread's, which got the address when the run was over.
+    if (UNLIKELY(old != NULL) && old->born_ns < first->ns)
+        end_late_block(model, old, new->thread);
+    thread_at(model, new->thread)->last_block = 0;
+    if (number == SITE_IGNORED)
         return;
     Site *site = &model->sites[number];
-    u64 more = count - 1;
-    model_set_time(model, &new->time);
-    count_allocation(site, new->size, more);
-    window_add(&site->lifetimes, bucket_of(lived_ns / count), more);
-    site->frees += more;
-    site->temporary += more;
-    model->allocations += more;
-    model->frees += more;
-    model->temporary += more;
-    advance_bytes(model, 2 * more * clock_bytes(model, max_u64(new->usable, new->size)));
-    record_temporary(model, number, new, more, freed.ns);
+    HeapEvent event = {
+        .kind = EVENT_ALLOC,
+        .site = number,
+        .thread = new->thread,
+        .address = new->address,
+        .size = new->size,
+        .usable = usable,
+        .born_ns = model->now.ns,
+    };
+    advance_bytes(model, clock_bytes(model, usable));
+    site_grow(model, number, new->size, usable, 1);
+    count_allocation(site, new->size, count);
+    event.time = model->now;
+    model_record(model, &event);
+    model_check(model, SPACE_HEAP);
+
+    model_set_time(model, &freed);
+    advance_bytes(model, clock_bytes(model, usable));
+    site_shrink(model, number, new->size, usable, 1);
+    window_add(&site->lifetimes, bucket_of(each_ns), count);
+    event.kind = EVENT_FREE;
+    event.flags = EVENT_TEMPORARY;
+    event.time = model->now;
+    model_record(model, &event);
+    if (count > 1) {
+        model_set_time(model, &new->time);
+        advance_bytes(model, 2 * (count - 1) * clock_bytes(model, usable));
+        record_temporary(model, &event, count - 1, new->time.ns, each_ns);
+    }
+    site->frees += count;
+    site->temporary += count;
+    model->allocations += count;
+    model->frees += count;
+    model->temporary += count;
     model_check(model, SPACE_HEAP);
 }

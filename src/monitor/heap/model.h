@@ -10,7 +10,9 @@
 //   names.c      frames for contexts, once per distinct pc
 //   files.c      the recording and massif.out
 //   sample.c     RSS, from /proc
-//   commands.c   what `muninn ctl` asks
+//   commands.c   what `muninn ctl` asks: snapshots
+//   top.c        and who holds most
+//   copy.c       a copy of this process, for what takes long
 //   life.c       from heap_open() to heap_close()
 //
 // What must stay true
@@ -26,6 +28,8 @@
 //       no thread.
 #ifndef MUNINN_MONITOR_HEAP_MODEL_H
 #define MUNINN_MONITOR_HEAP_MODEL_H
+
+#include <stdio.h>
 
 #include "base/arena.h"
 #include "base/map.h"
@@ -163,6 +167,17 @@ typedef struct Sampler {
     bool has_engine_rss;
 } Sampler;
 
+// Something that a copy of this process does: `work` there, `end` here with what it wrote.
+typedef struct CopyTask {
+    void (*work)(HeapModel *model, void *arg, FILE *out); // NULL: the place is free
+    void (*end)(HeapModel *model, void *arg, const u8 *answer, size_t size);
+    void *arg;
+    int fd;
+    u8 *answer;
+    size_t size, capacity;
+} CopyTask;
+enum { COPIES_MAX = 8 };
+
 // What was not as it should be; told at the end with -v, and by heap_top.
 typedef struct Oddities {
     u64 unknown_frees, late_frees, lost_blocks, cut_contexts, joined_sites;
@@ -181,6 +196,7 @@ struct HeapModel {
     u64 allocated_bytes;        // time unit B of massif.out: with what allocators add
     u64 requested_bytes;        // the same as the recording has it: what was asked for
     Space clock_space;          // of which space that is
+    u64 recorded_ns;            // of the last event in the recording
     SpaceTotals totals;
     u64 total[PEAK_KINDS];
     Peak peaks[PEAK_KINDS];
@@ -215,6 +231,7 @@ struct HeapModel {
     char *recording_path, *massif_path;
     Sampler sampler;
     u64 marked_ns;              // of sites' marks
+    CopyTask copies[COPIES_MAX];
 };
 
 // ------------------------------------------------------------------- places.c
@@ -253,6 +270,18 @@ static inline u32 bucket_of(u64 value)
 }
 void window_add(Window *window, u32 bucket, u64 count);
 
+// --------------------------------------------------------------------- top.c
+
+// Who wants to know: said in pieces, then done. arg NULL: nobody any more.
+typedef struct Asker {
+    HeapSayFn *say;
+    HeapDoneFn *done;
+    void *arg;
+} Asker;
+int top_answer(HeapModel *model, const char *arguments, const Asker *asker, bool wait);
+void asker_say(const Asker *asker, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 // -------------------------------------------------------------------- names.c
 
 // Names whatever of the context's stack has no name yet.
@@ -261,6 +290,10 @@ void names_resolve(HeapModel *model, u32 place);
 void names_record_all(HeapModel *model);
 bool names_is_ignored(HeapModel *model, u32 place);
 MassifStacks names_stacks(HeapModel *model);
+bool names_are_known(const HeapModel *model, u32 place); // all of its stack
+// What a copy has looked up for a stack, and what this process makes of it.
+void names_send(HeapModel *model, u32 place, FILE *out);
+void names_receive(HeapModel *model, const u8 *bytes, size_t size);
 
 // ---------------------------------------------------------------- snapshots.c
 
@@ -278,13 +311,21 @@ void triggers_check(HeapModel *model);
 // -------------------------------------------------------------------- files.c
 
 void files_open(HeapModel *model);
-void files_close(HeapModel *model, bool is_known, i32 status, i32 signal);
+void files_close(HeapModel *model, const HeapEnd *end);
 // The state of now, into the recording.
 void files_keep_state(HeapModel *model, StateReason reason, const char *label,
                       const Moment *moment);
 typedef enum MassifWhich { MASSIF_NOW, MASSIF_NOW_DETAILED, MASSIF_ALL } MassifWhich;
 // 0, or -errno.
 int files_write_massif(HeapModel *model, const char *path, MassifWhich which, bool at_end);
+
+// --------------------------------------------------------------------- copy.c
+
+// False: there can be none now.
+bool copy_start(HeapModel *model, const CopyTask *task);
+void copy_turn(HeapModel *model); // hears those that are done
+bool copy_is_at_work(const HeapModel *model);
+void copy_forget_all(HeapModel *model, bool close_them);
 
 // ------------------------------------------------------------------- sample.c
 

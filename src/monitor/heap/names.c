@@ -2,6 +2,7 @@
 //
 // Frames for contexts: each distinct pc is looked up once, when somebody first wants it,
 // which for most is the end of the run.
+#include <stdio.h>
 #include <string.h>
 
 #include "monitor/heap/model.h"
@@ -82,6 +83,98 @@ bool names_is_ignored(HeapModel *model, u32 place)
         }
     }
     return false;
+}
+
+// ------------------------------------------------------------------ from a copy
+
+bool names_are_known(const HeapModel *model, u32 place)
+{
+    for (; place; place = place_at(model, place)->parent) {
+        const Code *code = vec_at(&model->codes, place_at(model, place)->code);
+        if (!code->is_named && code->pc != 0)
+            return false;
+    }
+    return true;
+}
+
+static void send_text(const char *text, FILE *out)
+{
+    u32 size = text ? (u32)strlen(text) + 1 : 0;
+    fwrite(&size, sizeof(size), 1, out);
+    fwrite(text, 1, size, out);
+}
+
+void names_send(HeapModel *model, u32 place, FILE *out)
+{
+    for (; place; place = place_at(model, place)->parent) {
+        u32 number = place_at(model, place)->code;
+        if (((Code *)vec_at(&model->codes, number))->is_named)
+            continue; // also if it was sent a moment ago
+        const Code *code = code_named(model, number);
+        fwrite(&number, sizeof(number), 1, out);
+        fwrite(&code->frame_count, sizeof(u32), 1, out);
+        for (u32 i = 0; i < code->frame_count; i++) {
+            const RecordedFrame *frame = &code->frames[i];
+            fwrite(frame, sizeof(*frame), 1, out);
+            send_text(frame->function, out);
+            send_text(frame->file, out);
+            send_text(frame->directory, out);
+            send_text(frame->object, out);
+        }
+    }
+}
+
+// The copy may have died in the middle of a name.
+static bool take(const u8 **at, const u8 *end, void *ret, size_t size)
+{
+    if ((size_t)(end - *at) < size)
+        return false;
+    memcpy(ret, *at, size);
+    *at += size;
+    return true;
+}
+
+static bool take_text(HeapModel *model, const u8 **at, const u8 *end, const char **ret_text)
+{
+    u32 size;
+    if (!take(at, end, &size, sizeof(size)) || (size_t)(end - *at) < size)
+        return false;
+    char *text = size ? arena_alloc(&model->arena, size, 1) : NULL;
+    if (text)
+        take(at, end, text, size);
+    *ret_text = text;
+    return true;
+}
+
+static bool take_frame(HeapModel *model, const u8 **at, const u8 *end, RecordedFrame *ret_frame)
+{
+    return take(at, end, ret_frame, sizeof(*ret_frame)) &&
+           take_text(model, at, end, &ret_frame->function) &&
+           take_text(model, at, end, &ret_frame->file) &&
+           take_text(model, at, end, &ret_frame->directory) &&
+           take_text(model, at, end, &ret_frame->object);
+}
+
+void names_receive(HeapModel *model, const u8 *at, size_t size)
+{
+    const u8 *end = at + size;
+    u32 number, count;
+
+    while (take(&at, end, &number, sizeof(number)) && take(&at, end, &count, sizeof(count)) &&
+           number < model->codes.count && count <= FRAMES_OF_PC_MAX) {
+        RecordedFrame *frames = arena_alloc(&model->arena, count * sizeof(*frames), 8);
+        u32 got = 0;
+        while (frames && got < count && take_frame(model, &at, end, &frames[got]))
+            got++;
+        Code *code = vec_at(&model->codes, number);
+        if (!frames || got < count)
+            return;
+        if (code->is_named)
+            continue;
+        code->frames = frames;
+        code->frame_count = count;
+        code->is_named = true;
+    }
 }
 
 // ------------------------------------------------------- what massif.out asks for

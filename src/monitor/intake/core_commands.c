@@ -269,13 +269,26 @@ static void say_heap(void *arg, const char *text)
     answer_say(arg, "%s", text);
 }
 
+static void say_in_call(void *call, const char *text)
+{
+    control_say(call, text, strlen(text));
+}
+
+static void end_call(void *call, int status)
+{
+    control_end(call, status);
+}
+
 static int ask_heap(const CommandAnswer *answer, HeapCommand command, const char *arguments)
 {
     if (!answer->run->heap) {
         answer_say(answer, "only --tool=massif keeps a model of the heap\n");
         return 1;
     }
-    return heap_command(answer->run->heap, command, arguments, say_heap, (void *)answer);
+    HeapModel *heap = answer->run->heap;
+    if (answer->call)
+        return heap_command(heap, command, arguments, say_in_call, end_call, answer->call, false);
+    return heap_command(heap, command, arguments, say_heap, NULL, (void *)answer, true);
 }
 
 static int do_snapshot(const CommandAnswer *answer, const char *arguments)

@@ -94,7 +94,7 @@ typedef struct CommandAnswer {
 } CommandAnswer;
 void answer_say(const CommandAnswer *answer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-// Returns the exit status.
+// Returns the exit status; below 0: the call will be ended later.
 int core_command(const CommandAnswer *answer, ControlCommandId id, const char *arguments);
 // The state of a process or thread of it as /proc has it: 'R', 'S', 'T'; '?' if there is none.
 char process_state(i32 pid, i32 tid);

@@ -133,7 +133,12 @@ static void finish(Run *run)
     if (run->finished)
         return;
     if (run->heap)
-        heap_close(run->heap, run->ended, run->status, run->signal);
+        heap_close(run->heap, &(HeapEnd){
+            .is_known = run->ended,
+            .by_exec = run->replaced && !run->ended,
+            .status = run->status,
+            .signal = run->signal,
+        });
     run->heap = NULL;
     if (run->report)
         exit_code = findings_close(run);

@@ -173,7 +173,7 @@ static void add_registers(ThreadCtx *ctx, void *data)
     const MemcheckThread *mt = memcheck_thread(ctx);
     for (unsigned r = 0; mt && r < GPR_COUNT; r++) {
         u64 room = scene->word_room;
-        if (mt->defined.gpr[r] ||
+        if (definedness_of(ctx)->gpr[r] ||
             !grow(scene, (void **)&scene->words, scene->word_count, &scene->word_room, 8))
             continue;
         if (room != scene->word_room) {

@@ -62,7 +62,6 @@ typedef struct SavedDefinedness {
 } SavedDefinedness;
 
 typedef struct MemcheckThread {
-    Definedness defined;
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
@@ -71,12 +70,23 @@ typedef struct MemcheckThread {
     u64 fishy_told;                // the size that a throwing new was told of
     GuestAddr told_address;        // of the invalid access that was told last
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
+    GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
+    GuestAddr glibc_entry;           // a string function of glibc
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
 } MemcheckThread;
 
 static inline MemcheckThread *memcheck_thread(ToolThread *thread)
 {
     return thread->tool_thread;
+}
+
+// The V bits of the thread's registers. Their set is the state that versions are made for.
+static inline Definedness *definedness_of(ToolThread *thread)
+{
+    _Static_assert(sizeof(Definedness) <= sizeof(thread->tool_state) &&
+                       offsetof(Definedness, set) == 0,
+                   "they are the thread's tool_state");
+    return (Definedness *)thread->tool_state;
 }
 
 // --- shadow.c
@@ -91,6 +101,7 @@ bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped);
 void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
 void shadow_make_noaccess(GuestAddr start, u64 size);
+void shadow_make_touchable(GuestAddr start, u64 size); // of V bytes that are all ones
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size);
@@ -99,9 +110,8 @@ bool shadow_is_mapped(GuestAddr start, u64 size);
 
 // --- versions_hot.c
 u32 version_of_thread(ToolThread *thread);
-MemberSet version_set(u32 version);
+u64 version_set(u32 version); // a MemberSet
 u32 version_number(MemberSet set);
-#define VERSION_FIRST (1u << 29) // the first instruction's guard has failed
 
 // --- instrument.c
 void instrument_insn(ToolBlock *block, const ToolInsn *insn);
@@ -110,15 +120,34 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 
 // --- access_hot.c: called from blocks
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
+void access_move(ToolThread *thread, u64 move, GuestAddr address); // an AccessMove, moves_hot.c
+typedef struct AccessMove {
+    DefinednessMove move;
+    const DefinednessStep *step; // the same as a step
+} AccessMove;
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
+void access_load(ToolThread *thread, u64 what, GuestAddr address);  // and no V bits are kept
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
+void access_lanes(ToolThread *thread, u64 step, GuestAddr address);
+void access_table(ToolThread *thread, u64 unused, GuestAddr base);
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
+// Members that hold nothing at a call or a return, by the ABI; vectors may.
+#define ACCESS_DEAD_GPRS_AT_CALL (MEMBER_GPR(RAX) | MEMBER_GPR(R10) | MEMBER_GPR(R11))
+#define ACCESS_DEAD_GPRS_AT_RETURN (MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI) | \
+                                    MEMBER_GPR(R8) | MEMBER_GPR(R9) | MEMBER_GPR(R10) |   \
+                                    MEMBER_GPR(R11))
+#define ACCESS_DEAD_AT_BOTH (MEMBER_FLAGS | 0xffull << 20 | MEMBERS_VECTOR)
+#define ACCESS_DEAD_AT_CALL (ACCESS_DEAD_GPRS_AT_CALL | ACCESS_DEAD_AT_BOTH)
+#define ACCESS_DEAD_AT_RETURN (ACCESS_DEAD_GPRS_AT_RETURN | ACCESS_DEAD_AT_BOTH)
 void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
+void access_stack_loaded(ToolThread *thread, GuestAddr old_sp);
+void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access_any()
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)
+#define ACCESS_COMPARED (1ull << 34) // access_load(): what is loaded is (lookahead.h)
 
 // --- describe_hot.c: the parts of a finding that say what an address is
 #define MEMCHECK_PARTS_MAX 4

@@ -38,13 +38,25 @@ typedef struct OriginStep {
     Origin value, address; // of the first undefined input; of an undefined address
     GuestAddr memory;
     u32 memory_size; // 0: it does not write memory
+    GuestAddr hidden; // up to 8 bytes that it writes without naming them
+    u32 hidden_size;
 } OriginStep;
 void origins_before(struct ThreadCtx *thread, const DefinednessStep *step, GuestAddr address,
                     const u8 *memory_v, OriginStep *ret_step);
+// With what it touches without naming it.
+void origins_hidden(struct ThreadCtx *thread, const HiddenAccess *hidden, unsigned count,
+                    OriginStep *step);
 void origins_after(struct ThreadCtx *thread, const OriginStep *step, const u8 *memory_v);
+
+// The same for a plain move, to memory and to a register; `address` 0: from a register.
+void origins_stored(struct ThreadCtx *thread, GuestAddr address, u32 size, unsigned from);
+void origins_moved(struct ThreadCtx *thread, unsigned to, GuestAddr address, u32 size,
+                   unsigned from);
 
 // Bytes were copied, undefined ones among them: the destination has the origin of the first.
 void origins_copied(struct ThreadCtx *thread, GuestAddr to, GuestAddr from, u64 size);
+// The heap gives or takes memory: what is remembered of it is void.
+void origins_forget(GuestAddr start, u64 size);
 // A request made a range undefined.
 void origins_made_by_client(GuestAddr start, u64 size, u32 context);
 

@@ -73,22 +73,31 @@ bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
 // ------------------------------------------------------------------ what was stored
 
 // Who owns a place now. A note of what was stored there is void when that has changed: the
-// block is another one, the frame was left.
+// frame was left, or the heap has given the memory to another block. The latter is counted,
+// for 64 bytes each: to look the block up would take longer than all the rest of a step.
+enum { GRAINS = 1 << 16, GRAIN_BYTES = 64 };
+static u16 grain_turns[GRAINS];
+
+void origins_forget(GuestAddr start, u64 size)
+{
+    u64 first = start / GRAIN_BYTES, last = (start + size) / GRAIN_BYTES;
+    if (last - first >= GRAINS)
+        last = first + GRAINS - 1;
+    for (u64 grain = first; grain <= last; grain++)
+        grain_turns[grain % GRAINS]++; // threads may lose a turn, and that a note is void (O1)
+}
+
 static u64 owner_of(ToolThread *thread, GuestAddr address)
 {
     const MemcheckThread *mt = memcheck_thread(thread);
-    HeapBlock block;
     u32 number;
     Origin origin;
-    if (address >= mt->stack_lo && address < mt->stack_hi) {
-        if (!origins_find_frame(thread, address, &number, &origin))
-            return 1;
-        const CallEntry *entry = thread->callstack.top - number;
-        return entry->sp * 3 ^ entry->ret;
-    }
-    if (heap_find(address, &block) && block.relation == HEAP_INSIDE)
-        return block.start * 5 ^ (u64)block.alloc_context << 32;
-    return 2;
+    if (address < mt->stack_lo || address >= mt->stack_hi)
+        return 2 + ((u64)grain_turns[address / GRAIN_BYTES % GRAINS] << 8);
+    if (!origins_find_frame(thread, address, &number, &origin))
+        return 1;
+    const CallEntry *entry = thread->callstack.top - number;
+    return entry->sp * 3 ^ entry->ret;
 }
 
 enum { NOTES = 1 << 14, RANGES = 256 };
@@ -140,11 +149,35 @@ typedef struct RangeNote {
 
 static RangeNote ranges[RANGES];
 static u32 range_next;
+// Pages that the last RANGES to 2 * RANGES of them touch, hashed: most memory is in none.
+enum { PAGE_BITS = 4096 };
+static u64 range_pages[2][PAGE_BITS / 64];
+
+static void note_range_pages(GuestAddr start, u64 size, u32 turn)
+{
+    u64 *pages = range_pages[turn / RANGES & 1];
+    u64 first = start >> 12, last = (start + size) >> 12;
+    if (turn % RANGES == 0) {
+        for (size_t i = 0; i < PAGE_BITS / 64; i++)
+            *(volatile u64 *)&pages[i] = 0;
+    }
+    if (last - first >= PAGE_BITS)
+        last = first + PAGE_BITS - 1;
+    for (u64 page = first; page <= last; page++)
+        __atomic_fetch_or(&pages[page % PAGE_BITS / 64], 1ull << page % 64, __ATOMIC_RELAXED);
+}
+
+static bool is_near_a_range(GuestAddr address)
+{
+    u64 page = (address >> 12) % PAGE_BITS;
+    return (range_pages[0][page / 64] | range_pages[1][page / 64]) >> page % 64 & 1;
+}
 
 static void put_range(GuestAddr start, u64 size, Origin origin, u64 owner)
 {
-    u32 index = __atomic_fetch_add(&range_next, 1, __ATOMIC_RELAXED) % RANGES;
-    RangeNote *range = &ranges[index];
+    u32 turn = __atomic_fetch_add(&range_next, 1, __ATOMIC_RELAXED);
+    RangeNote *range = &ranges[turn % RANGES];
+    note_range_pages(start, size, turn);
     *(volatile u64 *)&range->check = 0;
     range->start = start;
     range->end = start + size;
@@ -156,6 +189,8 @@ static void put_range(GuestAddr start, u64 size, Origin origin, u64 owner)
 static Origin find_range(ToolThread *thread, GuestAddr address)
 {
     u32 next = __atomic_load_n(&range_next, __ATOMIC_RELAXED);
+    if (!is_near_a_range(address))
+        return 0;
     for (u32 i = 0; i < RANGES && i < next; i++) {
         RangeNote range = ranges[(next - 1 - i) % RANGES];
         if (address < range.start || address >= range.end ||
@@ -174,9 +209,19 @@ void origins_made_by_client(GuestAddr start, u64 size, u32 context)
 
 void origins_copied(ToolThread *thread, GuestAddr to, GuestAddr from, u64 size)
 {
+    enum { FEW = 64 };
     GuestAddr first = shadow_first_undefined(from, size);
-    if (first < from + size)
-        put_range(to, size, origins_of_memory(thread, first), owner_of(thread, to));
+    if (first >= from + size)
+        return;
+    Origin origin = origins_of_memory(thread, first);
+    if (size > FEW) {
+        put_range(to, size, origin, owner_of(thread, to));
+        return;
+    }
+    for (GuestAddr at = to + (first - from); at < to + size; at = (at | 7) + 1) {
+        if (*shadow_of(at))
+            put_note(thread, at, origin);
+    }
 }
 
 Origin origins_of_memory(ToolThread *thread, GuestAddr address)
@@ -197,11 +242,12 @@ static bool is_undefined(const Definedness *d, unsigned member)
     return member >= 16 || d->gpr[member] != 0;
 }
 
-static Origin first_of(const MemcheckThread *mt, MemberSet set)
+static Origin first_of(ToolThread *thread, MemberSet set)
 {
-    for (set &= mt->defined.set; set; set &= set - 1) {
+    const MemcheckThread *mt = memcheck_thread(thread);
+    for (set &= definedness_of(thread)->set; set; set &= set - 1) {
         unsigned member = (unsigned)__builtin_ctzll(set);
-        if (is_undefined(&mt->defined, member) && mt->origins[member])
+        if (is_undefined(definedness_of(thread), member) && mt->origins[member])
             return mt->origins[member];
     }
     return 0;
@@ -218,12 +264,11 @@ static u32 first_set_byte(const u8 *v, u32 size)
 void origins_before(ToolThread *thread, const DefinednessStep *step, GuestAddr address,
                     const u8 *memory_v, OriginStep *ret_step)
 {
-    const MemcheckThread *mt = memcheck_thread(thread);
     DefinednessAccess access = definedness_access(step);
     *ret_step = (OriginStep){
         .writes = definedness_writes(step),
-        .value = first_of(mt, definedness_reads(step)),
-        .address = first_of(mt, definedness_address(step)),
+        .value = first_of(thread, definedness_reads(step)),
+        .address = first_of(thread, definedness_address(step)),
         .memory = address,
         .memory_size = access.writes ? access.size : 0,
     };
@@ -236,14 +281,36 @@ void origins_before(ToolThread *thread, const DefinednessStep *step, GuestAddr a
         ret_step->address = ret_step->value;
 }
 
+void origins_hidden(ToolThread *thread, const HiddenAccess *hidden, unsigned count,
+                    OriginStep *step)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (!shadow_is_mapped(hidden[i].address, hidden[i].size))
+            continue;
+        if (hidden[i].writes) {
+            step->hidden = hidden[i].address;
+            step->hidden_size = hidden[i].size;
+        } else if (!step->value) {
+            u32 at = first_set_byte(shadow_of(hidden[i].address), hidden[i].size);
+            if (at < hidden[i].size)
+                step->value = origins_of_memory(thread, hidden[i].address + at);
+        }
+    }
+    if (!step->address)
+        step->address = step->value;
+}
+
 void origins_after(ToolThread *thread, const OriginStep *step, const u8 *memory_v)
 {
     MemcheckThread *mt = memcheck_thread(thread);
     Origin origin = step->value ? step->value : step->address;
     if (!origin)
         return;
-    for (MemberSet left = step->writes & mt->defined.set; left; left &= left - 1)
+    for (MemberSet left = step->writes & definedness_of(thread)->set; left; left &= left - 1)
         mt->origins[__builtin_ctzll(left)] = origin;
+    if (step->hidden_size &&
+        first_set_byte(shadow_of(step->hidden), step->hidden_size) < step->hidden_size)
+        put_note(thread, step->hidden, origin);
     if (!step->memory_size || !memory_v)
         return;
     for (u32 i = 0; i < step->memory_size; i += 8) {
@@ -252,6 +319,32 @@ void origins_after(ToolThread *thread, const OriginStep *step, const u8 *memory_
         if (first < size)
             put_note(thread, step->memory + i + first, origin);
     }
+}
+
+static void put_notes(ToolThread *thread, GuestAddr address, u32 size, Origin origin)
+{
+    const u8 *v = shadow_of(address);
+    for (u32 i = 0; i < size; i += 8) {
+        u32 part = size - i < 8 ? size - i : 8;
+        u32 first = first_set_byte(v + i, part);
+        if (first < part)
+            put_note(thread, address + i + first, origin);
+    }
+}
+
+void origins_stored(ToolThread *thread, GuestAddr address, u32 size, unsigned from)
+{
+    Origin origin = memcheck_thread(thread)->origins[from];
+    if (origin)
+        put_notes(thread, address, size, origin);
+}
+
+void origins_moved(ToolThread *thread, unsigned to, GuestAddr address, u32 size, unsigned from)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    if (address)
+        address += first_set_byte(shadow_of(address), size);
+    mt->origins[to] = address ? origins_of_memory(thread, address) : mt->origins[from];
 }
 
 Origin origins_of_member(ToolThread *thread, unsigned member)

@@ -24,27 +24,27 @@ void signals_delivered(ToolThread *thread, int sig)
 {
     MemcheckThread *mt = memcheck_thread(thread);
     (void)sig;
-    if (mt->defined.set == 0)
+    if (definedness_of(thread)->set == 0)
         return;
     SavedDefinedness *saved = pages_map(sizeof(*saved));
     if (saved) {
-        saved->defined = mt->defined;
+        saved->defined = *definedness_of(thread);
         saved->sp = thread->gpr[RSP];
         saved->outer = mt->interrupted;
         mt->interrupted = saved;
     }
-    memset(&mt->defined, 0, sizeof(mt->defined));
+    memset(definedness_of(thread), 0, sizeof(*definedness_of(thread)));
 }
 
 // Handlers that were left by longjmp lie below: what they interrupted is forgotten.
 void signals_returned(ToolThread *thread, GuestAddr handler_sp)
 {
     MemcheckThread *mt = memcheck_thread(thread);
-    memset(&mt->defined, 0, sizeof(mt->defined));
+    memset(definedness_of(thread), 0, sizeof(*definedness_of(thread)));
     while (mt->interrupted && mt->interrupted->sp <= handler_sp - RETURN_BYTES) {
         SavedDefinedness *saved = mt->interrupted;
         if (saved->sp == handler_sp - RETURN_BYTES)
-            mt->defined = saved->defined;
+            *definedness_of(thread) = saved->defined;
         mt->interrupted = saved->outer;
         pages_unmap(saved, sizeof(*saved));
     }

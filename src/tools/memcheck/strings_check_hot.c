@@ -12,7 +12,7 @@ const u8 string_argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
 
 u64 string_argument_v(const StringCall *s, unsigned argument)
 {
-    const Definedness *d = &memcheck_thread(s->thread)->defined;
+    const Definedness *d = definedness_of(s->thread);
     return d->set ? d->gpr[string_argument_register[argument]] : 0;
 }
 
@@ -43,9 +43,9 @@ void string_check_arguments(StringCall *s)
 
 void string_mark_result(StringCall *s)
 {
-    Definedness *d = &memcheck_thread(s->thread)->defined;
+    Definedness *d = definedness_of(s->thread);
     set_result_defined(s->thread);
-    if (s->result_unknown) {
+    if (s->result_unknown && memcheck_options->undef_value_errors) {
         d->gpr[RAX] = ~0ull;
         d->set |= MEMBER_GPR(RAX);
     }
@@ -61,7 +61,7 @@ u64 string_decline(StringCall *s)
     }
     if (s->told & (STRING_TOLD_CONDITION | STRING_TOLD_VALUE)) {
         for (size_t i = 0; i < ARRAY_LEN(string_argument_register); i++)
-            mt->defined.gpr[string_argument_register[i]] = 0;
+            definedness_of(s->thread)->gpr[string_argument_register[i]] = 0;
     }
     s->call->run_original = true;
     return 0;

@@ -32,7 +32,7 @@ static void report(ToolThread *thread, const char *what, bool points_to, bool un
 
 static void check_registers(ToolThread *thread, const SyscallCall *call)
 {
-    Definedness *d = &memcheck_thread(thread)->defined;
+    Definedness *d = definedness_of(thread);
     const SyscallRow *row = syscall_resolve(call);
     char text[128];
     for (unsigned i = 0; row && i < SYSCALL_ARGS; i++) {
@@ -89,7 +89,7 @@ void syscalls_before(ToolThread *thread, const ToolSyscall *call)
     current = (SyscallCall){.nr = call->nr, .read_guest = guest_read};
     for (unsigned i = 0; i < SYSCALL_ARGS; i++)
         current.args[i] = call->args[i];
-    if (memcheck_thread(thread)->defined.set)
+    if (definedness_of(thread)->set)
         check_registers(thread, &current);
     syscall_ranges(&current, SYSCALL_BEFORE, check_range, thread);
 }
@@ -97,7 +97,7 @@ void syscalls_before(ToolThread *thread, const ToolSyscall *call)
 void syscalls_after(ToolThread *thread, const ToolSyscall *call)
 {
     static const u8 written[] = {RAX, RCX, R11};
-    Definedness *d = &memcheck_thread(thread)->defined;
+    Definedness *d = definedness_of(thread);
     current.result = (u64)call->result;
     syscall_ranges(&current, SYSCALL_AFTER, mark_written, thread);
     for (size_t i = 0; i < ARRAY_LEN(written); i++) {

@@ -4,6 +4,7 @@
 // turn keeps its number; when there are many, one version that assumes everything
 // stands for all others.
 #include "base/futex_lock.h"
+#include "engine/cache/cache.h"
 #include "tools/memcheck/memcheck.h"
 
 enum { SETS_MAX = 4096, SLOTS = 2 * SETS_MAX };
@@ -13,9 +14,9 @@ static MemberSet sets[SETS_MAX];  // by number - 1; complete before count shows 
 static u32 count;
 static u32 slots[SLOTS];          // number, by hash; 0: free
 
-MemberSet version_set(u32 version)
+u64 version_set(u32 version)
 {
-    u32 number = version & ~VERSION_FIRST;
+    u32 number = version & VERSION_NUMBER;
     return number == 0 ? 0 : number > SETS_MAX ? ~0ull : sets[number - 1];
 }
 
@@ -58,7 +59,5 @@ u32 version_number(MemberSet set)
 
 u32 version_of_thread(ToolThread *thread)
 {
-    MemberSet set = memcheck_thread(thread)->defined.set;
-    u32 version = version_number(set);
-    return thread->guard_failed ? version | VERSION_FIRST : version;
+    return version_number(definedness_of(thread)->set);
 }

@@ -36,6 +36,7 @@ static void make_world(World *world, u64 seed, u32 parts)
     SiteHistogram histogram = { .sizes = { [3] = 7 }, .lifetimes = { [20] = 9 } };
     for (u32 i = 0; i < parts; i++) {
         world_events(world, 600, 100);
+        world_repeat(world, 30);
         recording_add_sample(world->writer, &(Sample){ world->now.ns, 1, 2, 3 });
         recording_set_frames(world->writer, i % 30 + 1,
                              &(RecordedFrame){ .function = "f", .file = "f.c", .line = i }, 1);

@@ -73,6 +73,30 @@ TEST(sums_of_any_range_are_those_of_its_events)
     }
 }
 
+TEST(repeated_pairs_are_as_if_told_one_by_one)
+{
+    World world;
+
+    world_begin(&world, 13, 40, 0);
+    for (u32 i = 0; i < 200; i++) {
+        world_events(&world, world_random(&world, 500), 300);
+        world_repeat(&world, 1 + (u32)world_random(&world, i % 20 ? 500 : 40000));
+    }
+    world_close(&world);
+    Recording *recording = world_open(&world);
+    EventCheck check = { .world = &world, .ok = true };
+    recording_each_event(recording, 0, UINT64_MAX, check_event, &check);
+    CHECK(check.ok);
+    CHECK_EQ(check.next, world.count);
+    for (u32 i = 0; i < 20; i++) {
+        u64 a = world_random(&world, world.now.ns), b = a + world_random(&world, world.now.ns / 4);
+        check_range(&world, recording, a, b);
+    }
+    CHECK_EQ(world.warning_count, 0);
+    recording_free(recording);
+    world_end(&world);
+}
+
 TEST(slices_follow_each_other_and_end_in_the_right_totals)
 {
     World world;

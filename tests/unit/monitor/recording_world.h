@@ -77,13 +77,18 @@ static void world_begin(World *world, u64 seed, u32 site_count, u64 max_bytes)
     }
 }
 
-static void world_keep(World *world, const HeapEvent *event)
+static void world_list(World *world, const HeapEvent *event)
 {
     if (world->count == world->capacity) {
         world->capacity = world->capacity ? world->capacity * 2 : 1024;
         world->events = realloc(world->events, world->capacity * sizeof(HeapEvent));
     }
     world->events[world->count++] = *event;
+}
+
+static void world_keep(World *world, const HeapEvent *event)
+{
+    world_list(world, event);
     recording_add_event(world->writer, event);
 }
 
@@ -121,6 +126,32 @@ static void world_free_block(World *world)
         .kind = EVENT_FREE, .flags = (u32)world_random(world, 4), .site = block.site,
         .thread = 1 + (u32)world_random(world, 3), .time = world->now, .address = block.address,
         .size = block.size, .usable = block.usable, .born_ns = block.born_ns });
+}
+
+// A block that comes and goes many times; the writer is told once, the list has them all.
+__attribute__((unused)) static void world_repeat(World *world, u32 count)
+{
+    u32 site = (u32)world_random(world, world->site_count);
+    u64 step = 1 + world_random(world, world->ns_step), lived = world_random(world, step);
+    HeapEvent event = { .site = site, .thread = world->sites[site].thread, .address = 0x7000,
+                        .size = world_random(world, 300), .usable = 320 };
+    u64 clock = world->sites[site].space == SPACE_HEAP ? event.size : 0;
+
+    for (u32 i = 0; i <= count; i++, world->now.ns += step) {
+        event.kind = EVENT_ALLOC;
+        event.flags = 0;
+        event.born_ns = world->now.ns;
+        event.time = world->now;
+        event.time.allocated_bytes += clock;
+        (i ? world_list : world_keep)(world, &event);
+        event.kind = EVENT_FREE;
+        event.flags = EVENT_TEMPORARY;
+        event.time.ns += lived;
+        event.time.allocated_bytes += clock;
+        world->now.allocated_bytes = event.time.allocated_bytes;
+        (i ? world_list : world_keep)(world, &event);
+    }
+    recording_repeat_pair(world->writer, count, step);
 }
 
 static void world_events(World *world, size_t count, size_t live_wanted)
@@ -200,7 +231,8 @@ static void model_range(const World *world, u64 from_ns, u64 to_ns, SiteSums *su
     }
 }
 
-static void check_range(World *world, Recording *recording, u64 from_ns, u64 to_ns)
+__attribute__((unused)) static void
+check_range(World *world, Recording *recording, u64 from_ns, u64 to_ns)
 {
     SiteSums *wanted = calloc(world->site_count, sizeof(SiteSums));
     SiteSums *got = calloc(world->site_count, sizeof(SiteSums));

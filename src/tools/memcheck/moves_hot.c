@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// Steps of instructions that only move a value: most of what dirty blocks do is to copy
+// structures with holes in them. Whatever is unusual about one goes the general way.
+#include "engine/aspace/aspace.h"
+#include "tools/memcheck/memcheck.h"
+
+typedef u16 Any16 __attribute__((aligned(1), may_alias));
+typedef u32 Any32 __attribute__((aligned(1), may_alias));
+typedef u64 Any64 __attribute__((aligned(1), may_alias));
+
+// True: all of it may be touched, and its shadow is there. At most 32 bytes.
+static bool may_touch(ToolThread *thread, GuestAddr address, u32 size)
+{
+    GuestAddr last = address + size - 1;
+    if (last >= CLIENT_END || !engine_can_read(shadow_of(address)) ||
+        ((address ^ last) >> 12 && !engine_can_read(shadow_of(last))))
+        return false;
+    u64 bits = *(const Any64 *)u_bits_of(address) >> (address & 7);
+    return !(bits & ((1ull << size) - 1)) && !shadow_below_stack(thread, address);
+}
+
+// Returns what was moved, all of it by "or".
+static u64 move_bytes(u8 *to, const u8 *from, u32 size)
+{
+    u64 v, any = 0;
+    switch (size) {
+    case 1: v = *to = *from; return v;
+    case 2: v = *(Any16 *)to = *(const Any16 *)from; return v;
+    case 4: v = *(Any32 *)to = *(const Any32 *)from; return v;
+    default: break;
+    }
+    for (u32 i = 0; i < size; i += 8) {
+        v = *(const Any64 *)(from + i);
+        *(Any64 *)(to + i) = v;
+        any |= v;
+    }
+    return any;
+}
+
+static u64 any_beyond(const u8 *at, u32 from, u32 to)
+{
+    u64 any = 0;
+    for (u32 i = from; i < to; i += 8)
+        any |= *(const Any64 *)(at + i);
+    return any;
+}
+
+static void zero_beyond(u8 *at, u32 from, u32 to)
+{
+    if (from < 8 && to == 8) { // a part of a general register
+        *(Any64 *)at &= (1ull << from * 8) - 1;
+        return;
+    }
+    for (u32 i = from; i < to; i += 8)
+        *(Any64 *)(at + i) = 0;
+}
+
+void access_move(ToolThread *thread, u64 arg, GuestAddr address)
+{
+    const AccessMove *move = (const AccessMove *)arg;
+    Definedness *d = definedness_of(thread);
+    const DefinednessMove *m = &move->move;
+    bool loads = m->from == MOVE_MEMORY, stores = m->to == MOVE_MEMORY;
+    if (UNLIKELY(m->address & d->set) ||
+        ((loads || stores) && UNLIKELY(!may_touch(thread, address, m->size)))) {
+        access_step(thread, (u64)move->step, address);
+        return;
+    }
+    const u8 *from = loads ? shadow_of(address) : (const u8 *)d + m->from;
+    u8 *to = stores ? shadow_of(address) : (u8 *)d + m->to;
+    u64 any = move_bytes(to, from, m->size);
+    if (stores) {
+        if (any)
+            origins_stored(thread, address, m->size, m->from_member);
+        return;
+    }
+    zero_beyond(to, m->size, m->written);
+    u64 rest = m->whole > m->written ? any_beyond(to, m->written, m->whole) : 0;
+    MemberSet member = 1ull << m->to_member;
+    d->set = any | rest ? d->set | member : d->set & ~member;
+    if (any)
+        origins_moved(thread, m->to_member, loads ? address : 0, m->size, m->from_member);
+}

@@ -224,6 +224,7 @@ NOINLINE void forks(void)
 NOINLINE void executes(void)
 {
     blocks[0] = allocate(12345);
+    execl("/no/such/program", "program", NULL);
     execl("/bin/true", "true", NULL);
 }
 

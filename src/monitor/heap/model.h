@@ -42,7 +42,7 @@
 enum {
     CONTEXTS_MAX = 8 << 20,
     SITES_MAX = 2 << 20,
-    SITE_CACHE = 4096, // a power of two
+    SITE_CACHE_BITS = 14,
     FRAMES_OF_PC_MAX = 64,
 };
 #define SITE_IGNORED UINT32_MAX // of blocks that --ignore-fn leaves out
@@ -67,17 +67,22 @@ typedef struct Window {
     u8 first, count;
 } Window;
 
+// In the order in which an event touches it: the first two cache lines, and the others only
+// when there was a new peak since.
 typedef struct Site {
     Live live;
     u64 epoch[PEAK_KINDS]; // M2
+    u32 context;
+    u32 thread : 30, space : 2;
     u64 allocated_bytes, allocations;
-    u64 frees, temporary, reallocations;
-    u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
-    u32 context, thread;
-    u8 space;
-    Live saved[PEAK_KINDS];
+    u64 frees, temporary;
     Window sizes, lifetimes;
+    u64 reallocations;
+    u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
+    Live saved[PEAK_KINDS];
 } Site;
+
+_Static_assert(sizeof(Site) == 256 && offsetof(Site, allocated_bytes) == 64, "whole lines");
 
 typedef struct Peak {
     u64 bytes, epoch;
@@ -209,7 +214,7 @@ struct HeapModel {
     struct {
         u64 key;
         u32 site;
-    } site_cache[SITE_CACHE];
+    } site_cache[1 << SITE_CACHE_BITS];
 
     Map site_of;                // key → site
     Vec threads;                // ModelThread by number

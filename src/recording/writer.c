@@ -204,7 +204,7 @@ static inline void sum_alloc(RecordingWriter *writer, SiteState *site, const Hea
 
     site->live_bytes += event->size;
     site->allocated_bytes += event->size;
-    site->usable_change += (i64)event->usable;
+    site->usable_change += event->usable;
     if (site->live_bytes > site->peak_bytes)
         site->peak_bytes = site->live_bytes;
     if (site->allocations++ == 0)
@@ -226,7 +226,7 @@ static inline void sum_free(RecordingWriter *writer, SiteState *site, const Heap
 
     site->live_bytes -= event->size;
     site->freed_bytes += event->size;
-    site->usable_change -= (i64)event->usable;
+    site->usable_change -= event->usable;
     site->frees++;
     site->temporary += temporary;
     writer->totals.bytes[space] -= event->size;

@@ -34,7 +34,7 @@ typedef struct SiteState {
     u64 allocated_bytes, freed_bytes;
     u64 peak_bytes;
     u64 first_ns, last_ns;
-    i64 usable_change;
+    u64 usable_change; // as a difference: it may be below 0
     u32 allocations, frees; // both 0: not changed
     u32 temporary, reallocations;
     u32 thread;

@@ -345,16 +345,31 @@ static void make_way(char **path)
     *path = other;
 }
 
+void files_make_way(HeapModel *model)
+{
+    if (!model->writer || !model->options->trace_children || model->usual_path)
+        return;
+    model->usual_path = strdup(model->recording_path);
+    make_way(&model->recording_path);
+    if (model->usual_path && model->recording_path)
+        rename(model->usual_path, model->recording_path);
+}
+
+void files_come_back(HeapModel *model)
+{
+    if (!model->usual_path)
+        return;
+    if (model->recording_path)
+        rename(model->recording_path, model->usual_path);
+    free(model->recording_path);
+    model->recording_path = model->usual_path;
+    model->usual_path = NULL;
+}
+
 void files_close(HeapModel *model, const HeapEnd *end)
 {
-    if (end->by_exec && model->options->trace_children) {
-        char *before = model->recording_path ? strdup(model->recording_path) : NULL;
+    if (end->by_exec && model->options->trace_children)
         make_way(&model->massif_path);
-        make_way(&model->recording_path);
-        if (before && model->recording_path && model->writer)
-            rename(before, model->recording_path);
-        free(before);
-    }
     if (model->massif_path) {
         int error = files_write_massif(model, model->massif_path, MASSIF_ALL, true);
         if (error)
@@ -364,5 +379,6 @@ void files_close(HeapModel *model, const HeapEnd *end)
         close_recording(model, end);
     free(model->massif_path);
     free(model->recording_path);
-    model->massif_path = model->recording_path = NULL;
+    free(model->usual_path);
+    model->massif_path = model->recording_path = model->usual_path = NULL;
 }

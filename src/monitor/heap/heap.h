@@ -117,6 +117,10 @@ typedef struct HeapEnd {
     i32 status, signal;
 } HeapEnd;
 void heap_close(HeapModel *model, const HeapEnd *end);
+// The client is about to execute another program, and waits: names are looked up while their
+// code is there, and the recording makes way for that program's.
+void heap_before_exec(HeapModel *model);
+void heap_exec_failed(HeapModel *model);
 
 // `snapshot`, `detailed_snapshot`, `all_snapshots` and `heap_top` of `muninn ctl`; the answer is
 // said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of this process

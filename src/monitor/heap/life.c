@@ -153,7 +153,8 @@ void heap_divide(HeapModel *model, const HeapConfig *config)
     model->writer = NULL;
     free(model->massif_path);
     free(model->recording_path);
-    model->massif_path = model->recording_path = NULL;
+    free(model->usual_path);
+    model->massif_path = model->recording_path = model->usual_path = NULL;
     model->sampler.directory = -1;
     copy_forget_all(model, false); // their descriptors are closed
     snapshots_free(model);
@@ -247,6 +248,17 @@ static void say_sums(const HeapModel *model)
         odd->unknown_frees, odd->late_frees, odd->lost_blocks, odd->cut_contexts,
         odd->joined_sites);
     say(model, "monitor: %.3f s of processor time so far", (double)clock() / CLOCKS_PER_SEC);
+}
+
+void heap_before_exec(HeapModel *model)
+{
+    names_resolve_all(model);
+    files_make_way(model);
+}
+
+void heap_exec_failed(HeapModel *model)
+{
+    files_come_back(model);
 }
 
 void heap_close(HeapModel *model, const HeapEnd *end)

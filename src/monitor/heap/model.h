@@ -42,7 +42,7 @@
 enum {
     CONTEXTS_MAX = 8 << 20,
     SITES_MAX = 2 << 20,
-    SITE_CACHE = 4096, // a power of two
+    SITE_CACHE_BITS = 14,
     FRAMES_OF_PC_MAX = 64,
 };
 #define SITE_IGNORED UINT32_MAX // of blocks that --ignore-fn leaves out
@@ -67,17 +67,22 @@ typedef struct Window {
     u8 first, count;
 } Window;
 
+// In the order in which an event touches it: the first two cache lines, and the others only
+// when there was a new peak since.
 typedef struct Site {
     Live live;
     u64 epoch[PEAK_KINDS]; // M2
+    u32 context;
+    u32 thread : 30, space : 2;
     u64 allocated_bytes, allocations;
-    u64 frees, temporary, reallocations;
-    u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
-    u32 context, thread;
-    u8 space;
-    Live saved[PEAK_KINDS];
+    u64 frees, temporary;
     Window sizes, lifetimes;
+    u64 reallocations;
+    u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
+    Live saved[PEAK_KINDS];
 } Site;
+
+_Static_assert(sizeof(Site) == 256 && offsetof(Site, allocated_bytes) == 64, "whole lines");
 
 typedef struct Peak {
     u64 bytes, epoch;
@@ -209,7 +214,7 @@ struct HeapModel {
     struct {
         u64 key;
         u32 site;
-    } site_cache[SITE_CACHE];
+    } site_cache[1 << SITE_CACHE_BITS];
 
     Map site_of;                // key → site
     Vec threads;                // ModelThread by number
@@ -232,6 +237,7 @@ struct HeapModel {
 
     RecordingWriter *writer;    // NULL: none
     char *recording_path, *massif_path;
+    char *usual_path;           // of the recording, while it has made way
     Sampler sampler;
     u64 marked_ns;              // of sites' marks
     CopyTask copies[COPIES_MAX];
@@ -296,8 +302,8 @@ void asker_say(const Asker *asker, const char *format, ...)
 
 // -------------------------------------------------------------------- names.c
 
-// Names whatever of the context's stack has no name yet.
-void names_resolve(HeapModel *model, u32 place);
+// Names every pc that has no name yet.
+void names_resolve_all(HeapModel *model);
 // For all contexts, told to the recording.
 void names_record_all(HeapModel *model);
 bool names_is_ignored(HeapModel *model, u32 place);
@@ -324,6 +330,8 @@ void triggers_check(HeapModel *model);
 
 void files_open(HeapModel *model);
 void files_close(HeapModel *model, const HeapEnd *end);
+void files_make_way(HeapModel *model);  // --trace-children=yes: for the next program's
+void files_come_back(HeapModel *model); // which did not come
 // The state of now, into the recording.
 void files_keep_state(HeapModel *model, StateReason reason, const char *label,
                       const Moment *moment);

@@ -45,10 +45,10 @@ static Code *code_named(HeapModel *model, u32 number)
     return code;
 }
 
-void names_resolve(HeapModel *model, u32 place)
+void names_resolve_all(HeapModel *model)
 {
-    for (; place; place = place_at(model, place)->parent)
-        code_named(model, place_at(model, place)->code);
+    for (u32 i = 1; i < model->codes.count; i++)
+        code_named(model, i);
 }
 
 void names_record_all(HeapModel *model)

@@ -173,8 +173,8 @@ static u32 site_add(HeapModel *model, u64 key, const RecordedSite *recorded)
     u32 number = model->site_count++;
     model->sites[number] = (Site){
         .context = recorded->context,
-        .thread = recorded->thread,
-        .space = (u8)recorded->space,
+        .thread = recorded->thread & 0x3fffffff,
+        .space = recorded->space & 3,
     };
     map_put(&model->site_of, key, number);
     if (model->writer)
@@ -212,7 +212,7 @@ static bool is_ignored(HeapModel *model, u32 number)
 u32 site_find(HeapModel *model, Space space, u32 id, u32 thread)
 {
     u64 key = site_key(space, id, thread);
-    u64 slot = (key * 0x9e3779b97f4a7c15ull) >> 52 & (SITE_CACHE - 1);
+    u64 slot = (key * 0x9e3779b97f4a7c15ull) >> (64 - SITE_CACHE_BITS);
 
     if (LIKELY(model->site_cache[slot].key == key + 1))
         return model->site_cache[slot].site;

@@ -263,12 +263,16 @@ void live_answer_action(Call *call)
         return;
     }
     int status = control_ask(file->pid, commands[action], ACTION_MS, keep_answer, &told);
+    const char *text = told.text.data ? told.text.data : "";
     if (status < 0)
         call_fail(call, 409, "refused", "process %d gave no answer", file->pid);
+    else if (status != 0 && strncmp(text, "unknown command", 15) == 0)
+        call_fail(call, 409, "refused", "the tool that watches this program has no %s",
+                  actions[action]);
     json_open(&call->out, '{');
     json_key_i64(&call->out, "status", status);
-    json_key(&call->out, "text");
-    json_text_size(&call->out, told.text.data ? told.text.data : "", told.text.size);
+    json_key_text(&call->out, "text",
+                  action == 0 && status == 0 ? "What is live now is kept in the recording." : text);
     json_close(&call->out, '}');
     json_free(&told.text);
 }

@@ -114,3 +114,6 @@ complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ps -d 'List the
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ctl -d 'Ask one of them, or tell it to stop; the command help says what there is'
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a heap -d 'Ask a heap recording: summary, top, tree, flame, leaks, diff, query, export, and more'
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a view -d 'Show recordings, reports of memcheck, and programs that run, in the browser'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a top -d 'Show what a program under massif holds, live: by stack, with growth and churn'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a minmem -d 'Find the smallest memory limit with which a program still succeeds'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ms_print -d 'Print massif.out or a heap recording as text: a graph, then a tree for every snapshot'

@@ -12,7 +12,7 @@
 enum {
     MEMO_RANGES = 8,
     MEMO_BYTES = 64 << 20,
-    SERIES_EVENTS = 4 << 20, // that a series decodes to be exact; beyond it goes by slices
+    SERIES_EVENTS = 2 << 20, // that a series decodes to be exact; beyond it goes by slices
 };
 
 typedef enum SumMode { SUM_LIVE, SUM_ALL } SumMode;

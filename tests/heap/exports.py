@@ -223,6 +223,13 @@ def heaptrack_of_part(file):
     found = re.search(r"total memory leaked: (\S+)", done.stdout)
     live = answer("top", file, "--from=0", "--to=8s", "--metric=live")["total"]
     same("heaptrack of a range: what is live at its end", found and found[1], decimal(live))
+    bounded, _ = make_recording("export-bounded", "--events=200000", "--max-bytes=300000")
+    check("the oldest events are gone", answer("summary", bounded)["events_kept_since_ns"] > 0)
+    done = subprocess.run(["heaptrack_print", "-f", export("heaptrack", bounded)], check=False,
+                          capture_output=True, text=True)
+    found = re.search(r"total memory leaked: (\S+)", done.stdout)
+    same("heaptrack without the oldest events: what is live at the end", found and found[1],
+         decimal(totals(bounded, "end")[0]))
 
 
 def dhat(name, file, facts):

@@ -10,18 +10,13 @@
 //   + KIND    - KIND    c MILLISECONDS    R RESIDENT_PAGES
 //
 // where strings, instructions, stacks count from 1 and kinds from 0, in order of their lines.
-// Blocks whose events are not kept come at the beginning, as many as their site has, of the
-// same size but one.
+// Blocks that are older than the events come at the beginning: those that are freed later with
+// the size that their free tells, the others of a site with the same size but one.
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
 #include "inspect/export/formats.h"
-
-typedef struct Early {
-    u64 blocks;      // of the site that came before the events, and are live
-    u32 kind;        // of all but one
-} Early;
 
 typedef struct Heaptrack {
     const ExportJob *job;
@@ -32,7 +27,7 @@ typedef struct Heaptrack {
     Interner *big_kinds; // sizes that do not fit the map's key
     u32 kind_count;
     const bool *is_selected; // by site
-    Early *early;    // by site
+    SiteSums *early; // by site: what was live when the events begin, and is not yet written
     u64 from_ns;
     u64 ms;          // of the last c line
     size_t sample;   // the next
@@ -174,47 +169,63 @@ static bool take_event(void *arg, const HeapEvent *event)
 {
     Heaptrack *track = arg;
     const RecordedSite *site = recording_site(track->job->recording, event->site);
-    Early *early = &track->early[event->site];
 
     if (!track->is_selected[event->site])
         return true;
     pass_time(track, event->time.ns);
-    if (event->kind == EVENT_ALLOC) {
-        fprintf(track->job->out, "+ %x\n", kind_of(track, event->size, site->context));
-    } else if (event->born_ns >= track->from_ns) {
-        fprintf(track->job->out, "- %x\n", kind_of(track, event->size, site->context));
-    } else if (early->blocks) {
-        early->blocks--;
-        fprintf(track->job->out, "- %x\n", early->kind);
-    }
+    fprintf(track->job->out, "%c %x\n", event->kind == EVENT_ALLOC ? '+' : '-',
+            kind_of(track, event->size, site->context));
     return true;
 }
 
-// What was live when the events begin.
+// The birth of a block that is older than the events, by its death.
+static bool take_early(void *arg, const HeapEvent *event)
+{
+    Heaptrack *track = arg;
+    SiteSums *early = &track->early[event->site];
+    u32 context = recording_site(track->job->recording, event->site)->context;
+
+    if (event->kind != EVENT_FREE || event->born_ns >= track->from_ns ||
+        !track->is_selected[event->site])
+        return true;
+    fprintf(track->job->out, "+ %x\n", kind_of(track, event->size, context));
+    early->live_blocks -= early->live_blocks != 0;
+    early->live_bytes -= min_u64(early->live_bytes, event->size);
+    return true;
+}
+
+static void put_rest(Heaptrack *track, u32 site)
+{
+    const SiteSums *early = &track->early[site];
+    u32 context = recording_site(track->job->recording, site)->context;
+    u64 blocks = track->is_selected[site] ? early->live_blocks : 0;
+
+    if (blocks == 0)
+        return;
+    u64 size = early->live_bytes / blocks;
+    u32 kind = kind_of(track, size, context);
+    u32 last = kind_of(track, size + early->live_bytes % blocks, context);
+    for (u64 i = 1; i < blocks; i++)
+        fprintf(track->job->out, "+ %x\n", kind);
+    fprintf(track->job->out, "+ %x\n", last);
+}
+
 static bool put_early(Heaptrack *track, char **ret_error)
 {
     Recording *recording = track->job->recording;
     u32 site_count = recording_site_count(recording);
-    SiteSums *sums = calloc((size_t)site_count + 1, sizeof(*sums));
 
+    if (track->from_ns == 0)
+        return true;
     track->early = calloc((size_t)site_count + 1, sizeof(*track->early));
-    if (!sums || !track->early)
+    if (!track->early)
         abort();
-    bool ok = track->from_ns == 0 || recording_range(recording, 0, track->from_ns, sums);
-    for (u32 i = 0; ok && i < site_count; i++) {
-        u64 blocks = track->is_selected[i] ? sums[i].live_blocks : 0;
-        u32 context = recording_site(recording, i)->context;
-        if (blocks == 0)
-            continue;
-        u64 size = sums[i].live_bytes / blocks;
-        u32 last = kind_of(track, size + sums[i].live_bytes % blocks, context);
-        track->early[i] = (Early){blocks - 1, kind_of(track, size, context)};
-        for (u64 n = 1; n < blocks; n++)
-            fprintf(track->job->out, "+ %x\n", track->early[i].kind);
-        fprintf(track->job->out, "+ %x\n", last);
-    }
-    free(sums);
-    return ok || export_fail(ret_error, "what was live at the beginning could not be read");
+    if (!recording_range(recording, 0, track->from_ns, track->early))
+        return export_fail(ret_error, "what was live at the beginning could not be read");
+    recording_each_event(recording, track->from_ns, track->end_ns, take_early, track);
+    for (u32 i = 0; i < site_count; i++)
+        put_rest(track, i);
+    return true;
 }
 
 static void put_header(Heaptrack *track)

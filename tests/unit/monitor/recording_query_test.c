@@ -366,6 +366,26 @@ TEST(labels_are_cut_at_a_character)
     small_end(&small);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+// Whether one of the next siblings shows the same.
+static bool has_twin(Recording *recording, const Tree *tree, u32 node)
+{
+    const RecordedFrame *mine = recording_frame(recording, tree->nodes[node].frame);
+
+    for (u32 other = tree->nodes[node].next_sibling; other && mine;
+         other = tree->nodes[other].next_sibling) {
+        const RecordedFrame *its = recording_frame(recording, tree->nodes[other].frame);
+        if (its && mine->function && same_text(mine->function, its->function) &&
+            same_text(mine->object, its->object) && mine->line == its->line)
+            return true;
+    }
+    return false;
+}
+
 TEST(trees_of_random_stacks_sum_up_exactly)
 {
     World world;
@@ -400,6 +420,7 @@ TEST(trees_of_random_stacks_sum_up_exactly)
             for (u32 child = tree->nodes[i].first_child; child;
                  child = tree->nodes[child].next_sibling) {
                 CHECK(tree->nodes[child].value <= before);
+                CHECK(!has_twin(recording, tree, child));
                 before = tree->nodes[child].value;
                 below += before;
             }

@@ -63,6 +63,7 @@ struct Recording {
     size_t frame_count, frame_capacity, frame_texts_capacity;
     RecordedThread *threads;
     size_t thread_count, thread_capacity;
+    Map thread_index;  // by number
     RecordedSite *sites;
     size_t site_count, site_capacity;
     u64 name_chunks, sample_chunks; // taken in

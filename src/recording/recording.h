@@ -101,7 +101,7 @@ typedef struct HeapEvent {
     u32 flags;     // EventFlags
     u32 site;      // that allocated the block, also in a free
     u32 thread;    // that does it now
-    Moment time;   // instructions only if they are counted
+    Moment time;   // instructions only if they are counted; bytes with this event's
     u64 address;
     u64 size;      // asked for
     u64 usable;    // got
@@ -198,8 +198,9 @@ void recording_set_frames(RecordingWriter *writer, u32 context, const RecordedFr
                           u32 count);
 void recording_set_thread(RecordingWriter *writer, const RecordedThread *thread);
 u32 recording_add_site(RecordingWriter *writer, const RecordedSite *site); // from 0
-// In order of time. Sums are kept by the writer: slices come of themselves, every so many
-// events or milliseconds, and when asked.
+// In order of time; one that comes late is recorded as of the one before. Its clock of bytes has
+// it already in it. Sums are kept by the writer: slices come of themselves, every so many events
+// or milliseconds, and when asked.
 void recording_add_event(RecordingWriter *writer, const HeapEvent *event);
 // The last two events were a temporary block, allocated and freed: that happened `count` more times
 // (RECORDING_REPEATS_MAX at most), every `step_ns`, which is no less than what it lived.
@@ -225,6 +226,7 @@ typedef void RecordingWarnFn(void *arg, const char *line);
 Recording *recording_open(const char *path, RecordingWarnFn *warn, void *arg, char **ret_error);
 void recording_free(Recording *recording);
 // Of a file that is being written: takes in what has been added. True: there was something.
+// Pointers that were given out before are then no longer valid.
 bool recording_refresh(Recording *recording);
 
 const RecordingInfo *recording_info(const Recording *recording);
@@ -281,7 +283,9 @@ const SliceInfo *recording_slice(const Recording *recording, size_t index);
 bool recording_range(Recording *recording, u64 from_ns, u64 to_ns, SiteSums *ret_sums);
 
 // Live bytes of chosen groups over time, for stacked charts: group_of[site] < group_count or
-// U32_MAX; ret_bytes is point_count rows of group_count; times are ends of equal spans.
+// U32_MAX; ret_bytes is point_count rows of group_count; times are ends of equal spans. Exact
+// while the slices around the points have 2 million events at most; beyond, and where events
+// are not kept, each point is taken to the nearer end of its slice.
 bool recording_series(Recording *recording, u64 from_ns, u64 to_ns, size_t point_count,
                       const u32 *group_of, u32 group_count, u64 *ret_bytes);
 

@@ -62,17 +62,33 @@ static void squeeze(BlockWalk *walk, size_t from)
     walk->count = kept;
 }
 
+static u64 birth_hash(u64 key, u64 born_ns)
+{
+    return (key ^ born_ns * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
+}
+
+// Blocks of this chunk that died in it without a reference to their birth. Their address may
+// have a new owner by now, so they are told apart by when they were born.
+static void bury_late(BlockWalk *walk)
+{
+    Map late = { 0 };
+    u64 unused;
+
+    for (size_t i = 0; i < walk->late_count; i++)
+        walk->failed |= !map_put(&late, birth_hash(walk->late[i].key, walk->late[i].born_ns), i);
+    for (size_t i = walk->chunk_start; walk->late_count && i < walk->count; i++) {
+        const LivingBlock *block = &walk->living[i];
+        u64 key = block_key(walk, block->address, block->site);
+        if (map_get(&late, birth_hash(key, block->born_ns), &unused))
+            bury(walk, i);
+    }
+    map_free(&late);
+}
+
 static void chunk_ended(BlockWalk *walk)
 {
+    bury_late(walk);
     squeeze(walk, walk->chunk_start);
-    for (size_t i = 0; i < walk->late_count; i++) {
-        u64 index;
-        if (map_get(&walk->by_address, walk->late[i].key, &index) &&
-            walk->living[index].born_ns == walk->late[i].born_ns) {
-            map_remove(&walk->by_address, walk->late[i].key);
-            bury(walk, index);
-        }
-    }
     walk->late_count = 0;
     if (walk->holes > SQUEEZE_FROM && walk->holes > walk->count / 2)
         squeeze(walk, 0);

@@ -46,6 +46,7 @@ typedef enum ChunkKind {
     CHUNK_END,        // info: RecordingEnd and the last moment
     CHUNK_INDEX,      // body: headers and infos of all chunks before it
     CHUNK_SUMS,       // info: which node follows; body: the other sums of its sites
+    CHUNK_LIVING,     // body: heap blocks that live at the end
     CHUNK_KINDS,
 } ChunkKind;
 

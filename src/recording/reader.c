@@ -49,6 +49,8 @@ static void free_spans(Recording *recording)
     recording->node_count = 0;
     recording->leaf_count = 0;
     recording->histogram_count = 0;
+    recording->living_chunk_count = recording->living_listed = 0;
+    recording->has_living_list = false;
     free(recording->histograms);
     free(recording->histogram_known);
     recording->histograms = NULL;
@@ -68,6 +70,7 @@ void recording_free(Recording *recording)
     for (u32 i = 0; i < LEVELS; i++)
         free(recording->by_level[i]);
     free(recording->histogram_chunks);
+    free(recording->living_chunks);
     free(recording->states);
     free(recording->samples);
     free(recording->nodes);

@@ -78,6 +78,10 @@ struct Recording {
     size_t histogram_count, histogram_capacity;
     SiteHistogram *histograms; // of histogram_sites; NULL: not read
     u8 *histogram_known;
+    u64 *living_chunks;    // offsets, in order; all of them if has_living_list
+    size_t living_chunk_count, living_chunk_capacity;
+    u64 living_listed;     // blocks in them
+    bool has_living_list;
     u32 histogram_sites;
 
     u64 sums_offset, sums_level, sums_first; // the sums met last, for the node after them

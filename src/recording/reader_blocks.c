@@ -243,9 +243,65 @@ bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn 
     return each_block(recording, &dead, to_ns, fn, arg);
 }
 
-bool recording_each_living(Recording *recording, u64 to_ns, BlockFn *fn, void *arg)
+// ---------------------------------------------------------------- the writer's own list
+bool recording_knows_living(const Recording *recording, u32 spaces)
 {
+    return (recording->has_living_list && spaces == 1u << SPACE_HEAP) ||
+           recording_events_kept_since_ns(recording) == 0;
+}
+
+// False: the chunk is broken, or fn had enough.
+static bool tell_listed(Recording *recording, u64 offset, u64 to_ns, BlockFn *fn, void *arg)
+{
+    CachedBody *body = reader_pin_body(recording, offset);
+    RecordedBlock block = { 0 };
+    bool go_on = body != NULL;
+
+    if (!body)
+        return false;
+    Cursor cursor = cursor_of(body->data, body->size);
+    while (go_on && cursor.at < cursor.end) {
+        block.site = (u32)cursor_varint(&cursor);
+        block.address += (u64)cursor_signed(&cursor);
+        block.size = cursor_varint(&cursor);
+        block.usable = block.size + (u64)cursor_signed(&cursor);
+        block.born_ns += (u64)cursor_signed(&cursor);
+        if (cursor.failed || block.site >= recording->site_count) {
+            reader_warn(recording, "%s: the blocks at offset %llu are broken; not all are used",
+                        recording->path, (unsigned long long)offset);
+            break;
+        }
+        if (block.born_ns < to_ns)
+            go_on = fn(arg, &block);
+    }
+    reader_unpin_body(body);
+    return go_on;
+}
+
+typedef struct SpaceFilter {
+    const Recording *recording;
+    u32 spaces;
+    BlockFn *fn;
+    void *arg;
+} SpaceFilter;
+
+static bool tell_if_in_space(void *arg, const RecordedBlock *block)
+{
+    const SpaceFilter *filter = arg;
+
+    return !(filter->spaces >> filter->recording->sites[block->site].space & 1) ||
+           filter->fn(filter->arg, block);
+}
+
+bool recording_each_living(Recording *recording, u32 spaces, u64 to_ns, BlockFn *fn, void *arg)
+{
+    SpaceFilter filter = { recording, spaces, fn, arg };
     DeadFilter nobody = { 0 };
 
-    return each_block(recording, &nobody, to_ns, fn, arg);
+    if (!recording->has_living_list || spaces != 1u << SPACE_HEAP)
+        return each_block(recording, &nobody, to_ns, tell_if_in_space, &filter);
+    for (size_t i = 0; i < recording->living_chunk_count; i++)
+        if (!tell_listed(recording, recording->living_chunks[i], to_ns, fn, arg))
+            break;
+    return true;
 }

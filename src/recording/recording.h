@@ -175,6 +175,15 @@ typedef struct RecordingEnd {
     i32 status, signal;
 } RecordingEnd;
 
+// A block of the `allocations` table: one that was allocated, and freed or not.
+typedef struct RecordedBlock {
+    u32 site;
+    u32 freed_by;      // thread; 0: still live
+    u32 flags;         // EventFlags of its end
+    u64 address, size, usable;
+    u64 born_ns, died_ns; // died 0: live at the end
+} RecordedBlock;
+
 // --------------------------------------------------------------------- writing
 typedef struct RecordingWriter RecordingWriter;
 
@@ -212,6 +221,9 @@ void recording_close_slice(RecordingWriter *writer, const Moment *moment);
 void recording_keep_state(RecordingWriter *writer, StateReason reason, const char *label,
                           const Moment *moment, const SiteSums *live, u32 site_count);
 void recording_set_histogram(RecordingWriter *writer, u32 site, const SiteHistogram *histogram);
+// Just before closing: the blocks of the heap that live, all or none, in any order. What has
+// leaked is then known at once; without them a reader has to go through all events.
+void recording_add_living(RecordingWriter *writer, const RecordedBlock *block);
 // What is in memory goes to the file, so that a reader sees it: `muninn view PID`.
 void recording_flush(RecordingWriter *writer);
 // Writes the index. Returns 0 or -errno.
@@ -293,19 +305,14 @@ bool recording_series(Recording *recording, u64 from_ns, u64 to_ns, size_t point
 typedef bool EventFn(void *arg, const HeapEvent *event);
 bool recording_each_event(Recording *recording, u64 from_ns, u64 to_ns, EventFn *fn, void *arg);
 
-// A block of the `allocations` table: one that was allocated, and freed or not.
-typedef struct RecordedBlock {
-    u32 site;
-    u32 freed_by;      // thread; 0: still live
-    u32 flags;         // EventFlags of its end
-    u64 address, size, usable;
-    u64 born_ns, died_ns; // died 0: live at the end
-} RecordedBlock;
 // Blocks that lived at some time in [from_ns, to_ns): the dead in order of death, then the
 // living. Those whose events are not kept are missing.
 typedef bool BlockFn(void *arg, const RecordedBlock *block);
 bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn *fn, void *arg);
-// Those that live at the end and were born before to_ns, in order of birth.
-bool recording_each_living(Recording *recording, u64 to_ns, BlockFn *fn, void *arg);
+// Blocks of these spaces (bits 1 << Space) that live at the end and were born before to_ns, in any
+// order. Quick if the writer told them, as it does for the heap, or once somebody has asked.
+bool recording_each_living(Recording *recording, u32 spaces, u64 to_ns, BlockFn *fn, void *arg);
+// Whether those of these spaces are known although events were given up.
+bool recording_knows_living(const Recording *recording, u32 spaces);
 
 #endif

@@ -75,6 +75,10 @@ struct RecordingWriter {
     u64 last_sample_ns;
     Bytes histograms;
     u32 histogram_count;
+    Bytes living;           // blocks not yet written
+    u64 living_count;       // all so far
+    u32 living_waiting, living_chunks;
+    RecordedBlock last_living;
 
     SiteState *sites;
     size_t site_count, site_capacity;

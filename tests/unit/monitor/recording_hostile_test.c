@@ -49,6 +49,8 @@ static void make_world(World *world, u64 seed, u32 parts)
         recording_set_thread(world->writer, &(RecordedThread){ .number = i + 1, .name = "t" });
         recording_flush(world->writer);
     }
+    for (size_t i = 0; i < world->live_count; i++)
+        recording_add_living(world->writer, &world->live[i]);
     world_close(world);
 }
 
@@ -96,6 +98,7 @@ static void ask_everything(Recording *recording)
     recording_series(recording, 0, last, 20, groups, 2, series);
     recording_each_event(recording, 0, UINT64_MAX, nothing, &sum);
     recording_each_block(recording, last / 4, last, no_block, &sum);
+    recording_each_living(recording, 1, last, no_block, &sum);
     recording_histogram(recording, 0, &histogram);
     for (u32 metric = 0; metric < METRIC_COUNT; metric++) {
         Selection selection = { .from_ns = metric % 2 ? last / 5 : 0, .function = "!g*",
@@ -173,7 +176,8 @@ TEST(a_file_that_is_cut_off_anywhere_is_read_up_to_there)
                         events < world.count && world.events[events].time.ns >
                                                     world.events[events - 1].time.ns
                             ? world.events[events - 1].time.ns + 1 : world.events[0].time.ns);
-        bool clean = is_chunk_end(file, size, cut);
+        // Without all of its trailer nothing is missing.
+        bool clean = cut > size - sizeof(FileTrailer) || is_chunk_end(file, size, cut);
         if (world.warning_count != !clean)
             FAIL("cut at %zu: %u warnings: %s", cut, world.warning_count, world.warnings);
         if (!clean)

@@ -71,7 +71,6 @@ _muninn_options='--tool=
 --undef-value-errors=
 --track-origins=
 --partial-loads-ok=
---expensive-definedness-checks=
 --keep-stacktraces=
 --freelist-vol=
 --freelist-big-blocks=
@@ -172,7 +171,6 @@ _muninn()
     --undef-value-errors) values='yes no' ;;
     --track-origins) values='yes no' ;;
     --partial-loads-ok) values='yes no' ;;
-    --expensive-definedness-checks) values='no auto yes' ;;
     --keep-stacktraces) values='alloc free alloc-and-free alloc-then-free none' ;;
     --workaround-gcc296-bugs) values='yes no' ;;
     --show-mismatched-frees) values='yes no' ;;

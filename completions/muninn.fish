@@ -78,7 +78,6 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l undef-value-errors -x -a 'yes no' -d 'Report uses of undefined values'
     complete -c $command -n __muninn_is_before_program -l track-origins -x -a 'yes no' -d 'Say where an undefined value came from'
     complete -c $command -n __muninn_is_before_program -l partial-loads-ok -x -a 'yes no' -d 'Accept an aligned word-sized load of which only a part may be read'
-    complete -c $command -n __muninn_is_before_program -l expensive-definedness-checks -x -a 'no auto yes' -d 'How exactly definedness passes through arithmetic'
     complete -c $command -n __muninn_is_before_program -l keep-stacktraces -x -a 'alloc free alloc-and-free alloc-then-free none' -d 'The stacks that are remembered for a heap block'
     complete -c $command -n __muninn_is_before_program -l freelist-vol -x -d 'How many bytes of freed blocks are kept from being used again'
     complete -c $command -n __muninn_is_before_program -l freelist-big-blocks -x -d 'Freed blocks of this size and more are the first to be used again'

@@ -97,6 +97,7 @@ enum muninn_requests {
 
     MUNINN_REQ_VERSION = 0x4d550000, /* 'M', 'U': known to Muninn only */
     MUNINN_REQ_TOOL_NAME = 0x4d550001,
+    MUNINN_REQ_GET_REGISTER_VBITS = 0x4d550010,
 
     MUNINN_REQ_MAKE_MEM_NOACCESS = 0x4d430000, /* 'M', 'C': the memory checker */
     MUNINN_REQ_MAKE_MEM_UNDEFINED,
@@ -281,6 +282,15 @@ MUNINN_PRINTF_BACKTRACE(const char *format, ...)
     MUNINN_REQUEST(0, MUNINN_REQ_GET_VBITS, address, bits, size, 0, 0)
 #define MUNINN_SET_VBITS(address, bits, size) \
     MUNINN_REQUEST(0, MUNINN_REQ_SET_VBITS, address, bits, size, 0, 0)
+
+/* The V bits of a register, as they are where the request stands: for tests of the checker,
+ * and of code that must not depend on a secret. 0 to 15: general registers in the order of
+ * the hardware (rax and rdx are the request's own); 16 eflags, 17 mxcsr, 18 the words of the
+ * x87 as one; 24 to 31: k0 to k7; 32 to 63: zmm0 to zmm31; 64 to 71: st(0) to st(7). Returns the
+ * number of bytes: 8, 64 or 10; 0 if there is no such register, `size` is less, or nobody
+ * knows. Muninn only. */
+#define MUNINN_GET_REGISTER_VBITS(number, bits, size) \
+    MUNINN_REQUEST(0, MUNINN_REQ_GET_REGISTER_VBITS, number, bits, size, 0, 0)
 
 #define MUNINN_DISABLE_ADDR_ERROR_REPORTING_IN_RANGE(address, size) \
     MUNINN_REQUEST(0, MUNINN_REQ_DISABLE_ADDR_ERROR_REPORTING_IN_RANGE, address, size, 0, 0, 0)

@@ -116,7 +116,6 @@ const Options option_defaults = {
     .undef_value_errors = true,
     .track_origins = true,
     .partial_loads_ok = true,
-    .expensive_definedness_checks = DEFINEDNESS_AUTO,
     .keep_stacktraces = KEEP_STACKS_ALLOC_AND_FREE,
     .freelist_vol_bytes = 20000000,
     .freelist_big_blocks_bytes = 1000000,

@@ -130,7 +130,6 @@ typedef struct Options {
     bool undef_value_errors;
     bool track_origins;
     bool partial_loads_ok;
-    u32 expensive_definedness_checks; // DEFINEDNESS_
     u32 keep_stacktraces;             // KEEP_STACKS_
     u64 freelist_vol_bytes;
     u64 freelist_big_blocks_bytes;

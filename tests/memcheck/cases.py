@@ -7,6 +7,7 @@ runs the case that argv[1] names. Everything is said in comments of the source:
     // OPTIONS --leak-check=full     options of the tool: of the file, or of the case it stands in
     // BUILD -mavx2 -pthread         flags of the compiler, for the file
     // ONLY gcc-O0 clang-O2          the builds this file or case is for
+    // NEEDS avx512bw                what the processor must have, by /proc/cpuinfo, for this file
     // NOT-VALGRIND anchor           the incumbent cannot run it; a section of the differences says why
     // DIES SIGSEGV                  how the case ends; `EXITS 3` likewise
     x = p[2];  // EXPECT memcheck invalid-read size=4 block=after:0 of=8 alloc=-3
@@ -86,6 +87,7 @@ class Topic:
     options: list = field(default_factory=list)
     flags: list = field(default_factory=list)
     builds: list = None
+    needs: set = field(default_factory=set)
     cases: list = field(default_factory=list)
 
     @property
@@ -118,12 +120,14 @@ def read_topic(path):
         if found := pattern.match(text):
             owner = Case(topic, found[1], line)
             topic.cases.append(owner)
-        if found := re.search(r"(?://|#) (OPTIONS|BUILD|ONLY|DIES|EXITS|NOT-VALGRIND) (.*)$", text):
+        if found := re.search(r"(?://|#) (OPTIONS|BUILD|ONLY|NEEDS|DIES|EXITS|NOT-VALGRIND) (.*)$", text):
             words = shlex.split(found[2])
             if found[1] == "OPTIONS":
                 owner.options = words
             elif found[1] == "BUILD":
                 topic.flags = words
+            elif found[1] == "NEEDS":
+                topic.needs = set(words)
             elif found[1] == "ONLY":
                 owner.builds = words
             elif found[1] == "NOT-VALGRIND":
@@ -144,7 +148,8 @@ def read_topic(path):
 
 def read_topics():
     paths = sorted(p for p in (HERE / "corpus").iterdir() if p.suffix in (".c", ".cc", ".S", ".rs"))
-    return [read_topic(path) for path in paths]
+    has = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())
+    return [topic for topic in map(read_topic, paths) if topic.needs <= has]
 
 
 def command(topic, build, output):

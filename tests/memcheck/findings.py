@@ -69,7 +69,7 @@ def describe(finding, texts):
         fields["bad"] = found[1].lower()
     if found := re.search(r"overlap in (\w+)", what):
         fields["fn"] = found[1]
-    if found := re.search(r"Argument '(\w+)' of function (\S+) has", what):
+    if found := re.search(r"Argument '(\w+)' of function (.+?) has", what):
         fields["arg"], fields["fn"] = found[1], found[2]
     if found := re.search(r"(?:\((-?[\d,]+) direct, ([\d,]+) indirect\) )?bytes in ([\d,]+) block",
                           what):

@@ -248,7 +248,7 @@ static u64 plain_copy_text(Model *m, const u64 a[4], u32 element, const char *na
 static u64 plain_fill(Model *m, const u64 a[4], u32 element, const char *name)
 {
     bool zeroes = has(name, "zero");
-    model_set(m, a[0], zeroes ? 0 : a[1], zeroes ? 0 : world_memcheck.defined.gpr[RSI],
+    model_set(m, a[0], zeroes ? 0 : a[1], zeroes ? 0 : world_definedness->gpr[RSI],
               zeroes ? a[1] : a[2], element);
     return a[0];
 }
@@ -315,14 +315,14 @@ static void check_one(const char *name, const struct Row *row, u64 round)
     ToolCall call;
     choose_arguments(row->arguments, element, args);
     world_to_model(&m);
-    world_memcheck.defined.set = 0;
-    memset(world_memcheck.defined.gpr, 0, sizeof(world_memcheck.defined.gpr));
+    world_definedness->set = 0;
+    memset(world_definedness->gpr, 0, sizeof(world_definedness->gpr));
     if (row->plain == plain_fill && chance(4) == 0) {
-        world_memcheck.defined.gpr[RSI] = chance(0x100000000);
-        world_memcheck.defined.set = MEMBER_GPR(RSI);
+        world_definedness->gpr[RSI] = chance(0x100000000);
+        world_definedness->set = MEMBER_GPR(RSI);
     }
     if (has(name, "zero"))
-        world_memcheck.defined.gpr[RSI] = world_memcheck.defined.set = 0;
+        world_definedness->gpr[RSI] = world_definedness->set = 0;
 
     u64 wanted = row->plain(&m, args, element, name);
     u64 got = world_call(name, args, &call);
@@ -343,7 +343,7 @@ static void check_one(const char *name, const struct Row *row, u64 round)
              (unsigned long long)told.write, told.condition, told.overlap,
              (unsigned long long)m.told.read, (unsigned long long)m.told.write, m.told.condition,
              m.told.overlap);
-    bool unknown = world_memcheck.defined.set & MEMBER_GPR(RAX);
+    bool unknown = world_definedness->set & MEMBER_GPR(RAX);
     if (unknown != m.result_unknown)
         FAIL("%s, round %llu: result unknown: %d", name, (unsigned long long)round, unknown);
     if (memcmp(m.data, after.data, ARENA_BYTES) != 0)

@@ -15,14 +15,14 @@ static void fresh(void)
     world_start();
     memset((void *)ARENA_START, 0, ARENA_BYTES);
     shadow_make_defined(ARENA_START, ARENA_BYTES);
-    memset(&world_memcheck.defined, 0, sizeof(world_memcheck.defined));
+    memset(world_definedness, 0, sizeof(*world_definedness));
     world_memcheck.told_entry = 0;
 }
 
 static void make_undefined(unsigned reg)
 {
-    world_memcheck.defined.gpr[reg] = ~0ull;
-    world_memcheck.defined.set |= MEMBER_GPR(reg);
+    world_definedness->gpr[reg] = ~0ull;
+    world_definedness->set |= MEMBER_GPR(reg);
 }
 
 static u64 run(const char *name, u64 a, u64 b, u64 c, u64 d, bool *ret_declined)
@@ -58,7 +58,7 @@ TEST(an_undefined_pointer_is_the_use_of_a_value)
     make_undefined(RDI);
     CHECK_EQ(result_of("strlen", s, 0, 0, 0), 3);
     CHECK(told.value && !told.condition);
-    CHECK_EQ(world_memcheck.defined.set, 0);
+    CHECK_EQ(world_definedness->set, 0);
 }
 
 TEST(an_undefined_length_is_a_condition)
@@ -82,8 +82,8 @@ TEST(pointers_do_not_matter_when_there_is_nothing_to_do)
 TEST(an_undefined_value_is_set_and_not_told_of)
 {
     fresh();
-    world_memcheck.defined.gpr[RSI] = 0x0f;
-    world_memcheck.defined.set = MEMBER_GPR(RSI);
+    world_definedness->gpr[RSI] = 0x0f;
+    world_definedness->set = MEMBER_GPR(RSI);
     result_of("memset", ARENA_START + 3, 0x41, 21, 0);
     CHECK(!told.condition && !told.value);
     CHECK_EQ(*shadow_of(ARENA_START + 2), 0);
@@ -96,8 +96,8 @@ TEST(an_undefined_needle_is_a_condition)
 {
     fresh();
     u64 s = put_text(0, "abc");
-    world_memcheck.defined.gpr[RSI] = 0xff00; // not the byte that counts
-    world_memcheck.defined.set = MEMBER_GPR(RSI);
+    world_definedness->gpr[RSI] = 0xff00; // not the byte that counts
+    world_definedness->set = MEMBER_GPR(RSI);
     result_of("memchr", s, 'b', 3, 0);
     CHECK(!told.condition);
     make_undefined(RSI);

@@ -46,9 +46,10 @@ void string_report_value(StringCall *s, unsigned argument)
     (void)s, (void)argument;
     told.value = true;
 }
-void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count)
+void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count,
+                           const char *name)
 {
-    (void)s, (void)to, (void)from, (void)count;
+    (void)s, (void)to, (void)from, (void)count, (void)name;
     told.overlap = true;
 }
 void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
@@ -58,6 +59,8 @@ void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
 
 static ThreadCtx world_thread;
 static MemcheckThread world_memcheck;
+static Definedness *const world_definedness __attribute__((unused)) =
+    (Definedness *)world_thread.tool_state;
 
 static void world_on_fault(int sig, siginfo_t *info, void *context)
 {
@@ -105,6 +108,8 @@ static void world_start(void)
     // The U map of what is around is there too, as in shadow.c.
     world_map((u64)u_bits_of(ARENA_START) - PAGE_SIZE, ARENA_BYTES / 8 + 2 * PAGE_SIZE);
     world_thread.tool_thread = &world_memcheck;
+    static const Options options = {.undef_value_errors = true};
+    memcheck_options = &options;
     HeapOptions heap; // empty: reports ask it what an address is
     heap_defaults(&heap);
     heap.hooks = (HeapHooks){.map = world_heap_map, .unmap = world_heap_unmap};

@@ -124,7 +124,8 @@ void callstack_ret_miss(CallStack *cs, GuestAddr slot);
 // call without loading rsp again: code that runs a function on another stack and
 // comes back (stacker, systemstack); its frames then stand on the present ones. The way
 // back may be an unreported `mov rsp, rbp`: the ret after it misses and finds the old stack.
-void callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues);
+// True when both surely lie on one stack.
+bool callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues);
 
 // A signal interrupted the client at pc and sp; the engine built a frame whose return
 // address (of the restorer) lies in `slot`. alt_lo is the lowest address of the alternate stack

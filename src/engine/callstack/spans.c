@@ -224,7 +224,7 @@ static bool is_known_elsewhere(const CallStack *cs, GuestAddr sp)
     return waiting_span_holds(cs, sp) || parking_knows(sp);
 }
 
-void callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues)
+bool callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues)
 {
     bool surely;
 
@@ -232,7 +232,7 @@ void callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool c
         callstack_change_span(cs, cs->top->sp, old_sp);
     if (is_same_stack(cs, old_sp, new_sp, &surely) && (surely || !is_known_elsewhere(cs, new_sp))) {
         callstack_drop_dead(cs, new_sp);
-        return;
+        return surely;
     }
     leave_span(cs, old_sp);
     if (continues && cs->chain_count < CALLSTACK_CHAIN_MAX)
@@ -240,6 +240,7 @@ void callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool c
     else
         move_to_stack_of(cs, new_sp);
     callstack_drop_dead(cs, new_sp);
+    return false;
 }
 
 void callstack_enter_signal(CallStack *cs, GuestAddr pc, GuestAddr sp, GuestAddr slot,

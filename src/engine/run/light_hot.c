@@ -29,6 +29,16 @@ static bool note_target(ThreadCtx *ctx)
     }
 }
 
+void tool_fail_guard(ToolThread *thread)
+{
+    CodePlace place;
+    if (!cache_place(thread->call_return - 1, &place))
+        return;
+    thread->pc = place.pc;
+    thread->guard_failed = 1;
+    thread->call_return = (u64)gateway_leave(EXIT_VERSIONED);
+}
+
 // While the thread waited for the lock, its exit may have been retired and the
 // record used for another: then it is left alone.
 void run_link_exit(const ThreadCtx *ctx, Block *to)

@@ -262,7 +262,8 @@ CodePtr gateway_lookup_miss(void);
 // The same for returns: the guest target is at [rsp - 8], only rcx is spilled.
 CodePtr gateway_return_miss(void);
 
-// Look ctx->pc and the thread's state (the first word of tool_state) up in the version table: after a guard has failed, at a
+// Look ctx->pc and the thread's state (the first word of tool_state) up in the version table:
+// after a guard has failed, at a
 // direct exit, and for an indirect branch, whose target is rcx, with rax and rcx spilled.
 CodePtr gateway_version_guard(void);
 CodePtr gateway_version_exit(void);

@@ -159,6 +159,10 @@ typedef struct Tool {
     // *is_mapped tells whether there is anything at that address.
     bool (*fault)(ToolThread *thread, u64 *address, bool *is_mapped);
 
+    // rsp was `old_sp` and has been loaded with another place of the same stack (longjmp, the
+    // unwinder); called from a block.
+    void (*stack_loaded)(ToolThread *thread, GuestAddr old_sp);
+
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
     void (*syscall_after)(ToolThread *thread, const ToolSyscall *call);
@@ -232,12 +236,16 @@ typedef struct ToolAccess {
 unsigned tool_accesses(const ToolInsn *insn, ToolAccess *ret_accesses, unsigned max);
 void tool_call_access(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);
 
+// In a ToolCallFn that a block calls before an instruction: leaves the block, as if a
+// guard had failed there.
+void tool_fail_guard(ToolThread *thread);
+
 // ------------------------------------------------------------- shadow memory
 // %gs is based on the shadow of address 0 (thread->engine_gs), so that the shadow of
 // an operand is the same operand through gs.
 
 // True when the access can be checked by the two below: it has one address, and a size
-// of 1, 2, 4, 8, 16, 32 or 64 bytes.
+// of 1, 2, 4, 8, 10, 16, 32 or 64 bytes.
 bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
 // Leaves the block before its instruction for the version of it that begins there and has
 // VERSION_FIRST, unless the shadow of what it accesses is zero.
@@ -249,7 +257,8 @@ void tool_shadow_fill_stack(ToolBlock *block, i32 disp, u32 size, u8 value);
 // The shadow of an operand becomes zero.
 void tool_shadow_clear(ToolBlock *block, const ToolAccess *access);
 
-// Stores a vector register of the client's, up to 256 bits of it, into thread->tool_vectors.
+// Stores a vector register of the client's, all that the machine has of it, into
+// thread->tool_vectors.
 void tool_store_vector(ToolBlock *block, unsigned vector);
 
 // ------------------------------------------------------------------ queries

@@ -113,7 +113,8 @@ bool tool_shadow_can_check(const ToolBlock *b, const ToolAccess *access)
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     u32 size = access->size_bytes;
-    if (size == 0 || size > 64 || (size & (size - 1)) || !decode_access(b, access, &z, operands))
+    bool even = size && size <= 64 && ((size & (size - 1)) == 0 || size == 10);
+    if (!even || !decode_access(b, access, &z, operands))
         return false;
     const ZydisDecodedOperand *op = &operands[access->operand];
     bool repeated = z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
@@ -192,16 +193,22 @@ static unsigned add_guard(Builder *b, unsigned opcode, const GuardAction *action
     return index;
 }
 
+// What is compared or stored at once of `left` bytes; of 10 (long double) 8 and 2.
+static u32 piece(u32 left)
+{
+    return left < 8 ? left : 8;
+}
+
 // Flags dead:   cmp gs:[op], 0 ; jne stub                      for each 8 bytes
 // Flags live:   spill rcx ; mov rcx, gs:[op] ; jrcxz next ; jmp stub ; next: …
 static void guard(Builder *b, const ToolAccess *access, const GuardAction *action)
 {
     ShadowOperand op;
     unsigned first = b->guard_count;
-    u32 step = access->size_bytes < 8 ? access->size_bytes : 8;
     bool live = flags_live(b);
     open_operand(b, access, &op);
-    for (u32 at = 0; at < access->size_bytes; at += step) {
+    for (u32 at = 0, step; at < access->size_bytes; at += step) {
+        step = piece(access->size_bytes - at);
         if (!live) {
             put_compare(&b->e, &op, step, (i32)at);
             add_guard(b, 0x0f85, action);
@@ -310,23 +317,28 @@ void tool_shadow_fill_stack(ToolBlock *b, i32 disp, u32 size, u8 value)
 void tool_shadow_clear(ToolBlock *b, const ToolAccess *access)
 {
     ShadowOperand op;
-    u32 step = access->size_bytes < 8 ? access->size_bytes : 8;
     open_operand(b, access, &op);
-    for (u32 at = 0; at < access->size_bytes; at += step)
+    for (u32 at = 0, step; at < access->size_bytes; at += step) {
+        step = piece(access->size_bytes - at);
         put_store(&b->e, &op, step, (i32)at, 0);
+    }
     close_operand(b);
 }
 
 // ---------------------------------------------------------------- vectors
 
-// vmovups fs:[disp], ymm, or movups where there is no AVX
+// vmovups fs:[disp], zmm or ymm, or movups where there is no AVX
 void tool_store_vector(ToolBlock *b, unsigned vector)
 {
+    enum { XSTATE_YMM = 1 << 2, XSTATE_ZMM = 7 << 5 };
     i32 disp = CTX(tool_vectors) + 64 * (i32)vector;
-    // xsave tells what the machine has: bit 2 is the upper halves of ymm.
-    bool avx = gateway_xsave_mask() >> 2 & 1;
+    // xsave tells what the machine has.
+    u64 has = gateway_xsave_mask();
     put_u8(&b->e, 0x64);
-    if (avx) {
+    if ((has & XSTATE_ZMM) == XSTATE_ZMM) {
+        u8 extension = (u8)((vector & 8 ? 0 : 0x80) | (vector & 16 ? 0 : 0x10));
+        put_bytes(&b->e, (u8[]){0x62, (u8)(0x61 | extension), 0x7c, 0x48, 0x11}, 5);
+    } else if (has & XSTATE_YMM) {
         put_bytes(&b->e, (u8[]){0xc5, (u8)(vector & 8 ? 0x7c : 0xfc), 0x11}, 3);
     } else {
         if (vector & 8)

@@ -34,6 +34,26 @@ static bool is_partial_load(ToolThread *thread, GuestAddr address, u64 size)
     return false;
 }
 
+// Code that looks for the end of a string compares vectors, four at a time, wherever they begin: it
+// knows that a page is there as a whole. What it finds where nothing is is undefined, and is
+// told of as soon as it decides something.
+static bool is_search(ToolThread *thread, GuestAddr address, u64 size)
+{
+    enum { AT_ONCE = 4 };
+    if (!memcheck_options->partial_loads_ok || !shadow_is_mapped(address, size))
+        return false;
+    GuestAddr page = address & ~(PAGE_SIZE - 1);
+    GuestAddr from = address - page < AT_ONCE * size ? page : address - AT_ONCE * size;
+    // An aligned one may also begin before the string.
+    GuestAddr four = (address & ~(AT_ONCE * size - 1)) + AT_ONCE * size;
+    GuestAddr to = address % size == 0 && four > address + size ? four : address + size;
+    for (GuestAddr at = to; at > from; at--) {
+        if (shadow_first_noaccess(thread, at - 1, 1) != at - 1)
+            return true;
+    }
+    return false;
+}
+
 // A byte that may not be touched keeps its V byte (K1).
 static void clear(ToolThread *thread, GuestAddr address, u64 size, bool all)
 {
@@ -68,6 +88,31 @@ void access_store(ToolThread *thread, u64 size, GuestAddr address)
         clear(thread, address, size, all);
 }
 
+// --undef-value-errors=no: a load from where the shadow is not zero. What is undefined, a stack
+// that was left and is used again, becomes defined.
+void access_load(ToolThread *thread, u64 what, GuestAddr address)
+{
+    u64 size = what & 0xffffffff;
+    if (shadow_first_noaccess(thread, address, size) == address + size)
+        clear(thread, address, size, true);
+    else if (!is_partial_load(thread, address, size) &&
+             !(what & ACCESS_COMPARED && is_search(thread, address, size)))
+        error_access(thread, address, size, false);
+}
+
+// xlat: its index is in no operand.
+void access_table(ToolThread *thread, u64 unused, GuestAddr base)
+{
+    (void)unused;
+    GuestAddr at = base + (u8)thread->gpr[RAX];
+    if (shadow_is_mapped(at, 1) && !*shadow_of(at))
+        return;
+    if (memcheck_options->undef_value_errors)
+        tool_fail_guard(thread);
+    else
+        access_load(thread, 1, at);
+}
+
 // What has no guard: xsave, fxsave, masked and gathered accesses. They are checked for
 // being touchable; what they store counts as defined.
 void access_any(ToolThread *thread, u64 what, GuestAddr address)
@@ -79,6 +124,93 @@ void access_any(ToolThread *thread, u64 what, GuestAddr address)
         access_store(thread, size, address);
     else
         check(thread, address, size, what & ACCESS_WRITES);
+}
+
+// Memory that an instruction touches without naming it. What is on the stack is not checked:
+// no more than in a clean block.
+static void check_hidden(ToolThread *thread, const DefinednessStep *step,
+                         const HiddenAccess *hidden, unsigned count)
+{
+    if (definedness_string(step).kind == STRING_NONE && count && hidden[0].size > 1)
+        return;
+    for (unsigned i = 0; i < count; i++)
+        check(thread, hidden[i].address, hidden[i].size, hidden[i].writes);
+}
+
+// A store may have cleared V bytes of what may not be touched (K1).
+static void mark_again(const HiddenAccess *hidden, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (!hidden[i].writes || !shadow_is_mapped(hidden[i].address, hidden[i].size))
+            continue;
+        for (u32 k = 0; k < hidden[i].size; k++) {
+            GuestAddr at = hidden[i].address + k;
+            if (*u_bits_of(at) >> (at & 7) & 1)
+                *shadow_of(at) = 0xff;
+        }
+    }
+}
+
+// Memory that a step touches in lanes, as if it were one operand.
+typedef struct Lanes {
+    LaneAccess lane[LANES_MAX];
+    u32 count;
+    bool write;
+    bool bad; // one may not be touched, which has been told of
+    _Alignas(8) u8 v[64];
+} Lanes;
+
+static void open_lanes(ToolThread *thread, const DefinednessStep *step, DefinednessValues *values,
+                       Lanes *ret)
+{
+    ret->count = definedness_lanes(step, values, ret->lane);
+    ret->write = definedness_lanes_write(step);
+    ret->bad = false;
+    for (u32 i = 0; i < sizeof(ret->v); i++)
+        ret->v[i] = 0;
+    for (u32 i = 0; i < ret->count && !ret->bad; i++)
+        ret->bad = !check(thread, ret->lane[i].address, ret->lane[i].size, ret->write);
+    for (u32 i = 0; i < ret->count && !ret->bad; i++) {
+        for (u32 k = 0; k < ret->lane[i].size; k++)
+            ret->v[ret->lane[i].at + k] = *shadow_of(ret->lane[i].address + k);
+    }
+    values->memory = (const u8 *)values->address;
+    values->memory_v = ret->v;
+}
+
+static void close_lanes(const Lanes *lanes)
+{
+    for (u32 i = 0; i < lanes->count && lanes->write && !lanes->bad; i++) {
+        for (u32 k = 0; k < lanes->lane[i].size; k++)
+            *shadow_of(lanes->lane[i].address + k) = lanes->v[lanes->lane[i].at + k];
+    }
+}
+
+// In a clean block: undefined lanes that are read are left to a dirty one.
+void access_lanes(ToolThread *thread, u64 arg, GuestAddr address)
+{
+    const DefinednessStep *step = (const DefinednessStep *)arg;
+    const DefinednessValues values = {
+        .gpr = thread->gpr,
+        .vector = (const u8(*)[64])thread->tool_vectors,
+        .address = address,
+    };
+    LaneAccess lane[LANES_MAX];
+    u32 count = definedness_lanes(step, &values, lane);
+    bool write = definedness_lanes_write(step);
+    for (u32 i = 0; i < count; i++) {
+        if (shadow_is_mapped(lane[i].address, lane[i].size) &&
+            shadow_first_undefined(lane[i].address, lane[i].size) == lane[i].address + lane[i].size)
+            continue;
+        if (write) {
+            access_store(thread, lane[i].size, lane[i].address);
+        } else if (memcheck_options->undef_value_errors) {
+            tool_fail_guard(thread);
+            return;
+        } else {
+            access_load(thread, lane[i].size, lane[i].address);
+        }
+    }
 }
 
 void access_step(ToolThread *thread, u64 arg, GuestAddr address)
@@ -93,9 +225,15 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
         .vector = (const u8(*)[64])thread->tool_vectors,
         .address = address,
     };
-    if (access.size) {
+    Lanes lanes;
+    bool has_lanes = definedness_has_lanes(step);
+    if (UNLIKELY(has_lanes)) {
+        open_lanes(thread, step, &values, &lanes);
+    } else if (access.size) {
         bool ok = (access.reads && !access.writes && access.size <= sizeof(invalid_v) &&
-                   is_partial_load(thread, address, access.size)) ||
+                   (is_partial_load(thread, address, access.size) ||
+                    (definedness_is_compared(step) &&
+                     is_search(thread, address, access.size)))) ||
                   check(thread, address, access.size, access.writes && !access.reads);
         bool mapped = ok || shadow_is_mapped(address, access.size);
         if (ok) {
@@ -110,9 +248,19 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
         }
     }
     OriginStep origins;
+    HiddenAccess hidden[2];
+    unsigned hidden_count = definedness_hidden(step, thread->gpr, hidden);
     origins_before(thread, step, address, values.memory_v, &origins);
+    if (UNLIKELY(hidden_count)) {
+        check_hidden(thread, step, hidden, hidden_count);
+        origins_hidden(thread, hidden, hidden_count, &origins);
+    }
     u32 events = definedness_run(step, definedness_of(thread), &values);
     origins_after(thread, &origins, values.memory_v);
+    if (UNLIKELY(hidden_count))
+        mark_again(hidden, hidden_count);
+    if (UNLIKELY(has_lanes) && access.size)
+        close_lanes(&lanes);
     if (events) {
         mt->value_origin = origins.value;
         mt->address_origin = origins.address;
@@ -177,14 +325,40 @@ static void fill_undefined(GuestAddr start, u64 size)
         *(volatile u8 *)at++ = 0xff;
 }
 
-// `what` is (bytes << 1) for rsp going up by so many, 1 for `leave`.
+enum { RED_ZONE = 128 };
+
+// What is given up includes the red zone of a function that calls nothing.
+static void leave_frame(GuestAddr from, GuestAddr to)
+{
+    u64 size = to - (from - RED_ZONE);
+    if (to > from && size < FRAME_MAX && shadow_is_mapped(from - RED_ZONE, size))
+        fill_undefined(from - RED_ZONE, size);
+}
+
+void access_stack_loaded(ToolThread *thread, GuestAddr old_sp)
+{
+    const MemcheckThread *mt = memcheck_thread(thread);
+    GuestAddr sp = thread->gpr[RSP];
+    if (old_sp >= mt->stack_lo && sp <= mt->stack_hi)
+        leave_frame(old_sp, sp);
+}
+
+// An operand that is below the red zone whatever rsp is. What its shadow shows is told by others.
+void access_below(ToolThread *thread, u64 what, GuestAddr address)
+{
+    u64 size = what & 0xffffffff;
+    if (shadow_below_stack(thread, address) && shadow_is_mapped(address, size) &&
+        shadow_first_undefined(address, size) == address + size)
+        error_access(thread, address, size, what & ACCESS_WRITES);
+}
+
+// `what` is (bytes << 1) for rsp going up by so many, 1 for `leave`, 3 for `mov rsp, rbp`.
 void access_leave_frame(ToolThread *thread, u64 what, GuestAddr unused)
 {
     (void)unused;
     GuestAddr sp = thread->gpr[RSP];
-    u64 size = what == 1 ? thread->gpr[RBP] + 8 - sp : what >> 1;
-    if (size < FRAME_MAX && shadow_is_mapped(sp, size))
-        fill_undefined(sp, size);
+    GuestAddr frame = thread->gpr[RBP];
+    leave_frame(sp, what == 1 ? frame + 8 : what == 3 ? frame : sp + (what >> 1));
 }
 
 // (bytes << 1) for rsp going down by so many, (register << 1 | 1) by what is in it.

@@ -287,8 +287,7 @@ static bool note_values(DefinednessStep *step)
     u32 wanted = 0;
     for (unsigned i = 0; i < step->source_count; i++) {
         const Place *place = &step->source[i];
-        if (place->kind == PLACE_MMX || place->size > 32 ||
-            (place->kind == PLACE_VECTOR && place->number > 15))
+        if (place->kind == PLACE_MMX)
             return false;
         if (place->kind == PLACE_VECTOR)
             wanted |= 1u << place->number;
@@ -361,6 +360,7 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
             step->rule = RULE_COMPARE_MASK;
         break;
     case RULE_PERMUTE: step->mask_scalar = step->lane == PATTERN_MOVE_LOW; break;
+    case RULE_XLAT: step->reads |= MEMBER_GPR(0); break; // the index is in no operand
     case RULE_ZEROUPPER:
     case RULE_ZEROALL: step->writes |= 0xffffull << 32; break;
     case RULE_STATE_SAVE: step->reads |= 0xffffull << 32; break;
@@ -410,16 +410,34 @@ static void note_gather(const ZydisDecodedInstruction *z, const ZydisDecodedOper
         return;
     }
     bool vex = z->encoding == ZYDIS_INSTRUCTION_ENCODING_VEX;
+    bool scatters = step->rule == RULE_SCATTER;
     Place mask = vex && step->place_count ? step->other[0] : (Place){0};
-    step->source[0] = step->destination;
+    if (!scatters)
+        step->source[0] = step->destination;
     step->source[1] = mask;
     step->source[2] = register_place(op->mem.index, true);
     step->source[3] = register_place(op->mem.base, true);
     step->source_count = 4;
     step->size = op->mem.scale;
     step->immediate = (u64)op->mem.disp.value;
-    step->reads |= definedness_member(&step->destination) | definedness_member(&mask);
+    step->reads |= definedness_member(&step->source[0]) | definedness_member(&mask);
     step->writes |= vex ? definedness_member(&mask) : MEMBER_MASK(step->mask);
+}
+
+static LaneKind lanes_of(const ZydisDecodedInstruction *z, const DefinednessStep *step)
+{
+    switch (step->rule) {
+    case RULE_GATHER: return LANES_GATHER;
+    case RULE_SCATTER: return LANES_SCATTER;
+    case RULE_MASKMOV: return LANES_VECTOR;
+    case RULE_MASKMOVDQU: return step->source[0].kind == PLACE_VECTOR ? LANES_DI : LANES_NONE;
+    default: break;
+    }
+    if (step->mask_mode == MASK_NONE || !step->memory_size)
+        return LANES_NONE;
+    return z->meta.category == ZYDIS_CATEGORY_COMPRESS ||
+                   z->meta.category == ZYDIS_CATEGORY_EXPAND
+               ? LANES_PACKED : LANES_MASK;
 }
 
 static u8 mask_lane(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands)
@@ -495,7 +513,7 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
         note_lea(&z, operands, step);
     if (step->rule == RULE_COMPARE_MASK)
         step->size = (u8)(z.avx.vector_length / 8);
-    if (step->rule == RULE_GATHER)
+    if (step->rule == RULE_GATHER || step->rule == RULE_SCATTER)
         note_gather(&z, operands, step);
     if (step->rule >= RULE_X87_CONSTANT)
         note_x87(&z, step);
@@ -503,6 +521,8 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
         note_string(&z, step);
     if (step->rule == RULE_PERMUTE && !definedness_permutation(&z, operands, step))
         step->rule = RULE_COARSE;
+    step->lanes = lanes_of(&z, step);
+    step->broadcasts = z.avx.broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID;
     if (kinds[step->rule].values && !shifts_by_immediate(step) && !note_values(step))
         step->rule = kinds[step->rule].blind;
     return is_known(&z, step);
@@ -523,6 +543,11 @@ MemberSet definedness_address(const DefinednessStep *step)
 MemberSet definedness_writes(const DefinednessStep *step)
 {
     return step->writes;
+}
+
+void definedness_set_compared(DefinednessStep *step)
+{
+    step->compared = true;
 }
 
 static bool can_move(const Place *place)

@@ -71,6 +71,32 @@ typedef struct DefinednessAccess {
 } DefinednessAccess;
 DefinednessAccess definedness_access(const DefinednessStep *step);
 
+// Memory that is touched in lanes, not as a whole (definedness_lanes_hot.c).
+enum { LANES_MAX = 64 };
+typedef struct LaneAccess {
+    GuestAddr address;
+    u8 at;   // its place in the operand
+    u8 size;
+} LaneAccess;
+struct DefinednessValues;
+bool definedness_has_lanes(const DefinednessStep *step);
+bool definedness_lanes_write(const DefinednessStep *step);
+// Those that will be touched; returns how many. Reads mask registers in the hardware (D4).
+u32 definedness_lanes(const DefinednessStep *step, const struct DefinednessValues *values,
+                      LaneAccess ret[LANES_MAX]);
+
+// The hidden ones, at most two; returns how many. gpr: before the instruction.
+typedef struct HiddenAccess {
+    GuestAddr address;
+    u32 size;
+    bool reads, writes;
+} HiddenAccess;
+unsigned definedness_hidden(const DefinednessStep *step, const u64 *gpr, HiddenAccess ret[2]);
+
+// Kept for the tool: what the step loads is only compared (lookahead.h).
+void definedness_set_compared(DefinednessStep *step);
+bool definedness_is_compared(const DefinednessStep *step);
+
 // An instruction that does nothing but move a value, from and to a register or memory.
 #define MOVE_MEMORY 0xffff
 typedef struct DefinednessMove {

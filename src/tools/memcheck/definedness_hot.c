@@ -16,6 +16,11 @@ DefinednessAccess definedness_access(const DefinednessStep *step)
     return (DefinednessAccess){step->memory_size, step->memory_reads, step->memory_writes};
 }
 
+bool definedness_is_compared(const DefinednessStep *step)
+{
+    return step->compared;
+}
+
 DefinednessString definedness_string(const DefinednessStep *step)
 {
     return (DefinednessString){
@@ -26,6 +31,41 @@ DefinednessString definedness_string(const DefinednessStep *step)
         .while_equal = step->string_flags & STRING_WHILE_EQUAL,
         .address32 = step->string_flags & STRING_ADDRESS32,
     };
+}
+
+static unsigned string_accesses(const DefinednessStep *step, const u64 *gpr, HiddenAccess *ret)
+{
+    u64 width = step->string_flags & STRING_ADDRESS32 ? 0xffffffffull : ~0ull;
+    bool writes = step->string == STRING_MOVE || step->string == STRING_STORE;
+    unsigned n = 0;
+    if (step->string_flags & STRING_READS_SI)
+        ret[n++] = (HiddenAccess){gpr[6] & width, step->element, true, false};
+    if (step->string_flags & STRING_USES_DI)
+        ret[n++] = (HiddenAccess){gpr[7] & width, step->element, !writes, writes};
+    return n;
+}
+
+unsigned definedness_hidden(const DefinednessStep *step, const u64 *gpr, HiddenAccess ret[2])
+{
+    enum { AX = 0, BX = 3, SP = 4, BP = 5 };
+    switch (step->rule) {
+    case RULE_STRING: return string_accesses(step, gpr, ret);
+    case RULE_XLAT:
+        ret[0] = (HiddenAccess){gpr[BX] + (u8)gpr[AX], 1, true, false};
+        return 1;
+    case RULE_PUSH:
+    case RULE_PUSHF:
+        ret[0] = (HiddenAccess){gpr[SP] - step->size, step->size, false, true};
+        return 1;
+    case RULE_POP:
+    case RULE_POPF:
+        ret[0] = (HiddenAccess){gpr[SP], step->size, true, false};
+        return 1;
+    case RULE_LEAVE:
+        ret[0] = (HiddenAccess){gpr[BP], 8, true, false};
+        return 1;
+    default: return 0;
+    }
 }
 
 static bool any_in(const void *at, u32 bytes)

@@ -90,7 +90,9 @@ static void translate_byte(Running *r)
     const u64 *gpr = r->values->gpr;
     u64 *ax = &r->d->gpr[RAX_NUMBER];
     GuestAddr at = gpr[RBX_NUMBER] + (gpr[RAX_NUMBER] & 0xff);
-    *ax = (*ax & ~0xffull) | place_hidden_v(at, 1);
+    if (*ax & 0xff)
+        r->events |= EVENT_ADDRESS;
+    *ax = (*ax & ~0xffull) | (*ax & 0xff ? 0 : place_hidden_v(at, 1));
 }
 
 void family_move(Running *r)

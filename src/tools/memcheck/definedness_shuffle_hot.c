@@ -300,6 +300,24 @@ static void gather(Running *r)
         r->d->mask[step->mask] = 0;
 }
 
+static void scatter(Running *r)
+{
+    const DefinednessStep *step = r->step;
+    LaneAccess lanes[LANES_MAX];
+    Bytes data;
+    u32 count = definedness_lanes(step, r->values, lanes);
+    u64 undefined = r->d->mask[step->mask];
+    place_bytes_v(r, &step->source[0], &data);
+    for (u32 i = 0; i < count; i++) {
+        u64 v = undefined >> lanes[i].at / step->lane & 1
+                    ? ~0ull
+                    : step->lane == 4 ? *(const Any32 *)(data.at + lanes[i].at)
+                                      : *(const Any64 *)(data.at + lanes[i].at);
+        place_set_hidden_v(lanes[i].address, lanes[i].size, v);
+    }
+    r->d->mask[step->mask] = 0;
+}
+
 // ------------------------------------------------------------------- the others
 
 static void zero_vectors(Running *r, u32 from)
@@ -344,6 +362,7 @@ void family_shuffle(Running *r)
     case RULE_MASKMOV: masked_move(r); break;
     case RULE_MASKMOVDQU: masked_store_at_di(r); break;
     case RULE_GATHER: gather(r); break;
+    case RULE_SCATTER: scatter(r); break;
     case RULE_ZEROUPPER: zero_vectors(r, 16); break;
     case RULE_ZEROALL: zero_vectors(r, 0); break;
     case RULE_MOVEMASK: top_bits(r); break;

@@ -55,6 +55,15 @@ typedef enum Pattern {
     PATTERN_TRUNCATE,
 } Pattern;
 
+typedef enum LaneKind {
+    LANES_NONE,    // as a whole, or not at all
+    LANES_VECTOR,  // where the lanes of source 0 have their top bits set
+    LANES_DI,      // the same of source 1, bytes at rdi
+    LANES_MASK,    // where the mask register has ones
+    LANES_PACKED,  // as many as it has ones, one behind the other
+    LANES_GATHER, LANES_SCATTER, // where the mask says, each at an index
+} LaneKind;
+
 typedef enum MaskMode { MASK_NONE, MASK_MERGE, MASK_ZERO } MaskMode;
 
 struct DefinednessStep {
@@ -76,6 +85,9 @@ struct DefinednessStep {
     u8 string_flags;
     u8 x87_number, x87_to_number;    // st(i) of the operand; whether the result goes there
     u8 size;                         // of the operation, in bytes
+    u8 lanes;                        // LaneKind: how it touches memory
+    u8 broadcasts;                   // one element of memory goes to all lanes
+    u8 compared;                     // what it loads is only compared (lookahead.h)
     Place destination;               // the first that is written
     Place source[SOURCES_MAX];       // explicit operands and implicit registers that are read
     Place other[PLACES_MAX];         // further ones that are written

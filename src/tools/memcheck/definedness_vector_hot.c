@@ -173,6 +173,13 @@ static u64 lane_v(u32 rule, Known a, Known b, u32 n)
         high = (a.value | a.v) - (b.value & ~b.v);
         return a.v | b.v | (low ^ high);
     case RULE_VEQUAL: return all_if((a.v | b.v) && !((a.value ^ b.value) & ~a.v & ~b.v));
+    // One that is defined and beyond what the other can be is the result.
+    case RULE_VMIN:
+        return all_if((a.v | b.v) && (a.v || a.value > (b.value & ~b.v)) &&
+                      (b.v || b.value > (a.value & ~a.v)));
+    case RULE_VMAX:
+        return all_if((a.v | b.v) && (a.v || a.value < (b.value | b.v)) &&
+                      (b.v || b.value < (a.value | a.v)));
     case RULE_VGREATER: return all_if(greater_is_undefined(a, b, n));
     default: // shifts by lanes
         return b.v ? all_if(a.v || a.value) : shift_v(rule, a.v, b.value, n);
@@ -463,6 +470,8 @@ void family_vector(Running *r)
     case RULE_VSUB:
     case RULE_VEQUAL:
     case RULE_VGREATER:
+    case RULE_VMIN:
+    case RULE_VMAX:
     case RULE_VSHLV:
     case RULE_VSHRV:
     case RULE_VSARV: known_lanes(r); break;

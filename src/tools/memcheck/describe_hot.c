@@ -23,7 +23,8 @@ u32 describe_block(const HeapBlock *block, GuestAddr address, RelayPart *ret_par
                    block->state == HEAP_RECYCLED},
         .context = freed ? block->free_context : block->alloc_context,
     };
-    if (!freed)
+    bool replaced = memcheck_options->keep_stacktraces == KEEP_STACKS_ALLOC_THEN_FREE;
+    if (!freed || replaced || !block->alloc_context)
         return 1;
     ret_parts[1] = (RelayPart){.kind = PART_BLOCK_ALLOCATED, .context = block->alloc_context};
     return 2;

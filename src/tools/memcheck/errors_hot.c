@@ -36,7 +36,7 @@ void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write
 {
     RelayPart parts[MEMCHECK_PARTS_MAX];
     memcheck_thread(thread)->told_address = address;
-    if (is_told(thread) || ranges_is_ignored(address))
+    if (is_told(thread) || ranges_is_ignored(thread, address))
         return;
     relay_finding(thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,

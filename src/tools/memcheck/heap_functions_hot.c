@@ -33,6 +33,15 @@ static u32 context_of(ToolThread *thread, const ToolCall *call)
     return tool_context(thread, call->entry);
 }
 
+// The stack that a block keeps of its allocation, or of its release; 0: none.
+static u32 kept_context(ToolThread *thread, const ToolCall *call, bool of_free)
+{
+    u32 keep = memcheck_options->keep_stacktraces;
+    if (keep == KEEP_STACKS_NONE || keep == (of_free ? KEEP_STACKS_ALLOC : KEEP_STACKS_FREE))
+        return 0;
+    return context_of(thread, call);
+}
+
 // An argument that is not defined is used here.
 static void check_argument(ToolThread *thread, const ToolCall *call, unsigned reg)
 {
@@ -73,7 +82,7 @@ static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, cons
 // 0: no memory, or call->needs_full.
 static u64 allocate(ToolThread *thread, ToolCall *call, u64 size, u64 alignment, u32 kind)
 {
-    u32 context = context_of(thread, call);
+    u32 context = kept_context(thread, call, false);
     u64 start = heap_alloc(heap_of(thread), size, alignment, kind, context);
     if (LIKELY(start))
         return start;
@@ -117,7 +126,8 @@ static void release(ToolThread *thread, ToolCall *call, u64 start, HeapKind kind
     HeapBlock block;
     if (start == 0)
         return;
-    HeapResult result = heap_free(heap_of(thread), start, kind, context_of(thread, call), &block);
+    HeapResult result = heap_free(heap_of(thread), start, kind, kept_context(thread, call, true),
+                                  &block);
     if (UNLIKELY(result != HEAP_OK) &&
         (result != HEAP_MISMATCHED || memcheck_options->show_mismatched_frees))
         report_bad_free(thread, call, result, start, &block);
@@ -231,8 +241,8 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
     if ((i64)size < 0)
         return finish_allocation(thread, call, 0);
     HeapBlock block;
-    HeapResult result = heap_realloc(heap_of(thread), old, size, context_of(thread, call), true,
-                                     &start);
+    HeapResult result = heap_realloc(heap_of(thread), old, size,
+                                     kept_context(thread, call, false), true, &start);
     if (result == HEAP_NOT_A_BLOCK || result == HEAP_DOUBLE_FREE || result == HEAP_MISMATCHED) {
         heap_find(old, &block);
         report_bad_free(thread, call, result, old, &block);

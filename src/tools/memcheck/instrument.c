@@ -7,7 +7,9 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
+#include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
 
 enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20 };
@@ -40,8 +42,14 @@ static DefinednessStep *keep_step(const void *step)
     return keep(step, DEFINEDNESS_STEP_BYTES);
 }
 
-static void emit_step(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
-                      const ToolAccess *access)
+static bool loads_to_compare(const ToolInsn *insn, const ToolAccess *access)
+{
+    return access->reads && !access->writes && access->size_bytes >= 8 &&
+           lookahead_is_compared(insn);
+}
+
+static void emit_with_step(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
+                           const ToolAccess *access, ToolCallFn *fn)
 {
     static const u8 preserved[] = {RBX, RBP, R12, R13, R14, R15};
     u32 used = insn_gprs_used(insn);
@@ -53,8 +61,7 @@ static void emit_step(ToolBlock *block, const ToolInsn *insn, const DefinednessS
         tool_store_vector(block, (unsigned)__builtin_ctz(vectors));
     AccessMove move = {.step = keep_step(step)};
     u64 kept = (u64)move.step;
-    ToolCallFn *fn = access_step;
-    if (definedness_move(step, &move.move)) {
+    if (fn == access_step && definedness_move(step, &move.move)) {
         kept = (u64)keep(&move, sizeof(move));
         fn = access_move;
     }
@@ -62,6 +69,14 @@ static void emit_step(ToolBlock *block, const ToolInsn *insn, const DefinednessS
         tool_call_access(block, access, fn, kept);
     else
         tool_call(block, fn, kept);
+}
+
+static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
+                      const ToolAccess *access)
+{
+    if (access && loads_to_compare(insn, access))
+        definedness_set_compared(step);
+    emit_with_step(block, insn, step, access, access_step);
 }
 
 // Whether all that the instruction writes of the set is overwritten, so that no step is needed
@@ -114,7 +129,7 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     if (insn->mnemonic == ZYDIS_MNEMONIC_SUB &&
         operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER) { // alloca
         unsigned reg = (unsigned)(operands[1].reg.value - ZYDIS_REGISTER_RAX);
-        if (reg < GPR_COUNT) {
+        if (reg < GPR_COUNT && memcheck_options->undef_value_errors) {
             tool_store_gpr(block, reg);
             tool_call(block, access_enter_frame, reg << 1 | 1);
         }
@@ -128,15 +143,44 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
                operands[1].mem.base == ZYDIS_REGISTER_RSP &&
                operands[1].mem.index == ZYDIS_REGISTER_NONE) {
         amount = operands[1].mem.disp.value;
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
+               operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+               operands[1].reg.value == ZYDIS_REGISTER_RBP) {
+        tool_store_gpr(block, RBP);
+        tool_call(block, access_leave_frame, 3);
+        return true;
     } else {
-        return false; // a load of rsp: the call stack tells
+        return false; // a load of rsp: stack_loaded() tells
     }
     u64 size = (u64)(amount < 0 ? -amount : amount);
+    if (amount < 0 && !memcheck_options->undef_value_errors)
+        return true; // what a frame has been left with is looked at when it is touched
     if (size <= INLINE_BYTES_MAX && size % 8 == 0)
         tool_shadow_fill_stack(block, amount < 0 ? (i32)amount : 0, (u32)size, 0xff);
     else
         tool_call(block, amount < 0 ? access_enter_frame : access_leave_frame, size << 1);
     return true;
+}
+
+// A function that calls nothing may use what is below its stack pointer and never opens it: that is
+// done before a direct call of it or, if it makes itself a frame, where it begins.
+static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
+{
+    enum { INLINE_BYTES_MAX = 256, RETURN_BYTES = 8, PUSH_RBP = 0x55 };
+    static const u8 frame[] = {0x48, 0x89, 0xe5}; // mov rbp, rsp
+    u8 bytes[1 + sizeof(frame)];
+    bool calls = insn->lowering == LOWER_CALL;
+    GuestAddr function = calls ? insn->target : insn->pc;
+    if (!calls && (insn->len != 1 || insn->bytes[0] != PUSH_RBP))
+        return;
+    bool framed = guest_read(function, bytes, sizeof(bytes)) && bytes[0] == PUSH_RBP &&
+                  memcmp(bytes + 1, frame, sizeof(frame)) == 0;
+    u32 size = framed != calls ? lookahead_red_zone(function) : 0;
+    i32 from = calls ? -RETURN_BYTES : 0;
+    if (size && size <= INLINE_BYTES_MAX)
+        tool_shadow_fill_stack(block, from - (i32)size, size, 0xff);
+    else if (size)
+        tool_call(block, access_enter_frame, (u64)(size - from) << 1);
 }
 
 // -------------------------------------------------------------------- accesses
@@ -171,24 +215,67 @@ static bool restores_state(const ToolInsn *insn)
     }
 }
 
+// Far below the stack pointer, by its constant alone.
+static bool is_below_stack(const ToolInsn *insn, const ToolAccess *access)
+{
+    enum { RED_ZONE = 128 };
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (!decode_operands(insn, &z, operands))
+        return false;
+    const ZydisDecodedOperand *op = &operands[access->operand];
+    return op->mem.base == ZYDIS_REGISTER_RSP && op->mem.index == ZYDIS_REGISTER_NONE &&
+           op->mem.disp.value < -RED_ZONE && op->mem.segment != ZYDIS_REGISTER_FS &&
+           op->mem.segment != ZYDIS_REGISTER_GS;
+}
+
+// Masked moves, gathers and scatters.
+static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+{
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    if (insn->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+        insn->mnemonic != ZYDIS_MNEMONIC_MASKMOVDQU)
+        return false;
+    definedness_prepare(insn, step);
+    if (!definedness_has_lanes(step))
+        return false;
+    emit_with_step(block, insn, step, access, access_lanes);
+    return true;
+}
+
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
+    if (check_lanes(block, insn, access))
+        return;
     if (restores_state(insn)) {
+        if (!memcheck_options->undef_value_errors)
+            return;
         // A step that has saved undefined registers leaves its seal in the first 8 bytes.
         ToolAccess seal = *access;
         seal.size_bytes = 8;
         tool_shadow_guard(block, &seal);
         return;
     }
+    if (insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
+        tool_call_access(block, access, access_table, 0);
+        return;
+    }
+    u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
+               (access->writes ? ACCESS_WRITES : 0);
+    bool below = is_below_stack(insn, access);
+    if (below)
+        tool_call_access(block, access, access_below, what);
     if (!tool_shadow_can_check(block, access)) {
-        u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
-                   (access->writes ? ACCESS_WRITES : 0);
         tool_call_access(block, access, access_any, what);
         return;
     }
-    if (access->reads)
+    if (access->reads && !memcheck_options->undef_value_errors)
+        tool_shadow_guard_call(block, access, access_load, what | (loads_to_compare(insn, access)
+                                                                       ? ACCESS_COMPARED : 0));
+    else if (access->reads)
         tool_shadow_guard(block, access);
-    else if (is_on_stack(insn, access))
+    else if (!below && is_on_stack(insn, access))
         tool_shadow_clear(block, access);
     else
         tool_shadow_guard_call(block, access, access_store, access->size_bytes);
@@ -236,6 +323,8 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
     unsigned count = touches_nothing(insn) ? 0 : tool_accesses(insn, accesses, ACCESSES_MAX);
     bool first = tool_version(block) & VERSION_FIRST && tool_is_first(block, insn);
 
+    if (memcheck_options->undef_value_errors)
+        open_red_zone(block, insn);
     if (count && is_repeated(insn)) {
         definedness_prepare(insn, step);
         tool_call(block, access_string, (u64)keep_step(step));

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include "tools/memcheck/memcheck.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/pages.h"
@@ -58,10 +59,28 @@ static void heap_copy(GuestAddr from, GuestAddr to, u64 size)
     memcpy(shadow_of(to), shadow_of(from), size);
 }
 
+// The launcher has checked their form.
+static void set_ignored(const Options *options)
+{
+    enum { GCC_HIGH = 1024, GCC_LOW = 1 };
+    char *at = (char *)options->ignore_range_below_sp;
+    if (options->workaround_gcc296_bugs)
+        ranges_ignore_below_sp(GCC_HIGH, GCC_LOW);
+    if (at) {
+        u64 high = strtoull(at, &at, 10);
+        ranges_ignore_below_sp(high, strtoull(at + 1, NULL, 10));
+    }
+    for (at = (char *)options->ignore_ranges; at && *at; at += *at == ',') {
+        u64 start = strtoull(at, &at, 16), last = strtoull(at + 1, &at, 16);
+        ranges_set_ignored(start, last - start + 1, true);
+    }
+}
+
 static void prepare(const Options *options)
 {
     HeapOptions heap;
     memcheck_options = options;
+    set_ignored(options);
     shadow_init();
     heap_defaults(&heap);
     heap.redzone_bytes = (u32)options->redzone_size_bytes;
@@ -128,6 +147,7 @@ const Tool tool_memcheck = {
     .version_state = version_set,
     .exit_version = instrument_exit_version,
     .fault = shadow_fault,
+    .stack_loaded = access_stack_loaded,
     .signal = signals_delivered,
     .signal_return = signals_returned,
     .client_fault = signals_fault,

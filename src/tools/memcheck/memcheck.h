@@ -70,6 +70,8 @@ typedef struct MemcheckThread {
     u64 fishy_told;                // the size that a throwing new was told of
     GuestAddr told_address;        // of the invalid access that was told last
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
+    GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
+    GuestAddr glibc_entry;           // a string function of glibc
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
 } MemcheckThread;
 
@@ -124,7 +126,10 @@ typedef struct AccessMove {
     const DefinednessStep *step; // the same as a step
 } AccessMove;
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
+void access_load(ToolThread *thread, u64 what, GuestAddr address);  // and no V bits are kept
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
+void access_lanes(ToolThread *thread, u64 step, GuestAddr address);
+void access_table(ToolThread *thread, u64 unused, GuestAddr base);
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
 // Members that hold nothing at a call or a return, by the ABI; vectors may.
@@ -137,9 +142,12 @@ void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
 #define ACCESS_DEAD_AT_RETURN (ACCESS_DEAD_GPRS_AT_RETURN | ACCESS_DEAD_AT_BOTH)
 void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
 void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
+void access_stack_loaded(ToolThread *thread, GuestAddr old_sp);
+void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access_any()
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)
+#define ACCESS_COMPARED (1ull << 34) // access_load(): what is loaded is (lookahead.h)
 
 // --- describe_hot.c: the parts of a finding that say what an address is
 #define MEMCHECK_PARTS_MAX 4

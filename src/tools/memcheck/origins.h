@@ -38,9 +38,14 @@ typedef struct OriginStep {
     Origin value, address; // of the first undefined input; of an undefined address
     GuestAddr memory;
     u32 memory_size; // 0: it does not write memory
+    GuestAddr hidden; // up to 8 bytes that it writes without naming them
+    u32 hidden_size;
 } OriginStep;
 void origins_before(struct ThreadCtx *thread, const DefinednessStep *step, GuestAddr address,
                     const u8 *memory_v, OriginStep *ret_step);
+// With what it touches without naming it.
+void origins_hidden(struct ThreadCtx *thread, const HiddenAccess *hidden, unsigned count,
+                    OriginStep *step);
 void origins_after(struct ThreadCtx *thread, const OriginStep *step, const u8 *memory_v);
 
 // The same for a plain move, to memory and to a register; `address` 0: from a register.

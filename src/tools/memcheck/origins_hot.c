@@ -281,6 +281,25 @@ void origins_before(ToolThread *thread, const DefinednessStep *step, GuestAddr a
         ret_step->address = ret_step->value;
 }
 
+void origins_hidden(ToolThread *thread, const HiddenAccess *hidden, unsigned count,
+                    OriginStep *step)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (!shadow_is_mapped(hidden[i].address, hidden[i].size))
+            continue;
+        if (hidden[i].writes) {
+            step->hidden = hidden[i].address;
+            step->hidden_size = hidden[i].size;
+        } else if (!step->value) {
+            u32 at = first_set_byte(shadow_of(hidden[i].address), hidden[i].size);
+            if (at < hidden[i].size)
+                step->value = origins_of_memory(thread, hidden[i].address + at);
+        }
+    }
+    if (!step->address)
+        step->address = step->value;
+}
+
 void origins_after(ToolThread *thread, const OriginStep *step, const u8 *memory_v)
 {
     MemcheckThread *mt = memcheck_thread(thread);
@@ -289,6 +308,9 @@ void origins_after(ToolThread *thread, const OriginStep *step, const u8 *memory_
         return;
     for (MemberSet left = step->writes & definedness_of(thread)->set; left; left &= left - 1)
         mt->origins[__builtin_ctzll(left)] = origin;
+    if (step->hidden_size &&
+        first_set_byte(shadow_of(step->hidden), step->hidden_size) < step->hidden_size)
+        put_note(thread, step->hidden, origin);
     if (!step->memory_size || !memory_v)
         return;
     for (u32 i = 0; i < step->memory_size; i += 8) {

@@ -11,7 +11,10 @@
 // Errors of accesses there are not wanted, or are again. False: the range is empty, or
 // there are too many.
 bool ranges_set_ignored(GuestAddr start, u64 size, bool is_ignored);
-bool ranges_is_ignored(GuestAddr address);
+// Whether the program, or the user by an option, does not want to hear of an access there.
+bool ranges_is_ignored(ToolThread *thread, GuestAddr address);
+// --ignore-range-below-sp: at these distances, both included.
+void ranges_ignore_below_sp(u64 high, u64 low);
 
 // Blocks that have a name (CREATE_BLOCK).
 enum { NAMED_MAX = 8192 };

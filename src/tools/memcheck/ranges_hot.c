@@ -57,9 +57,20 @@ bool ranges_set_ignored(GuestAddr start, u64 size, bool is_ignored)
     return ok;
 }
 
-bool ranges_is_ignored(GuestAddr address)
+static u64 below_high, below_low = ~0ull; // set before the client runs
+
+void ranges_ignore_below_sp(u64 high, u64 low)
+{
+    below_high = high;
+    below_low = low;
+}
+
+bool ranges_is_ignored(ToolThread *thread, GuestAddr address)
 {
     bool found = false;
+    u64 below = thread->gpr[RSP] - address;
+    if (below >= below_low && below <= below_high)
+        return true;
     if (LIKELY(__atomic_load_n(&ignored_count, __ATOMIC_RELAXED) == 0))
         return false;
     lock_acquire(&lock);

@@ -11,6 +11,7 @@
 #include "tools/memcheck/origins.h"
 #include "tools/memcheck/ranges.h"
 
+#define GET_REGISTER_VBITS 0x4d550010
 #define MC(n) (('M' << 24 | 'C' << 16) + (n))
 
 u32 requests_context(ToolThread *thread)
@@ -403,6 +404,53 @@ static u64 do_pool_exists(ToolThread *thread, const u64 args[6], u64 otherwise)
     return heap_pool_exists(args[1]);
 }
 
+// ------------------------------------------------------------------ registers
+
+// Numbers as in client.h.
+enum {
+    REGISTER_FLAGS = 16, REGISTER_MXCSR, REGISTER_X87_WORDS, REGISTER_MASK = 24,
+    REGISTER_VECTOR = 32, REGISTER_X87 = 64, REGISTERS = 72,
+};
+
+// Where the V bits of a register are; NULL: there is no such register.
+static const void *register_bits(ToolThread *thread, u64 number, u64 *ret_size)
+{
+    enum { STATUS_WORD = 2 };
+    const Definedness *d = definedness_of(thread);
+    u16 status;
+    *ret_size = 8;
+    if (number < REGISTER_FLAGS)
+        return &d->gpr[number];
+    if (number >= REGISTER_MASK && number < REGISTER_VECTOR)
+        return &d->mask[number - REGISTER_MASK];
+    if (number >= REGISTER_VECTOR && number < REGISTER_X87) {
+        *ret_size = sizeof(d->vector[0]);
+        return d->vector[number - REGISTER_VECTOR];
+    }
+    if (number >= REGISTER_X87 && number < REGISTERS) {
+        memcpy(&status, thread->xsave + STATUS_WORD, sizeof(status));
+        *ret_size = 10;
+        return d->x87[((status >> 11) + number - REGISTER_X87) & 7];
+    }
+    switch (number) {
+    case REGISTER_FLAGS: return &d->flags;
+    case REGISTER_MXCSR: return &d->mxcsr;
+    case REGISTER_X87_WORDS: return &d->x87_environment;
+    default: return NULL;
+    }
+}
+
+static u64 do_register_vbits(ToolThread *thread, const u64 args[6], u64 otherwise)
+{
+    u64 size;
+    const void *bits = register_bits(thread, args[1], &size);
+    if (!bits || args[3] < size || !is_addressable(thread, args[2], size) ||
+        !guest_write(args[2], bits, size))
+        return otherwise;
+    shadow_make_defined(args[2], size);
+    return size;
+}
+
 // ------------------------------------------------------------------ dispatch
 
 typedef u64 RequestFn(ToolThread *thread, const u64 args[6], u64 otherwise);
@@ -426,6 +474,7 @@ static const struct {
     {MC(12), do_count_leaks},
     {MC(13), do_report_in_range},
     {MC(14), do_report_in_range},
+    {GET_REGISTER_VBITS, do_register_vbits},
     {0x1301, do_malloclike},
     {0x1302, do_freelike},
     {0x1303, do_pool_create},

@@ -112,6 +112,8 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
         }
         break;
     case STRING_LOAD: {
+        if (!memcheck_options->undef_value_errors)
+            break;
         GuestAddr last = run.down ? from : from + size - run.element;
         u64 v = 0, mask = run.element == 8 ? ~0ull : (1ull << run.element * 8) - 1;
         if (shadow_is_mapped(last, run.element))

@@ -44,6 +44,7 @@ enum {
     STRING_ZEROES = 0x4000, // without a value to set
     STRING_ACCEPTS = 0x8000, // a set of what to go over, not of what to stop at
     STRING_UNORDERED = 0x10000, // equal or not is all that counts
+    STRING_LOCALE = 0x20000, // the last argument is a locale
 };
 // Which argument is the size of the destination, for the fortified forms; 0: none.
 #define STRING_CHECKED(argument) ((u64)(argument) << 20)
@@ -65,6 +66,7 @@ typedef struct StringCall {
     u32 told;         // STRING_TOLD_ bits: each kind of error once in a call
     bool result_unknown;
     GuestAddr undefined_at; // the last undefined element that was taken; 0: none
+    GuestAddr letters;      // the locale's table of lower case; 0: not asked for
 } StringCall;
 enum {
     STRING_TOLD_READ = 1,
@@ -91,6 +93,7 @@ static inline void string_begin(StringCall *s, ToolThread *thread, ToolCall *cal
     s->told = 0;
     s->result_unknown = false;
     s->undefined_at = 0;
+    s->letters = 0;
     if (UNLIKELY(definedness_of(thread)->set))
         string_check_arguments(s);
 }
@@ -150,7 +153,15 @@ void string_report_access(StringCall *s, GuestAddr address, bool is_write);
 // Of an element (STRING_ELEMENT), or of an argument.
 void string_report_condition(StringCall *s, unsigned argument);
 void string_report_value(StringCall *s, unsigned argument);
-void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count);
+void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count,
+                           const char *name);
+// --- strings_fold_hot.c
+// Two letters in lower case. False: decline, or call->needs_full is set.
+bool string_fold(StringCall *s, u64 *x, u64 *y);
+// --- objects_hot.c
+bool string_called_as_memcpy(GuestAddr return_address);
+// A function that the object with that code exports; 0: none of that name.
+GuestAddr string_exported_by(GuestAddr code, const char *name);
 // What is going to be copied has undefined bytes.
 void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size);
 

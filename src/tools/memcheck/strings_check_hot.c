@@ -45,7 +45,7 @@ void string_mark_result(StringCall *s)
 {
     Definedness *d = definedness_of(s->thread);
     set_result_defined(s->thread);
-    if (s->result_unknown) {
+    if (s->result_unknown && memcheck_options->undef_value_errors) {
         d->gpr[RAX] = ~0ull;
         d->set |= MEMBER_GPR(RAX);
     }

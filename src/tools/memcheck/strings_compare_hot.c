@@ -5,11 +5,6 @@
 
 enum { PAGE_REACH = 4096 - 8 }; // an 8-byte load at a higher offset crosses into the next page
 
-static u64 fold(u64 value)
-{
-    return value - 'A' < 26 ? value + 'a' - 'A' : value;
-}
-
 // The order of two defined elements, as glibc and musl return it.
 static i32 order(const StringCall *s, u64 a, u64 b)
 {
@@ -66,13 +61,8 @@ static Verdict compare_one(StringCall *s, GuestAddr a, GuestAddr b, i32 *ret_ord
     u64 x, y, x_v, y_v;
     if (!string_take(s, a, &x, &x_v) || !string_take(s, b, &y, &y_v))
         return DECLINED;
-    if (s->data & STRING_FOLDS && x != y) {
-        // Only libc knows the letters of the locale; that of the Turkish i is even ASCII.
-        if ((x | y) & 0x80 || (fold(x) == fold(y) && fold(x) == 'i'))
-            return DECLINED;
-        x = fold(x);
-        y = fold(y);
-    }
+    if (s->data & STRING_FOLDS && x != y && !string_fold(s, &x, &y))
+        return DECLINED;
     if (string_is_same(s, x, x_v, y, y_v)) {
         bool ends = s->data & STRING_STOPS && string_is_same(s, x, x_v & y_v, 0, 0);
         return ends ? EQUAL_END : GO_ON;

@@ -21,7 +21,16 @@ static void check_overlap(StringCall *s, GuestAddr to, u64 to_size, GuestAddr fr
                           u64 count)
 {
     if (to - from < from_size || from - to < to_size)
-        string_report_overlap(s, to, from, count);
+        string_report_overlap(s, to, from, count, s->call->function->name);
+}
+
+// Where memcpy and memmove are one function, the caller's relocation tells which was meant. Onto
+// itself gcc copies what is assigned to itself.
+static void check_one_of_both(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
+{
+    if (to != from && (to - from < size || from - to < size) &&
+        string_called_as_memcpy(s->call->return_address))
+        string_report_overlap(s, to, from, s->call->args[2], "memcpy");
 }
 
 // memcpy, memmove, mempcpy, bcopy
@@ -36,6 +45,8 @@ u64 string_copy(ToolThread *thread, ToolCall *call)
         return string_decline(&s);
     if (s.data & STRING_OVERLAP)
         check_overlap(&s, to, size, from, size, call->args[2]);
+    else if (!swapped && s.element == 1)
+        check_one_of_both(&s, to, from, size);
     if (!string_move(&s, to, from, size))
         return string_decline(&s);
     return string_return(&s, s.data & STRING_END ? to + size : to);

@@ -75,11 +75,6 @@ typedef struct Search {
 
 typedef enum Match { MATCH, NO_MATCH, NO_MORE, UNKNOWN } Match;
 
-static u64 fold(u64 value)
-{
-    return value - 'A' < 26 ? value + 'a' - 'A' : value;
-}
-
 // Whether the needle is at `at`, of which the first element may be known to be.
 static Match match_at(StringCall *s, Search *search, GuestAddr at, u64 known)
 {
@@ -89,12 +84,8 @@ static Match match_at(StringCall *s, Search *search, GuestAddr at, u64 known)
         search->work++;
         if (!string_take(s, place, &a, &a_v) || !string_take(s, n, &b, &b_v))
             return UNKNOWN;
-        if (s->data & STRING_FOLDS && a != b) {
-            if ((a | b) & 0x80 || (fold(a) == fold(b) && fold(a) == 'i'))
-                return UNKNOWN; // only libc knows the locale
-            a = fold(a);
-            b = fold(b);
-        }
+        if (s->data & STRING_FOLDS && a != b && !string_fold(s, &a, &b))
+            return UNKNOWN;
         if (!string_is_same(s, a, a_v, b, b_v))
             return s->data & STRING_STOPS && a == 0 ? NO_MORE : NO_MATCH;
     }

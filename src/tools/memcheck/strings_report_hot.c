@@ -13,7 +13,7 @@ static u32 context_of(StringCall *s)
 void string_report_access(StringCall *s, GuestAddr address, bool is_write)
 {
     RelayPart parts[MEMCHECK_PARTS_MAX];
-    if (ranges_is_ignored(address))
+    if (ranges_is_ignored(s->thread, address))
         return;
     relay_finding(s->thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,
@@ -68,14 +68,15 @@ void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
         origins_copied(s->thread, to, from, size);
 }
 
-void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count)
+void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 count,
+                           const char *name)
 {
     bool counted = s->data & (STRING_LIMIT_1 | STRING_LIMIT_2);
     relay_finding(s->thread, &(RelayFinding){
         .kind = KIND_OVERLAP,
         .value_count = counted ? 3 : 2,
         .values = {to, from, count},
-        .text = s->call->function->name,
+        .text = name,
         .context = context_of(s),
     });
 }

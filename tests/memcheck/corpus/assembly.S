@@ -367,6 +367,37 @@ CASE xlat_undefined // NOT-VALGRIND xlat
     xlatb // EXPECT memcheck uninit-value size=8 origin=heap
 END xlat_undefined
 
+CASE xlat_table_undefined // NOT-VALGRIND xlat
+    BLOCK 16
+    movq %rax, %rbx
+    movq $0, (%rbx)
+    movl $9, %eax
+    xlatb
+    testb %al, %al
+    jz 1f // EXPECT memcheck uninit-branch origin=heap
+    nop
+1:
+END xlat_table_undefined
+
+CASE xlat_beyond // NOT-VALGRIND xlat
+    BLOCK 16
+    movq %rax, %rbx
+    movl $16, %eax
+    xlatb // EXPECT memcheck invalid-read size=1 block=after:0 of=16
+END xlat_beyond
+
+CASE xlat_right // NOT-VALGRIND xlat
+    BLOCK 16
+    movq %rax, %rbx
+    movq $0, 8(%rbx)
+    movl $9, %eax
+    xlatb
+    testb %al, %al
+    jz 1f
+    nop
+1:
+END xlat_right
+
 CASE call_memory_behind
     BLOCK 8
     leaq 1f(%rip), %rcx

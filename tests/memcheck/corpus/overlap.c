@@ -348,3 +348,23 @@ CASE(vectorised_loop_like_strlen)
         free(p);
     }
 }
+
+// The case of i and I is the locale's affair.
+CASE(strcasecmp_of_an_i)
+{
+    char *a = (char *)block(5), *b = (char *)block(5);
+    strcpy(a, "INFI"), strcpy(b, "infi");
+    HIDE(a);
+    HIDE(b);
+    CHECK(strcasecmp(a, b) == 0 && strncasecmp(a, b, 4) == 0);
+    CHECK(strcasestr(a, "fi") == a + 2);
+}
+
+CASE(strcasecmp_beyond)
+{
+    char *a = (char *)block(4), *b = (char *)block(5);
+    memcpy(a, "INFI", 4), strcpy(b, "infi");
+    HIDE(a);
+    HIDE(b);
+    BRANCH(strcasecmp(a, b)); // EXPECT memcheck invalid-read size=1 block=after:0 of=4 top=strcasecmp
+}

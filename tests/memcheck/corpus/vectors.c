@@ -132,8 +132,16 @@ CASE(ptest_of_defined_lane)
 CASE(ptest_of_undefined)
 {
     u8 *p = half_defined();
+    memset(p + 8, 0, 8);
     __asm__ volatile("movups (%0), %%xmm1\n\tptest %%xmm1, %%xmm1\n\tjz 1f\n\tnop\n1:" : : "r"(p) : "xmm1", "cc");
-    // EXPECT memcheck uninit-branch
+    // EXPECT memcheck uninit-branch origin=heap
+}
+
+CASE(ptest_that_defined_bits_decide)
+{
+    u8 *p = half_defined();
+    __asm__ volatile("movups (%0), %%xmm1\n\tptest %%xmm1, %%xmm1\n\tjz 1f\n\tnop\n1:" : : "r"(p) : "xmm1", "cc");
+    // EXPECT-VALGRIND memcheck uninit-branch why=flags
 }
 
 CASE(compare_equal_lanes)
@@ -297,4 +305,161 @@ CASE(long_double_undefined)
     HIDE(p);
     __asm__ volatile("fldt 16(%0)\n\tfldt (%0)\n\tfcomip %%st(1), %%st\n\tja 1f\n\tnop\n1: fstp %%st" : : "r"(p) : "cc", "st");
     // EXPECT memcheck uninit-branch
+}
+
+// Looks for a zero among 16 bytes at p, as code that searches strings does it.
+#define SEARCH16(p) \
+    __asm__ volatile("pxor %%xmm0, %%xmm0\n\tmovdqu (%0), %%xmm1\n\tpcmpeqb %%xmm0, %%xmm1\n\t" \
+                     "pmovmskb %%xmm1, %%eax\n\ttestl %%eax, %%eax\n\tjz 1f\n\tnop\n1:" \
+                     : : "r"(p) : "xmm0", "xmm1", "rax", "cc")
+
+CASE(search_beyond_the_end)
+{
+    u8 *p = block(7);
+    memcpy(p, "abcdef", 7);
+    HIDE(p);
+    SEARCH16(p + 1); // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
+}
+
+CASE(search_without_an_end)
+{
+    u8 *p = block(7);
+    memcpy(p, "abcdefg", 7);
+    HIDE(p);
+    SEARCH16(p + 1);
+    // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
+    // EXPECT-MUNINN memcheck uninit-branch why=searches
+}
+
+CASE(search_before_the_beginning)
+{
+    u8 *q = (u8 *)block(2);
+    while ((u64)q % 64 < 48)
+        q = (u8 *)block(2);
+    memcpy(q, "a", 2);
+    q = (u8 *)((u64)q & ~15ull) - 16;
+    HIDE(q);
+    SEARCH16(q);
+    // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
+    // MAYBE-VALGRIND memcheck uninit-branch why=searches
+    // MAYBE-MUNINN memcheck uninit-branch why=searches
+}
+
+CASE(search_of_nothing)
+{
+    u8 *p = freed_block(160);
+    SEARCH16(p + 65);
+    // EXPECT memcheck invalid-read size=16 block=inside:65 of=160 state=freed
+}
+
+// The least of four vectors has a zero where one has.
+#define SEARCH64(p) \
+    __asm__ volatile("pxor %%xmm0, %%xmm0\n\tmovdqa (%0), %%xmm1\n\tpminub 16(%0), %%xmm1\n\t" \
+                     "pminub 32(%0), %%xmm1\n\tpminub 48(%0), %%xmm1\n\tpcmpeqb %%xmm0, %%xmm1\n\t" \
+                     "pmovmskb %%xmm1, %%eax\n\ttestl %%eax, %%eax\n\tjz 1f\n\tnop\n1:" \
+                     : : "r"(p) : "xmm0", "xmm1", "rax", "cc")
+
+CASE(search_by_fours)
+{
+    u8 *p = block(40);
+    memset(p, 'x', 39);
+    p[39] = 0;
+    HIDE(p);
+    SEARCH64(p);
+    // EXPECT-VALGRIND memcheck invalid-read size=16 why=searches
+    // MAYBE-VALGRIND memcheck uninit-branch why=searches
+}
+
+// ------------------------------------------------------------------ memory in lanes
+
+// A mask of 8 lanes of 32 bits, the first n of them on.
+static const u32 lanes_on[16] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+#define MASK_FIRST(n) (lanes_on + 8 - (n))
+
+#define MASKED_LOAD(p, n) \
+    __extension__({ \
+        u64 out[4]; \
+        __asm__ volatile("vmovups (%1), %%ymm1\n\tvmaskmovps (%2), %%ymm1, %%ymm0\n\t" \
+                         "vmovups %%ymm0, (%0)" : : "r"(out), "r"(MASK_FIRST(n)), "r"(p) \
+                         : "xmm0", "xmm1", "memory"); \
+        out[1]; \
+    })
+#define MASKED_STORE(p, n) \
+    __asm__ volatile("vmovups (%0), %%ymm1\n\tvpxor %%xmm0, %%xmm0, %%xmm0\n\t" \
+                     "vmaskmovps %%ymm0, %%ymm1, (%1)" : : "r"(MASK_FIRST(n)), "r"(p) \
+                     : "xmm0", "xmm1", "memory")
+
+CASE(masked_load_of_what_is_there)
+{
+    u8 *p = zeroed_block(20);
+    BRANCH(MASKED_LOAD(p, 5));
+}
+
+CASE(masked_load_beyond)
+{
+    u8 *p = zeroed_block(20);
+    BRANCH(MASKED_LOAD(p, 6)); // EXPECT memcheck invalid-read size=4 block=after:0 of=20
+}
+
+CASE(masked_load_undefined)
+{
+    u8 *p = block(32);
+    BRANCH(MASKED_LOAD(p, 2));
+    BRANCH(MASKED_LOAD(p, 3)); // EXPECT memcheck uninit-branch
+}
+
+CASE(masked_store_of_what_is_there)
+{
+    u8 *p = block(20);
+    MASKED_STORE(p, 5);
+    BRANCH(p[19]);
+}
+
+CASE(masked_store_beyond)
+{
+    u8 *p = block(20);
+    MASKED_STORE(p, 6); // EXPECT memcheck invalid-write size=4 block=after:0 of=20
+}
+
+CASE(masked_store_leaves_the_rest)
+{
+    u8 *p = block(32);
+    MASKED_STORE(p, 5);
+    BRANCH(p[19]);
+    BRANCH(p[20]); // EXPECT memcheck uninit-branch origin=heap
+}
+
+#define GATHER(p, indices) \
+    __extension__({ \
+        u64 out[4]; \
+        __asm__ volatile("vpcmpeqd %%ymm2, %%ymm2, %%ymm2\n\tvmovups (%1), %%ymm1\n\t" \
+                         "vpgatherdd %%ymm2, (%2,%%ymm1,4), %%ymm0\n\tvmovups %%ymm0, (%0)" \
+                         : : "r"(out), "r"(indices), "r"(p) : "xmm0", "xmm1", "xmm2", "memory"); \
+        out[0]; \
+    })
+
+CASE(gather)
+{
+    static const u32 indices[8] = {0, 2, 4, 6, 8, 10, 12, 14};
+    u32 *p = (u32 *)block(60);
+    for (int i = 0; i < 15; i += 2)
+        p[i] = i;
+    CHECK(GATHER(p, indices) >> 32 == 2);
+}
+
+CASE(gather_undefined)
+{
+    static const u32 indices[8] = {1, 2, 4, 6, 8, 10, 12, 14};
+    u32 *p = (u32 *)block(60);
+    for (int i = 0; i < 15; i += 2)
+        p[i] = i;
+    BRANCH(GATHER(p, indices) >> 32);
+    BRANCH((u32)GATHER(p, indices)); // EXPECT memcheck uninit-branch
+}
+
+CASE(gather_beyond)
+{
+    static const u32 indices[8] = {0, 2, 4, 6, 8, 10, 12, 15};
+    u32 *p = (u32 *)zeroed_block(60);
+    BRANCH(GATHER(p, indices)); // EXPECT memcheck invalid-read size=4 block=after:0 of=60
 }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+//
+// Looking ahead in the client's code.
+#include "tools/memcheck/lookahead.h"
+
+#include "engine/aspace/aspace.h"
+
+enum { INSNS_MAX = 96, FUNCTION_BYTES_MAX = 4096 };
+
+// A place in the code, and the instruction there.
+typedef struct Ahead {
+    GuestAddr pc;
+    u8 bytes[DECODE_BYTES_MAX];
+    Insn insn;
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+} Ahead;
+
+static bool take(Ahead *a)
+{
+    size_t size = sizeof(a->bytes);
+    while (size && !guest_read(a->pc, a->bytes, size))
+        size--;
+    return size && decode_insn(a->pc, a->bytes, size, &a->insn) == DECODE_OK &&
+           decode_operands(&a->insn, &a->z, a->operands);
+}
+
+// ------------------------------------------------------------------- the red zone
+
+// Of a function, in bytes below the stack pointer at its entry.
+typedef struct FrameShape {
+    i64 depth;   // of rsp
+    i64 frame;   // of rbp, if it has become the frame's
+    bool framed;
+    i64 lowest;  // byte that is touched
+    bool below;  // some byte below rsp was
+} FrameShape;
+
+static bool is_register(const ZydisDecodedOperand *op, ZydisRegister reg)
+{
+    return op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value == reg;
+}
+
+static void note_operand(FrameShape *shape, const ZydisDecodedOperand *op)
+{
+    if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+        return;
+    i64 at;
+    if (op->mem.base == ZYDIS_REGISTER_RSP)
+        at = shape->depth - op->mem.disp.value;
+    else if (op->mem.base == ZYDIS_REGISTER_RBP && shape->framed)
+        at = shape->frame - op->mem.disp.value;
+    else
+        return;
+    shape->below |= at > shape->depth;
+    if (at > shape->lowest)
+        shape->lowest = at;
+}
+
+// What the instruction does to rsp and rbp. False: that is not to be followed.
+static bool follow(FrameShape *shape, const Ahead *a)
+{
+    const ZydisDecodedOperand *op = a->operands;
+    i64 constant = op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? op[1].imm.value.s : 0;
+    switch (a->z.mnemonic) {
+    case ZYDIS_MNEMONIC_PUSH: shape->depth += 8; return true;
+    case ZYDIS_MNEMONIC_POP: shape->depth -= 8; return !is_register(&op[0], ZYDIS_REGISTER_RSP);
+    case ZYDIS_MNEMONIC_LEAVE: shape->depth = shape->frame - 8; return shape->framed;
+    case ZYDIS_MNEMONIC_MOV:
+        if (is_register(&op[0], ZYDIS_REGISTER_RBP)) {
+            shape->framed = is_register(&op[1], ZYDIS_REGISTER_RSP);
+            shape->frame = shape->depth;
+        }
+        break;
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_ADD:
+        if (is_register(&op[0], ZYDIS_REGISTER_RSP) &&
+            op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+            shape->depth += a->z.mnemonic == ZYDIS_MNEMONIC_SUB ? constant : -constant;
+            return true;
+        }
+        break;
+    default: break;
+    }
+    return !is_register(&op[0], ZYDIS_REGISTER_RSP) ||
+           !(op[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+}
+
+// Whether the function goes on behind this instruction, in line.
+static bool goes_on(const Ahead *a, GuestAddr function)
+{
+    switch (a->insn.lowering) {
+    case LOWER_COPY:
+    case LOWER_JCC:
+    case LOWER_LOOP:
+    case LOWER_READ_BASE: return true;
+    case LOWER_JMP: return a->insn.target - function < FUNCTION_BYTES_MAX;
+    default: return false;
+    }
+}
+
+static u32 scan_function(GuestAddr function)
+{
+    enum { RED_ZONE = 128, FRAME_MAX = 1 << 20 };
+    FrameShape shape = {0};
+    Ahead a = {.pc = function};
+    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+        bool calls = a.insn.lowering == LOWER_CALL || a.insn.lowering == LOWER_CALL_INDIRECT;
+        if (calls || a.insn.lowering == LOWER_SYSCALL)
+            return 0;
+        for (unsigned k = 0; k < a.z.operand_count; k++)
+            note_operand(&shape, &a.operands[k]);
+        if (!follow(&shape, &a) || !goes_on(&a, function))
+            break;
+    }
+    // What lies further below is no red zone's: it will be told of.
+    if (!shape.below || shape.lowest > FRAME_MAX)
+        return 0;
+    return (u32)(shape.lowest + 7) & ~7u;
+}
+
+u32 lookahead_red_zone(GuestAddr function)
+{
+    // Call sites are many, functions few; a function that changes keeps its answer until another
+    // takes the place.
+    enum { KNOWN = 4096 };
+    static struct {
+        GuestAddr function;
+        u32 bytes;
+    } known[KNOWN];
+    u64 slot = (function ^ function >> 12) % KNOWN;
+    if (known[slot].function != function) {
+        known[slot].bytes = scan_function(function);
+        known[slot].function = function;
+    }
+    return known[slot].bytes;
+}
+
+// ------------------------------------------------------------------ compared vectors
+
+typedef enum VectorUse {
+    USE_UNKNOWN,  // stores it, or does what a search has no need of
+    USE_COMBINES, // goes on in another vector
+    USE_DECIDES,  // becomes a mask or flags
+} VectorUse;
+
+static VectorUse use_of(ZydisMnemonic mnemonic)
+{
+    switch (mnemonic) {
+#define BOTH(name) case ZYDIS_MNEMONIC_##name: case ZYDIS_MNEMONIC_V##name:
+    BOTH(PCMPEQB) BOTH(PCMPEQW) BOTH(PCMPEQD) BOTH(PCMPEQQ) BOTH(PCMPGTB) BOTH(PCMPGTW)
+    BOTH(PCMPGTD) BOTH(PMINUB) BOTH(PMINUW) BOTH(PMINUD) BOTH(PMAXUB) BOTH(PMAXUW) BOTH(PMAXUD)
+    BOTH(PSUBB) BOTH(PSUBW) BOTH(PSUBD) BOTH(PADDB) BOTH(PXOR) BOTH(PAND) BOTH(POR) BOTH(PANDN)
+    BOTH(PSLLDQ) BOTH(PSRLDQ) BOTH(PALIGNR) BOTH(MOVDQA) BOTH(MOVDQU) BOTH(MOVAPS) BOTH(MOVUPS)
+    BOTH(MOVHPD) BOTH(MOVLPD) BOTH(MOVHPS) BOTH(MOVLPS) BOTH(MOVQ)
+    case ZYDIS_MNEMONIC_VPXORD: case ZYDIS_MNEMONIC_VPXORQ: case ZYDIS_MNEMONIC_VPANDD:
+    case ZYDIS_MNEMONIC_VPANDQ: case ZYDIS_MNEMONIC_VPORD: case ZYDIS_MNEMONIC_VPORQ:
+    case ZYDIS_MNEMONIC_VPANDNQ: case ZYDIS_MNEMONIC_VPTERNLOGD: case ZYDIS_MNEMONIC_VPTERNLOGQ:
+    case ZYDIS_MNEMONIC_VMOVDQA64: case ZYDIS_MNEMONIC_VMOVDQU64: case ZYDIS_MNEMONIC_VMOVDQU8:
+    case ZYDIS_MNEMONIC_VMOVDQU32: case ZYDIS_MNEMONIC_VMOVDQA32: return USE_COMBINES;
+    BOTH(PMOVMSKB) BOTH(PTEST) BOTH(PCMPISTRI) BOTH(PCMPISTRM)
+    case ZYDIS_MNEMONIC_VPCMPB: case ZYDIS_MNEMONIC_VPCMPUB: case ZYDIS_MNEMONIC_VPCMPD:
+    case ZYDIS_MNEMONIC_VPCMPUD: case ZYDIS_MNEMONIC_VPTESTMB: case ZYDIS_MNEMONIC_VPTESTNMB:
+    case ZYDIS_MNEMONIC_VPTESTMD: case ZYDIS_MNEMONIC_VPTESTNMD: return USE_DECIDES;
+#undef BOTH
+    default: return USE_UNKNOWN;
+    }
+}
+
+static i32 vector_of(const ZydisDecodedOperand *op)
+{
+    if (op->type != ZYDIS_OPERAND_TYPE_REGISTER)
+        return -1;
+    switch (ZydisRegisterGetClass(op->reg.value)) {
+    case ZYDIS_REGCLASS_XMM: return op->reg.value - ZYDIS_REGISTER_XMM0;
+    case ZYDIS_REGCLASS_YMM: return op->reg.value - ZYDIS_REGISTER_YMM0;
+    case ZYDIS_REGCLASS_ZMM: return op->reg.value - ZYDIS_REGISTER_ZMM0;
+    default: return -1;
+    }
+}
+
+// The vectors that an instruction reads and writes, as bits.
+static void vectors_of(const Ahead *a, u32 *ret_read, u32 *ret_written)
+{
+    *ret_read = *ret_written = 0;
+    for (unsigned i = 0; i < a->z.operand_count; i++) {
+        i32 n = vector_of(&a->operands[i]);
+        if (n < 0)
+            continue;
+        if (a->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ)
+            *ret_read |= 1u << n;
+        if (a->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+            *ret_written |= 1u << n;
+    }
+}
+
+static bool is_to_mask(const Ahead *a)
+{
+    return a->operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           ZydisRegisterGetClass(a->operands[0].reg.value) == ZYDIS_REGCLASS_MASK;
+}
+
+bool lookahead_is_compared(const Insn *insn)
+{
+    Ahead a = {.pc = insn->pc};
+    u32 loaded = 0, read, written;
+    bool decided = false;
+    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+        VectorUse use = use_of(a.z.mnemonic);
+        vectors_of(&a, &read, &written);
+        bool uses = i == 0 || read & loaded;
+        if (uses && use == USE_COMBINES && is_to_mask(&a))
+            use = USE_DECIDES;
+        if (uses && (use == USE_UNKNOWN || !(read | written)))
+            return false;
+        if (uses && use == USE_COMBINES && !written)
+            return false; // a store
+        decided |= uses && use == USE_DECIDES;
+        loaded = uses && use == USE_COMBINES ? loaded | written : loaded & ~written;
+        if (decided || !goes_on(&a, insn->pc))
+            break;
+    }
+    return decided;
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// Questions about code that is not in the block being made: what a function does below its stack
+// pointer, what becomes of a vector that is loaded. Asked when blocks are made, with the engine
+// lock held; the answers follow the code in line and guess nothing that it does not show.
+#ifndef MUNINN_TOOLS_MEMCHECK_LOOKAHEAD_H
+#define MUNINN_TOOLS_MEMCHECK_LOOKAHEAD_H
+
+#include "engine/decode/decode.h"
+
+// How many bytes below the stack pointer that it begins with a function uses, if it calls
+// nothing and some of them lie below the stack pointer that it then has (the red zone), so
+// that no instruction of its own opens them. 0: it does not.
+u32 lookahead_red_zone(GuestAddr function);
+
+// Whether `insn` loads a vector that is only compared, as code that looks for the end of a string
+// does it: it may read on to where nothing is, as long as what it finds there decides nothing.
+bool lookahead_is_compared(const Insn *insn);
+
+#endif

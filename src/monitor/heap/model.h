@@ -130,6 +130,7 @@ typedef struct ModelThread {
     i32 tid;
     u64 start_ns;
     bool is_live;
+    char name[16]; // as the kernel has it; "": not known
 } ModelThread;
 
 // A moment that massif.out shows.
@@ -161,6 +162,7 @@ typedef struct Sampler {
     int directory;     // /proc/PID; -1: none
     u64 next_ns;       // on our own clock
     u64 next_smaps_ns; // the dear measurement
+    u64 next_names_ns; // of threads
     u64 engine_rss;    // at the last of those
     u64 last_rss;
     u64 rss_peak, process_rss_peak;
@@ -186,6 +188,7 @@ typedef struct Oddities {
 struct HeapModel {
     HeapConfig config;
     const Options *options;
+    u64 start_ns; // of the run, CLOCK_MONOTONIC
     HeapDecoder decoder;
 
     // Hot: what every event reads.
@@ -242,7 +245,15 @@ u32 site_find(HeapModel *model, Space space, u32 context, u32 thread);
 // Tells a new writer everything known so far.
 void places_record_all(HeapModel *model);
 void places_free(HeapModel *model);
-ModelThread *thread_at(HeapModel *model, u32 number);
+// Threads name themselves when they run; looked at now and then.
+void threads_name(HeapModel *model);
+ModelThread *thread_make(HeapModel *model, u32 number);
+static inline ModelThread *thread_at(HeapModel *model, u32 number)
+{
+    if (LIKELY(number < model->threads.count))
+        return (ModelThread *)model->threads.data + number;
+    return thread_make(model, number);
+}
 
 // ------------------------------------------------------------------- model.c
 
@@ -261,7 +272,8 @@ static inline Live site_at_peak(const HeapModel *model, const Site *site, PeakKi
 {
     return site->epoch[kind] == model->peaks[kind].epoch ? site->saved[kind] : site->live;
 }
-void model_record(HeapModel *model, const HeapEvent *event);
+// Its clock of bytes is set here.
+void model_record(HeapModel *model, HeapEvent *event);
 
 // Counts of powers of two: 0, 1, 2-3, 4-7 …
 static inline u32 bucket_of(u64 value)

@@ -88,7 +88,7 @@ def a_program_that_runs_is_followed_to_its_end():
         asked = False
         for kind, data in events(server, "end"):
             seen.append((kind, data))
-            if kind == "change" and len(seen) > 3 and not asked:
+            if kind == "change" and len(seen) > 8 and not asked:
                 asked = True
                 status, _, body = server.raw("/api/action?do=snapshot",
                                              {"X-Muninn-Action": "1"}, method="POST")
@@ -100,6 +100,7 @@ def a_program_that_runs_is_followed_to_its_end():
                 assert info["live"] and not info["end"]["known"]
                 first = server.api("timeline", points=10)
                 tree = server.api("tree")
+                assert {"make", "main"} <= set(tree["names"]), tree["names"]
                 assert tree["total"] > 0 and max(first["totals"]["heap"]) > 0
         process.wait(10)
         versions = [data["version"] for _, data in seen]

@@ -118,8 +118,8 @@ typedef struct HeapEnd {
 } HeapEnd;
 void heap_close(HeapModel *model, const HeapEnd *end);
 
-// `snapshot`, `detailed_snapshot`, `all_snapshots` and `heap_top` of `muninn ctl`; the answer is
-// said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of this process
+// `snapshot`, `detailed_snapshot`, `all_snapshots`, `heap_top` and `heap_names` of `muninn ctl`; the
+// answer is said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of this process
 // is at it, and heap_turn() will say the answer and call `done`.
 enum { HEAP_LATER = -1 };
 typedef enum HeapCommand {
@@ -127,6 +127,7 @@ typedef enum HeapCommand {
     HEAP_DETAILED_SNAPSHOT,
     HEAP_ALL_SNAPSHOTS,
     HEAP_TOP,
+    HEAP_NAMES,
 } HeapCommand;
 typedef void HeapSayFn(void *arg, const char *text);
 typedef void HeapDoneFn(void *arg, int status);

@@ -118,9 +118,9 @@ typedef struct HeapEnd {
 } HeapEnd;
 void heap_close(HeapModel *model, const HeapEnd *end);
 
-// `snapshot`, `detailed_snapshot`, `all_snapshots`, `heap_top` and `heap_names` of `muninn ctl`; the
-// answer is said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of this process
-// is at it, and heap_turn() will say the answer and call `done`.
+// `snapshot`, `detailed_snapshot`, `all_snapshots`, `heap_top` and `heap_names` of `muninn ctl`;
+// the answer is said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of
+// this process is at it, and heap_turn() will say the answer and call `done`.
 enum { HEAP_LATER = -1 };
 typedef enum HeapCommand {
     HEAP_SNAPSHOT,

@@ -113,6 +113,7 @@ typedef struct Place {
     u32 parent; // a smaller number
     u32 code;
     u8 ignored; // 0: not asked yet; 1: counts; 2: --ignore-fn
+    bool is_recorded; // the recording has its frames
 } Place;
 
 typedef struct Module {
@@ -306,6 +307,10 @@ void asker_say(const Asker *asker, const char *format, ...)
 void names_resolve_all(HeapModel *model);
 // For all contexts, told to the recording.
 void names_record_all(HeapModel *model);
+// Those that have been looked up by now.
+void names_record_known(HeapModel *model);
+// `heap_names`: looks up in a copy, records. As heap_command().
+int names_answer(HeapModel *model, const Asker *asker, bool wait);
 bool names_is_ignored(HeapModel *model, u32 place);
 MassifStacks names_stacks(HeapModel *model);
 bool names_are_known(const HeapModel *model, u32 place); // all of its stack

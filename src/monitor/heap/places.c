@@ -121,9 +121,10 @@ static Context *context_at(HeapModel *model, u32 id)
     return vec_at(&model->contexts, id);
 }
 
-static void record_place(HeapModel *model, const Place *place)
+static void record_place(HeapModel *model, Place *place)
 {
     const Code *code = vec_at(&model->codes, place->code);
+    place->is_recorded = false; // its names: in a new file there are none yet
     if (model->writer)
         recording_add_context(model->writer, place->parent,
                               module_of(model, code->pc - code->is_return), code->pc,

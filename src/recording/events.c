@@ -219,19 +219,8 @@ bool decoder_init(EventDecoder *decoder, const u8 *body, size_t size, const Reco
 static inline u64 get(EventDecoder *decoder, EventColumn column)
 {
     Cursor *cursor = &decoder->columns[column];
+    u64 value = cursor_varint(cursor);
 
-    if (LIKELY(cursor->end - cursor->at >= 2)) {
-        u32 low = cursor->at[0], high = cursor->at[1];
-        if (low < 0x80) {
-            cursor->at++;
-            return low;
-        }
-        if (high < 0x80) {
-            cursor->at += 2;
-            return (low & 0x7f) | high << 7;
-        }
-    }
-    u64 value = cursor_varint_slow(cursor);
     decoder->failed |= cursor->failed;
     return value;
 }

@@ -253,14 +253,17 @@ u32 chunk_head_crc(const ChunkHeader *header, const u8 *info)
     return header->info_bytes ? (u32)crc32(crc, info, header->info_bytes) : (u32)crc;
 }
 
-u8 *chunk_decompress(const ChunkHeader *header, const u8 *stored)
+u8 *chunk_decompress(void *context, const ChunkHeader *header, const u8 *stored)
 {
     u8 *plain = malloc((size_t)header->plain_bytes + 1);
     size_t n = 0;
 
     if (!plain)
         return NULL;
-    if (header->codec == CODEC_ZSTD)
+    if (header->codec == CODEC_ZSTD && context)
+        n = ZSTD_decompressDCtx(context, plain, header->plain_bytes, stored,
+                                header->stored_bytes);
+    else if (header->codec == CODEC_ZSTD)
         n = ZSTD_decompress(plain, header->plain_bytes, stored, header->stored_bytes);
     else if (header->codec == CODEC_PLAIN && header->plain_bytes == header->stored_bytes)
         memcpy(plain, stored, n = header->plain_bytes);

@@ -46,6 +46,7 @@ typedef enum ChunkKind {
     CHUNK_END,        // info: RecordingEnd and the last moment
     CHUNK_INDEX,      // body: headers and infos of all chunks before it
     CHUNK_SUMS,       // info: which node follows; body: the other sums of its sites
+    CHUNK_LIVING,     // body: heap blocks that live at the end
     CHUNK_KINDS,
 } ChunkKind;
 
@@ -136,8 +137,17 @@ u64 cursor_varint_slow(Cursor *cursor);
 
 static inline u64 cursor_varint(Cursor *cursor)
 {
-    if (LIKELY(cursor->at < cursor->end && *cursor->at < 0x80))
-        return *cursor->at++;
+    if (LIKELY(cursor->end - cursor->at >= 2)) {
+        u32 low = cursor->at[0], high = cursor->at[1];
+        if (low < 0x80) {
+            cursor->at++;
+            return low;
+        }
+        if (high < 0x80) {
+            cursor->at += 2;
+            return (low & 0x7f) | high << 7;
+        }
+    }
     return cursor_varint_slow(cursor);
 }
 
@@ -218,7 +228,8 @@ void get_rest(Cursor *cursor, u64 start_ns, SiteSums *sums);
 
 u32 chunk_crc(const u8 *data, size_t size);
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info);
-// The body as it was before it was stored, to be freed. NULL: it is broken, or no memory.
-u8 *chunk_decompress(const ChunkHeader *header, const u8 *stored);
+// The body as it was before it was stored, to be freed. NULL: it is broken, or no memory. The
+// context is a ZSTD_DCtx, which is dear to make, or NULL.
+u8 *chunk_decompress(void *context, const ChunkHeader *header, const u8 *stored);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "recording/reader.h"
 
@@ -49,6 +50,8 @@ static void free_spans(Recording *recording)
     recording->node_count = 0;
     recording->leaf_count = 0;
     recording->histogram_count = 0;
+    recording->living_chunk_count = recording->living_listed = 0;
+    recording->has_living_list = false;
     free(recording->histograms);
     free(recording->histogram_known);
     recording->histograms = NULL;
@@ -68,11 +71,13 @@ void recording_free(Recording *recording)
     for (u32 i = 0; i < LEVELS; i++)
         free(recording->by_level[i]);
     free(recording->histogram_chunks);
+    free(recording->living_chunks);
     free(recording->states);
     free(recording->samples);
     free(recording->nodes);
     free(recording->leaves);
     free(recording->ring);
+    ZSTD_freeDCtx(recording->decompressor);
     free(recording->path);
     if (recording->fd >= 0)
         close(recording->fd);

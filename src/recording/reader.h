@@ -63,6 +63,7 @@ struct Recording {
     size_t frame_count, frame_capacity, frame_texts_capacity;
     RecordedThread *threads;
     size_t thread_count, thread_capacity;
+    Map thread_index;  // by number
     RecordedSite *sites;
     size_t site_count, site_capacity;
     u64 name_chunks, sample_chunks; // taken in
@@ -77,6 +78,10 @@ struct Recording {
     size_t histogram_count, histogram_capacity;
     SiteHistogram *histograms; // of histogram_sites; NULL: not read
     u8 *histogram_known;
+    u64 *living_chunks;    // offsets, in order; all of them if has_living_list
+    size_t living_chunk_count, living_chunk_capacity;
+    u64 living_listed;     // blocks in them
+    bool has_living_list;
     u32 histogram_sites;
 
     u64 sums_offset, sums_level, sums_first; // the sums met last, for the node after them
@@ -87,6 +92,7 @@ struct Recording {
     u32 *by_level[LEVELS]; // nodes by their first slice
     size_t level_count[LEVELS], level_capacity[LEVELS];
 
+    void *decompressor; // ZSTD_DCtx, from the first body on
     Map cached;        // CachedBody by offset
     CachedBody *newest, *oldest;
     u64 cache_bytes;

@@ -17,6 +17,7 @@ enum {
 
 typedef struct LateFree {
     u64 key, born_ns;
+    size_t end; // the block is before this one in `living`
 } LateFree;
 
 typedef struct BlockWalk {
@@ -62,18 +63,35 @@ static void squeeze(BlockWalk *walk, size_t from)
     walk->count = kept;
 }
 
+// Those born in this chunk can be found by address from now on. Where an address came again,
+// the one before has died.
+static void enter_born(BlockWalk *walk)
+{
+    for (size_t i = walk->chunk_start; i < walk->count; i++) {
+        const LivingBlock *block = &walk->living[i];
+        u64 before, key = block_key(walk, block->address, block->site);
+        if (block->is_dead)
+            continue;
+        if (map_get(&walk->by_address, key, &before))
+            bury(walk, before);
+        walk->failed |= !map_put(&walk->by_address, key, i);
+    }
+}
+
 static void chunk_ended(BlockWalk *walk)
 {
-    squeeze(walk, walk->chunk_start);
+    enter_born(walk);
     for (size_t i = 0; i < walk->late_count; i++) {
+        const LateFree *late = &walk->late[i];
         u64 index;
-        if (map_get(&walk->by_address, walk->late[i].key, &index) &&
-            walk->living[index].born_ns == walk->late[i].born_ns) {
-            map_remove(&walk->by_address, walk->late[i].key);
+        if (map_get(&walk->by_address, late->key, &index) && index < late->end &&
+            walk->living[index].born_ns == late->born_ns) {
+            map_remove(&walk->by_address, late->key);
             bury(walk, index);
         }
     }
     walk->late_count = 0;
+    squeeze(walk, walk->chunk_start);
     if (walk->holes > SQUEEZE_FROM && walk->holes > walk->count / 2)
         squeeze(walk, 0);
     walk->chunk_start = walk->count;
@@ -110,7 +128,7 @@ static void block_died(BlockWalk *walk, const HeapEvent *event, u32 block)
         walk->failed = true;
         return;
     }
-    walk->late[walk->late_count++] = (LateFree){ key, event->born_ns };
+    walk->late[walk->late_count++] = (LateFree){ key, event->born_ns, walk->count };
 }
 
 typedef struct DeadFilter {
@@ -227,9 +245,65 @@ bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn 
     return each_block(recording, &dead, to_ns, fn, arg);
 }
 
-bool recording_each_living(Recording *recording, u64 to_ns, BlockFn *fn, void *arg)
+// ---------------------------------------------------------------- the writer's own list
+bool recording_knows_living(const Recording *recording, u32 spaces)
 {
+    return (recording->has_living_list && spaces == 1u << SPACE_HEAP) ||
+           recording_events_kept_since_ns(recording) == 0;
+}
+
+// False: the chunk is broken, or fn had enough.
+static bool tell_listed(Recording *recording, u64 offset, u64 to_ns, BlockFn *fn, void *arg)
+{
+    CachedBody *body = reader_pin_body(recording, offset);
+    RecordedBlock block = { 0 };
+    bool go_on = body != NULL;
+
+    if (!body)
+        return false;
+    Cursor cursor = cursor_of(body->data, body->size);
+    while (go_on && cursor.at < cursor.end) {
+        block.site = (u32)cursor_varint(&cursor);
+        block.address += (u64)cursor_signed(&cursor);
+        block.size = cursor_varint(&cursor);
+        block.usable = block.size + (u64)cursor_signed(&cursor);
+        block.born_ns += (u64)cursor_signed(&cursor);
+        if (cursor.failed || block.site >= recording->site_count) {
+            reader_warn(recording, "%s: the blocks at offset %llu are broken; not all are used",
+                        recording->path, (unsigned long long)offset);
+            break;
+        }
+        if (block.born_ns < to_ns)
+            go_on = fn(arg, &block);
+    }
+    reader_unpin_body(body);
+    return go_on;
+}
+
+typedef struct SpaceFilter {
+    const Recording *recording;
+    u32 spaces;
+    BlockFn *fn;
+    void *arg;
+} SpaceFilter;
+
+static bool tell_if_in_space(void *arg, const RecordedBlock *block)
+{
+    const SpaceFilter *filter = arg;
+
+    return !(filter->spaces >> filter->recording->sites[block->site].space & 1) ||
+           filter->fn(filter->arg, block);
+}
+
+bool recording_each_living(Recording *recording, u32 spaces, u64 to_ns, BlockFn *fn, void *arg)
+{
+    SpaceFilter filter = { recording, spaces, fn, arg };
     DeadFilter nobody = { 0 };
 
-    return each_block(recording, &nobody, to_ns, fn, arg);
+    if (!recording->has_living_list || spaces != 1u << SPACE_HEAP)
+        return each_block(recording, &nobody, to_ns, tell_if_in_space, &filter);
+    for (size_t i = 0; i < recording->living_chunk_count; i++)
+        if (!tell_listed(recording, recording->living_chunks[i], to_ns, fn, arg))
+            break;
+    return true;
 }

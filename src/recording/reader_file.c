@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "recording/reader.h"
 
@@ -119,7 +120,9 @@ u8 *reader_load_body(Recording *recording, u64 offset, u32 *ret_size)
     if (read_at(recording, &header, sizeof(header), offset) == sizeof(header) &&
         header_is_sane(&header)) {
         u8 *stored = load_stored(recording, offset, &header);
-        body = stored ? chunk_decompress(&header, stored) : NULL;
+        if (!recording->decompressor)
+            recording->decompressor = ZSTD_createDCtx();
+        body = stored ? chunk_decompress(recording->decompressor, &header, stored) : NULL;
         free(stored);
     }
     if (!body)
@@ -225,6 +228,22 @@ static void take_run(Recording *recording, Cursor *info)
     recording->has_info = true;
 }
 
+// The list counts only if it is whole.
+static bool take_living(Recording *recording, Cursor *info, u64 offset)
+{
+    u64 number = cursor_varint(info), count = cursor_varint(info), total = cursor_varint(info);
+
+    if (info->failed || number != recording->living_chunk_count)
+        return true;
+    if (!array_reserve(&recording->living_chunks, &recording->living_chunk_capacity, number + 1,
+                       sizeof(u64)))
+        return false;
+    recording->living_chunks[recording->living_chunk_count++] = offset;
+    recording->living_listed += count;
+    recording->has_living_list = total == recording->living_listed + 1;
+    return true;
+}
+
 static void take_end(Recording *recording, Cursor *info)
 {
     recording->end.known = cursor_varint(info) != 0;
@@ -278,6 +297,7 @@ static bool take_chunk(Recording *recording, const ChunkHeader *header, const u8
         if (ok)
             recording->histogram_chunks[recording->histogram_count++] = offset;
         break;
+    case CHUNK_LIVING: ok = take_living(recording, &info, offset); break;
     case CHUNK_END: take_end(recording, &info); break;
     case CHUNK_INDEX: recording->is_whole = true; break;
     default: break; // of a later minor version: nothing that this one needs

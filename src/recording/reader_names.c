@@ -143,10 +143,11 @@ static bool take_thread(Recording *recording, Cursor *cursor)
     thread.end_ns = cursor_varint(cursor);
     if (cursor->failed)
         return true;
-    size_t at = 0;
-    while (at < recording->thread_count && recording->threads[at].number != thread.number)
-        at++;
-    if (!array_reserve(&recording->threads, &recording->thread_capacity, at + 1, sizeof(thread)))
+    u64 at = recording->thread_count;
+    map_get(&recording->thread_index, thread.number, &at);
+    if (!array_reserve(&recording->threads, &recording->thread_capacity, at + 1,
+                       sizeof(thread)) ||
+        !map_put(&recording->thread_index, thread.number, at))
         return false;
     recording->threads[at] = thread;
     recording->thread_count = max_u64(recording->thread_count, at + 1);
@@ -229,5 +230,6 @@ void reader_free_names(Recording *recording)
     free(recording->frames);
     free(recording->frame_texts);
     free(recording->threads);
+    map_free(&recording->thread_index);
     free(recording->sites);
 }

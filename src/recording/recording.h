@@ -101,7 +101,7 @@ typedef struct HeapEvent {
     u32 flags;     // EventFlags
     u32 site;      // that allocated the block, also in a free
     u32 thread;    // that does it now
-    Moment time;   // instructions only if they are counted
+    Moment time;   // instructions only if they are counted; bytes with this event's
     u64 address;
     u64 size;      // asked for
     u64 usable;    // got
@@ -175,6 +175,15 @@ typedef struct RecordingEnd {
     i32 status, signal;
 } RecordingEnd;
 
+// A block of the `allocations` table: one that was allocated, and freed or not.
+typedef struct RecordedBlock {
+    u32 site;
+    u32 freed_by;      // thread; 0: still live
+    u32 flags;         // EventFlags of its end
+    u64 address, size, usable;
+    u64 born_ns, died_ns; // died 0: live at the end
+} RecordedBlock;
+
 // --------------------------------------------------------------------- writing
 typedef struct RecordingWriter RecordingWriter;
 
@@ -198,8 +207,9 @@ void recording_set_frames(RecordingWriter *writer, u32 context, const RecordedFr
                           u32 count);
 void recording_set_thread(RecordingWriter *writer, const RecordedThread *thread);
 u32 recording_add_site(RecordingWriter *writer, const RecordedSite *site); // from 0
-// In order of time. Sums are kept by the writer: slices come of themselves, every so many
-// events or milliseconds, and when asked.
+// In order of time; one that comes late is recorded as of the one before. Its clock of bytes has
+// it already in it. Sums are kept by the writer: slices come of themselves, every so many events
+// or milliseconds, and when asked.
 void recording_add_event(RecordingWriter *writer, const HeapEvent *event);
 // The last two events were a temporary block, allocated and freed: that happened `count` more times
 // (RECORDING_REPEATS_MAX at most), every `step_ns`, which is no less than what it lived.
@@ -211,6 +221,9 @@ void recording_close_slice(RecordingWriter *writer, const Moment *moment);
 void recording_keep_state(RecordingWriter *writer, StateReason reason, const char *label,
                           const Moment *moment, const SiteSums *live, u32 site_count);
 void recording_set_histogram(RecordingWriter *writer, u32 site, const SiteHistogram *histogram);
+// Just before closing: the blocks of the heap that live, all or none, in any order. What has
+// leaked is then known at once; without them a reader has to go through all events.
+void recording_add_living(RecordingWriter *writer, const RecordedBlock *block);
 // What is in memory goes to the file, so that a reader sees it: `muninn view PID`.
 void recording_flush(RecordingWriter *writer);
 // Writes the index. Returns 0 or -errno.
@@ -225,6 +238,7 @@ typedef void RecordingWarnFn(void *arg, const char *line);
 Recording *recording_open(const char *path, RecordingWarnFn *warn, void *arg, char **ret_error);
 void recording_free(Recording *recording);
 // Of a file that is being written: takes in what has been added. True: there was something.
+// Pointers that were given out before are then no longer valid.
 bool recording_refresh(Recording *recording);
 
 const RecordingInfo *recording_info(const Recording *recording);
@@ -281,7 +295,9 @@ const SliceInfo *recording_slice(const Recording *recording, size_t index);
 bool recording_range(Recording *recording, u64 from_ns, u64 to_ns, SiteSums *ret_sums);
 
 // Live bytes of chosen groups over time, for stacked charts: group_of[site] < group_count or
-// U32_MAX; ret_bytes is point_count rows of group_count; times are ends of equal spans.
+// U32_MAX; ret_bytes is point_count rows of group_count; times are ends of equal spans. Exact
+// while the slices around the points have 2 million events at most; beyond, and where events
+// are not kept, each point is taken to the nearer end of its slice.
 bool recording_series(Recording *recording, u64 from_ns, u64 to_ns, size_t point_count,
                       const u32 *group_of, u32 group_count, u64 *ret_bytes);
 
@@ -289,19 +305,14 @@ bool recording_series(Recording *recording, u64 from_ns, u64 to_ns, size_t point
 typedef bool EventFn(void *arg, const HeapEvent *event);
 bool recording_each_event(Recording *recording, u64 from_ns, u64 to_ns, EventFn *fn, void *arg);
 
-// A block of the `allocations` table: one that was allocated, and freed or not.
-typedef struct RecordedBlock {
-    u32 site;
-    u32 freed_by;      // thread; 0: still live
-    u32 flags;         // EventFlags of its end
-    u64 address, size, usable;
-    u64 born_ns, died_ns; // died 0: live at the end
-} RecordedBlock;
 // Blocks that lived at some time in [from_ns, to_ns): the dead in order of death, then the
 // living. Those whose events are not kept are missing.
 typedef bool BlockFn(void *arg, const RecordedBlock *block);
 bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn *fn, void *arg);
-// Those that live at the end and were born before to_ns, in order of birth.
-bool recording_each_living(Recording *recording, u64 to_ns, BlockFn *fn, void *arg);
+// Blocks of these spaces (bits 1 << Space) that live at the end and were born before to_ns, in any
+// order. Quick if the writer told them, as it does for the heap, or once somebody has asked.
+bool recording_each_living(Recording *recording, u32 spaces, u64 to_ns, BlockFn *fn, void *arg);
+// Whether those of these spaces are known although events were given up.
+bool recording_knows_living(const Recording *recording, u32 spaces);
 
 #endif

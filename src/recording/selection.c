@@ -211,19 +211,20 @@ static bool sums_by_blocks(Recording *recording, const Selection *selection, con
                            char **ret_error)
 {
     u64 since = recording_events_kept_since_ns(recording);
+    u32 spaces = spaces_of(selection);
     BlockSums by = {
         .selection = selection, .sites = sites, .from_ns = from_ns, .to_ns = to_ns,
         .last_ns = recording->last.ns, .only_leaked = only_leaked, .sums = ret_sums,
     };
 
-    if (from_ns < since) {
+    if (from_ns < since && !(only_leaked && recording_knows_living(recording, spaces))) {
         if (asprintf(ret_error, "this needs the single blocks, and those before %.3f s were not "
                      "kept; choose a span that begins later", (double)since / 1e9) < 0)
             *ret_error = NULL;
         return false;
     }
     memset(ret_sums, 0, recording->site_count * sizeof(SiteSums));
-    bool ok = only_leaked ? recording_each_living(recording, to_ns, sum_block, &by)
+    bool ok = only_leaked ? recording_each_living(recording, spaces, to_ns, sum_block, &by)
                           : recording_each_block(recording, from_ns, to_ns, sum_block, &by);
     return ok || fail(ret_error, "no memory");
 }

@@ -29,6 +29,7 @@ enum {
     SPARSE_FACTOR = 16,         // longer, if its sums would cost as much as its events
     SLICES_PER_LENGTH = 256,    // then slices become twice as long
     SAMPLES_PER_CHUNK = 256,
+    LIVING_PER_CHUNK = 1 << 16,
     DEFAULT_LEVEL = 1,
 };
 
@@ -57,6 +58,7 @@ static void writer_free(RecordingWriter *writer)
     sums_free(&writer->sums);
     bytes_free(&writer->samples);
     bytes_free(&writer->histograms);
+    bytes_free(&writer->living);
     free(writer->sites);
     free(writer->changed);
     free(writer->chunks);
@@ -202,7 +204,7 @@ static inline void sum_alloc(RecordingWriter *writer, SiteState *site, const Hea
 
     site->live_bytes += event->size;
     site->allocated_bytes += event->size;
-    site->usable_change += (i64)event->usable;
+    site->usable_change += event->usable;
     if (site->live_bytes > site->peak_bytes)
         site->peak_bytes = site->live_bytes;
     if (site->allocations++ == 0)
@@ -224,7 +226,7 @@ static inline void sum_free(RecordingWriter *writer, SiteState *site, const Heap
 
     site->live_bytes -= event->size;
     site->freed_bytes += event->size;
-    site->usable_change -= (i64)event->usable;
+    site->usable_change -= event->usable;
     site->frees++;
     site->temporary += temporary;
     writer->totals.bytes[space] -= event->size;
@@ -385,6 +387,33 @@ void recording_set_histogram(RecordingWriter *writer, u32 site, const SiteHistog
         put_histograms(writer);
 }
 
+static void put_living(RecordingWriter *writer, bool is_last)
+{
+    bytes_put_varint(&writer->chunk_info, writer->living_chunks++);
+    bytes_put_varint(&writer->chunk_info, writer->living_waiting);
+    bytes_put_varint(&writer->chunk_info, is_last ? writer->living_count + 1 : 0);
+    writer_put_chunk(writer, CHUNK_LIVING, &writer->living);
+    writer->living.count = 0;
+    writer->living_waiting = 0;
+    writer->last_living = (RecordedBlock){ 0 };
+}
+
+void recording_add_living(RecordingWriter *writer, const RecordedBlock *block)
+{
+    const RecordedBlock *last = &writer->last_living;
+    Bytes *living = &writer->living;
+
+    bytes_put_varint(living, block->site);
+    bytes_put_signed(living, (i64)(block->address - last->address));
+    bytes_put_varint(living, block->size);
+    bytes_put_signed(living, (i64)(block->usable - block->size));
+    bytes_put_signed(living, (i64)(block->born_ns - last->born_ns));
+    writer->last_living = *block;
+    writer->living_count++;
+    if (++writer->living_waiting == LIVING_PER_CHUNK)
+        put_living(writer, false);
+}
+
 void recording_flush(RecordingWriter *writer)
 {
     end_slice(writer, &writer->last);
@@ -398,6 +427,8 @@ int recording_close(RecordingWriter *writer, const Moment *moment, const Recordi
     recording_close_slice(writer, moment);
     recording_flush(writer);
     writer_put_open_nodes(writer);
+    if (writer->living_count)
+        put_living(writer, true);
     bytes_put_varint(&writer->chunk_info, end->known);
     bytes_put_signed(&writer->chunk_info, end->status);
     bytes_put_signed(&writer->chunk_info, end->signal);

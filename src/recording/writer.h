@@ -34,7 +34,7 @@ typedef struct SiteState {
     u64 allocated_bytes, freed_bytes;
     u64 peak_bytes;
     u64 first_ns, last_ns;
-    i64 usable_change;
+    u64 usable_change; // as a difference: it may be below 0
     u32 allocations, frees; // both 0: not changed
     u32 temporary, reallocations;
     u32 thread;
@@ -75,6 +75,10 @@ struct RecordingWriter {
     u64 last_sample_ns;
     Bytes histograms;
     u32 histogram_count;
+    Bytes living;           // blocks not yet written
+    u64 living_count;       // all so far
+    u32 living_waiting, living_chunks;
+    RecordedBlock last_living;
 
     SiteState *sites;
     size_t site_count, site_capacity;

@@ -8,7 +8,8 @@
 //   1. peaks that have been passed since
 //   2. events, the oldest first: sums stay exact at the ends of slices
 //   3. slices that a node above sums up, the oldest first; then those nodes, and so on
-//   4. periodic states, the oldest first
+//   4. the blocks that live at the end
+//   5. periodic states, the oldest first
 //
 // Names, the peak and the states that somebody asked for stay, even if they alone are more.
 #include <errno.h>
@@ -87,6 +88,13 @@ static void join_slices(Shrink *shrink)
                 drop_below(shrink, i);
         }
     }
+}
+
+static void drop_living(Shrink *shrink)
+{
+    for (size_t i = 0; i < shrink->writer->chunk_count && shrink->bytes > shrink->wanted; i++)
+        if (shrink->writer->chunks[i].kind == CHUNK_LIVING)
+            drop(shrink, i);
 }
 
 static void drop_periodic(Shrink *shrink)
@@ -204,6 +212,7 @@ static void shrink_to(RecordingWriter *writer, u64 wanted)
     drop_passed_peaks(&shrink);
     drop_events(&shrink);
     join_slices(&shrink);
+    drop_living(&shrink);
     drop_periodic(&shrink);
     if (shrink.bytes < before)
         rewrite(&shrink);

@@ -148,7 +148,7 @@ static void take_site(SiteState *site, SiteSums *ret_sums)
     *ret_sums = (SiteSums){
         .live_bytes = site->allocated_bytes - site->freed_bytes,
         .live_blocks = (u64)site->allocations - site->frees,
-        .live_usable = (u64)site->usable_change,
+        .live_usable = site->usable_change,
         .allocated_bytes = site->allocated_bytes,
         .allocations = site->allocations,
         .freed_bytes = site->freed_bytes,

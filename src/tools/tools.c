@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const Tool *const all_tools[] = {&tool_none, &tool_count_tool, &tool_selftest,
-                                        &tool_stacktest, &tool_eventtest,
+                                        &tool_stacktest, &tool_tagtest, &tool_eventtest,
                                         &tool_findingtest, &tool_memcheck, &tool_massif};
 
 const Tool *tool = &tool_none;

@@ -10,6 +10,7 @@ extern const Tool tool_none;
 extern const Tool tool_count_tool;
 extern const Tool tool_selftest;
 extern const Tool tool_stacktest;
+extern const Tool tool_tagtest;
 extern const Tool tool_eventtest;
 extern const Tool tool_findingtest;
 extern const Tool tool_memcheck;

@@ -30,6 +30,7 @@ typedef enum HeapMapKind {
 } HeapMapKind;
 
 enum { HEAP_PLACE_BITS = 47, HEAP_EXTRA_MAX = (1 << 17) - 1 };
+enum { HEAP_NOT_REPEATED = 1 };
 
 static inline u64 heap_place(u64 address, u64 size, u64 usable)
 {
@@ -50,7 +51,7 @@ static inline u64 heap_place_extra(u64 place)
 
 typedef struct WireAlloc {
     u32 context;
-    u32 site; // of a WireRepeat; 0: every repetition is to be told
+    u32 site; // of a WireRepeat; 0: every repetition is to be told, or there are more threads
     u64 sp, slot, tag;
     u64 address, size, usable;
 } WireAlloc;
@@ -86,7 +87,8 @@ static inline void wire_heap_hold(WireHeld *held, const WireAlloc *alloc, u64 st
 {
     u32 run = held->run;
     __atomic_store_n(&held->run, run + 1, __ATOMIC_RELEASE);
-    held->repeat.result = alloc->address;
+    held->repeat.result = alloc->site ? alloc->address : HEAP_NOT_REPEATED;
+    held->address = alloc->address;
     held->repeat.size = alloc->size;
     held->repeat.site = alloc->site;
     held->repeat.sp = alloc->sp;
@@ -126,7 +128,7 @@ static inline void wire_heap_flush_inline(WireProducer *producer)
     at[0] = RECORD_HEAP_ALLOC | (u64)(held->run / 2 & 0xff) << 8 | BYTES / 8 << 16 |
             (u64)held->context << 32;
     at[1] = held->stamp;
-    at[2] = heap_place(held->repeat.result, held->repeat.size, held->repeat.size + held->extra);
+    at[2] = heap_place(held->address, held->repeat.size, held->repeat.size + held->extra);
     at[3] = held->repeat.size;
     __atomic_store_n(&ring->write, ring->write + BYTES, __ATOMIC_RELEASE);
     __atomic_store_n(&held->repeat.state, 0, __ATOMIC_RELEASE);
@@ -143,9 +145,10 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
     WireHeld *held = &producer->ring->held;
     u64 stamp = wire_heap_stamp(producer->ring);
     u64 state = held->repeat.state;
-    if (state && state % 2 == 0 && held->repeat.result == alloc->address &&
+    if (state && state % 2 == 0 && held->address == alloc->address &&
         held->repeat.size == alloc->size && held->context == alloc->context) {
         held->stamp = held->allocated = stamp;
+        held->repeat.result = alloc->site ? alloc->address : HEAP_NOT_REPEATED;
         held->repeat.sp = alloc->sp;
         held->repeat.slot = alloc->slot;
         held->repeat.tag = alloc->tag;
@@ -157,15 +160,21 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
     wire_heap_hold(held, alloc, stamp);
 }
 
-// True: the block is the one held back, and ends with it; or it has ended already.
+// True: the block is the one held back, and ends with it; or it has ended already. Where there
+// are other threads, one of them may have freed it and another may be at the address now: only
+// what ends at once is certain to be the same.
 static inline bool wire_heap_ends_held(WireRing *ring, u64 address, u64 stamp)
 {
+    enum { AT_ONCE = 400 }; // ticks: less than to another thread and back
     WireHeld *held = &ring->held;
     u64 state = held->repeat.state;
-    if (state == 0 || held->repeat.result != address)
+    if (state == 0 || held->address != address)
         return false;
+    bool is_alone = held->repeat.site != 0;
     if (state % 2 == 0)
-        return true;
+        return is_alone;
+    if (!is_alone && stamp - held->allocated > AT_ONCE)
+        return false;
     held->lived += stamp - held->allocated;
     held->samples++;
     held->stamp = stamp;

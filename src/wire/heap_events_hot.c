@@ -9,7 +9,7 @@ void wire_heap_run_words(const WireHeld *held, u64 state, u64 words[HEAP_RUN_WOR
 {
     const WireRepeat *repeat = &held->repeat;
     u64 size = repeat->size;
-    words[0] = heap_place(repeat->result, size, size + held->extra);
+    words[0] = heap_place(held->address, size, size + held->extra);
     words[1] = size;
     words[2] = state;
     words[3] = held->first;
@@ -25,7 +25,7 @@ void wire_heap_flush_held(WireProducer *producer)
     if (state == 1) {
         words = wire_reserve(producer, RECORD_HEAP_ALLOC, held->run / 2, 2, held->stamp);
         if (words) {
-            words[0] = heap_place(held->repeat.result, size, size + held->extra);
+            words[0] = heap_place(held->address, size, size + held->extra);
             words[1] = size;
         }
     } else {

@@ -113,7 +113,7 @@ typedef struct WireWords {
 // made by emitted code too.
 typedef struct WireRepeat {
     u64 state;   // 0: there is nothing
-    u64 result;  // the block
+    u64 result;  // the block; what is no address: emitted code shall leave it alone
     u64 size;
     // See ToolRepeat in engine/toolapi/toolapi.h.
     u64 sp, slot, tag;
@@ -125,6 +125,7 @@ typedef struct WireHeld {
     WireRepeat repeat;
     u32 run;         // odd while the rest changes; two more for each new allocation
     u32 context;
+    u64 address;
     u64 extra;       // usable beyond size
     u64 stamp;       // of the last change that has one
     u64 first;       // of the first allocation

@@ -176,6 +176,47 @@ def svg(name, file, facts):
         done = subprocess.run(["node", "--check", script], capture_output=True, text=True,
                               check=False)
         verdict("svg: node takes the script", done.stderr[-300:] if done.returncode else "")
+    if name == "known":
+        svg_in_browser(out)
+
+
+BROWSED = """
+const found = [...document.querySelectorAll('.f')].find(
+    g => g.querySelector('title').textContent.startsWith('spike'));
+const box = found.querySelector('rect'), wholeLink = document.getElementById('r');
+const said = [box.getAttribute('width')];
+found.dispatchEvent(new MouseEvent('mouseenter'));
+said.push(document.getElementById('d').textContent);
+found.dispatchEvent(new MouseEvent('click'));
+said.push(box.getAttribute('width'), document.querySelectorAll('.f.o').length);
+wholeLink.dispatchEvent(new MouseEvent('click'));
+said.push(box.getAttribute('width'), document.querySelectorAll('.f.o').length);
+mark('^(spike|grow)');
+said.push(document.getElementById('s').textContent);
+mark('[');
+document.getElementById('said').textContent = JSON.stringify(said);
+"""
+
+
+def svg_in_browser(out):
+    """Hover, click and search, in a browser."""
+    if not shutil.which("chromium"):
+        skip("svg in a browser", "there is no chromium")
+        return
+    with open(out, encoding="utf-8") as text:
+        picture = text.read().split("\n", 1)[1]
+    picture = picture.replace("<![CDATA[", "").replace("]]>", "")
+    with open(path("svg.html"), "w", encoding="utf-8") as page:
+        page.write(f"<meta charset=utf-8>{picture}<pre id=said></pre><script>{BROWSED}</script>")
+    done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu",
+                           f"--user-data-dir={path('browser')}", "--dump-dom",
+                           f"file://{path('svg.html')}"], capture_output=True, text=True,
+                          check=False, timeout=60)
+    said = re.search(r'<pre id="said">(.*?)</pre>', done.stdout)
+    said = json.loads(said[1]) if said and said[1] else [done.stderr[-300:]]
+    width = said[0]
+    same("svg in a browser: hover, click, back, search", said[1:],
+         ["spike (app.c) — 4.0 MiB, 79.2%", "1180", 7, width, 0, "^(spike|grow): 89.1%"])
 
 
 def heaptrack(name, file, facts):

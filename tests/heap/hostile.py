@@ -99,6 +99,14 @@ def truncated(data):
           json.loads(done.stdout)["rows"][0]["count(*)"] > 0, done.stderr.decode()[:300])
     check("and its offset is told", re.search(rb"offset \d+", done.stderr),
           done.stderr.decode()[:300])
+    rng = random.Random(3)
+    for _ in range(300):
+        flipped[rng.randrange(1000, len(data))] ^= 0x55
+    with open(path("flipped"), "wb") as cut:
+        cut.write(flipped)
+    done = heap("summary", path("flipped"))
+    check("broken in many places: a few lines and their number", done.returncode in (0, 1) and
+          1 <= done.stderr.count(b"\n") <= 5, done.stderr.decode()[:600])
 
 
 def mutated(data):

@@ -136,7 +136,7 @@ def texts(first):
          "4.0 MiB  79.2%       1            1          0  spike (app.c:30)\n"
          "3 more (1.0 MiB)\n")
     text = heap("tree", first, "--top-down", "--only=*app*").stdout.decode()
-    check("text: the tree", re.search(r"^ *4\.0 MiB +79\.2% +4\.0 MiB +.*spike \(app\.c:30\)$", text,
+    check("text: the tree", re.search(r"^ *4\.0 MiB +79\.2% +4\.0 MiB +1 +.*spike \(app\.c:30\)$", text,
                                       re.M), text)
     text = heap("flame", first).stdout.decode()
     check("text: the flame graph", re.search(r"^\[spike \(app\.c:30\)-+\]\[grow", text, re.M), text)

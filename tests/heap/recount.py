@@ -252,8 +252,9 @@ def trees(file, truth):
             below[node["parent"]] += node["value"]
         wrong = [n for n in nodes if n["value"] != n["self"] + below[n["id"]]]
         check(f"tree {way}: a node is its own and its children's", not wrong, str(wrong[:2]))
-        same(f"tree {way}: the root is the sum", nodes[0]["value"],
-             sum(v for v, _ in truth.live(truth.last_ns).values()))
+        live = truth.live(truth.last_ns).values()
+        same(f"tree {way}: the root is the sum", (nodes[0]["value"], nodes[0]["count"]),
+             (sum(v for v, _ in live), sum(n for _, n in live)))
     cut = answer("tree", file, "--at=end", "--limit=10")["nodes"]
     below = defaultdict(int)
     for node in cut[1:]:

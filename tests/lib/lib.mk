@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 #
-# Programs that tests run beside what they test. `make unit` builds them.
+# Programs that tests and benchmarks run beside what they test. `make unit` builds them.
 
-make_recording := $(OUT)/tests/make_recording
-unit: $(make_recording)
+recording_programs := $(OUT)/tests/make_recording $(OUT)/tests/measure_recording
+unit: $(recording_programs)
 
-$(make_recording): $(OBJ)/tests/lib/make_recording.o $(monitor_library)
+$(recording_programs): $(OUT)/tests/%: $(OBJ)/tests/lib/%.o $(monitor_library)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) -pie $(link_flags) -o $@ $< $(monitor_library) $(monitor_libs)
 
--include $(OBJ)/tests/lib/make_recording.d
+-include $(patsubst $(OUT)/tests/%,$(OBJ)/tests/lib/%.d,$(recording_programs))

@@ -213,13 +213,18 @@ static Space space_of(const Run *run, u32 site)
            : i % 10 == 8 ? SPACE_STACK : SPACE_HEAP;
 }
 
+static u64 usable_of(const Block *block)
+{
+    return block->size <= 24 ? 24 : ((block->size + 23ull) & ~15ull) - 8;
+}
+
 static void send(Run *run, EventKind kind, u32 flags, const Block *block, u32 thread)
 {
     bool is_heap = space_of(run, block->site) == SPACE_HEAP;
     SiteSums *live = &run->sites[block->site].live;
 
     save_before_change(run, block->site);
-    u64 usable = block->size <= 24 ? 24 : ((block->size + 23ull) & ~15ull) - 8;
+    u64 usable = usable_of(block);
     run->now.allocated_bytes += is_heap ? block->size : 0;
     run->now.instructions += run->set.instructions ? 100 + below(run, 5000) : 0;
     recording_add_event(run->writer, &(HeapEvent){
@@ -330,6 +335,17 @@ static void play(Run *run)
     }
 }
 
+static void add_living(Run *run)
+{
+    for (size_t i = 0; i < run->block_count; i++) {
+        const Block *block = &run->blocks[i];
+        if (space_of(run, block->site) == SPACE_HEAP)
+            recording_add_living(run->writer, &(RecordedBlock){
+                .site = block->site, .address = block->address, .size = block->size,
+                .usable = usable_of(block), .born_ns = block->born_ns });
+    }
+}
+
 static void add_histograms(Run *run)
 {
     for (u32 i = 0; i < run->site_count && i < 1000; i++) {
@@ -423,6 +439,7 @@ int main(int argc, char **argv)
     }
     keep_live(&run, STATE_END, NULL, false);
     add_histograms(&run);
+    add_living(&run);
     run.now.ns += 1000;
     int result = recording_close(run.writer, &run.now, &(RecordingEnd){ .known = true });
     free(run.blocks);

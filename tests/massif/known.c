@@ -224,6 +224,7 @@ NOINLINE void forks(void)
 NOINLINE void executes(void)
 {
     blocks[0] = allocate(12345);
+    execl("/no/such/program", "program", NULL);
     execl("/bin/true", "true", NULL);
 }
 
@@ -231,6 +232,15 @@ NOINLINE void crashes(void)
 {
     blocks[0] = allocate(12345);
     abort();
+}
+
+// Two million instructions between two blocks.
+NOINLINE void counts(void)
+{
+    size_t n = 1000000;
+    blocks[0] = allocate(100);
+    __asm__ volatile("1: dec %0; jnz 1b" : "+r"(n) : : "cc");
+    blocks[1] = allocate(1000);
 }
 
 // Waits in steps for what the test asks meanwhile: a byte on standard input.
@@ -287,6 +297,7 @@ static const struct {
     {"forks", forks},
     {"executes", executes},
     {"crashes", crashes},
+    {"counts", counts},
     {"waits", waits},
     {"resident", resident},
 };

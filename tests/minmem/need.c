@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,13 +35,18 @@ static unsigned count_runs(const char *path)
     return (unsigned)size;
 }
 
+// Three that hold their memory at the same time, for long enough to be seen.
 static int in_children(size_t bytes)
 {
     int status, all = 1;
+    int *ready = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     for (int i = 0; i < 3; i++) {
         if (fork() == 0) {
             int ok = take(bytes);
+            __atomic_add_fetch(ready, 1, __ATOMIC_SEQ_CST);
+            for (int ms = 0; ms < 3000 && __atomic_load_n(ready, __ATOMIC_SEQ_CST) < 3; ms++)
+                usleep(1000);
             usleep(50000);
             _exit(ok ? 0 : 1);
         }
@@ -92,6 +98,8 @@ int main(int argc, char **argv)
         usleep(300000);
         return take(bytes) ? 0 : 1;
     }
+    if (strcmp(mode, "stop") == 0)
+        return raise(SIGTTIN);
     if (strcmp(mode, "adapt") == 0) {
         puts(take(bytes) ? "all of it" : "less of it");
         return 0;

@@ -10,7 +10,7 @@ import zlib
 ZSTD = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
 ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
 KINDS = {1: "run", 2: "definitions", 3: "node", 4: "events", 5: "state", 6: "samples",
-         7: "histograms", 8: "end", 9: "index", 10: "sums"}
+         7: "histograms", 8: "end", 9: "index", 10: "sums", 11: "living"}
 
 
 class Bytes:
@@ -160,6 +160,7 @@ class Recording:
         self.frames, self.threads, self.states = {}, {}, []
         self.nodes, self.events, self.samples, self.histograms = [], {}, [], {}
         self.end = self.run = None
+        self.living, self.has_all_living = [], False
         offsets, sums = [], None
         for kind, info, body, at in chunks(self.file):
             if kind == "sums":
@@ -245,6 +246,18 @@ class Recording:
             site = body.varint()
             self.histograms[site] = [[body.varint() for _ in range(body.varint())]
                                      for _ in range(2)]
+
+    def take_living(self, info, body):
+        info.varint()
+        address = born = 0
+        for _ in range(info.varint()):
+            site = body.varint()
+            address += body.signed()
+            size = body.varint()
+            usable = size + body.signed()
+            born += body.signed()
+            self.living.append((site, address, size, usable, born))
+        self.has_all_living = info.varint() == len(self.living) + 1
 
     def take_end(self, info, _):
         self.end = (info.varint(), info.signed(), info.signed(), info.moment())

@@ -98,7 +98,7 @@ class Screen:
     def lines(self):
         return ["".join(row).rstrip() for row in self.cells]
 
-    def wait_for(self, condition, seconds=5):
+    def wait_for(self, condition, seconds=15):
         """Reads until condition(lines) is true. Returns whether it came to be."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.status is None:
@@ -110,7 +110,7 @@ class Screen:
     def press(self, keys):
         os.write(self.fd, keys.encode())
 
-    def end(self, seconds=5):
+    def end(self, seconds=15):
         """The exit status, or None if it does not end."""
         until = time.monotonic() + seconds
         while self.status is None and time.monotonic() < until:

@@ -17,9 +17,9 @@ import {
     test,
 } from './harness.mjs';
 
-function make_reports() {
-    compile('faulty', 'tests/web/faulty.c');
-    const result = muninn(
+async function make_reports() {
+    await compile('faulty', 'tests/web/faulty.c');
+    const result = await muninn(
         '--tool=memcheck',
         '--leak-check=full',
         '--show-leak-kinds=all',
@@ -47,7 +47,7 @@ export async function findings_tests(browser) {
     let report = null;
 
     await test('findings stand by their source line, with excerpt and stacks', async () => {
-        report = make_reports();
+        report = await make_reports();
         server = await Server.start('faulty.json', 'base.json');
         page = await open_page(browser);
         await page.goto(server.url);

@@ -2,7 +2,7 @@
 //
 // What the tests of the page stand on: verdict lines, files to look at, a server, a browser that
 // notices every complaint.
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -76,34 +76,48 @@ export function file(name) {
     return path.join(OUT, name);
 }
 
-// True: it ended with 0. Its output is in `result`.
+// Runs a program to its end; tests go on meanwhile.
 export function run(program, words, options = {}) {
-    const result = spawnSync(program, words, {
-        encoding: 'utf8',
-        timeout: 40_000,
-        cwd: OUT,
-        ...options,
+    return new Promise((done) => {
+        const limits = { timeout: 60_000, maxBuffer: 1 << 28, cwd: OUT, ...options };
+        execFile(program, words, limits, (error, out, errors) =>
+            done({ ok: error === null, out, text: `${out}${errors}` }),
+        );
     });
-    return {
-        ok: result.status === 0,
-        status: result.status,
-        out: result.stdout ?? '',
-        text: `${result.stdout ?? ''}${result.stderr ?? ''}`,
-    };
 }
 
 export function muninn(...words) {
     return run(MUNINN, words);
 }
 
-export function compile(output, ...words) {
-    const result = run('gcc', ['-g', '-O1', '-o', file(output), ...words], { cwd: ROOT });
+export async function compile(output, ...words) {
+    const result = await run('gcc', ['-g', '-O1', '-o', file(output), ...words], { cwd: ROOT });
     if (!result.ok) throw new Error(`cannot build ${output}: ${result.text}`);
 }
 
-export function make_recordings() {
+// As any producer of the format writes it.
+const snapshot = (number, time, bytes, tree) => `#-----------
+snapshot=${number}
+#-----------
+time=${time}
+mem_heap_B=${bytes}
+mem_heap_extra_B=0
+mem_stacks_B=0
+heap_tree=${tree}
+`;
+const MASSIF_OUT = `desc: (none)
+cmd: ./old --load "<b>x</b>"
+time_unit: ms
+${snapshot(0, 0, 0, 'empty')}${snapshot(1, 50, 400, 'empty')}${snapshot(2, 100, 1000, 'peak')}\
+n2: 1000 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
+ n1: 700 0x401136: load<int> (old.c:12)
+  n0: 700 0x401200: main (old.c:50)
+ n0: 300 0x401156: parse (old.c:30)
+${snapshot(3, 200, 600, 'empty')}`.replace('\\\n', '');
+
+export async function make_recordings() {
     fs.mkdirSync(OUT, { recursive: true });
-    compile(
+    await compile(
         'make_recording',
         '-std=gnu17',
         '-D_GNU_SOURCE',
@@ -121,13 +135,14 @@ export function make_recordings() {
         '-lpthread',
     );
     for (const kind of ['demo', 'later', 'hostile', 'wide']) {
-        const result = run(file('make_recording'), [kind, file(`muninn.heap.${kind}`)]);
+        const result = await run(file('make_recording'), [kind, file(`muninn.heap.${kind}`)]);
         if (!result.ok) throw new Error(result.text);
     }
     fs.writeFileSync(
         file('muninn.heap.corrupt'),
         'this is not a recording <script>window.hacked = 1</script>\n',
     );
+    fs.writeFileSync(file('massif.out.old'), MASSIF_OUT);
     const whole = fs.readFileSync(file('muninn.heap.demo'));
     fs.writeFileSync(file('muninn.heap.cut'), whole.subarray(0, Math.floor(whole.length * 0.6)));
 }

@@ -5,15 +5,30 @@
 import { spawn } from 'node:child_process';
 import {
     check,
+    compile,
+    equal,
     eventually,
     file,
     muninn,
     open_page,
+    OUT,
     Server,
     settled,
     shot,
+    Skip,
     test,
 } from './harness.mjs';
+
+// On a busy machine the monitor may take longer to answer than the server waits for it.
+async function start_on_running() {
+    return await eventually(async () => {
+        const server = await Server.start('muninn.heap.grow');
+        const { files } = await server.get('/api/files');
+        if (files[0].live) return server;
+        server.stop();
+        throw new Error('it is not called running');
+    }, 10_000);
+}
 
 export async function live_tests(browser) {
     await test('a running program is followed', async () => {
@@ -27,13 +42,13 @@ export async function live_tests(browser) {
         );
         let server = null;
         try {
-            await eventually(() =>
+            await eventually(async () =>
                 check(
-                    muninn('ctl', String(program.pid), 'status').ok,
+                    (await muninn('ctl', String(program.pid), 'status')).ok,
                     'its monitor does not answer',
                 ),
             );
-            server = await Server.start('muninn.heap.grow');
+            server = await start_on_running();
             const page = await open_page(browser);
             await page.goto(server.url);
             await settled(page);
@@ -46,6 +61,7 @@ export async function live_tests(browser) {
                 8000,
             );
             await page.getByRole('button', { name: 'Follow' }).click();
+            await page.waitForTimeout(1000); // what was under way may still arrive
             const frozen = await ran();
             await page.waitForTimeout(1500);
             check((await ran()) === frozen, 'it follows although it should not');
@@ -66,6 +82,42 @@ export async function live_tests(browser) {
             await page.context().close();
         } finally {
             writer.kill();
+            program.kill('SIGKILL');
+            server?.stop();
+        }
+    });
+
+    await test('a program under massif is opened by its pid, and gives a snapshot', async () => {
+        if (!/^ *massif\b/m.test((await muninn('--help')).text))
+            throw new Skip('this build has no tool massif');
+        await compile('growing', 'tests/web/growing.c');
+        const program = spawn(process.env.MUNINN, ['--tool=massif', '-q', file('growing')], {
+            stdio: 'ignore',
+            cwd: OUT,
+        });
+        const pid = String(program.pid);
+        let server = null;
+        try {
+            await eventually(
+                async () => check((await muninn('ctl', pid, 'status')).ok, 'no answer'),
+                15_000,
+            );
+            server = await Server.start(pid);
+            const page = await open_page(browser);
+            await page.goto(server.url);
+            await settled(page);
+            await page.getByRole('button', { name: 'Snapshot' }).click();
+            await page.locator('dialog').waitFor();
+            equal(await page.locator('dialog h2').innerText(), 'Snapshot', 'the answer');
+            await page.keyboard.press('Escape');
+            const { states } = await server.get('/api/info');
+            check(
+                states.some((state) => state.reason === 'asked'),
+                'the moment is not in the recording',
+            );
+            await shot(page, 'live-massif');
+            await page.context().close();
+        } finally {
             program.kill('SIGKILL');
             server?.stop();
         }

@@ -145,7 +145,7 @@ async function shows_query(page, server) {
 export const VIEWS = [
     {
         hash: '#/summary',
-        asks: '/api/functions',
+        asks: '/api/contexts',
         shows: shows_summary,
         follows: true,
         in_export: true,

@@ -13,7 +13,6 @@
 #include "engine/callstack/callstack.h"
 #include "engine/callstack/context_tree.h"
 
-#define NODES_MAX (1u << 27)        // 2 GiB of address space
 #define NODES_STEP (1u << 14)       // opened at a time: 256 KiB
 #define FIRST_TABLE_SLOTS (1u << 12)
 
@@ -87,12 +86,12 @@ static bool grow_table(void)
 static bool make_room(void)
 {
     if (!nodes) {
-        nodes = pages_reserve(NODES_MAX * sizeof(ContextNode));
+        nodes = pages_reserve(CONTEXTS_MAX * sizeof(ContextNode));
         if (!nodes)
             return false;
     }
     if (node_count >= open_nodes) {
-        if (open_nodes + NODES_STEP > NODES_MAX ||
+        if (open_nodes + NODES_STEP > CONTEXTS_MAX ||
             !pages_open(nodes + open_nodes, NODES_STEP * sizeof(ContextNode)))
             return false;
         open_nodes += NODES_STEP;

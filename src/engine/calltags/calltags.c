@@ -9,6 +9,7 @@
 #include "engine/aspace/aspace.h"
 
 bool calltags_wanted;
+u16 *calltags_depths;
 
 bool calltags_init(void)
 {
@@ -20,7 +21,9 @@ bool calltags_init(void)
         return false;
     madvise(at, size, MADV_NOHUGEPAGE);
     madvise(at, size, MADV_DONTDUMP);
-    return true;
+    calltags_depths = mmap(NULL, CONTEXTS_MAX * sizeof(u16), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return calltags_depths != MAP_FAILED;
 }
 
 void calltags_thread_start(ThreadCtx *ctx)
@@ -37,11 +40,4 @@ void calltags_unmapped(GuestAddr start, GuestAddr end)
     u64 first = PAGE_UP(start + CALLTAGS_OFFSET), last = PAGE_DOWN(end + CALLTAGS_OFFSET);
     if (end <= CLIENT_END && first < last)
         pages_discard((void *)first, last - first);
-}
-
-void calltags_enter_signal(GuestAddr slot, bool on_altstack)
-{
-    GuestAddr return_address;
-    if (slot < CLIENT_END && guest_read(slot, &return_address, sizeof(return_address)))
-        *calltags_word(slot) = on_altstack ? CALLTAG_ROOT : calltag_of(return_address);
 }

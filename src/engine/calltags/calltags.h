@@ -17,6 +17,7 @@
 // Glossary
 //   tag      31 bits of a return address, not 0; the upper half of the word is then the
 //            context of that frame, once somebody has asked (0: nobody has)
+//   signal   a word whose lower half has the upper bit, and the index of an Interruption
 //   root     a word that ends the walk: there is nothing above it
 //
 // What must stay true
@@ -39,6 +40,8 @@
 #define CALLTAGS_DISP 0x1231f8
 #define CALLTAG_ROOT (~0ull)
 
+extern u16 *calltags_depths; // how many frames a context has, by its id
+
 // Tags are kept; set before the first block is translated.
 extern bool calltags_wanted;
 
@@ -58,8 +61,9 @@ bool calltags_init(void);
 // The thread begins with the stack pointer that it has now.
 void calltags_thread_start(ThreadCtx *ctx);
 void calltags_unmapped(GuestAddr start, GuestAddr end);
-// A signal handler begins, with its return address at `slot`.
-void calltags_enter_signal(GuestAddr slot, bool on_altstack);
+// A signal handler begins, with its return address at `slot`: its caller is what it has
+// interrupted at pc and sp.
+void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp);
 // rsp goes from old_sp to new_sp by a load: up the same stack, or to another.
 void calltags_load_sp(u64 old_sp, u64 new_sp);
 
@@ -70,7 +74,7 @@ typedef struct ContextCache {
     struct {
         GuestAddr pc;
         u32 parent, context; // context 0: empty
-    } slots[1024];
+    } slots[4096];
 } ContextCache;
 
 // The current context: `pc` within the innermost frame. *ret_slot is where the return

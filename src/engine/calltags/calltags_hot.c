@@ -18,25 +18,26 @@ enum {
 
 // ------------------------------------------------------------------- contexts
 
-static u32 depth_of(u32 context)
+static u32 intern(u32 parent, GuestAddr pc)
 {
-    u32 depth = 0;
-    for (; context; context = context_parent(context))
-        depth++;
-    return depth;
+    u32 context = context_intern(parent, pc);
+    // More threads than one may do so, with the same value.
+    if (context != parent)
+        __atomic_store_n(&calltags_depths[context], calltags_depths[parent] + 1, __ATOMIC_RELAXED);
+    return context;
 }
 
 static u32 fold(u32 context, u32 depth)
 {
     for (; depth > OUTER_FRAMES; depth--)
         context = context_parent(context);
-    return context_intern(context, CONTEXT_OMITTED_PC);
+    return intern(context, CONTEXT_OMITTED_PC);
 }
 
-static __attribute__((noinline)) u32 find_child(u32 parent, GuestAddr pc)
+static __attribute__((noinline)) u32 make_child(u32 parent, GuestAddr pc)
 {
-    u32 depth = depth_of(parent);
-    return context_intern(depth < CONTEXT_FRAMES_MAX - 1 ? parent : fold(parent, depth), pc);
+    u32 depth = calltags_depths[parent];
+    return intern(depth < CONTEXT_FRAMES_MAX - 1 ? parent : fold(parent, depth), pc);
 }
 
 static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
@@ -45,13 +46,40 @@ static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
     if (LIKELY(cache->slots[index].pc == pc && cache->slots[index].parent == parent &&
                cache->slots[index].context))
         return cache->slots[index].context;
-    u32 context = find_child(parent, pc);
+    u32 context = make_child(parent, pc);
     cache->slots[index].pc = pc;
     cache->slots[index].parent = parent;
     cache->slots[index].context = context;
     if (cache->fn)
         cache->fn(cache->arg, context);
     return context;
+}
+
+// ------------------------------------------------------------------- signals
+
+#define SIGNAL_BIT 0x80000000u
+enum { INTERRUPTIONS = 1024 }; // of all threads; older ones end the walk
+
+typedef struct Interruption {
+    GuestAddr slot; // of the handler's return address
+    GuestAddr pc, sp;
+} Interruption;
+static Interruption interruptions[INTERRUPTIONS];
+static u32 interruption_count; // atomic
+
+void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp)
+{
+    if (slot >= CLIENT_END)
+        return;
+    u32 index = __atomic_fetch_add(&interruption_count, 1, __ATOMIC_RELAXED) % INTERRUPTIONS;
+    interruptions[index] = (Interruption){slot, pc, sp};
+    *calltags_word(slot) = SIGNAL_BIT | index;
+}
+
+static const Interruption *interruption_at(GuestAddr slot, u64 word)
+{
+    const Interruption *i = &interruptions[word % INTERRUPTIONS];
+    return (u32)word & SIGNAL_BIT && i->slot == slot && i->sp < CLIENT_END ? i : NULL;
 }
 
 // ------------------------------------------------------------------- the walk
@@ -74,7 +102,8 @@ static inline GuestAddr next_frame(GuestAddr at, u64 *ret_word)
         if (word >= end)
             return 0;
         GuestAddr slot = (u64)word - CALLTAGS_OFFSET;
-        if (*word == CALLTAG_ROOT || (u32)*word == calltag_of(read_stack(slot))) {
+        if (*word == CALLTAG_ROOT || (u32)*word == calltag_of(read_stack(slot)) ||
+            interruption_at(slot, *word)) {
             *ret_word = *word;
             return slot;
         }
@@ -84,21 +113,23 @@ static inline GuestAddr next_frame(GuestAddr at, u64 *ret_word)
 // The context of the frame at `slot`, whose word has none; and those of the new frames above.
 static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *cache)
 {
-    GuestAddr slots[BATCH];
-    u64 word = 0;
+    GuestAddr slots[BATCH], pcs[BATCH];
+    u64 word = *calltags_word(slot);
     u32 count = 0, context = 0;
     while (slot && count < BATCH) {
-        slots[count++] = slot;
-        slot = next_frame(slot + 8, &word);
+        const Interruption *i = interruption_at(slot, word);
+        slots[count] = slot;
+        pcs[count++] = i ? i->pc | CONTEXT_EXACT_PC : read_stack(slot);
+        slot = next_frame(i ? i->sp : slot + 8, &word);
         if (slot && (word == CALLTAG_ROOT || word >> 32))
             break;
     }
     if (slot && count < BATCH && word != CALLTAG_ROOT)
         context = (u32)(word >> 32);
     else if (slot && count == BATCH)
-        context = context_intern(0, CONTEXT_OMITTED_PC);
+        context = intern(0, CONTEXT_OMITTED_PC);
     while (count-- > 0) {
-        context = find_cached(cache, context, read_stack(slots[count]));
+        context = find_cached(cache, context, pcs[count]);
         u64 *at = calltags_word(slots[count]);
         *at = (u32)*at | (u64)context << 32;
     }

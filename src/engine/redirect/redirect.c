@@ -18,6 +18,7 @@
 #include "base/pages.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
+#include "engine/calltags/calltags.h"
 #include "engine/redirect/redirect_internal.h"
 #include "engine/signal/signal.h"
 
@@ -250,6 +251,8 @@ static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
     ctx->pc = return_address;
     if (ctx->callstack.bottom)
         callstack_ret_miss(&ctx->callstack, ctx->gpr[RSP]);
+    if (calltags_wanted)
+        *calltags_word(ctx->gpr[RSP]) = 0;
     ctx->gpr[RSP] += 8;
 }
 

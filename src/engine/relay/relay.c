@@ -445,9 +445,13 @@ void relay_exec(ThreadCtx *ctx, const char *path)
     WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
     if (!producer)
         return;
-    if (ctx->vfork_depth == 0)
+    bool is_vfork = ctx->vfork_depth > 0;
+    if (!is_vfork)
         wire_kicks_close(relay.shared);
-    wire_put_exec(producer, &(Wire_exec){text_of(path)});
+    wire_put_exec(producer, &(Wire_exec){is_vfork, text_of(path)});
+    // The monitor may want to look at what will be gone.
+    if (!is_vfork)
+        wire_sync(producer);
 }
 
 void relay_exec_failed(ThreadCtx *ctx, int error)

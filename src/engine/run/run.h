@@ -75,7 +75,7 @@ typedef struct Limit {
 } Limit;
 enum LimitKind { LIMIT_AS, LIMIT_DATA, LIMIT_KINDS };
 
-enum { LEAN_SITES = 256 };
+enum { LEAN_SITES = 1024 };
 
 // A signal that the kernel gave us and the client has not seen yet. There is
 // at most one per thread (R3); the kernel queues the others.

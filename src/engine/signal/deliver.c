@@ -167,7 +167,7 @@ static void run_handler(ThreadCtx *ctx, const KernelAction *action, PendingSigna
     if (ctx->callstack.bottom)
         note_call_of_handler(ctx, pc, sp);
     if (calltags_wanted)
-        calltags_enter_signal(ctx->gpr[RSP], altstack_contains(&ctx->altstack, ctx->gpr[RSP]));
+        calltags_enter_signal(ctx->gpr[RSP], pc, sp);
     if (tool->signal)
         tool->signal(ctx, sig);
     ctx->wait_mask_armed = 0;

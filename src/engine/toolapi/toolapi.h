@@ -219,6 +219,9 @@ void tool_state_and(ToolBlock *block, u64 value);
 // thread->tool_slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);
 
+// thread->tool_slot[slot] = min(it, rsp); before a call only, since it changes flags.
+void tool_note_depth(ToolBlock *block, unsigned slot);
+
 // Calls fn(thread, arg, address). All registers and flags are preserved.
 typedef void ToolCallFn(ToolThread *thread, u64 arg, GuestAddr address);
 void tool_call(ToolBlock *block, ToolCallFn *fn, u64 arg);

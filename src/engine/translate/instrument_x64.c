@@ -69,6 +69,17 @@ void tool_count(ToolBlock *b, unsigned slot, u32 amount)
     builder_unspill(b, RAX);
 }
 
+//     cmp rsp, fs:[slot] ; jae on ; mov fs:[slot], rsp
+//   on:
+void tool_note_depth(ToolBlock *b, unsigned slot)
+{
+    enum { JAE = 0x73, STORE_BYTES = 9 };
+    i32 at = CTX(tool_slot) + 8 * (i32)slot;
+    emit_op_fs(&b->e, 0x3b, RSP, at);
+    put_bytes(&b->e, (u8[]){JAE, STORE_BYTES}, 2);
+    emit_store_fs(&b->e, at, RSP);
+}
+
 //     call_fn, call_arg, call_return := … ; jmp gateway
 //   return:
 void emit_tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)

@@ -184,12 +184,12 @@ static const struct {
     {pprof_is, import_pprof},
 };
 
-static int make_temporary(char path[64])
+static int make_temporary(char path[PATH_MAX])
 {
     const char *directory = getenv("TMPDIR");
 
-    snprintf(path, 64, "%.30s/muninn-import.XXXXXX",
-             directory && *directory && strlen(directory) <= 30 ? directory : "/tmp");
+    snprintf(path, PATH_MAX, "%.4000s/muninn-import.XXXXXX",
+             directory && *directory ? directory : "/tmp");
     return mkostemp(path, O_CLOEXEC);
 }
 

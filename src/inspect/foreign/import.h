@@ -5,6 +5,8 @@
 #ifndef MUNINN_INSPECT_FOREIGN_IMPORT_H
 #define MUNINN_INSPECT_FOREIGN_IMPORT_H
 
+#include <limits.h>
+
 #include "base/map.h"
 #include "inspect/foreign/foreign.h"
 #include "recording/recording.h"
@@ -22,7 +24,7 @@ typedef struct ImportSite {
 
 typedef struct Import {
     RecordingWriter *writer;
-    char path[64];   // of the file it writes
+    char path[PATH_MAX]; // of the file it writes
     Moment now;
     ImportSite *sites;
     u32 site_count, site_room;

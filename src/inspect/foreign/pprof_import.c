@@ -276,7 +276,7 @@ static u64 value_of(const u64 *values, u32 count, int index)
 
 static void add_sample(Pprof *pprof, Slice sample)
 {
-    static u64 stack[STACK_MAX];
+    u64 stack[STACK_MAX];
     u64 values[VALUES_MAX];
     u32 depth = 0, value_count = 0, context = 0;
     Field field;

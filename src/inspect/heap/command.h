@@ -89,7 +89,7 @@ int heap_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // The same with a line that is to be freed.
 int heap_error_line(char *line);
 
-// On a terminal, what takes longer than half a second shows that it goes on. `permille` may be
+// On a terminal, what takes longer than half a second shows that it goes on. progress_set() may be
 // called from the work as often as wanted; without it the time is shown.
 void progress_begin(const char *what);
 void progress_set(u64 done, u64 total);
@@ -116,6 +116,8 @@ const char *moment_text(const Question *question, char *text);
 // Sums of what is selected, per site; NULL: told. To be freed.
 SiteSums *question_sums(Question *question);
 i64 *question_values(Question *question, Metric metric);
+// The same, and how many blocks or allocations make each up.
+i64 *question_counted_values(Question *question, Metric metric, u64 **ret_counts);
 // The metric asked for: live bytes at the peak if neither a metric nor a time was given.
 Metric question_metric(Question *question);
 bool metric_is_bytes(Metric metric);

@@ -40,7 +40,7 @@ static void begin(Output *output, const char *const *names, u32 count)
             same += strcmp(names[j], names[i]) == 0;
         if (asprintf(&unique[i], same ? "%s:%u" : "%s", names[i], same) < 0)
             abort();
-        columns[i] = (Column){.key = unique[i], .heading = unique[i]};
+        columns[i] = (Column){.key = unique[i], .heading = unique[i], .flags = COLUMN_BY_VALUE};
     }
     output->names = unique;
     printer_table(output->question->out, "rows", NULL, columns, count);

@@ -7,10 +7,15 @@
 
 #include "inspect/heap/command.h"
 
+// A file that is broken in many places is told of once it is clear that it is.
+enum { WARNINGS_SHOWN = 4 };
+static u64 warning_count;
+
 static void warn(void *arg, const char *line)
 {
     (void)arg;
-    heap_error("%s", line);
+    if (++warning_count <= WARNINGS_SHOWN)
+        heap_error("%s", line);
 }
 
 static const struct {
@@ -167,6 +172,10 @@ bool question_open(Question *question, const Arguments *arguments, const char *p
 
 void question_close(Question *question)
 {
+    if (warning_count > WARNINGS_SHOWN)
+        heap_error("%llu more places cannot be read",
+                   (unsigned long long)(warning_count - WARNINGS_SHOWN));
+    warning_count = 0;
     recording_free(question->recording);
 }
 
@@ -198,21 +207,34 @@ SiteSums *question_sums(Question *question)
     return sums;
 }
 
-i64 *question_values(Question *question, Metric metric)
+i64 *question_counted_values(Question *question, Metric metric, u64 **ret_counts)
 {
     i64 *values = site_array(question, sizeof(*values));
+    u64 *counts = site_array(question, sizeof(*counts));
     char *error = NULL;
 
-    if (!values)
-        return NULL;
     progress_begin("summing up");
-    bool ok = selection_metric(question->recording, &question->selection, metric, values, &error);
+    bool ok = values && counts &&
+              selection_metric_counts(question->recording, &question->selection, metric, values,
+                                      counts, &error);
     progress_end();
-    if (!ok) {
-        heap_error_line(error);
-        free(values);
-        return NULL;
+    if (ok) {
+        *ret_counts = counts;
+        return values;
     }
+    if (values && counts)
+        heap_error_line(error);
+    free(values);
+    free(counts);
+    return NULL;
+}
+
+i64 *question_values(Question *question, Metric metric)
+{
+    u64 *counts = NULL;
+    i64 *values = question_counted_values(question, metric, &counts);
+
+    free(counts);
     return values;
 }
 

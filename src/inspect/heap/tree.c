@@ -19,13 +19,15 @@ static Tree *build(Question *question, Metric *ret_metric, bool bottom_up)
     };
 
     *ret_metric = question_metric(question);
-    i64 *values = question_values(question, *ret_metric);
+    u64 *counts = NULL;
+    i64 *values = question_counted_values(question, *ret_metric, &counts);
     if (!values)
         return NULL;
     progress_begin("building the tree");
-    Tree *tree = tree_build(question->recording, values, &options);
+    Tree *tree = tree_build_counts(question->recording, values, counts, &options);
     progress_end();
     free(values);
+    free(counts);
     if (!tree)
         heap_error("the tree could not be built");
     return tree;
@@ -53,7 +55,7 @@ static const Column tree_columns[] = {
     {"value", "", COLUMN_RIGHT | COLUMN_STRONG},
     {"percent", "%", COLUMN_RIGHT},
     {"self", "self", COLUMN_RIGHT},
-    {"count", "", COLUMN_DATA_ONLY},
+    {"count", "blocks", COLUMN_RIGHT},
     {"depth", "", COLUMN_DATA_ONLY},
     {"id", "", COLUMN_DATA_ONLY},
     {"parent", "", COLUMN_DATA_ONLY},
@@ -208,6 +210,8 @@ int heap_tree(Question *question)
     Column columns[ARRAY_LEN(tree_columns)];
     memcpy(columns, tree_columns, sizeof(columns));
     columns[0].heading = metric_title(metric);
+    if (!metric_is_bytes(metric))
+        columns[3].flags |= COLUMN_DATA_ONLY; // the value is the count
     walk.is_shown = choose_nodes(question, tree, walk.whole);
     answer_begin(question);
     groups_print_moment(question, metric, tree->nodes[0].value);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// See blocks.h.
+// See blocks.h. A free tells all of its block, also when it was born: so the blocks of a moment
+// are those that are freed after it, and those that live to the end, if the recording has these
+// written down. Else they are followed from the start.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,57 +148,135 @@ static u64 chosen_moment(const Chosen *chosen)
     return to;
 }
 
-static LiveBlocks *walk_blocks(Call *call, Recording *recording, u64 at)
-{
-    Walk walk = {.call = call, .free = UINT32_MAX, .recording = recording,
-                 .expected = events_until(recording, at)};
-    LiveBlocks *blocks = call_alloc(call, 1, sizeof(*blocks));
+// ------------------------------------------------------------------- from the moment on
 
-    if (recording_events_kept_since_ns(recording) > 0)
+typedef struct Later {
+    Walk walk;
+    u64 at_ns;
+    u32 spaces;
+    u64 wanted; // blocks: when all are found nothing more needs to be read
+} Later;
+
+static void add_block(Walk *walk, const LiveBlock *block)
+{
+    u32 entry = take_entry(walk);
+
+    if (entry != UINT32_MAX)
+        walk->blocks[entry] = *block;
+}
+
+static bool take_living(void *arg, const RecordedBlock *block)
+{
+    Later *later = arg;
+
+    add_block(&later->walk, &(LiveBlock){block->address, block->size,
+                                         max_u64(block->usable, block->size), block->born_ns,
+                                         block->site});
+    return !later->walk.call->code;
+}
+
+static bool take_later_free(void *arg, const HeapEvent *event)
+{
+    Later *later = arg;
+    Walk *walk = &later->walk;
+
+    if (++walk->seen % 65536 == 0 &&
+        !call_goes_on(walk->call, (double)walk->seen / (double)(walk->expected + 1)))
+        return false;
+    if (event->kind != EVENT_FREE || event->born_ns >= later->at_ns ||
+        !(later->spaces & 1u << recording_site(walk->recording, event->site)->space))
+        return true;
+    add_block(walk, &(LiveBlock){event->address, event->size,
+                                 max_u64(event->usable, event->size), event->born_ns,
+                                 event->site});
+    return !walk->call->code && walk->count < later->wanted;
+}
+
+// How many there are is known from the sums.
+static bool count_wanted(Later *later, View *view)
+{
+    Chosen moment = {.view = view, .selection = {.to_ns = later->at_ns, .spaces = later->spaces}};
+
+    chosen_make_key(&moment);
+    const SiteSums *sums = chosen_sums(later->walk.call, &moment);
+    for (u32 i = 0; sums && i < recording_site_count(view->recording); i++)
+        later->wanted += sums[i].live_blocks;
+    return sums != NULL;
+}
+
+static void walk_later(Later *later, View *view)
+{
+    Recording *recording = view->recording;
+    Walk *walk = &later->walk;
+    u64 events = recording_event_count(recording);
+
+    if (!count_wanted(later, view))
+        return;
+    walk->expected = events - min_u64(walk->expected, events);
+    recording_each_living(recording, later->spaces, later->at_ns, take_living, later);
+    if (!walk->call->code && walk->count < later->wanted)
+        recording_each_event(recording, later->at_ns, UINT64_MAX, take_later_free, later);
+    if (!walk->call->code && walk->count)
+        qsort(walk->blocks, walk->count, sizeof(LiveBlock), compare_blocks);
+}
+
+static void walk_earlier(Walk *walk, Recording *recording, u64 at)
+{
+    recording_each_event(recording, 0, at, take_event, walk);
+    if (!walk->call->code)
+        pack(walk);
+    map_free(&walk->by_address);
+}
+
+static LiveBlocks *walk_blocks(Call *call, View *view, u64 at, u32 spaces)
+{
+    Recording *recording = view->recording;
+    Later later = {.walk = {.call = call, .free = UINT32_MAX, .recording = recording,
+                            .expected = events_until(recording, at)},
+                   .at_ns = at, .spaces = spaces};
+    LiveBlocks *blocks = call_alloc(call, 1, sizeof(*blocks));
+    bool knows_living = recording_knows_living(recording, spaces);
+    u64 since = recording_events_kept_since_ns(recording);
+
+    if (knows_living ? since > at : since > 0)
         call_fail(call, 409, "no-events",
-                  "this recording has not kept all of its events: single blocks are not known");
-    if (blocks && !call->code) {
-        recording_each_event(recording, 0, at, take_event, &walk);
-        if (!call->code)
-            pack(&walk);
-    }
-    map_free(&walk.by_address);
+                  "the events of this time were not kept: single blocks are not known");
+    else if (blocks && knows_living)
+        walk_later(&later, view);
+    else if (blocks)
+        walk_earlier(&later.walk, recording, at);
     if (!blocks || call->code) {
-        free(walk.blocks);
+        free(later.walk.blocks);
         free(blocks);
         return NULL;
     }
-    *blocks = (LiveBlocks){walk.blocks, walk.count, at};
+    *blocks = (LiveBlocks){later.walk.blocks, later.walk.count, at};
     return blocks;
 }
 
-static const LiveBlocks *blocks_at(Call *call, View *view, u64 at)
+static const LiveBlocks *blocks_at(Call *call, View *view, u64 at, u32 spaces)
 {
     char key[64];
 
-    snprintf(key, sizeof(key), "blocks %llu", (unsigned long long)at);
+    snprintf(key, sizeof(key), "blocks %u %llu", spaces, (unsigned long long)at);
     const LiveBlocks *known = memo_get(&view->memo, key);
     if (known)
         return known;
-    LiveBlocks *blocks = walk_blocks(call, view->recording, at);
+    LiveBlocks *blocks = walk_blocks(call, view, at, spaces);
     if (!blocks)
         return NULL;
     return memo_put(&view->memo, key, blocks, blocks->count * sizeof(LiveBlock), free_blocks);
 }
 
-const LiveBlocks *view_leftovers(Call *call, View *view)
-{
-    return blocks_at(call, view, recording_last(view->recording).ns + 1);
-}
-
 const LiveBlocks *chosen_blocks(Call *call, const Chosen *chosen)
 {
     const char *word = request_text(call->request, "at");
+    u64 at = chosen_moment(chosen);
 
     // `at=end` is a moment too, and no time at all is the peak.
     if (word && strcmp(word, "end") == 0)
-        return view_leftovers(call, chosen->view);
-    return blocks_at(call, chosen->view, chosen_moment(chosen));
+        at = recording_last(chosen->view->recording).ns + 1;
+    return blocks_at(call, chosen->view, at, chosen->selection.spaces);
 }
 
 u8 *chosen_sites(Call *call, const Chosen *chosen, const LiveBlocks *blocks)

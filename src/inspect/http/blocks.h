@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The blocks that were live at a moment, by a walk through the events before it.
+// The blocks that were live at a moment.
 #ifndef MUNINN_INSPECT_HTTP_BLOCKS_H
 #define MUNINN_INSPECT_HTTP_BLOCKS_H
 
@@ -12,7 +12,7 @@ typedef struct LiveBlock {
 } LiveBlock;
 
 typedef struct LiveBlocks {
-    LiveBlock *blocks; // of all sites, by address
+    LiveBlock *blocks; // by address; of the selection's spaces, and maybe others
     u32 count;
     u64 at_ns;
 } LiveBlocks;
@@ -21,8 +21,6 @@ enum { LIVE_BLOCKS_MAX = 4 << 20 };
 
 // At the end of the selection, or at the peak if it names no time; the memo's.
 const LiveBlocks *chosen_blocks(Call *call, const Chosen *chosen);
-// At the end of the run; the memo's.
-const LiveBlocks *view_leftovers(Call *call, View *view);
 // Of each site whether its blocks are selected, to be freed.
 u8 *chosen_sites(Call *call, const Chosen *chosen, const LiveBlocks *blocks);
 

@@ -148,8 +148,8 @@ static void put_tables(Export *export, const OpenFile *file)
 {
     static const char *const groups[] = {"group=function", "group=file", "group=library",
                                          "group=thread", NULL};
-    static const char *const metrics[] = {"metric=peak", "metric=allocated", "metric=leaked",
-                                          NULL};
+    static const char *const metrics[] = {"metric=leaked", "metric=allocated",
+                                          "metric=allocations", "metric=temporary", NULL};
     char key[256];
 
     make_key(key, file, "/api/contexts", "", "");
@@ -157,11 +157,25 @@ static void put_tables(Export *export, const OpenFile *file)
     put_each(export, file, "/api/contexts", nothing, groups);
     make_key(key, file, "/api/functions", "", "");
     Json functions = put_answer(export, key);
+    make_key(key, file, "/api/functions", "", "metric=peak");
+    Json at_peak = put_answer(export, key);
     put_each(export, file, "/api/functions", nothing, metrics);
     put_rows(export, file, &contexts, "/api/stack", "context", "", 200);
     put_rows(export, file, &functions, "/api/function", "id", "", 40);
+    put_rows(export, file, &at_peak, "/api/function", "id", "metric=peak", 40);
     json_free(&contexts);
     json_free(&functions);
+    json_free(&at_peak);
+}
+
+static void put_sources(Export *export, const OpenFile *file, const char *metric, u32 most)
+{
+    char key[256];
+
+    make_key(key, file, "/api/sources", "", metric);
+    Json sources = put_answer(export, key);
+    put_rows(export, file, &sources, "/api/source", "id", metric, most);
+    json_free(&sources);
 }
 
 static void put_heap(Export *export, const OpenFile *file)
@@ -186,11 +200,9 @@ static void put_heap(Export *export, const OpenFile *file)
     put(export, key);
     make_key(key, file, "/api/sql/tables", "", "");
     put(export, key);
-    make_key(key, file, "/api/sources", "", "");
-    Json sources = put_answer(export, key);
-    put_rows(export, file, &sources, "/api/source", "id", "", 20);
-    json_free(&sources);
+    put_sources(export, file, "", 20);
     put_each(export, file, "/api/tree", by_function, metrics);
+    put_sources(export, file, "metric=peak", 20);
 }
 
 static void put_findings(Export *export, const OpenFile *file)

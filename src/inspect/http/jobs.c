@@ -5,8 +5,8 @@
 //
 // Concurrency
 //   J1  All lists, `refs` and the states of entries are under `lock`.
-//   J2  An entry's answer is written by one worker while it is RUNNING, and read by others
-//       only after `done`, which is set under the lock.
+//   J2  An entry's answer is written once, under the lock, when it becomes DONE; then it is
+//       read without.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,31 +188,33 @@ static u64 content_tag(const char *data, size_t size)
     return hash ^ size;
 }
 
-static void run_entry(Jobs *jobs, Entry *entry)
+// What the call has answered goes into the entry under the lock, J1.
+static void run_entry(const Jobs *jobs, Entry *entry, Call *ret_call)
 {
-    Call call = {
+    *ret_call = (Call){
         .viewer = jobs->viewer,
         .request = entry->request,
         .progress = &entry->answer.progress,
         .deadline_ns = clock_ns() + DEADLINE_MS * 1000000ull,
     };
-
-    call_run(&call);
-    entry->answer.status = call.status;
-    entry->answer.type = call.type;
-    entry->answer.body = call.out.data;
-    entry->answer.size = call.out.size;
-    entry->answer.tag = content_tag(call.out.data, call.out.size);
+    call_run(ret_call);
 }
 
-static void finish_entry(Jobs *jobs, Entry *entry)
+static void finish_entry(Jobs *jobs, Entry *entry, const Call *call, u64 tag)
 {
+    Answer *answer = &entry->answer;
+
+    answer->status = call->status;
+    answer->type = call->type;
+    answer->body = call->out.data;
+    answer->size = call->out.size;
+    answer->tag = tag;
+    answer->done = true;
     entry->state = ENTRY_DONE;
     entry->done_ns = clock_ns();
-    entry->answer.done = true;
     free(entry->request);
     entry->request = NULL;
-    jobs->bytes += entry->answer.size;
+    jobs->bytes += answer->size;
     entry->refs--;
     trim(jobs);
     pthread_cond_broadcast(&jobs->changed);
@@ -222,6 +224,7 @@ static void *work(void *arg)
 {
     WorkerStart start = *(WorkerStart *)arg;
     Jobs *jobs = start.jobs;
+    Call call;
 
     free(arg);
     pthread_mutex_lock(&jobs->lock);
@@ -235,9 +238,10 @@ static void *work(void *arg)
         entry->refs++;
         jobs->queued_count--;
         pthread_mutex_unlock(&jobs->lock);
-        run_entry(jobs, entry);
+        run_entry(jobs, entry, &call);
+        u64 tag = content_tag(call.out.data, call.out.size);
         pthread_mutex_lock(&jobs->lock);
-        finish_entry(jobs, entry);
+        finish_entry(jobs, entry, &call, tag);
     }
     pthread_mutex_unlock(&jobs->lock);
     return NULL;

@@ -20,6 +20,8 @@ enum {
     ASK_MS = 1000,
     ACTION_MS = 20 * 1000, // a leak check of a large program takes its time
     ALIVE_EVERY = 4,       // ticks
+    NAMES_EVERY = 6,
+    NAMES_MS = 3000,
 };
 
 struct Live {
@@ -53,10 +55,27 @@ bool live_is_running(i32 pid)
     return pid > 0 && control_ask(pid, "status", ASK_MS, ignore_answer, NULL) >= 0;
 }
 
-static void look_at(OpenFile *file, bool asks_alive)
+static bool has_bare_contexts(OpenFile *file)
 {
+    View *view = &file->views[LANE_QUICK];
+    bool is_bare = false;
+
+    pthread_mutex_lock(&view->lock);
+    for (u32 i = 1; i < recording_context_count(view->recording) && !is_bare; i++)
+        is_bare = recording_context(view->recording, i)->frame_count == 0;
+    pthread_mutex_unlock(&view->lock);
+    return is_bare;
+}
+
+static void look_at(OpenFile *file, u32 turn)
+{
+    bool asks_alive = turn % ALIVE_EVERY == 0;
+
     if (!file->live)
         return;
+    // A monitor looks names up at the end, unless somebody wants them before.
+    if (turn % NAMES_EVERY == 0 && file->kind == FILE_HEAP && has_bare_contexts(file))
+        control_ask(file->pid, "heap_names", NAMES_MS, ignore_answer, NULL);
     // Asked before the refresh: what it wrote while it lived is then taken in.
     bool runs = !asks_alive || live_is_running(file->pid);
     file_refresh(file);
@@ -81,7 +100,7 @@ static void *watch(void *arg)
     for (u32 turn = 0; !live->stopping; turn++) {
         pthread_mutex_unlock(&live->lock);
         for (u32 i = 0; i < live->viewer->file_count; i++)
-            look_at(live->viewer->files[i], turn % ALIVE_EVERY == 0);
+            look_at(live->viewer->files[i], turn);
         pthread_mutex_lock(&live->lock);
         pthread_cond_broadcast(&live->tick);
         struct timespec until = after_ms(TICK_MS);
@@ -263,12 +282,16 @@ void live_answer_action(Call *call)
         return;
     }
     int status = control_ask(file->pid, commands[action], ACTION_MS, keep_answer, &told);
+    const char *text = told.text.data ? told.text.data : "";
     if (status < 0)
         call_fail(call, 409, "refused", "process %d gave no answer", file->pid);
+    else if (status != 0 && strncmp(text, "unknown command", 15) == 0)
+        call_fail(call, 409, "refused", "the tool that watches this program has no %s",
+                  actions[action]);
     json_open(&call->out, '{');
     json_key_i64(&call->out, "status", status);
-    json_key(&call->out, "text");
-    json_text_size(&call->out, told.text.data ? told.text.data : "", told.text.size);
+    json_key_text(&call->out, "text",
+                  action == 0 && status == 0 ? "What is live now is kept in the recording." : text);
     json_close(&call->out, '}');
     json_free(&told.text);
 }

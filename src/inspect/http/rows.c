@@ -194,7 +194,7 @@ static bool fill_rows(Call *call, Rows *rows, const Chosen *chosen, const Chosen
                       Group group)
 {
     rows->knows_leaked = request_wants_leaked(call->request) ||
-                         (chosen_is_whole(chosen) && (!base || chosen_is_whole(base)));
+                         (chosen_knows_leaked(chosen) && (!base || chosen_knows_leaked(base)));
     rows->names = view_names(call, chosen->view);
     rows->groups = rows->names ? view_groups(call, chosen->view, group) : NULL;
     rows->rows = rows->groups ? sum_groups(call, chosen, rows->groups, rows->knows_leaked) : NULL;

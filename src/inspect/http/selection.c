@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/http/blocks.h"
-#include "inspect/http/series.h"
+#include "inspect/http/viewer.h"
 
 const char *const metric_names[METRIC_COUNT] = {
     [METRIC_LIVE] = "live",
@@ -222,33 +221,14 @@ static bool take_from_sums(const SiteSums *sums, Metric metric, i64 *ret_value, 
     }
 }
 
-// What of the range is never freed: the blocks that are live at the end and were born in it. They
-// are found once; then every range is a walk over them.
-static bool compute_leaked(Call *call, const Chosen *chosen, i64 *values, u64 *counts)
-{
-    const LiveBlocks *blocks = view_leftovers(call, chosen->view);
-    u8 *sites = blocks ? chosen_mask(call, chosen) : NULL;
-    u64 from, to;
-
-    chosen_range(chosen, &from, &to);
-    for (u32 i = 0; sites && i < blocks->count; i++) {
-        const LiveBlock *block = &blocks->blocks[i];
-        if (sites[block->site] && block->born_ns >= from && block->born_ns < to) {
-            values[block->site] += (i64)block->size;
-            counts[block->site]++;
-        }
-    }
-    free(sites);
-    return sites != NULL;
-}
-
-bool chosen_is_whole(const Chosen *chosen)
+bool chosen_knows_leaked(const Chosen *chosen)
 {
     const Selection *selection = &chosen->selection;
     u64 last = recording_last(chosen->view->recording).ns;
+    bool is_whole = !selection->at_peak && selection->from_ns == 0 &&
+                    (selection->to_ns == 0 || selection->to_ns > last);
 
-    return !selection->at_peak && selection->from_ns == 0 &&
-           (selection->to_ns == 0 || selection->to_ns > last);
+    return is_whole || recording_knows_living(chosen->view->recording, selection->spaces);
 }
 
 static bool compute_values(Call *call, const Chosen *chosen, Metric metric, i64 *values,
@@ -265,9 +245,6 @@ static bool compute_values(Call *call, const Chosen *chosen, Metric metric, i64 
             take_from_sums(&sums[i], metric, &values[i], &counts[i]);
         return sums != NULL;
     }
-    if (metric == METRIC_LEAKED && !chosen_is_whole(chosen) &&
-        !chosen_needs_blocks(&chosen->selection))
-        return compute_leaked(call, chosen, values, counts);
     if (selection_metric_counts(chosen->view->recording, &chosen->selection, metric, values,
                                 counts, &error))
         return true;

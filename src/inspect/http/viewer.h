@@ -102,7 +102,8 @@ void chosen_make_key(Chosen *chosen);
 // The call's selection, or that of its base.
 bool chosen_parse(Call *call, bool is_base, Chosen *ret_chosen);
 bool chosen_needs_blocks(const Selection *selection);
-bool chosen_is_whole(const Chosen *chosen); // of the run
+// What has leaked is known without a walk through all events.
+bool chosen_knows_leaked(const Chosen *chosen);
 // By size and lifetime.
 bool block_is_chosen(const Selection *selection, const RecordedBlock *block, u64 end_ns);
 // Its range with nothing left open.

@@ -147,14 +147,21 @@ static void look_at(pid_t pid, RunResult *result)
     result->stack_bytes = max_u64(result->stack_bytes, read_status_kib(text, "VmStk:"));
 }
 
-// True: the program has ended, and `result` says how.
-static bool has_ended(pid_t pid, RunResult *result)
+// True: the program has ended, and `result` says how; or it never will, without a terminal.
+static bool has_ended(Session *session, pid_t pid, RunResult *result)
 {
     struct rusage usage;
     int status;
 
-    if (wait4(pid, &status, WNOHANG, &usage) != pid)
+    if (wait4(pid, &status, WNOHANG | WUNTRACED, &usage) != pid)
         return false;
+    if (WIFSTOPPED(status)) {
+        snprintf(session->trouble, sizeof(session->trouble),
+                 "it was stopped by signal %d (%s): a program that wants the terminal cannot be "
+                 "run again and again", WSTOPSIG(status), strsignal(WSTOPSIG(status)));
+        result->verdict = VERDICT_TROUBLE;
+        return true;
+    }
     result->wait_status = status;
     result->rss_bytes = (u64)usage.ru_maxrss * KiB;
     return true;
@@ -179,7 +186,7 @@ static void follow(Session *session, pid_t pid, u64 limit_bytes, RunResult *resu
             result->verdict = VERDICT_STOPPED;
             return;
         }
-        if (has_ended(pid, result))
+        if (has_ended(session, pid, result))
             return;
         look_at(pid, result);
         // Looking at all processes is dear: seldom, unless the limit depends on it.

@@ -96,7 +96,8 @@ typedef enum ColumnFlags {
     COLUMN_DATA_ONLY = 2, // people see it otherwise, or not
     COLUMN_TEXT_ONLY = 4, // programs can reckon it themselves
     COLUMN_STRONG = 8,    // what the eye looks for first
-    COLUMN_PLACE = 16,    // "function (file:line)": a terminal that is too narrow has less of it
+    COLUMN_BY_VALUE = 16, // to the right if all its cells are numbers
+    COLUMN_PLACE = 32,    // "function (file:line)": a terminal that is too narrow has less of it
 } ColumnFlags;
 
 typedef struct Column {

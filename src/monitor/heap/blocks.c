@@ -49,20 +49,6 @@ static bool grow(BlockTable *table)
     return true;
 }
 
-LiveBlock *blocks_find(const BlockTable *table, u64 address)
-{
-    if (table->slot_count == 0 || address == 0)
-        return NULL;
-    for (u64 at = blocks_home(table, address);;) {
-        LiveBlock *slot = &table->slots[at];
-        if (slot->address == address)
-            return slot;
-        if (slot->address == 0)
-            return NULL;
-        at = at + 1 < table->slot_count ? at + 1 : 0;
-    }
-}
-
 bool blocks_add(BlockTable *table, const LiveBlock *block)
 {
     if (table->count >= table->limit && !grow(table))

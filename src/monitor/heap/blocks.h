@@ -24,7 +24,7 @@ typedef struct BlockTable {
     u64 count, limit; // blocks; at `limit` the table grows
 } BlockTable;
 
-// The slot of an address may be wanted soon.
+// Where an address is looked for first.
 static inline u64 blocks_home(const BlockTable *table, u64 address)
 {
     // Addresses differ in their middle bits: the multiplication carries those to the top.
@@ -32,13 +32,21 @@ static inline u64 blocks_home(const BlockTable *table, u64 address)
     return (u64)(((unsigned __int128)hash * table->slot_count) >> 64);
 }
 
-static inline void blocks_prefetch(const BlockTable *table, u64 address)
+// NULL: there is none. Good until the table is changed.
+static inline LiveBlock *blocks_find(const BlockTable *table, u64 address)
 {
-    __builtin_prefetch(&table->slots[blocks_home(table, address)], 1);
+    if (table->slot_count == 0 || address == 0)
+        return NULL;
+    for (u64 at = blocks_home(table, address);;) {
+        LiveBlock *slot = &table->slots[at];
+        if (slot->address == address)
+            return slot;
+        if (slot->address == 0)
+            return NULL;
+        at = at + 1 < table->slot_count ? at + 1 : 0;
+    }
 }
 
-// NULL: there is none. Good until the table is changed.
-LiveBlock *blocks_find(const BlockTable *table, u64 address);
 // The address must not be 0 and not be there. False: the kernel has no memory.
 bool blocks_add(BlockTable *table, const LiveBlock *block);
 // `block` is what blocks_find() gave.

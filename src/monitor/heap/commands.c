@@ -105,6 +105,8 @@ int heap_command(HeapModel *model, HeapCommand command, const char *arguments, H
 
     if (command == HEAP_TOP)
         return top_answer(model, arguments, &asker, wait);
+    if (command == HEAP_NAMES)
+        return names_answer(model, &asker, wait);
     return write_snapshot(model, command, arguments, &asker, wait);
 }
 

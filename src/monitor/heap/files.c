@@ -191,6 +191,17 @@ static void record_histograms(HeapModel *model)
     }
 }
 
+static void record_living(HeapModel *model)
+{
+    for (u64 i = 0; i < model->blocks.slot_count; i++) {
+        const LiveBlock *block = &model->blocks.slots[i];
+        if (block->address && block->site != SITE_IGNORED)
+            recording_add_living(model->writer, &(RecordedBlock){
+                .site = block->site, .address = block->address, .size = block->size,
+                .usable = block->size + block->slack, .born_ns = block->born_ns});
+    }
+}
+
 static void close_recording(HeapModel *model, const HeapEnd *how)
 {
     RecordingEnd end = {.known = how->is_known, .status = how->status, .signal = how->signal};
@@ -201,6 +212,7 @@ static void close_recording(HeapModel *model, const HeapEnd *how)
     keep_peaks(model);
     files_keep_state(model, STATE_END, NULL, &moment);
     record_histograms(model);
+    record_living(model);
     names_record_all(model);
     int error = recording_close(model->writer, &moment, &end);
     if (error < 0)
@@ -333,16 +345,31 @@ static void make_way(char **path)
     *path = other;
 }
 
+void files_make_way(HeapModel *model)
+{
+    if (!model->writer || !model->options->trace_children || model->usual_path)
+        return;
+    model->usual_path = strdup(model->recording_path);
+    make_way(&model->recording_path);
+    if (model->usual_path && model->recording_path)
+        rename(model->usual_path, model->recording_path);
+}
+
+void files_come_back(HeapModel *model)
+{
+    if (!model->usual_path)
+        return;
+    if (model->recording_path)
+        rename(model->recording_path, model->usual_path);
+    free(model->recording_path);
+    model->recording_path = model->usual_path;
+    model->usual_path = NULL;
+}
+
 void files_close(HeapModel *model, const HeapEnd *end)
 {
-    if (end->by_exec && model->options->trace_children) {
-        char *before = model->recording_path ? strdup(model->recording_path) : NULL;
+    if (end->by_exec && model->options->trace_children)
         make_way(&model->massif_path);
-        make_way(&model->recording_path);
-        if (before && model->recording_path && model->writer)
-            rename(before, model->recording_path);
-        free(before);
-    }
     if (model->massif_path) {
         int error = files_write_massif(model, model->massif_path, MASSIF_ALL, true);
         if (error)
@@ -352,5 +379,6 @@ void files_close(HeapModel *model, const HeapEnd *end)
         close_recording(model, end);
     free(model->massif_path);
     free(model->recording_path);
-    model->massif_path = model->recording_path = NULL;
+    free(model->usual_path);
+    model->massif_path = model->recording_path = model->usual_path = NULL;
 }

@@ -117,16 +117,21 @@ typedef struct HeapEnd {
     i32 status, signal;
 } HeapEnd;
 void heap_close(HeapModel *model, const HeapEnd *end);
+// The client is about to execute another program, and waits: names are looked up while their
+// code is there, and the recording makes way for that program's.
+void heap_before_exec(HeapModel *model);
+void heap_exec_failed(HeapModel *model);
 
-// `snapshot`, `detailed_snapshot`, `all_snapshots` and `heap_top` of `muninn ctl`; the answer is
-// said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of this process
-// is at it, and heap_turn() will say the answer and call `done`.
+// `snapshot`, `detailed_snapshot`, `all_snapshots`, `heap_top` and `heap_names` of `muninn ctl`;
+// the answer is said in pieces. Returns the exit status; or HEAP_LATER, unless `wait`: a copy of
+// this process is at it, and heap_turn() will say the answer and call `done`.
 enum { HEAP_LATER = -1 };
 typedef enum HeapCommand {
     HEAP_SNAPSHOT,
     HEAP_DETAILED_SNAPSHOT,
     HEAP_ALL_SNAPSHOTS,
     HEAP_TOP,
+    HEAP_NAMES,
 } HeapCommand;
 typedef void HeapSayFn(void *arg, const char *text);
 typedef void HeapDoneFn(void *arg, int status);

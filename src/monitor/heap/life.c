@@ -16,6 +16,8 @@ static void set_up(HeapModel *model, const HeapConfig *config)
 
     model->config = *config;
     model->options = options;
+    if (config->shared)
+        model->start_ns = config->shared->header.start_ns; // a twin's parent unmaps it
     model->admin_bytes = options->pages_as_heap ? 0 : options->heap_admin_bytes;
     model->counts[SPACE_HEAP] = options->heap && !options->pages_as_heap;
     model->counts[SPACE_MAPPED] = options->pages_as_heap;
@@ -80,6 +82,26 @@ static void record_inherited(HeapModel *model)
     }
 }
 
+// What the parent has allocated after the child was made is not the child's.
+static void forget_younger(HeapModel *model, u64 ns)
+{
+    Vec younger;
+
+    vec_init(&younger, sizeof(u64));
+    for (u64 i = 0; i < model->blocks.slot_count; i++) {
+        const LiveBlock *block = &model->blocks.slots[i];
+        if (block->address != 0 && block->born_ns > ns)
+            vec_push(&younger, &block->address);
+    }
+    for (size_t i = 0; i < younger.count; i++) {
+        LiveBlock *block = blocks_find(&model->blocks, *(u64 *)vec_at(&younger, i));
+        if (block->site != SITE_IGNORED)
+            site_shrink(model, block->site, block->size, block->size + block->slack, 1);
+        blocks_remove(&model->blocks, block);
+    }
+    vec_free(&younger);
+}
+
 // Clocks and counts begin anew; what is live stays, and is the first peak.
 static void forget_past(HeapModel *model)
 {
@@ -108,22 +130,38 @@ static void forget_past(HeapModel *model)
             .epoch = 1,
             .site_count = model->site_count,
         };
-    for (size_t i = 0; i < model->threads.count; i++)
-        ((ModelThread *)vec_at(&model->threads, i))->last_block = 0;
+}
+
+// Threads are not inherited; the one that goes on is told anew.
+static void forget_threads(HeapModel *model)
+{
+    for (size_t i = 0; i < model->threads.count; i++) {
+        ModelThread *thread = vec_at(&model->threads, i);
+        u64 bytes = thread->stack_bytes;
+        if (bytes)
+            site_shrink(model, thread->stack_site, bytes, bytes, 1);
+        *thread = (ModelThread){.stack_site = SITE_NONE};
+    }
 }
 
 void heap_divide(HeapModel *model, const HeapConfig *config)
 {
     // The parent's files are the parent's: what this process has of their buffers is forgotten
     // with the writer, whose memory is not worth the risk of a call.
+    u64 start_ns = model->start_ns;
+
     model->writer = NULL;
     free(model->massif_path);
     free(model->recording_path);
-    model->massif_path = model->recording_path = NULL;
+    free(model->usual_path);
+    model->massif_path = model->recording_path = model->usual_path = NULL;
     model->sampler.directory = -1;
     copy_forget_all(model, false); // their descriptors are closed
     snapshots_free(model);
     symbols_after_fork(model->config.symbols);
+    if (config->shared)
+        forget_younger(model, config->shared->header.start_ns - start_ns);
+    forget_threads(model);
     set_up(model, config);
     forget_past(model);
     files_open(model);
@@ -210,6 +248,17 @@ static void say_sums(const HeapModel *model)
         odd->unknown_frees, odd->late_frees, odd->lost_blocks, odd->cut_contexts,
         odd->joined_sites);
     say(model, "monitor: %.3f s of processor time so far", (double)clock() / CLOCKS_PER_SEC);
+}
+
+void heap_before_exec(HeapModel *model)
+{
+    names_resolve_all(model);
+    files_make_way(model);
+}
+
+void heap_exec_failed(HeapModel *model)
+{
+    files_come_back(model);
 }
 
 void heap_close(HeapModel *model, const HeapEnd *end)

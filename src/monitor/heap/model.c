@@ -125,18 +125,16 @@ void site_shrink(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
         model->total[space == SPACE_MAPPED ? PEAK_MAPPED : PEAK_STACK] -= size;
 }
 
-void model_record(HeapModel *model, const HeapEvent *event)
+void model_record(HeapModel *model, HeapEvent *event)
 {
-    HeapEvent recorded = *event;
-
     model->events++;
     if (!model->writer)
         return;
     if (model->sites[event->site].space == model->clock_space)
         model->requested_bytes += event->size;
-    recorded.time.allocated_bytes = model->requested_bytes;
+    event->time.allocated_bytes = model->requested_bytes;
     model->recorded_ns = max_u64(model->recorded_ns, event->time.ns);
-    recording_add_event(model->writer, &recorded);
+    recording_add_event(model->writer, event);
 }
 
 void window_add(Window *window, u32 bucket, u64 count)
@@ -246,9 +244,13 @@ static void begin_block(HeapModel *model, const HeapNew *new, u32 site, u32 flag
     });
 }
 
+enum { LATE_MAX = 1 << 16 };
+
 // H4: the free of what was here comes later.
 static void end_late_block(HeapModel *model, LiveBlock *found, u32 thread)
 {
+    if (map_count(&model->late) >= LATE_MAX)
+        map_free(&model->late); // none of those will come any more
     map_put(&model->late, found->address, model->now.ns);
     model->oddities.late_frees++;
     end_block(model, found, thread, 0);

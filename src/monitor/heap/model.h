@@ -42,7 +42,7 @@
 enum {
     CONTEXTS_MAX = 8 << 20,
     SITES_MAX = 2 << 20,
-    SITE_CACHE = 4096, // a power of two
+    SITE_CACHE_BITS = 14,
     FRAMES_OF_PC_MAX = 64,
 };
 #define SITE_IGNORED UINT32_MAX // of blocks that --ignore-fn leaves out
@@ -67,17 +67,22 @@ typedef struct Window {
     u8 first, count;
 } Window;
 
+// In the order in which an event touches it: the first two cache lines, and the others only
+// when there was a new peak since.
 typedef struct Site {
     Live live;
     u64 epoch[PEAK_KINDS]; // M2
+    u32 context;
+    u32 thread : 30, space : 2;
     u64 allocated_bytes, allocations;
-    u64 frees, temporary, reallocations;
-    u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
-    u32 context, thread;
-    u8 space;
-    Live saved[PEAK_KINDS];
+    u64 frees, temporary;
     Window sizes, lifetimes;
+    u64 reallocations;
+    u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
+    Live saved[PEAK_KINDS];
 } Site;
+
+_Static_assert(sizeof(Site) == 256 && offsetof(Site, allocated_bytes) == 64, "whole lines");
 
 typedef struct Peak {
     u64 bytes, epoch;
@@ -108,6 +113,7 @@ typedef struct Place {
     u32 parent; // a smaller number
     u32 code;
     u8 ignored; // 0: not asked yet; 1: counts; 2: --ignore-fn
+    bool is_recorded; // the recording has its frames
 } Place;
 
 typedef struct Module {
@@ -130,6 +136,7 @@ typedef struct ModelThread {
     i32 tid;
     u64 start_ns;
     bool is_live;
+    char name[16]; // as the kernel has it; "": not known
 } ModelThread;
 
 // A moment that massif.out shows.
@@ -161,6 +168,7 @@ typedef struct Sampler {
     int directory;     // /proc/PID; -1: none
     u64 next_ns;       // on our own clock
     u64 next_smaps_ns; // the dear measurement
+    u64 next_names_ns; // of threads
     u64 engine_rss;    // at the last of those
     u64 last_rss;
     u64 rss_peak, process_rss_peak;
@@ -186,6 +194,7 @@ typedef struct Oddities {
 struct HeapModel {
     HeapConfig config;
     const Options *options;
+    u64 start_ns; // of the run, CLOCK_MONOTONIC
     HeapDecoder decoder;
 
     // Hot: what every event reads.
@@ -206,7 +215,7 @@ struct HeapModel {
     struct {
         u64 key;
         u32 site;
-    } site_cache[SITE_CACHE];
+    } site_cache[1 << SITE_CACHE_BITS];
 
     Map site_of;                // key → site
     Vec threads;                // ModelThread by number
@@ -229,6 +238,7 @@ struct HeapModel {
 
     RecordingWriter *writer;    // NULL: none
     char *recording_path, *massif_path;
+    char *usual_path;           // of the recording, while it has made way
     Sampler sampler;
     u64 marked_ns;              // of sites' marks
     CopyTask copies[COPIES_MAX];
@@ -242,7 +252,15 @@ u32 site_find(HeapModel *model, Space space, u32 context, u32 thread);
 // Tells a new writer everything known so far.
 void places_record_all(HeapModel *model);
 void places_free(HeapModel *model);
-ModelThread *thread_at(HeapModel *model, u32 number);
+// Threads name themselves when they run; looked at now and then.
+void threads_name(HeapModel *model);
+ModelThread *thread_make(HeapModel *model, u32 number);
+static inline ModelThread *thread_at(HeapModel *model, u32 number)
+{
+    if (LIKELY(number < model->threads.count))
+        return (ModelThread *)model->threads.data + number;
+    return thread_make(model, number);
+}
 
 // ------------------------------------------------------------------- model.c
 
@@ -261,7 +279,8 @@ static inline Live site_at_peak(const HeapModel *model, const Site *site, PeakKi
 {
     return site->epoch[kind] == model->peaks[kind].epoch ? site->saved[kind] : site->live;
 }
-void model_record(HeapModel *model, const HeapEvent *event);
+// Its clock of bytes is set here.
+void model_record(HeapModel *model, HeapEvent *event);
 
 // Counts of powers of two: 0, 1, 2-3, 4-7 …
 static inline u32 bucket_of(u64 value)
@@ -284,10 +303,14 @@ void asker_say(const Asker *asker, const char *format, ...)
 
 // -------------------------------------------------------------------- names.c
 
-// Names whatever of the context's stack has no name yet.
-void names_resolve(HeapModel *model, u32 place);
+// Names every pc that has no name yet.
+void names_resolve_all(HeapModel *model);
 // For all contexts, told to the recording.
 void names_record_all(HeapModel *model);
+// Those that have been looked up by now.
+void names_record_known(HeapModel *model);
+// `heap_names`: looks up in a copy, records. As heap_command().
+int names_answer(HeapModel *model, const Asker *asker, bool wait);
 bool names_is_ignored(HeapModel *model, u32 place);
 MassifStacks names_stacks(HeapModel *model);
 bool names_are_known(const HeapModel *model, u32 place); // all of its stack
@@ -312,6 +335,8 @@ void triggers_check(HeapModel *model);
 
 void files_open(HeapModel *model);
 void files_close(HeapModel *model, const HeapEnd *end);
+void files_make_way(HeapModel *model);  // --trace-children=yes: for the next program's
+void files_come_back(HeapModel *model); // which did not come
 // The state of now, into the recording.
 void files_keep_state(HeapModel *model, StateReason reason, const char *label,
                       const Moment *moment);

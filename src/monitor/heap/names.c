@@ -45,19 +45,37 @@ static Code *code_named(HeapModel *model, u32 number)
     return code;
 }
 
-void names_resolve(HeapModel *model, u32 place)
+void names_resolve_all(HeapModel *model)
 {
-    for (; place; place = place_at(model, place)->parent)
-        code_named(model, place_at(model, place)->code);
+    for (u32 i = 1; i < model->codes.count; i++)
+        code_named(model, i);
+}
+
+static void record_place(HeapModel *model, u32 number, const Code *code)
+{
+    Place *place = place_at(model, number);
+
+    if (place->is_recorded || !code->frame_count)
+        return;
+    recording_set_frames(model->writer, number, code->frames, code->frame_count);
+    place->is_recorded = true;
 }
 
 void names_record_all(HeapModel *model)
 {
+    for (u32 i = 1; i < model->places.count && model->writer; i++)
+        record_place(model, i, code_named(model, place_at(model, i)->code));
+}
+
+void names_record_known(HeapModel *model)
+{
     for (u32 i = 1; i < model->places.count && model->writer; i++) {
-        const Code *code = code_named(model, place_at(model, i)->code);
-        if (code->frame_count)
-            recording_set_frames(model->writer, i, code->frames, code->frame_count);
+        const Code *code = vec_at(&model->codes, place_at(model, i)->code);
+        if (code->is_named)
+            record_place(model, i, code);
     }
+    if (model->writer)
+        recording_flush(model->writer);
 }
 
 static bool is_listed(const OptionList *list, const char *function)

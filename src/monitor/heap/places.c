@@ -2,8 +2,11 @@
 //
 // Who allocated: modules, distinct pcs, contexts, threads and sites, each with the number
 // under which the recording knows it.
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/pages.h"
 #include "monitor/heap/model.h"
@@ -118,9 +121,10 @@ static Context *context_at(HeapModel *model, u32 id)
     return vec_at(&model->contexts, id);
 }
 
-static void record_place(HeapModel *model, const Place *place)
+static void record_place(HeapModel *model, Place *place)
 {
     const Code *code = vec_at(&model->codes, place->code);
+    place->is_recorded = false; // its names: in a new file there are none yet
     if (model->writer)
         recording_add_context(model->writer, place->parent,
                               module_of(model, code->pc - code->is_return), code->pc,
@@ -170,8 +174,8 @@ static u32 site_add(HeapModel *model, u64 key, const RecordedSite *recorded)
     u32 number = model->site_count++;
     model->sites[number] = (Site){
         .context = recorded->context,
-        .thread = recorded->thread,
-        .space = (u8)recorded->space,
+        .thread = recorded->thread & 0x3fffffff,
+        .space = recorded->space & 3,
     };
     map_put(&model->site_of, key, number);
     if (model->writer)
@@ -209,7 +213,7 @@ static bool is_ignored(HeapModel *model, u32 number)
 u32 site_find(HeapModel *model, Space space, u32 id, u32 thread)
 {
     u64 key = site_key(space, id, thread);
-    u64 slot = (key * 0x9e3779b97f4a7c15ull) >> 52 & (SITE_CACHE - 1);
+    u64 slot = (key * 0x9e3779b97f4a7c15ull) >> (64 - SITE_CACHE_BITS);
 
     if (LIKELY(model->site_cache[slot].key == key + 1))
         return model->site_cache[slot].site;
@@ -224,7 +228,7 @@ u32 site_find(HeapModel *model, Space space, u32 id, u32 thread)
 
 // ------------------------------------------------------------------- threads
 
-ModelThread *thread_at(HeapModel *model, u32 number)
+ModelThread *thread_make(HeapModel *model, u32 number)
 {
     enum { THREADS_MAX = 4 << 20 };
     if (number >= THREADS_MAX)
@@ -242,6 +246,7 @@ static void record_thread(HeapModel *model, u32 number, u64 end_ns)
     recording_set_thread(model->writer, &(RecordedThread){
         .number = number,
         .tid = thread->tid,
+        .name = thread->name[0] ? thread->name : NULL,
         .start_ns = thread->start_ns,
         .end_ns = end_ns,
     });
@@ -265,6 +270,38 @@ void heap_thread_end(HeapModel *model, const HeapTime *time, u32 number)
     model_set_time(model, time);
     thread->is_live = false;
     record_thread(model, number, time->ns);
+}
+
+static void thread_name(HeapModel *model, u32 number, ModelThread *thread)
+{
+    char path[64], name[sizeof(thread->name)] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", model->config.os_pid, thread->tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return;
+    name[strcspn(name, "\n")] = '\0';
+    if (strcmp(name, thread->name) == 0)
+        return;
+    memcpy(thread->name, name, sizeof(name));
+    record_thread(model, number, 0);
+}
+
+void threads_name(HeapModel *model)
+{
+    enum { NAMED_MAX = 256 }; // at once
+    u32 named = 0;
+
+    for (u32 i = 1; i < model->threads.count && named < NAMED_MAX; i++) {
+        ModelThread *thread = thread_at(model, i);
+        if (!thread->is_live || thread->tid <= 0)
+            continue;
+        thread_name(model, i, thread);
+        named++;
+    }
 }
 
 void places_record_all(HeapModel *model)

@@ -222,7 +222,7 @@ void heap_stack(HeapModel *model, const HeapTime *time, u32 number, u32 context,
 {
     model_set_time(model, time);
     u32 site = site_find(model, SPACE_STACK, context, number);
-    if (site == SITE_IGNORED)
+    if (site == SITE_IGNORED || (bytes | deepest) >> HEAP_PLACE_BITS)
         return;
     if (deepest > bytes)
         set_stack(model, number, site, deepest);

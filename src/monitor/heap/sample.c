@@ -17,6 +17,7 @@
 #define SAMPLE_NS 100000000ull      // between samples
 #define SMAPS_FIRST_NS 50000000ull  // the engine has most of what it will have by then
 #define SMAPS_NS 2000000000ull      // between measurements of the engine, at least
+#define NAMES_NS 1000000000ull      // between looks at the names of threads
 enum { SMAPS_SHARE = 200 };         // of our time at most one part in so many
 
 // Below is the client's, but for the code cache; as in engine/aspace/aspace.h.
@@ -131,6 +132,10 @@ void sample_turn(HeapModel *model, bool now)
     if (!read_small(sampler, "statm", text, sizeof(text)) ||
         sscanf(text, "%llu %llu", &size, &resident) != 2 || resident == 0)
         return;
+    if (now || now_ns >= sampler->next_names_ns) {
+        sampler->next_names_ns = now_ns + NAMES_NS;
+        threads_name(model);
+    }
     u64 process = resident * PAGE_SIZE;
     u64 engine = min_u64(sampler->engine_rss, process);
     sampler->last_rss = process - engine;

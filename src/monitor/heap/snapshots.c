@@ -12,6 +12,7 @@
 #include "monitor/heap/model.h"
 
 enum { ASKED_MAX = 10000 }; // that stay; more are culled like the others
+#define KEPT_BYTES_MAX (256 * MiB) // of trees; beyond it there are fewer snapshots
 
 void kept_free(Kept *kept)
 {
@@ -189,10 +190,13 @@ static void append(HeapModel *model, const Kept *kept)
             max_u64(kept->moment.ns, list->kept[list->count - 1].moment.ns);
     list->count++;
     u32 asked = 0;
-    for (u32 i = 0; i < list->count; i++)
+    u64 bytes = 0;
+    for (u32 i = 0; i < list->count; i++) {
         asked += list->kept[i].is_asked;
+        bytes += (u64)list->kept[i].live_count * (sizeof(u32) + sizeof(u64));
+    }
     // One place is for the peak, and one for the end.
-    if (list->count - asked >= (u32)model->options->max_snapshots - 2)
+    if (list->count - asked >= (u32)model->options->max_snapshots - 2 || bytes > KEPT_BYTES_MAX)
         cull(model);
 }
 

@@ -311,6 +311,11 @@ static int do_heap_top(const CommandAnswer *answer, const char *arguments)
     return ask_heap(answer, HEAP_TOP, arguments);
 }
 
+static int do_heap_names(const CommandAnswer *answer, const char *arguments)
+{
+    return ask_heap(answer, HEAP_NAMES, arguments);
+}
+
 typedef int CoreCommandFn(const CommandAnswer *answer, const char *arguments);
 static CoreCommandFn *const functions[CONTROL_COMMANDS] = {
     [CONTROL_STATUS] = do_status,
@@ -325,6 +330,7 @@ static CoreCommandFn *const functions[CONTROL_COMMANDS] = {
     [CONTROL_DETAILED_SNAPSHOT] = do_detailed_snapshot,
     [CONTROL_ALL_SNAPSHOTS] = do_all_snapshots,
     [CONTROL_HEAP_TOP] = do_heap_top,
+    [CONTROL_HEAP_NAMES] = do_heap_names,
 };
 
 int core_command(const CommandAnswer *answer, ControlCommandId id, const char *arguments)

@@ -19,16 +19,23 @@ static void take_start(Run *run, const WireRecord *record)
     report_set_listener(run->report, commands_hear, run);
 }
 
+// The child of a vfork executes for itself. Else the process waits, with its mappings.
 static void take_exec(Run *run, const WireRecord *record)
 {
-    (void)record;
+    Wire_exec exec;
+    if (!wire_get_exec(record, &exec) || exec.is_vfork)
+        return;
     run->replaced = true;
+    if (run->heap)
+        heap_before_exec(run->heap);
 }
 
 static void take_exec_failed(Run *run, const WireRecord *record)
 {
     (void)record;
     run->replaced = false;
+    if (run->heap)
+        heap_exec_failed(run->heap);
 }
 
 static void take_end(Run *run, const WireRecord *record)

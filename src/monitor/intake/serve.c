@@ -113,7 +113,8 @@ static bool run_open(Run *run)
                                     : NULL,
         .debuginfod = options->enable_debuginfod,
         .allow_mismatched = options->allow_mismatched_debuginfo,
-        .keep_debuginfo = options->keep_debuginfo,
+        // The heap's stacks get their names at the end, when libraries may have been unloaded.
+        .keep_debuginfo = options->keep_debuginfo || strcmp(options->tool, "massif") == 0,
         .read_inline_info = options->read_inline_info,
         .demangle = options->demangle,
         .warn = warn_of_symbols,

@@ -35,7 +35,7 @@ static void resized(ToolThread *thread, const ToolFunction *function, GuestAddr 
     }
     if (address == 0) {
         if (old && size == 0)
-            event_free(thread, old);
+            event_free(thread, NULL, old);
         return;
     }
     u64 usable = usable_size(thread, function, address, size);
@@ -70,9 +70,8 @@ u32 call_allocates(ToolThread *thread, const ToolFunction *function, GuestAddr p
 
 u32 call_frees(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
 {
-    (void)function;
     (void)pc;
     if (thread->gpr[RDI])
-        event_free(thread, thread->gpr[RDI]);
+        event_free(thread, function, thread->gpr[RDI]);
     return 0;
 }

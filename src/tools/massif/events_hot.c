@@ -5,6 +5,8 @@
 #include "engine/relay/relay.h"
 #include "tools/massif/massif.h"
 
+#define STACK_BYTES_MAX (1ull << 30)
+
 u32 massif_threads;
 
 static bool is_announced(const MassifThread *mt, u32 context)
@@ -44,7 +46,35 @@ static void ring_changed(ToolThread *thread, WireProducer *producer)
         thread->lean_repeat = &producer->ring->held.repeat;
 }
 
-// The ring; with its connection made, and the instructions told if they are the clock.
+// The depth of the stack if it has changed. On a stack of the client's making it is not known.
+static void tell_stack(ToolThread *thread, WireProducer *producer)
+{
+    MassifThread *mt = massif_thread(thread);
+    u64 *low = &thread->tool_slot[MASSIF_LOW_SP];
+    u64 bytes = mt->stack_base - thread->gpr[RSP], deepest = mt->stack_base - *low;
+    GuestAddr slot;
+    if (bytes >= STACK_BYTES_MAX)
+        return;
+    *low = thread->gpr[RSP];
+    if (deepest < bytes || deepest >= STACK_BYTES_MAX)
+        deepest = bytes;
+    if (bytes == mt->told_bytes && deepest == bytes)
+        return;
+    mt->told_bytes = bytes;
+    u32 context = calltags_context(thread->pc, thread->gpr[RSP], &mt->cache, &slot);
+    wire_put_heap_stack(producer, &(Wire_heap_stack){context, bytes, deepest});
+}
+
+static __attribute__((noinline)) void tell_more(ToolThread *thread, WireProducer *producer)
+{
+    MassifThread *mt = massif_thread(thread);
+    if (mt->counts_instructions)
+        wire_put_heap_clock(producer, &(Wire_heap_clock){thread->tool_slot[MASSIF_INSTRUCTIONS]});
+    if (mt->tells_stack)
+        tell_stack(thread, producer);
+}
+
+// The ring; with its connection made, and what some options want to be told first.
 static inline WireProducer *ring_of(ToolThread *thread)
 {
     WireProducer *producer = &thread->wire;
@@ -55,8 +85,8 @@ static inline WireProducer *ring_of(ToolThread *thread)
             return NULL;
         ring_changed(thread, producer);
     }
-    if (UNLIKELY(mt->counts_instructions))
-        wire_put_heap_clock(producer, &(Wire_heap_clock){thread->tool_slot[MASSIF_INSTRUCTIONS]});
+    if (UNLIKELY(mt->tells_more))
+        tell_more(thread, producer);
     return producer;
 }
 
@@ -71,12 +101,12 @@ u32 event_context(ToolThread *thread, GuestAddr pc)
     return ring_of(thread) ? context_on(thread, pc, &slot) : 0;
 }
 
-// Repetitions are counted by emitted code while there is one thread and time is no question of
-// instructions.
+// Repetitions are counted by emitted code while there is one thread and nothing is to be told
+// beside them.
 static inline bool may_repeat(ToolThread *thread, GuestAddr pc, GuestAddr slot)
 {
     return __atomic_load_n(&massif_threads, __ATOMIC_RELAXED) == 1 && slot && pc <= UINT32_MAX &&
-           !massif_thread(thread)->counts_instructions;
+           !massif_thread(thread)->tells_more;
 }
 
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable)
@@ -106,13 +136,35 @@ void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 si
     wire_heap_realloc(producer, &alloc, old);
 }
 
-void event_free(ToolThread *thread, u64 address)
+// delete, and the free in it: another function, in the same frame or below it.
+static bool is_told(const ToolThread *thread, const MassifThread *mt, const void *function,
+                    u64 address)
+{
+    return mt->last_freed == address && mt->last_freeing != function &&
+           thread->gpr[RSP] <= mt->last_freed_sp;
+}
+
+void event_free(ToolThread *thread, const void *function, u64 address)
 {
     MassifThread *mt = massif_thread(thread);
-    if (mt->last_freed == address)
-        return; // delete, and the free in it
+    if (is_told(thread, mt, function, address))
+        return;
     mt->last_freed = address;
+    mt->last_freeing = function;
+    mt->last_freed_sp = thread->gpr[RSP];
     WireProducer *producer = ring_of(thread);
     if (LIKELY(producer != NULL))
         wire_heap_free(producer, address);
+}
+
+void event_flush(ToolThread *thread)
+{
+    if (thread->wire.ring && !thread->wire.is_common)
+        wire_heap_flush(&thread->wire);
+}
+
+void event_more(ToolThread *thread)
+{
+    if (massif_thread(thread)->tells_more)
+        ring_of(thread);
 }

@@ -81,6 +81,9 @@ void maps_before(ToolThread *thread, const ToolSyscall *call)
 {
     const u64 *args = call->args;
     bool is_page = args[0] % PAGE_SIZE == 0;
+    event_more(thread);
+    if (call->nr == SYS_clone || call->nr == SYS_clone3)
+        event_flush(thread); // from here on there may be others
     if (call->nr == SYS_munmap && is_page && args[1] && args[1] < CLIENT_END)
         put_unmap(thread, args[0], args[1]);
     else if (call->nr == SYS_shmdt && is_page)

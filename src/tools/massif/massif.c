@@ -7,7 +7,7 @@
 #include "engine/log/log.h"
 #include "tools/tools.h"
 
-#define ANNOUNCED_BYTES ((1ull << 27) / 8) // a bit for every context there can be
+#define ANNOUNCED_BYTES (CONTEXTS_MAX / 8) // a bit for every context there can be
 
 const Options *massif_options;
 static WireRepeat nothing; // what repeats while there is no ring
@@ -26,6 +26,9 @@ static void thread_start(ToolThread *thread)
         log_refuse("no memory for a thread");
     __atomic_fetch_add(&massif_threads, 1, __ATOMIC_RELAXED);
     mt->counts_instructions = massif_options->time_unit == TIME_UNIT_INSTRUCTIONS;
+    mt->tells_stack = massif_options->stacks;
+    mt->tells_more = mt->counts_instructions || mt->tells_stack;
+    mt->stack_base = thread->tool_slot[MASSIF_LOW_SP] = thread->gpr[RSP];
     mt->cache.fn = event_announce;
     mt->cache.arg = thread;
     thread->tool_thread = mt;
@@ -82,6 +85,8 @@ const Tool tool_massif = {
     .start = maps_start,
     .functions = massif_functions,
     .function_count = MASSIF_FUNCTIONS,
+    .block = code_block,
+    .insn = code_insn,
     .thread_start = thread_start,
     .thread_end = thread_end,
     .fork_child = fork_child,

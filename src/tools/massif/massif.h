@@ -6,6 +6,7 @@
 //   functions.c   which functions, by name
 //   calls_hot.c   a call of one of them: what it allocates, resizes or frees
 //   events_hot.c  events into the ring; contexts before their first use
+//   code.c        what is inserted into blocks: counts of instructions, depths of stacks
 //   maps.c        pages: mmap, brk and the like; stacks of threads
 //   requests.c    allocators of the client's own, told by client request
 //
@@ -37,14 +38,21 @@ typedef enum CallForm { FORM_RETURNED, FORM_STORED, FORM_IN_PLACE } CallForm;
 #define CALL_IS_GLIBC(data) ((data) >> 20 & 1)
 enum { CALL_NO_FACTOR = 15 };
 
-enum { MASSIF_INSTRUCTIONS }; // in tool_slot
+// In tool_slot: instructions executed; the least rsp since it was told.
+enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP };
 
 typedef struct MassifThread {
     WireRing *ring;           // that lean_repeat is of
     u64 last_freed;           // the address of the last event, if that was a free
+    const void *last_freeing; // the function that was told of it, and its rsp
+    u64 last_freed_sp;
     u64 *announced;           // a bit for each context that this ring knows
     ContextCache cache;       // of announced ones
     bool counts_instructions; // --time-unit=i
+    bool tells_stack;         // --stacks=yes
+    bool tells_more;          // one of them
+    u64 stack_base;           // rsp at its start
+    u64 told_bytes;           // of its stack
     // An allocation in a signal handler is no part of the call that the signal interrupted.
     u32 held_count;
     u64 held_sp[16];
@@ -81,8 +89,14 @@ ToolLeanFn call_ends, call_allocates, call_frees;
 u32 event_context(ToolThread *thread, GuestAddr pc); // told
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
 void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable);
-void event_free(ToolThread *thread, u64 address);
+void event_free(ToolThread *thread, const void *function, u64 address); // of it, or NULL
 void event_announce(void *thread, u32 context); // of its cache
+void event_flush(ToolThread *thread); // what is held back is published
+void event_more(ToolThread *thread); // what options want to be told, now
+
+// code.c
+void code_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
+void code_insn(ToolBlock *block, const ToolInsn *insn);
 
 // maps.c
 void maps_start(void);

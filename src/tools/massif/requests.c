@@ -70,7 +70,7 @@ static void trim(ToolThread *thread, Pool *pool, u64 start, u64 end)
         if (address >= start && address + size <= end)
             map_put(&kept, address, size);
         else
-            event_free(thread, address);
+            event_free(thread, NULL, address);
     }
     map_free(&pool->sizes);
     pool->sizes = kept;
@@ -103,7 +103,7 @@ static void run_on_pool(ToolThread *thread, Pool *pool, const u64 args[6])
         break;
     case MEMPOOL_FREE:
         if (map_remove(&pool->sizes, args[2]))
-            event_free(thread, args[2]);
+            event_free(thread, NULL, args[2]);
         break;
     case MEMPOOL_TRIM: trim(thread, pool, args[2], args[2] + args[3]); break;
     case MOVE_MEMPOOL: pool->anchor = args[2]; break;
@@ -119,7 +119,7 @@ bool massif_request(ToolThread *thread, const u64 args[6], u64 *ret_result)
     if (args[0] == MALLOCLIKE_BLOCK) {
         event_alloc(thread, here(thread), args[1], args[2], args[2]);
     } else if (args[0] == FREELIKE_BLOCK) {
-        event_free(thread, args[1]);
+        event_free(thread, NULL, args[1]);
     } else if (args[0] == RESIZEINPLACE_BLOCK) {
         event_resize(thread, here(thread), args[1], args[1], args[3], args[3]);
     } else {

@@ -3,7 +3,8 @@
 // A tool for the tests of the call stack, shown in no help: the client calls
 // `stacktest_check(frames, count)` with the return addresses that its own
 // unwinder found, from the caller of the calling function on, and gets 1 when
-// the context tree says the same. `stacktest_depth()` answers how many frames.
+// the context tree says the same. `stacktest_depth()` answers how many frames. The tool
+// tagtest does it with the stacks of calltags/.
 #include "tools/tools.h"
 
 #include "engine/aspace/aspace.h"
@@ -70,6 +71,15 @@ const Tool tool_stacktest = {
     .name = "stacktest",
     .summary = "compare the call stack with the client's own unwinder",
     .needs = TOOL_NEEDS_CALLSTACK,
+    .finish = finish,
+    .functions = functions,
+    .function_count = ARRAY_LEN(functions),
+};
+
+const Tool tool_tagtest = {
+    .name = "tagtest",
+    .summary = "the same for the tags of calls",
+    .needs = TOOL_NEEDS_CALLTAGS,
     .finish = finish,
     .functions = functions,
     .function_count = ARRAY_LEN(functions),

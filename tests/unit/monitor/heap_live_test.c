@@ -457,6 +457,53 @@ TEST(numbers_that_make_no_sense_do_no_harm)
     world_end(&world);
 }
 
+// A number such as a damaged ring may have: small, an address, anything.
+static u64 random_word(World *world)
+{
+    switch (world_random(world, 5)) {
+    case 0: return world_random(world, 100);
+    case 1: return 0x10000 + world_random(world, 64) * 4096;
+    case 2: return world_random(world, 1ull << 47);
+    case 3: return UINT64_MAX - world_random(world, 5000);
+    default: return world->random;
+    }
+}
+
+TEST(records_of_a_damaged_ring_do_no_harm)
+{
+    World world;
+    u64 words[16];
+    int fd = wire_create();
+    WireShared *shared = wire_map(fd);
+
+    world_begin(&world, 13);
+    CHECK(shared != NULL);
+    shared->header.start_stamp = wire_stamp();
+    heap_decoder_init(&world.model->decoder, world.model, shared);
+    for (u32 i = 0; i < 300000; i++) {
+        WireRecord record = {
+            .type = (WireRecordType)world_random(&world, RECORD_TYPES),
+            .ring = (u32)world_random(&world, 10) ? 1 : (u32)world.random,
+            .payload = world_random(&world, 3) ? (u32)world_random(&world, 200)
+                                               : (u32)world.random,
+            .stamp = shared->header.start_stamp + i * 100,
+            .words = words,
+            .count = world_random(&world, ARRAY_LEN(words)),
+        };
+        // An id near 2^26 is one that the model would make room for, which takes too long here.
+        for (size_t w = 0; w < ARRAY_LEN(words); w++)
+            words[w] = record.type == RECORD_CONTEXT || record.type == RECORD_THREAD_START ||
+                               record.type == RECORD_THREAD_END
+                           ? world_random(&world, 5000)
+                           : random_word(&world);
+        heap_take(&world.model->decoder, &record);
+    }
+    CHECK_EQ(world.model->totals.blocks[SPACE_MAPPED], world.model->ranges.count);
+    wire_unmap(shared);
+    close(fd);
+    world_end(&world);
+}
+
 // ----------------------------------------------------------------------- pages
 
 typedef struct PlainPages {

@@ -2,6 +2,10 @@
 //
 // Recordings with a limit: the file stays below it, events go oldest first, then slices are
 // joined; totals stay exact at the ends of slices, and peaks and asked states are all there.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 #include "recording_world.h"
 
 // States of the model: live of all sites, kept to compare.
@@ -148,4 +152,88 @@ TEST(a_reader_follows_a_recording_that_is_being_written)
         recording_free(recording);
         world_end(&world);
     }
+}
+
+// ---------------------------------------------------------------- what the world refuses
+static void check_consistent(Recording *recording)
+{
+    u32 sites = recording_site_count(recording);
+    SiteSums *sums = calloc(sites + 1, sizeof(SiteSums));
+
+    for (size_t i = 0; i < recording_slice_count(recording); i += 1 + i / 4) {
+        const SliceInfo *slice = recording_slice(recording, i);
+        SpaceTotals totals = { 0 };
+        CHECK(recording_range(recording, 0, slice->end.ns, sums));
+        for (u32 k = 0; k < sites; k++) {
+            Space space = recording_site(recording, k)->space;
+            totals.bytes[space] += sums[k].live_bytes;
+            totals.blocks[space] += sums[k].live_blocks;
+            totals.usable[space] += sums[k].live_usable;
+        }
+        CHECK(memcmp(&totals, &slice->totals, sizeof(totals)) == 0);
+    }
+    free(sums);
+}
+
+TEST(a_full_disk_ends_the_writing_and_leaves_what_was_written)
+{
+    World world;
+    struct rlimit old, limit;
+    struct stat status;
+
+    CHECK_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    for (u64 bytes = 200000; bytes < 900000; bytes += 97001) {
+        world_begin(&world, 80, 40, 0);
+        limit = (struct rlimit){ bytes, old.rlim_max };
+        CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        world_events(&world, 200000, 1000);
+        const char *error = recording_writer_error(world.writer);
+        CHECK(error && strstr(error, world.path));
+        CHECK(recording_close(world.writer, &world.now, &(RecordingEnd){ 0 }) < 0);
+        CHECK_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+        CHECK(stat(world.path, &status) == 0 && (u64)status.st_size <= bytes);
+        Recording *recording = world_open(&world);
+        CHECK(recording_event_count(recording) > 1000);
+        CHECK(!recording_end(recording)->known);
+        CHECK_EQ(world.warning_count, 0);
+        check_consistent(recording);
+        recording_free(recording);
+        world_end(&world);
+    }
+}
+
+TEST(a_writer_that_is_killed_at_any_moment_leaves_a_recording)
+{
+    u64 events = 0;
+
+    for (u32 round = 0; round < 12; round++) {
+        World world = { 0 };
+        char beside[80];
+
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            world_begin(&world, 90 + round, 300, round % 3 ? 300000 : 0);
+            for (;;)
+                world_events(&world, 10000, 500);
+        }
+        usleep(30000 + round * 15000);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        snprintf(world.path, sizeof(world.path), "/tmp/muninn-recording-%d-%u", (int)child,
+                 90 + round);
+        struct stat status;
+        if (stat(world.path, &status) == 0 && status.st_size > 16) {
+            Recording *recording = world_open(&world);
+            check_consistent(recording);
+            CHECK(world.warning_count <= 1);
+            events += recording_event_count(recording);
+            recording_free(recording);
+        }
+        unlink(world.path);
+        snprintf(beside, sizeof(beside), "%s.new", world.path);
+        unlink(beside);
+    }
+    CHECK(events > 0);
 }

@@ -200,7 +200,9 @@ static size_t model_blocks(const World *world, u64 from_ns, u64 to_ns, RecordedB
         const HeapEvent *event = &world->events[i];
         bool is_live = false;
         for (size_t k = 0; event->kind == EVENT_ALLOC && k < world->live_count; k++)
-            is_live |= world->live[k].address == event->address;
+            is_live |= world->live[k].address == event->address &&
+                       world->live[k].born_ns == event->time.ns &&
+                       world->live[k].size == event->size;
         if (is_live && event->time.ns < to_ns)
             blocks[count++] = (RecordedBlock){
                 .site = event->site, .address = event->address, .size = event->size,

@@ -168,6 +168,36 @@ TEST(every_metric_under_every_filter_is_what_the_events_say)
     world_end(&world);
 }
 
+TEST(what_leaked_is_known_of_the_living_without_events)
+{
+    World world;
+
+    for (u32 listed = 0; listed < 2; listed++) {
+        world_begin(&world, 75, 40, 150000);
+        world_events(&world, 100000, 3000);
+        for (size_t i = 0; listed && i < world.live_count; i++)
+            if (world.sites[world.live[i].site].space == SPACE_HEAP)
+                recording_add_living(world.writer, &world.live[i]);
+        world_close(&world);
+        Recording *recording = world_open(&world);
+        CHECK(recording_events_kept_since_ns(recording) > 0);
+        Filter filter = { .selection = { .from_ns = world.now.ns / 5,
+                                         .to_ns = world.now.ns / 10 * 9 } };
+        i64 got[40], wanted[40];
+        char *error = NULL;
+        CHECK_EQ(recording_knows_living(recording, 1 << SPACE_HEAP), listed);
+        CHECK_EQ(selection_metric(recording, &filter.selection, METRIC_LEAKED, got, &error),
+                 listed);
+        CHECK((error != NULL) != listed);
+        free(error);
+        model_metric(&world, recording, &filter, METRIC_LEAKED, 0, wanted);
+        for (u32 i = 0; listed && i < world.site_count; i++)
+            CHECK_EQ(got[i], wanted[i]);
+        recording_free(recording);
+        world_end(&world);
+    }
+}
+
 TEST(lifetimes_choose_blocks)
 {
     World world;

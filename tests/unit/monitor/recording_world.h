@@ -22,6 +22,8 @@ typedef struct World {
     size_t count, capacity;
     RecordedBlock *live; // where the next free comes from
     size_t live_count, live_capacity;
+    u64 freed[64];       // addresses to use again
+    u32 freed_count;
     u32 site_count;
     RecordedSite *sites;
     Moment now;
@@ -99,8 +101,10 @@ static void world_alloc(World *world)
 
     block.size = world_random(world, world_random(world, 8) ? 500 : 1ull << 34);
     block.usable = block.size + world_random(world, 40);
-    // No two live blocks have one address, whatever their spaces.
+    // No two live blocks have one address, but addresses come again.
     block.address = 0x10000 + world->count * 16 + world_random(world, 2) * 8;
+    if (world->freed_count && world_random(world, 3))
+        block.address = world->freed[--world->freed_count];
     world->now.allocated_bytes += world_random(world, 9) ? block.size : 1;
     if (world->live_count == world->live_capacity) {
         world->live_capacity = world->live_capacity ? world->live_capacity * 2 : 1024;
@@ -121,6 +125,8 @@ static void world_free_block(World *world)
     RecordedBlock block = world->live[at];
 
     world->live[at] = world->live[--world->live_count];
+    if (world->freed_count < 64)
+        world->freed[world->freed_count++] = block.address;
     world->now.allocated_bytes += block.size;
     world_keep(world, &(HeapEvent){
         .kind = EVENT_FREE, .flags = (u32)world_random(world, 4), .site = block.site,

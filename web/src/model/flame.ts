@@ -46,8 +46,9 @@ function weigh(tree: FlameTree, is_signed: boolean): Float64Array {
     return weight;
 }
 
-export function flame_layout(tree: FlameTree): FlameLayout {
-    let is_signed = false;
+// `is_change`: the values are changes, even if all of them happen to be growth.
+export function flame_layout(tree: FlameTree, is_change = false): FlameLayout {
+    let is_signed = is_change;
     for (let i = 0; i < tree.count && !is_signed; i++) is_signed = (tree.value[i] ?? 0) < 0;
 
     const weight = weigh(tree, is_signed);

@@ -14,7 +14,7 @@ export function bytes(value: number): string {
     const size = Math.abs(value);
     let unit = 0;
     let scaled = size;
-    while (scaled >= 999.5 && unit < BYTE_UNITS.length - 1) {
+    while (scaled >= (unit === 0 ? 1024 : 999.5) && unit < BYTE_UNITS.length - 1) {
         scaled /= 1024;
         unit++;
     }

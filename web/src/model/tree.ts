@@ -43,6 +43,10 @@ export class FrameTree implements FlameTree {
         this.hidden = columns.more;
     }
 
+    get is_change(): boolean {
+        return this.columns.metric === 'growth' || this.columns.base.length > 0;
+    }
+
     get count(): number {
         return this.columns.id.length;
     }

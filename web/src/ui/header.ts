@@ -85,13 +85,14 @@ export class Header {
                 },
                 'Follow',
             ),
-            h('button', { type: 'button', onclick: () => void this.act('snapshot') }, 'Snapshot'),
-            h(
-                'button',
-                { type: 'button', onclick: () => void this.act('leak-check') },
-                'Leak check',
-            ),
+            this.app.heap
+                ? this.action_button('snapshot', 'Snapshot')
+                : this.action_button('leak-check', 'Leak check'),
         );
+    }
+
+    private action_button(what: 'snapshot' | 'leak-check', title: string): HTMLElement {
+        return h('button', { type: 'button', onclick: () => void this.act(what, title) }, title);
     }
 
     private button(name: 'link' | 'theme' | 'help', label: string, work: () => void): HTMLElement {
@@ -124,15 +125,14 @@ export class Header {
         this.app.announce('Link copied');
     }
 
-    private async act(what: 'snapshot' | 'leak-check'): Promise<void> {
-        const title = what === 'snapshot' ? 'Snapshot' : 'Leak check';
+    private async act(what: 'snapshot' | 'leak-check', title: string): Promise<void> {
         try {
             const answer = await this.app.api.post<ActionAnswer>('/api/action', {
                 f: this.app.file.id,
                 do: what,
-                label: what === 'snapshot' ? 'viewer' : null,
             });
-            text_dialog(title, visible_lines(answer.text) || 'Done.');
+            const words = answer.status === 0 ? title : `${title} failed`;
+            text_dialog(words, visible_lines(answer.text) || 'Done.');
             await this.app.refresh_live();
         } catch (error) {
             text_dialog(`${title} failed`, error instanceof Error ? error.message : String(error));

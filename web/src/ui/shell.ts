@@ -23,6 +23,16 @@ import { on_theme } from './theme';
 
 const LIVE_EVERY_MS = 1000;
 
+// What files of other programs do not tell, by format. The views show what follows from the rest.
+const NOT_TOLD: Readonly<Record<string, string>> = {
+    massif:
+        'A massif.out has snapshots only: counts, sizes, lifetimes, addresses and threads of blocks ' +
+        'are not in it, and what is shown of them is a guess.',
+    pprof:
+        'A pprof profile is one moment: when blocks were allocated, their addresses and threads are ' +
+        'not in it, and what is shown of them is a guess.',
+};
+
 // A recording that was cut off may not say where its peak was.
 function with_peak(heap: HeapInfo): HeapInfo {
     return { ...heap, peak: heap.peak ?? { ns: 0, heap: 0, mapped: 0, stack: 0, blocks: 0 } };
@@ -164,6 +174,7 @@ export class Shell implements App {
         replace(
             this.notices,
             this.file.warnings.map((text) => h('div', { class: 'notice' }, shortened(text, 400))),
+            NOT_TOLD[this.file.format] && h('div', { class: 'notice' }, NOT_TOLD[this.file.format]),
             !this.is_connected &&
                 h('div', { class: 'notice is-error' }, 'The server does not answer. Trying again…'),
         );

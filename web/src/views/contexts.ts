@@ -168,7 +168,7 @@ class ContextsView implements View {
             id,
             label,
             help,
-            width: '92px',
+            width: '84px',
             is_number: true,
             part: (row) => row[id] / whole(),
             cell: (row) =>
@@ -185,7 +185,7 @@ class ContextsView implements View {
             id,
             label,
             help,
-            width: '84px',
+            width: '70px',
             is_number: true,
             cell: (row) => h('span', { title: count(row[id]) }, count_short(row[id])),
         };
@@ -208,17 +208,19 @@ class ContextsView implements View {
             {
                 id: 'spark',
                 label: 'Over time',
-                width: '112px',
+                width: '100px',
                 sorts: false,
                 help: 'live bytes over the selection; each row has its own scale',
-                cell: (row) => (row.spark ? sparkline(row.spark, 96) : ''),
+                cell: (row) => (row.spark ? sparkline(row.spark, 84) : ''),
             },
             this.bytes_column('live', 'Live', 'bytes live at the end of the selection'),
             ...(has_range
                 ? [this.bytes_column('growth', 'Growth', 'live at the end less at the start')]
                 : []),
             this.bytes_column('peak', 'At peak', 'bytes live at the peak of the heap'),
-            this.bytes_column('peak_own', 'Own peak', 'the most it ever had at once'),
+            ...(has_range
+                ? []
+                : [this.bytes_column('peak_own', 'Own peak', 'the most it ever had at once')]),
             this.bytes_column('allocated', 'Allocated', 'bytes allocated in the selection'),
             this.bytes_column('leaked', 'Leaked', 'never freed'),
             this.count_column('blocks', 'Blocks', 'live blocks'),

@@ -63,6 +63,8 @@ class DiffView implements View {
             columns: () => this.columns(),
             key: (row) => row.key,
             title: (row) => shortened(row.name),
+            on_sort: () =>
+                store.set({ 'diff.order': store.get('diff.order') === 'asc' ? null : 'asc' }),
             on_open: (row) => store.go('contexts', { 'ctx.key': row.key, 'ctx.group': null }),
         });
         const body = h('div', {});
@@ -104,6 +106,7 @@ class DiffView implements View {
             const params = {
                 ...selection,
                 sort: metric,
+                order: store.get('diff.order', 'desc'),
                 search: store.get('flame.q'),
                 offset: 0,
                 limit: PAGE_ROWS,
@@ -248,6 +251,7 @@ class DiffView implements View {
         this.highest = Math.max(1, ...answer.rows.map((row) => Math.abs(row[key])));
         replace(this.words, plural(answer.rows_total, 'context'));
         replace(this.content, this.table.element);
+        this.table.set_sort('delta', this.app.store.get('diff.order') !== 'asc');
         this.table.set_source(
             new PagedRows<ContextRow>(
                 answer.rows_total,
@@ -293,7 +297,7 @@ class DiffView implements View {
                 label: 'Change',
                 width: '124px',
                 is_number: true,
-                sorts: false,
+                help: 'grown or shrunk most first',
                 part: (row) => row[key] / this.highest,
                 cell: (row) =>
                     h(

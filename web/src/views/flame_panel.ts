@@ -60,7 +60,7 @@ export class FlamePanel {
         this.params = params;
         this.path = path;
         this.tree = new FrameTree(structuredClone(answer), own);
-        this.layout = flame_layout(this.tree);
+        this.layout = flame_layout(this.tree, this.tree.is_change);
         this.chosen = 0;
         const node = was_same && kept.length ? this.tree.find_path(kept) : this.tree.find_id(zoom);
         this.canvas.show(this.layout, node);
@@ -177,7 +177,7 @@ export class FlamePanel {
 
     private node_facts(tree: FrameTree, node: number): [string, string][] {
         const value = tree.value[node] ?? 0;
-        const is_difference = tree.columns.base.length > 0 || tree.columns.metric === 'growth';
+        const is_difference = tree.is_change;
         const write = (bytes_: number): string =>
             is_difference ? signed(bytes_, (v) => this.write(v)) : this.write(bytes_);
         const rows: [string, string][] = [
@@ -209,7 +209,7 @@ export class FlamePanel {
             });
             if (tree !== this.tree) return;
             tree.graft(node, answer);
-            this.layout = flame_layout(tree);
+            this.layout = flame_layout(tree, tree.is_change);
             this.canvas.show(this.layout, parent);
             this.search(this.search_text);
         } catch (error) {

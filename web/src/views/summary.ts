@@ -2,7 +2,7 @@
 //
 // The first look: the main numbers, the largest of each kind, what was run.
 import { query_string } from '../api/client';
-import type { FunctionsAnswer, HeapInfo, Metric } from '../api/types';
+import type { ContextsAnswer, HeapInfo } from '../api/types';
 import {
     bytes,
     bytes_exact,
@@ -21,11 +21,12 @@ import { place_of } from './names';
 import type { App, View, ViewKind } from './view';
 
 const TOP = 8;
-const LISTS: readonly { metric: Metric; title: string; view: string }[] = [
-    { metric: 'peak', title: 'Most bytes at the peak', view: 'peak' },
-    { metric: 'leaked', title: 'Most bytes leaked', view: 'leaked' },
-    { metric: 'allocations', title: 'Most allocations', view: 'allocations' },
-    { metric: 'temporary', title: 'Most temporary allocations', view: 'temporary' },
+type Key = 'peak' | 'leaked' | 'allocations' | 'temporary';
+const LISTS: readonly { metric: Key; title: string }[] = [
+    { metric: 'peak', title: 'Most bytes at the peak' },
+    { metric: 'leaked', title: 'Most bytes leaked' },
+    { metric: 'allocations', title: 'Most allocations' },
+    { metric: 'temporary', title: 'Most temporary allocations' },
 ];
 
 function card(label: string, value: string, note: Child = '', title = ''): HTMLElement {
@@ -143,10 +144,11 @@ function create(app: App): View {
     const body = h('div', {});
     const loader = new Loader(body, content);
 
-    function list(metric: Metric, title: string, answer: FunctionsAnswer): HTMLElement | null {
-        const rows = answer.rows.filter((row) => row.self > 0);
+    function list(metric: Key, title: string, answer: ContextsAnswer): HTMLElement | null {
+        const total = answer.totals[metric];
+        const rows = answer.rows.filter((row) => row[metric] > 0);
+        const write = metric === 'peak' || metric === 'leaked' ? bytes : count_short;
         if (rows.length === 0) return null;
-        const write = answer.unit === 'count' ? count_short : bytes;
         return h(
             'section',
             {},
@@ -154,35 +156,32 @@ function create(app: App): View {
             h(
                 'ol',
                 { class: 'rank' },
-                rows.map((row) =>
-                    h(
+                rows.map((row) => {
+                    const name = row.function ?? row.name;
+                    return h(
                         'li',
                         {},
                         h('span', {
                             class: 'cell-bar',
-                            '--part': percent_width(row.self, answer.total),
+                            '--part': percent_width(row[metric], total),
                         }),
                         h(
                             'button',
                             {
                                 type: 'button',
                                 class: 'link cut',
-                                title: shortened(row.function),
+                                title: shortened(name),
                                 onclick: () =>
-                                    store.go('callers', {
-                                        metric: metric === 'live' ? null : metric,
-                                        'fn.name': null,
-                                        'fn.id': row.id,
-                                    }),
+                                    store.go('callers', { metric, 'fn.name': name, 'fn.id': null }),
                             },
-                            shortened(shorten_templates(row.function), 100),
+                            shortened(shorten_templates(name), 100),
                             ' ',
                             h('span', { class: 'faint' }, shortened(place_of(row), 40)),
                         ),
-                        h('span', { class: 'num' }, write(row.self)),
-                        h('span', { class: 'num muted' }, percent(row.self, answer.total)),
-                    ),
-                ),
+                        h('span', { class: 'num' }, write(row[metric])),
+                        h('span', { class: 'num muted' }, percent(row[metric], total)),
+                    );
+                }),
             ),
         );
     }
@@ -193,8 +192,8 @@ function create(app: App): View {
         replace(top, cards(heap));
         const asked = LISTS.map(({ metric }) => ({
             ...app.selection(),
-            metric,
-            sort: 'self',
+            group: 'function',
+            sort: metric,
             limit: TOP,
         }));
         void loader.load(
@@ -202,7 +201,7 @@ function create(app: App): View {
             () =>
                 Promise.all(
                     asked.map((params) =>
-                        app.api.get<FunctionsAnswer>('/api/functions', params).catch(() => null),
+                        app.api.get<ContextsAnswer>('/api/contexts', params).catch(() => null),
                     ),
                 ),
             (answers) =>

@@ -7,7 +7,15 @@ import { selected } from '../model/state';
 import { colour } from '../ui/theme';
 import type { App } from './view';
 
-function vertical(u: uPlot, ns: number, stroke: string, dash: number[], label: string): void {
+// The label stands above the chart or, where it could meet that of the peak, in it.
+function vertical(
+    u: uPlot,
+    ns: number,
+    stroke: string,
+    dash: number[],
+    label: string,
+    is_inside = false,
+): void {
     const { left, top, width, height } = u.bbox;
     const x = u.valToPos(ns, 'x', true);
     const pixels = devicePixelRatio || 1;
@@ -28,7 +36,7 @@ function vertical(u: uPlot, ns: number, stroke: string, dash: number[], label: s
     ctx.textAlign = is_left ? 'right' : 'left';
     ctx.textBaseline = 'bottom';
     ctx.fillStyle = stroke;
-    ctx.fillText(label, x + (is_left ? -3 : 3) * pixels, top - pixels);
+    ctx.fillText(label, x + (is_left ? -3 : 3) * pixels, top + (is_inside ? 14 : -1) * pixels);
 }
 
 function shade(u: uPlot, from: number, to: number): void {
@@ -62,8 +70,8 @@ export function draw_marks(u: uPlot, app: App): void {
         vertical(u, ns, colour('accent'), [], '');
     } else if (time.kind === 'difference') {
         shade(u, Math.min(time.a, time.b), Math.max(time.a, time.b));
-        vertical(u, time.a, colour('less'), [], 'A');
-        vertical(u, time.b, colour('more'), [], 'B');
+        vertical(u, time.a, colour('less'), [], 'A', true);
+        vertical(u, time.b, colour('more'), [], 'B', true);
     }
     u.ctx.restore();
 }

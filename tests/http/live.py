@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""Programs that run, and files of other programs."""
+
+import http.client
+import json
+import subprocess
+import time
+
+from access import equal
+from server import BUILD, MUNINN, WORK, Server, heap, make_recording
+
+TESTS = []
+PROGRAM = r"""
+#include <stdlib.h>
+#include <unistd.h>
+static void *make(size_t n) { return malloc(n); }
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < atoi(argv[1]); i++) {
+        for (int k = 0; k < 100; k++) {
+            make(1000);
+            free(make(10));
+        }
+        usleep(50000);
+    }
+    return argc == 0;
+}
+"""
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def close():
+    pass
+
+
+def start(tool, rounds, *options):
+    """A program under muninn that grows, and its pid once a monitor answers for it."""
+    source = WORK / "grow.c"
+    source.write_text(PROGRAM)
+    subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", "-o", WORK / "grow", source], check=True)
+    process = subprocess.Popen([MUNINN, f"--tool={tool}", *options, "./grow", str(rounds)],
+                               cwd=WORK, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        done = subprocess.run([MUNINN, "ctl", str(process.pid), "status"], capture_output=True)
+        if done.returncode == 0:
+            return process
+        time.sleep(0.05)
+    process.kill()
+    raise AssertionError("no monitor answers")
+
+
+def events(server, until, timeout_s=15):
+    """(kind, data) of a stream, until one of a kind comes."""
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout_s)
+    connection.request("GET", "/api/events?f=0", headers={"X-Muninn-Token": server.token})
+    answer = connection.getresponse()
+    equal(answer.status, 200)
+    kind = None
+    try:
+        while True:
+            line = answer.readline().decode().rstrip("\n")
+            if line.startswith("event: "):
+                kind = line[7:]
+            elif line.startswith("data: "):
+                yield kind, json.loads(line[6:])
+                if kind == until:
+                    return
+    finally:
+        connection.close()
+
+
+@test
+def a_program_that_runs_is_followed_to_its_end():
+    if BUILD.name == "asan":
+        return "an engine with sanitizers runs nothing"
+    process = start("massif", 70)
+    time.sleep(0.3)
+    server = Server(str(process.pid))
+    try:
+        file = server.api("files")["files"][0]
+        equal((file["live"], file["pid"]), (True, process.pid))
+        seen = []
+        asked = False
+        for kind, data in events(server, "end"):
+            seen.append((kind, data))
+            if kind == "change" and len(seen) > 8 and not asked:
+                asked = True
+                status, _, body = server.raw("/api/action?do=snapshot",
+                                             {"X-Muninn-Action": "1"}, method="POST")
+                equal((status, json.loads(body)["status"]), (200, 0))
+                status, _, body = server.raw("/api/action?do=leak-check",
+                                             {"X-Muninn-Action": "1"}, method="POST")
+                equal((status, json.loads(body)["error"]["code"]), (409, "refused"))
+                info = server.api("info")
+                assert info["live"] and not info["end"]["known"]
+                first = server.api("timeline", points=10)
+                tree = server.api("tree")
+                assert {"make", "main"} <= set(tree["names"]), tree["names"]
+                assert tree["total"] > 0 and max(first["totals"]["heap"]) > 0
+        process.wait(10)
+        versions = [data["version"] for _, data in seen]
+        equal(versions, sorted(versions))
+        heaps = [data["heap"] for kind, data in seen if kind == "change"]
+        assert len(heaps) > 5 and heaps[-1] > heaps[0], heaps
+        info = server.api("info")
+        assert not info["live"] and info["end"]["known"], info["end"]
+        equal(info["totals"]["allocations"] >= 70 * 200, True)
+        assert any(state["reason"] == "asked" for state in info["states"])
+        equal(server.api("tree")["total"], info["totals"]["leaked"])
+        equal(server.raw("/api/action?do=snapshot", {"X-Muninn-Action": "1"},
+                         method="POST")[0], 409)
+        equal(server.api("contexts")["totals"]["allocated"],
+              heap("summary", file["path"])["allocated_bytes"])
+    finally:
+        process.kill()
+        server.stop()
+
+
+@test
+def a_report_that_grows_is_read_again():
+    if BUILD.name == "asan":
+        return "an engine with sanitizers runs nothing"
+    report = WORK / "grows.json"
+    process = start("memcheck", 60, f"--json-file={report}", "-q")
+    try:
+        done = subprocess.run([MUNINN, "view", "--no-open", str(process.pid)], timeout=20,
+                              capture_output=True, text=True)
+        equal(done.returncode, 1)
+        assert "no heap recording" in done.stderr, done.stderr
+        server = Server(report)
+        try:
+            equal(server.api("files")["files"][0]["live"], True)
+            status, _, body = server.raw("/api/action?do=leak-check", {"X-Muninn-Action": "1"},
+                                         method="POST")
+            assert status in (200, 409), (status, body)
+            list(events(server, "end"))
+            assert server.api("info")["status"] == "finished"
+        finally:
+            server.stop()
+    finally:
+        process.kill()
+        process.wait()
+
+
+@test
+def profiles_of_other_programs_are_opened():
+    path, _ = make_recording("origin.heap", "--events=20000", "--contexts=100")
+    total = heap("summary", path)["live_bytes"]
+    made = []
+    for kind in ("massif", "heaptrack", "pprof"):
+        out = WORK / f"origin.{kind}"
+        done = subprocess.run([MUNINN, "heap", "export", path, f"--format={kind}", "-o", out],
+                              capture_output=True, text=True)
+        if done.returncode == 0 and out.exists():
+            made.append((kind, out))
+    assert len(made) >= 2, "the exports are not there"
+    server = Server(*[out for _, out in made])
+    try:
+        files = server.api("files")["files"]
+        for (kind, _), file in zip(made, files):
+            equal((file["kind"], file["format"]), ("heap", kind))
+            info = server.api("info", f=file["id"])
+            tree = server.api("tree", f=file["id"], metric="peak")
+            assert tree["total"] > 0 and tree["nodes"] > 5, kind
+            equal(server.api("contexts", f=file["id"])["totals"]["live"],
+                  info["totals"]["leaked"])
+            if kind == "heaptrack":
+                equal(info["totals"]["leaked"], total)
+            server.api("timeline", f=file["id"])
+            server.api("map", f=file["id"])
+    finally:
+        server.stop()

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+//
+// Holds more and more for a minute, then lets go: something to look at while it runs.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *kept[4000];
+
+static char *grow(int step)
+{
+    char *block = malloc(2000 + (size_t)step);
+
+    memset(block, 1, 2000);
+    return block;
+}
+
+int main(void)
+{
+    for (int i = 0; i < 4000; i++) {
+        kept[i] = grow(i);
+        usleep(15000);
+    }
+    for (int i = 0; i < 4000; i++)
+        free(kept[i]);
+    return 0;
+}

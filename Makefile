@@ -137,6 +137,7 @@ $(1): FORCE
 	    printf '%s\n' '$$(subst ','\'',$(2))' > $$@
 endef
 $(eval $(call stamp_rule,$(OBJ)/flags.stamp,$$(CC) $$(cflags) $$(hot_flags) $$(link_flags)))
+include web/web.mk
 all_obj := $(launch_obj) $(library_obj) $(engine_main) $(monitor_obj) $(monitor_main) \
            $(inspect_obj) $(inspect_main)
 $(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(all_obj)))
@@ -196,7 +197,7 @@ $(OUT)/tests/unit/%: $(OBJ)/tests/unit/%.o $(library)
 	$(call say,LINK)
 	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $< $(library) $(engine_libs)
 
--include $(patsubst %.o,%.d,$(all_obj) $(unit_obj))
+-include $(patsubst %.o,%.d,$(all_obj) $(unit_obj)) tests/lib/lib.mk
 
 # ---- what users run -------------------------------------------------------------------------
 

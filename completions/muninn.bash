@@ -80,8 +80,26 @@ _muninn_options='--tool=
 --show-mismatched-frees=
 --show-realloc-size-zero=
 --malloc-fill=
---free-fill='
-_muninn_subcommands='ps ctl'
+--free-fill=
+--heap=
+--heap-admin=
+--stacks=
+--pages-as-heap=
+--depth=
+--alloc-fn=
+--ignore-fn=
+--threshold=
+--peak-inaccuracy=
+--time-unit=
+--detailed-freq=
+--max-snapshots=
+--massif-out-file=
+--recording=
+--recording-file=
+--max-recording=
+--snapshot-every=
+--snapshot-when='
+_muninn_subcommands='ps ctl heap view top minmem ms_print'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
 _muninn()
@@ -106,7 +124,7 @@ _muninn()
         return
     fi
     case $option in
-    --tool) values='none memcheck count' ;;
+    --tool) values='none memcheck massif count' ;;
     --trace-children) values='yes no' ;;
     --child-silent-after-fork) values='yes no' ;;
     --track-fds) values='no yes all bad' ;;
@@ -157,6 +175,16 @@ _muninn()
     --workaround-gcc296-bugs) values='yes no' ;;
     --show-mismatched-frees) values='yes no' ;;
     --show-realloc-size-zero) values='yes no' ;;
+    --heap) values='yes no' ;;
+    --stacks) values='yes no' ;;
+    --pages-as-heap) values='yes no' ;;
+    --alloc-fn) is_file=1 ;;
+    --ignore-fn) is_file=1 ;;
+    --time-unit) values='i ms B' ;;
+    --massif-out-file) is_file=1 ;;
+    --recording) values='yes no' ;;
+    --recording-file) is_file=1 ;;
+    --snapshot-when) is_file=1 ;;
     esac
     if [[ -n $is_file ]]; then
         compopt -o filenames 2>/dev/null

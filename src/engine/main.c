@@ -7,6 +7,7 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/calltags/calltags.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/fdtrack/fdtrack.h"
 #include "engine/limits/limits.h"
@@ -33,6 +34,8 @@ static Options options;
 
 static bool on_thread_start(ThreadCtx *ctx)
 {
+    if (calltags_wanted)
+        calltags_thread_start(ctx);
     if (callstack_wanted && !callstack_init(&ctx->callstack, 0, ~0ull))
         return false;
     if (!redirect_thread_start(ctx))
@@ -107,6 +110,8 @@ static void on_unmapped(GuestAddr start, GuestAddr end)
     relay_unmapped(start, end);
     if (callstack_wanted)
         callstack_forget_range(start, end);
+    if (calltags_wanted)
+        calltags_unmapped(start, end);
     if (tool->unmapped)
         tool->unmapped(start, end);
 }
@@ -238,6 +243,10 @@ int main(int argc, char **argv, char **envp)
     cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : cache_size,
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
+    calltags_wanted = tool->needs & TOOL_NEEDS_CALLTAGS;
+    if (calltags_wanted && !calltags_init())
+        log_refuse("the addresses for the tags of calls are taken, or the limit on address space "
+                   "(ulimit -v) is too small for them");
     callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK || options.track_fds != TRACK_FDS_NO;
     fdtrack_init(options.track_fds);
     request_init(options.verbosity > 0);

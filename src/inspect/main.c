@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "base/types.h"
+#include "inspect/heap/heap.h"
+#include "inspect/http/http.h"
+#include "inspect/minmem/minmem.h"
+#include "inspect/ms_print/ms_print.h"
+#include "inspect/top/top.h"
 #include "monitor/control/control.h"
 
 // launch/options.def has their arguments and help.
@@ -15,7 +20,12 @@ static const struct {
     int (*main)(int argc, char **argv); // the words behind the name
 } subcommands[] = {
     {"ctl", control_ctl_main},
+    {"heap", heap_main},
+    {"minmem", minmem_main},
+    {"ms_print", ms_print_main},
     {"ps", control_ps_main},
+    {"top", top_main},
+    {"view", http_view_main},
 };
 
 int main(int argc, char **argv)

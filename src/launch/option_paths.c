@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What the values of some options mean once the program runs: the patterns of
-// --trace-children-skip and the templates of file names.
+// --trace-children-skip, the limits of --snapshot-when and the templates of file names.
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,6 +60,36 @@ bool options_child_is_skipped_by_arg(const Options *options, char *const *argv)
     for (; argv != NULL && *argv != NULL; argv++)
         if (any_pattern_matches(options->trace_children_skip_by_arg, *argv))
             return true;
+    return false;
+}
+
+// ---------------------------------------------------------------- --snapshot-when
+
+bool options_trigger(const char *text, OptionTrigger *ret_trigger)
+{
+    static const char *const names[] = {
+        [TRIGGER_HEAP] = "heap>",
+        [TRIGGER_MAPPED] = "mapped>",
+        [TRIGGER_STACKS] = "stacks>",
+        [TRIGGER_RSS] = "rss>",
+    };
+    static const char units[] = "kmgt";
+
+    for (u32 of = 0; of < ARRAY_LEN(names); of++) {
+        size_t len = strlen(names[of]);
+        char *end;
+
+        if (strncmp(text, names[of], len) != 0 || text[len] < '0' || text[len] > '9')
+            continue;
+        u64 size = strtoull(text + len, &end, 10);
+        const char *unit = *end != '\0' ? strchr(units, *end | 0x20) : NULL;
+        u32 shift = unit != NULL ? 10 * (u32)(unit - units + 1) : 0;
+
+        if (end[unit != NULL] != '\0' || size > UINT64_MAX >> shift)
+            return false;
+        *ret_trigger = (OptionTrigger){of, size << shift};
+        return true;
+    }
     return false;
 }
 

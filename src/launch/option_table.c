@@ -129,10 +129,13 @@ const Options option_defaults = {
     .depth = 30,
     .threshold_ppm = 10000,
     .peak_inaccuracy_ppm = 10000,
-    .time_unit = TIME_UNIT_INSTRUCTIONS,
-    .detailed_freq = 10,
+    .time_unit = TIME_UNIT_MS,
+    .detailed_freq = 1,
     .max_snapshots = 100,
     .massif_out_file = "massif.out.%p",
+    .recording = true,
+    .recording_file = "muninn.heap.%p",
+    .max_recording_bytes = 256 * MiB,
 };
 
 typedef struct GroupRow {

@@ -249,6 +249,17 @@ static bool was_given(const Options *options, size_t field)
     return false;
 }
 
+static bool triggers_are_known(const Options *options)
+{
+    OptionTrigger trigger;
+
+    for (u32 i = 0; i < options->snapshot_when.count; i++) {
+        if (!options_trigger(options->snapshot_when.items[i], &trigger))
+            return false;
+    }
+    return true;
+}
+
 int options_settle(Options *options)
 {
     if (options->verbosity >= 2 && !was_given(options, offsetof(Options, show_error_list)))
@@ -267,6 +278,9 @@ int options_settle(Options *options)
     else if (options->pages_as_heap && options->stacks)
         option_fail(options,
                     "--pages-as-heap=yes measures stacks, too: --stacks=yes cannot be added");
+    else if (!triggers_are_known(options))
+        option_fail(options, "--snapshot-when wants heap, mapped, stacks or rss, then > and a "
+                             "size, such as heap>1G");
     else
         return 0;
     return -EINVAL;

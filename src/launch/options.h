@@ -155,6 +155,11 @@ typedef struct Options {
     i32 detailed_freq;
     i32 max_snapshots;
     const char *massif_out_file; // template
+    bool recording;
+    const char *recording_file;  // template
+    u64 max_recording_bytes;
+    i32 snapshot_every_s;        // 0: never
+    OptionList snapshot_when;    // for options_trigger()
 
     // From the launcher to the engine. The parser knows them only after
     // --muninn-exe, which the launcher puts first.
@@ -196,7 +201,7 @@ int options_to_argv(const Options *options, char *buffer, size_t buffer_size, ch
                     int argv_max);
 
 // Enough for argv_max above, however many options were repeated.
-#define OPTIONS_ARGV_MAX (OPTIONS_ROWS_MAX + 7 * OPTIONS_LIST_MAX)
+#define OPTIONS_ARGV_MAX (OPTIONS_ROWS_MAX + 8 * OPTIONS_LIST_MAX)
 
 // True for a word of those that no user has written.
 bool options_is_internal(const char *word);
@@ -209,6 +214,15 @@ bool options_child_is_skipped(const Options *options, const char *path);
 
 // The same for --trace-children-skip-by-arg, which looks at each word of argv.
 bool options_child_is_skipped_by_arg(const Options *options, char *const *argv);
+
+// A limit of --snapshot-when.
+typedef enum TriggerOf { TRIGGER_HEAP, TRIGGER_MAPPED, TRIGGER_STACKS, TRIGGER_RSS } TriggerOf;
+typedef struct OptionTrigger {
+    TriggerOf of;
+    u64 limit_bytes;
+} OptionTrigger;
+// False if "heap>1G" and the like is not what it is.
+bool options_trigger(const char *text, OptionTrigger *ret_trigger);
 
 // Expands %p, %n, %q{VAR} and %% of a --log-file template. `sequence` is %n.
 // Returns 0; -EINVAL for an unknown % sequence or an unset VAR, -ENAMETOOLONG.

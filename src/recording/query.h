@@ -19,7 +19,8 @@ typedef enum Metric {
     METRIC_COUNT,
 } Metric;
 
-// NULL and 0 where nothing is asked. Patterns are shell patterns, or /regular expressions/.
+// NULL and 0 where nothing is asked. Patterns are shell patterns of the whole name (a function also
+// without its arguments, a file or an object also without its directory), or /regular expressions/.
 typedef struct Selection {
     u64 from_ns, to_ns;      // to 0: the end
     bool at_peak;            // the moment of the peak instead
@@ -39,12 +40,15 @@ bool selection_sums(Recording *recording, const Selection *selection, SiteSums *
 // The metric of one site's sums, where peak and leaked have been selected by selection_metric().
 bool selection_metric(Recording *recording, const Selection *selection, Metric metric,
                       i64 *ret_values, char **ret_error);
+// The same, and how many blocks or allocations make each value up (ret_counts may be NULL).
+bool selection_metric_counts(Recording *recording, const Selection *selection, Metric metric,
+                             i64 *ret_values, u64 *ret_counts, char **ret_error);
 
 typedef struct TreeOptions {
     bool bottom_up;          // roots are innermost frames (allocators left out)
     bool collapse_recursion;
     bool by_function;        // one node for a function, whatever line; else function and line
-    bool fold_libraries;     // frames of one object in a row become one
+    bool fold_libraries;     // frames of one library in a row become one
     const char *only_code;   // pattern of objects or files; others are left out
     bool hide_allocators;    // malloc, operator new… at the innermost end are left out
 } TreeOptions;
@@ -56,7 +60,9 @@ typedef struct TreeNode {
     u32 context;          // one that it stands for
     i64 value;            // with its children
     i64 self;             // of stacks that end here
-    u64 count;            // blocks or allocations
+    u64 count;            // blocks or allocations, if the tree was built with counts
+    bool is_folded;       // stands for all frames of its library in a row
+    bool any_line;        // stands for a function, whatever line
 } TreeNode;
 
 typedef struct Tree {
@@ -64,10 +70,14 @@ typedef struct Tree {
     u32 count;
 } Tree;
 
-// values[site], as selection_metric() gives them.
+// values[site], as selection_metric() gives them. The root's value is their sum. NULL: no memory,
+// or a bad pattern in only_code.
 Tree *tree_build(Recording *recording, const i64 *values, const TreeOptions *options);
+Tree *tree_build_counts(Recording *recording, const i64 *values, const u64 *counts,
+                        const TreeOptions *options);
 void tree_free(Tree *tree);
-// "main (app.c:12)" or "0x401136: ??? (in /usr/bin/app)"; a static or caller's buffer.
+// "main (app.c:12)", "main (in /usr/bin/app)" or "0x401136: ??? (in /usr/bin/app)"; "all" for
+// the root, "[libc.so.6]" for a folded library. What does not fit is cut at a character.
 void tree_node_label(Recording *recording, const TreeNode *node, char *text, size_t size);
 
 #endif

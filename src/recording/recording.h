@@ -201,6 +201,10 @@ u32 recording_add_site(RecordingWriter *writer, const RecordedSite *site); // fr
 // In order of time. Sums are kept by the writer: slices come of themselves, every so many
 // events or milliseconds, and when asked.
 void recording_add_event(RecordingWriter *writer, const HeapEvent *event);
+// The last two events were a temporary block, allocated and freed: that happened `count` more times
+// (RECORDING_REPEATS_MAX at most), every `step_ns`, which is no less than what it lived.
+enum { RECORDING_REPEATS_MAX = 1 << 17 };
+void recording_repeat_pair(RecordingWriter *writer, u32 count, u64 step_ns);
 void recording_add_sample(RecordingWriter *writer, const Sample *sample);
 void recording_close_slice(RecordingWriter *writer, const Moment *moment);
 // A state to keep: `live` of every site, site_count of them; only the live_ fields are read.
@@ -227,6 +231,7 @@ const RecordingInfo *recording_info(const Recording *recording);
 const RecordingEnd *recording_end(const Recording *recording);
 Moment recording_last(const Recording *recording); // the end of what is there
 u64 recording_event_count(const Recording *recording); // counted, whether kept or not
+u64 recording_plain_bytes(const Recording *recording); // of the file, were it not compressed
 u64 recording_events_kept_since_ns(const Recording *recording); // before it there are sums only
 
 u32 recording_context_count(const Recording *recording); // with context 0
@@ -296,5 +301,7 @@ typedef struct RecordedBlock {
 // living. Those whose events are not kept are missing.
 typedef bool BlockFn(void *arg, const RecordedBlock *block);
 bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn *fn, void *arg);
+// Those that live at the end and were born before to_ns, in order of birth.
+bool recording_each_living(Recording *recording, u64 to_ns, BlockFn *fn, void *arg);
 
 #endif

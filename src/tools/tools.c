@@ -7,7 +7,7 @@
 
 static const Tool *const all_tools[] = {&tool_none, &tool_count_tool, &tool_selftest,
                                         &tool_stacktest, &tool_eventtest,
-                                        &tool_findingtest, &tool_memcheck};
+                                        &tool_findingtest, &tool_memcheck, &tool_massif};
 
 const Tool *tool = &tool_none;
 

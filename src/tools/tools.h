@@ -13,5 +13,6 @@ extern const Tool tool_stacktest;
 extern const Tool tool_eventtest;
 extern const Tool tool_findingtest;
 extern const Tool tool_memcheck;
+extern const Tool tool_massif;
 
 #endif

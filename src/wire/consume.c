@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/own_file.h"
+#include "wire/heap_events.h"
 #include "wire/wire.h"
 
 #define ORDER_LAG 100000ull // ticks: tens of microseconds; a store buffer drains in one
@@ -32,11 +33,21 @@ typedef struct RingView {
     u64 available; // write position when last looked at
     bool has_next;
     bool damaged;
+    // What is held back (W6)
+    bool next_is_held; // `next` is that of `held`, a copy
+    bool waits;        // it has changed, and will be looked at in the next turn
+    bool was_peeked;   // the run peeked at has not been taken yet
+    u8 taken_run;      // of the last record taken that had been held back
+    u32 peeked_run;
+    u32 peeked_drain;  // in which turn; what changes again meanwhile has to wait
+    u64 peeked_state;
+    WireHeld held;
 } RingView;
 
 struct WireConsumer {
     WireShared *shared;
     u32 damaged;
+    u32 drain; // counts the turns
     RingView rings[WIRE_RINGS];
     u64 copy[WIRE_RECORD_BYTES_MAX / 8];
 };
@@ -119,8 +130,8 @@ static void look(WireConsumer *consumer, RingView *view, WireRing *ring)
         u64 header[2];
         u64 offset = view->read % WIRE_RING_BYTES;
         memcpy(header, ring->data + offset, 8);
-        u64 bytes = (header[0] >> 32) * 8;
-        bool is_skip = (header[0] & 0xffff) == RECORD_SKIP;
+        u64 bytes = (header[0] >> 16 & 0xffff) * 8;
+        bool is_skip = (header[0] & 0xff) == RECORD_SKIP;
         if (bytes == 0 || offset + bytes > WIRE_RING_BYTES ||
             view->read + bytes > view->available ||
             (!is_skip && (bytes < HEADER_BYTES || bytes > WIRE_RECORD_BYTES_MAX))) {
@@ -138,6 +149,28 @@ static void look(WireConsumer *consumer, RingView *view, WireRing *ring)
     }
 }
 
+// Whether there is something held back that has not been handed over as it is now. The
+// caller makes sure that nothing is published that has not been taken.
+static bool peek(const WireConsumer *consumer, RingView *view, WireRing *ring)
+{
+    const WireHeld *held = &ring->held;
+    u32 run = __atomic_load_n(&held->run, __ATOMIC_ACQUIRE);
+    u64 state = __atomic_load_n(&held->repeat.state, __ATOMIC_ACQUIRE);
+    if (state == 0 || run % 2 || (u8)(run / 2) == view->taken_run ||
+        (view->was_peeked && view->peeked_run == run && view->peeked_state == state))
+        return false;
+    memcpy(&view->held, held, sizeof(view->held));
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&held->run, __ATOMIC_RELAXED) != run ||
+        __atomic_load_n(&ring->write, __ATOMIC_RELAXED) != view->read)
+        return false;
+    view->held.run = run;
+    view->held.repeat.state = state;
+    view->next = view->held.stamp > view->last ? view->held.stamp : view->last;
+    view->waits = view->peeked_drain == consumer->drain;
+    return !view->waits;
+}
+
 static void refresh(WireConsumer *consumer, u32 index)
 {
     RingView *view = &consumer->rings[index];
@@ -148,8 +181,45 @@ static void refresh(WireConsumer *consumer, u32 index)
         return;
     }
     view->available = write;
+    if (view->next_is_held)
+        view->has_next = false; // it may have been published
+    view->next_is_held = view->waits = false;
     if (!view->has_next)
         look(consumer, view, ring);
+    if (!view->has_next && !view->damaged && view->read == write && peek(consumer, view, ring))
+        view->has_next = view->next_is_held = true;
+}
+
+static void take_held(WireConsumer *consumer, u32 index, WireRecord *ret_record)
+{
+    RingView *view = &consumer->rings[index];
+    wire_heap_run_words(&view->held, view->held.repeat.state, consumer->copy);
+    *ret_record = (WireRecord){
+        .type = RECORD_HEAP_RUN,
+        .ring = index,
+        .payload = view->held.context,
+        .is_peek = true,
+        .was_peeked = view->was_peeked && view->peeked_run == view->held.run,
+        .stamp = view->next,
+        .words = consumer->copy,
+        .count = HEAP_RUN_WORDS,
+    };
+    view->was_peeked = true;
+    view->peeked_run = view->held.run;
+    view->peeked_drain = consumer->drain;
+    view->peeked_state = view->held.repeat.state;
+    view->last = view->next;
+    view->next_is_held = view->has_next = false;
+}
+
+// A record that was held back; `run` is of its header.
+static void note_run(RingView *view, u8 run, WireRecord *record)
+{
+    if (record->type != RECORD_HEAP_ALLOC && record->type != RECORD_HEAP_RUN)
+        return;
+    record->was_peeked = view->was_peeked && (u8)(view->peeked_run / 2) == run;
+    view->was_peeked = false;
+    view->taken_run = run;
 }
 
 // Copies the record out (W3) and moves on.
@@ -162,7 +232,7 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
     // The lines come from the producer's cache: ask for those that follow meanwhile.
     __builtin_prefetch(ring->data + (view->read + PREFETCH_BYTES) % WIRE_RING_BYTES);
     memcpy(&header, at, 8);
-    u64 bytes = (header >> 32) * 8;
+    u64 bytes = (header >> 16 & 0xffff) * 8;
     if (bytes < HEADER_BYTES || bytes > WIRE_RECORD_BYTES_MAX ||
         view->read + bytes > view->available ||
         view->read % WIRE_RING_BYTES + bytes > WIRE_RING_BYTES) {
@@ -171,12 +241,14 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
     }
     memcpy(consumer->copy, at, bytes);
     *ret_record = (WireRecord){
-        .type = header & 0xffff,
+        .type = header & 0xff,
         .ring = index,
+        .payload = (u32)(header >> 32),
         .stamp = view->next,
         .words = consumer->copy + HEADER_BYTES / 8,
         .count = bytes / 8 - HEADER_BYTES / 8,
     };
+    note_run(view, (u8)(header >> 8), ret_record);
     view->last = view->next;
     view->read += bytes;
     look(consumer, view, ring);
@@ -187,7 +259,7 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
 static u64 bound(const WireConsumer *consumer, u32 index, u64 now, bool final)
 {
     const RingView *view = &consumer->rings[index];
-    if (view->has_next)
+    if (view->has_next || view->waits)
         return view->next;
     if (final || view->damaged)
         return ~0ull;
@@ -219,7 +291,9 @@ static size_t take_run(WireConsumer *consumer, u32 index, u64 limit, WireRecordF
     u64 given_back = view->read;
     while (view->has_next && view->next <= limit && count < WIRE_DRAIN_MAX) {
         WireRecord record;
-        if (!take(consumer, index, &record))
+        if (UNLIKELY(view->next_is_held))
+            take_held(consumer, index, &record);
+        else if (!take(consumer, index, &record))
             break;
         fn(arg, &record);
         count++;
@@ -286,6 +360,7 @@ static bool can_take(const WireConsumer *consumer, Choice *choice, u32 high, u64
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg)
 {
     size_t count = 0;
+    consumer->drain++;
     while (count < WIRE_DRAIN_MAX || final) {
         u64 now = final ? ~0ull : wire_stamp() - ORDER_LAG;
         u32 high = rings_used(consumer);

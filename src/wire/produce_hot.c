@@ -8,9 +8,10 @@
 #include <sys/syscall.h>
 
 #include "base/raw_syscall.h"
+#include "wire/heap_events.h"
 #include "wire/wire.h"
 
-enum { HEADER_WORDS = 2 }; // type and size; stamp
+enum { HEADER_WORDS = 2 }; // type, run (8 bits), size in words (16), payload (32); stamp
 enum { WAIT_MS = 100 };    // between looks whether the other side still lives
 
 static i64 futex_wait(u32 *word, u32 value)
@@ -110,51 +111,54 @@ static bool wait_for_room(WireProducer *producer, u64 write, u64 bytes)
     }
 }
 
-static void put_header(WireRing *ring, u64 position, WireRecordType type, u64 words, u64 stamp)
+// Room at the end of what is published; the record is not begun if there is none.
+u64 *wire_reserve(WireProducer *producer, WireRecordType type, u32 run, size_t words, u64 stamp)
 {
-    u64 *at = (u64 *)(ring->data + position % WIRE_RING_BYTES);
-    at[0] = (u64)type | words << 32;
-    if (words >= HEADER_WORDS)
-        at[1] = stamp;
+    WireRing *ring = producer->ring;
+    u64 bytes = (words + HEADER_WORDS) * 8;
+    u64 write = ring->write;
+    u64 to_end = WIRE_RING_BYTES - write % WIRE_RING_BYTES;
+    u64 needed = bytes <= to_end ? bytes : to_end + bytes;
+    if (UNLIKELY(write + needed - producer->read_seen > WIRE_RING_BYTES) &&
+        !wait_for_room(producer, write, needed))
+        return NULL;
+    if (UNLIKELY(needed != bytes)) {
+        *(u64 *)(ring->data + write % WIRE_RING_BYTES) = RECORD_SKIP | to_end / 8 << 16;
+        write += to_end;
+        __atomic_store_n(&ring->write, write, __ATOMIC_RELEASE);
+    }
+    u64 *at = (u64 *)(ring->data + write % WIRE_RING_BYTES);
+    at[0] = (u64)type | (u64)(run & 0xff) << 8 | (words + HEADER_WORDS) << 16;
+    at[1] = stamp;
+    return at + HEADER_WORDS;
 }
 
 u64 *wire_begin(WireProducer *producer, WireRecordType type, size_t words)
 {
     WireRing *ring = producer->ring;
-    u64 total = words + HEADER_WORDS;
-    if (!ring || *producer->life < 0 || total * 8 > WIRE_RECORD_BYTES_MAX)
+    if (!ring || *producer->life < 0 || (words + HEADER_WORDS) * 8 > WIRE_RECORD_BYTES_MAX)
         return NULL;
     if (producer->is_common) {
         lock_common(ring);
         producer->read_seen = __atomic_load_n(&ring->read, __ATOMIC_ACQUIRE);
+    } else {
+        wire_heap_flush(producer);
     }
     // Two stores, since this thread may lose its core between the stamp and the second one.
     __atomic_store_n(&ring->begun, ring->begun + 1, __ATOMIC_RELEASE);
     u64 stamp = wire_stamp();
     __atomic_store_n(&ring->begun, stamp, __ATOMIC_RELEASE);
-    u64 write = ring->write;
-    u64 to_end = WIRE_RING_BYTES - write % WIRE_RING_BYTES;
-    u64 needed = total * 8 <= to_end ? total * 8 : to_end + total * 8;
-    if (write + needed - producer->read_seen > WIRE_RING_BYTES &&
-        !wait_for_room(producer, write, needed)) {
-        if (producer->is_common)
-            unlock_common(ring);
-        return NULL;
-    }
-    if (needed != total * 8) {
-        put_header(ring, write, RECORD_SKIP, to_end / 8, stamp);
-        __atomic_store_n(&ring->write, write + to_end, __ATOMIC_RELEASE);
-        write += to_end;
-    }
-    put_header(ring, write, type, total, stamp);
-    return (u64 *)(ring->data + write % WIRE_RING_BYTES) + HEADER_WORDS;
+    u64 *at = wire_reserve(producer, type, 0, words, stamp);
+    if (!at && producer->is_common)
+        unlock_common(ring);
+    return at;
 }
 
 void wire_publish(WireProducer *producer)
 {
     WireRing *ring = producer->ring;
     u64 write = ring->write;
-    u64 words = *(u64 *)(ring->data + write % WIRE_RING_BYTES) >> 32;
+    u64 words = *(u64 *)(ring->data + write % WIRE_RING_BYTES) >> 16 & 0xffff;
     __atomic_store_n(&ring->write, write + words * 8, __ATOMIC_RELEASE);
     if (producer->is_common)
         unlock_common(ring);

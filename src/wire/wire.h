@@ -22,6 +22,8 @@
 //   W4  Records of all threads have one order, that of their stamps (the time stamp
 //       counter as the record was begun). If one thread's record was published before
 //       another thread's was begun, it comes first.
+//   W6  What is held back stands before everything that is not published yet. The consumer may
+//       look at it at any time, and is told what became of it when it is published.
 //   W5  A thread is interrupted only between wire_kick_begin() and wire_kick_end(), and never
 //       once the engine has closed that: the signal would kill a program that is executed.
 #ifndef MUNINN_WIRE_WIRE_H
@@ -106,6 +108,31 @@ typedef struct WireWords {
 
 // ---------------------------------------------------------- the shared memory
 
+// An allocation and its repetitions, held back because the next event may well be its end:
+// `state` counts both, and is odd while the block is live. Changes of it alone are
+// made by emitted code too.
+typedef struct WireRepeat {
+    u64 state;   // 0: there is nothing
+    u64 result;  // the block
+    u64 size;
+    // See ToolRepeat in engine/toolapi/toolapi.h.
+    u64 sp, slot, tag;
+    u32 site;
+    u32 unused;
+} WireRepeat;
+
+typedef struct WireHeld {
+    WireRepeat repeat;
+    u32 run;         // odd while the rest changes; two more for each new allocation
+    u32 context;
+    u64 extra;       // usable beyond size
+    u64 stamp;       // of the last change that has one
+    u64 first;       // of the first allocation
+    u64 allocated;   // of the last one that has a stamp
+    u64 lived;       // ticks that `samples` of them lived
+    u64 samples;
+} WireHeld;
+
 typedef enum WireRingState { RING_FREE, RING_OWNED, RING_ENDED } WireRingState;
 
 // Positions count bytes since the ring was made and never wrap.
@@ -120,6 +147,7 @@ typedef struct WireRing {
     u32 synced;         // futex: sequence of the last SYNC record that was dealt with
     u32 command_status; // WireCommandStatus of the thread's last COMMAND
     // Set once in a while.
+    _Alignas(64) WireHeld held;
     _Alignas(64) u32 state; // WireRingState
     u32 lock;               // of the last ring, which threads share when there are too many
     _Alignas(64) u8 data[WIRE_RING_BYTES];
@@ -211,7 +239,14 @@ void wire_producer_close(WireProducer *producer);
 // Room for a record of `words` words behind its header, all in one piece; NULL: the
 // monitor is gone. wire_publish() must follow, with nothing else in between.
 u64 *wire_begin(WireProducer *producer, WireRecordType type, size_t words);
+// The spare half word of a record's header; `words` is what wire_begin() gave.
+static inline void wire_set_payload(u64 *words, u32 payload)
+{
+    words[-2] |= (u64)payload << 32;
+}
 void wire_publish(WireProducer *producer);
+// The same in pieces, for records that have their stamp already.
+u64 *wire_reserve(WireProducer *producer, WireRecordType type, u32 run, size_t words, u64 stamp);
 
 // Wakes the monitor now; without it it looks a few times a second.
 void wire_ring_bell(WireProducer *producer);
@@ -242,6 +277,9 @@ WireVerdict wire_finding_wait(WireShared *shared, u32 id, const int *life);
 typedef struct WireRecord {
     WireRecordType type;
     u32 ring;         // the number of the ring it came from
+    u32 payload;      // of its header
+    bool is_peek;     // held back by its producer: it may come again, changed
+    bool was_peeked;  // and this is it
     u64 stamp;
     const u64 *words; // a private copy
     size_t count;

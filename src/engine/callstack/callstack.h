@@ -153,6 +153,11 @@ void callstack_set_peek(CallstackPeek *peek);
 void callstack_validate(const CallStack *cs);
 
 // The tree. Id 0 is the empty stack.
+//
+// The id of (parent, pc): lock-free when it exists, made under the lock otherwise.
+// When ids or memory run out the parent itself is returned: the context is then
+// true but less deep.
+u32 context_intern(u32 parent, GuestAddr pc);
 u32 context_parent(u32 id);
 GuestAddr context_pc(u32 id);
 u32 context_count(void); // ids are 0 … context_count() - 1

@@ -6,11 +6,7 @@
 
 #include "base/futex_lock.h"
 #include "base/types.h"
-
-// The id of (parent, pc): lock-free when it exists, made under the lock otherwise.
-// When ids or memory run out the parent itself is returned: the context is then
-// true but less deep.
-u32 context_intern(u32 parent, GuestAddr pc);
+#include "engine/callstack/callstack.h"
 
 Lock *context_tree_lock(void);
 

@@ -69,14 +69,18 @@ void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function,
     cache_invalidate_insn(pc);
 }
 
-void hooks_add_return_site(GuestAddr pc)
+bool hooks_add_return_site(GuestAddr pc, bool is_lean)
 {
     Hook *hook = record_of(pc);
-    if (!hook || hook->return_site)
-        return;
+    if (!hook)
+        return false;
+    if (hook->return_site && (hook->is_lean_site || !is_lean))
+        return true;
+    hook->is_lean_site |= is_lean;
     hook->return_site = true;
     redirect_stats.return_sites++;
     cache_invalidate_insn(pc);
+    return true;
 }
 
 void hooks_forget(GuestAddr start, GuestAddr end)
@@ -89,7 +93,8 @@ void hooks_forget(GuestAddr start, GuestAddr end)
         if (hook->pc < start || hook->pc >= end || !is_live(hook))
             continue;
         hook->function = NULL;
-        hook->resolver = hook->return_site = false;
+        hook->resolver = false;
+        hook->return_site = hook->return_site && hook->is_lean_site; // L2
         any = true;
     }
     if (any)
@@ -113,12 +118,15 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
     if (!hook)
         return false;
     const ToolFunction *function = hook->function;
+    bool is_lean = function && !hook->resolver && (function->lean_after || function->lean_before);
     *ret_site = (RedirectSite){
         .hook = (u32)(hook - redirect_hooks),
         .entry = function != NULL,
         .returns = hook->return_site,
+        .is_lean_site = hook->is_lean_site,
         .fast = function && !hook->resolver && (function->flags & TOOL_FUNCTION_FAST),
         .replaces = function && !hook->resolver && function->replace,
+        .lean = is_lean ? function : NULL,
     };
     return true;
 }

@@ -48,6 +48,7 @@ bool redirect_thread_start(ThreadCtx *ctx)
     ctx->redirect = t;
     ctx->redirect_count = 0;
     ctx->redirect_armed = 0;
+    lean_thread_start(ctx);
     return true;
 }
 
@@ -170,7 +171,7 @@ static void drop_abandoned(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
 static void know_return_site(RedirectThread *t, GuestAddr pc)
 {
     lock_acquire(&engine_lock);
-    hooks_add_return_site(pc);
+    hooks_add_return_site(pc, false);
     if (t->generation != redirect_generation)
         memset(t->known, 0, sizeof t->known);
     t->generation = redirect_generation;
@@ -225,6 +226,23 @@ void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
     }
 }
 
+static void begin_lean(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
+{
+    if (redirect_hooks[hook].function->lean_before) {
+        lean_call_before(ctx, hook, return_address);
+        return;
+    }
+    if (return_address == RUN_NOWHERE)
+        return; // the engine's own call
+    lock_acquire(&engine_lock);
+    bool is_hooked = hooks_add_return_site(return_address, true);
+    lock_release(&engine_lock);
+    if (!is_hooked)
+        return;
+    *lean_slot(ctx, return_address) = return_address;
+    lean_begin(ctx, hook);
+}
+
 // ---------------------------------------------------------------- hooks
 
 static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
@@ -251,6 +269,10 @@ static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
         return_from_replaced(ctx, return_address);
         return false;
     }
+    if (!hook->resolver && (hook->function->lean_after || hook->function->lean_before)) {
+        begin_lean(ctx, index, return_address);
+        return true;
+    }
     if (hook->resolver || !hook->function->replace) {
         begin_wrapped(ctx, index, return_address);
         return true;
@@ -273,8 +295,10 @@ void redirect_run(ThreadCtx *ctx)
 
     redirect_stats.slow_exits++;
     ctx->pc = hook->pc;
-    if (hook->return_site && done != STEP_RETURNED)
+    if (hook->return_site && done != STEP_RETURNED) {
+        lean_end(ctx, hook->pc);
         redirect_returned(ctx, hook->pc);
+    }
     if (run_entry(ctx, index, done))
         ctx->redirect_armed = 1;
 }

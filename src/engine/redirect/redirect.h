@@ -59,6 +59,10 @@ void redirect_returned(struct ThreadCtx *ctx, GuestAddr pc);
 // The version of the block to enter at ctx->pc.
 u32 redirect_version(const struct ThreadCtx *ctx);
 
+// rsp has been loaded, or a return has led to an unexpected `target`: lean calls below it
+// are over.
+void redirect_lean_unwound(struct ThreadCtx *ctx, u64 sp, GuestAddr target);
+
 // A signal is going to be delivered before the thread enters the cache again.
 void redirect_interrupted(struct ThreadCtx *ctx);
 
@@ -70,6 +74,8 @@ typedef struct RedirectSite {
     bool returns;  // a return site
     bool fast;     // the handler may be called from the cache
     bool replaces; // the original does not run
+    bool is_lean_site; // a return site of lean functions
+    const struct ToolFunction *lean; // NULL: it is not lean
 } RedirectSite;
 
 // Whether `pc` is hooked, and how.
@@ -85,6 +91,8 @@ bool redirect_is_own_entry(GuestAddr pc, GuestAddr target);
 // cache by EXIT_REDIRECT with exit_link = hook | REDIRECT_BEGUN.
 u32 redirect_fast_entry(u32 hook); // ctx->call_address: the return address
 u32 redirect_fast_return(u32 hook);
+u32 redirect_lean_return(u32 hook);
+u32 redirect_lean_before(u32 hook);
 #define REDIRECT_BEGUN 0x80000000u
 
 typedef struct RedirectStats {

@@ -16,6 +16,7 @@ typedef struct Hook {
     GuestAddr named_at; // where the symbol of its name is
     bool resolver;    // the entry of an IFUNC resolver; what it returns is the function
     bool return_site;
+    bool is_lean_site; // L2 of lean_hot.c
 } Hook;
 
 #define HOOKS_MAX (1u << 20)
@@ -57,7 +58,8 @@ void hooks_init(void);
 // address the upper one counts.
 void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver,
                      GuestAddr named_at);
-void hooks_add_return_site(GuestAddr pc);
+// False: there is no memory for it.
+bool hooks_add_return_site(GuestAddr pc, bool is_lean);
 void hooks_forget(GuestAddr start, GuestAddr end);
 
 // ---------------------------------------------------------------- calls_hot.c
@@ -69,6 +71,20 @@ void activation_push(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
 // list of activations: they get a call that is not in it.
 void call_before(ThreadCtx *ctx, ToolCall *call);
 void call_after(ThreadCtx *ctx, ToolCall *call);
+
+// ---------------------------------------------------------------- lean_hot.c
+
+static inline GuestAddr *lean_slot(ThreadCtx *ctx, GuestAddr pc)
+{
+    return &ctx->lean_known[pc >> 3 & (LEAN_SITES - 1)];
+}
+
+void lean_thread_start(ThreadCtx *ctx);
+// The return site is hooked: the call has begun, unless it is part of another.
+void lean_begin(ThreadCtx *ctx, u32 hook);
+// It may have returned here.
+void lean_end(ThreadCtx *ctx, GuestAddr pc);
+u32 lean_call_before(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
 
 // ---------------------------------------------------------------- names.c
 

@@ -179,7 +179,7 @@ static void say_lost(ThreadCtx *ctx, void *data)
     relay_lost();
 }
 
-static WireProducer *producer_of(ThreadCtx *ctx)
+WireProducer *relay_wire(ThreadCtx *ctx)
 {
     if (UNLIKELY(ctx->wire.ring == NULL))
         relay_outside(ctx, open_producer, NULL);
@@ -189,7 +189,7 @@ static WireProducer *producer_of(ThreadCtx *ctx)
 WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];
-    WireProducer *producer = ctx->errors_disabled ? NULL : producer_of(ctx);
+    WireProducer *producer = ctx->errors_disabled ? NULL : relay_wire(ctx);
     bool is_new;
 
     if (!producer)

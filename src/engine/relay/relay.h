@@ -67,6 +67,10 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
 // The errors counted so far: shown ones, repetitions included.
 u64 relay_error_count(void);
 
+// This thread's end of the wire, for tools with records of their own; NULL: there is no
+// monitor. Callable from the cache.
+WireProducer *relay_wire(ThreadCtx *ctx);
+
 // Runs `fn`, which is compiled as it comes, also from the cache. There it must not wait for
 // the engine lock: whoever holds it may be waiting for the thread to leave the cache.
 void relay_outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx, void *data), void *data);

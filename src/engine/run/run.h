@@ -75,6 +75,8 @@ typedef struct Limit {
 } Limit;
 enum LimitKind { LIMIT_AS, LIMIT_DATA, LIMIT_KINDS };
 
+enum { LEAN_SITES = 256 };
+
 // A signal that the kernel gave us and the client has not seen yet. There is
 // at most one per thread (R3); the kernel queues the others.
 typedef struct PendingSignal {
@@ -120,6 +122,14 @@ typedef struct ThreadCtx {
     u64 redirect_count;   // activations of wrapped functions (redirect/redirect.h)
     u32 redirect_armed;   // enter the original of what is at pc; that block clears it
     struct RedirectThread *redirect; // NULL when the tool intercepts nothing
+    // Lean functions (redirect/lean_hot.c). The outermost call that has not returned:
+    u64 lean_sp;          // the stack pointer that it returns with, negated; 0: there is none
+    u64 lean_size;        // of its size_arg
+    u64 lean_args[4];
+    u32 lean_hook;        // it, and the innermost that it has called
+    u32 lean_inner;
+    WireRepeat *lean_repeat; // never NULL if there are lean functions
+    GuestAddr lean_known[LEAN_SITES]; // return sites that are hooked
 
     // --- owned by the dispatcher
     struct RunLoop *loop; // the innermost one of this thread

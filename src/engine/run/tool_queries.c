@@ -6,6 +6,7 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
+#include "engine/calltags/calltags.h"
 #include "engine/log/log.h"
 #include "engine/redirect/redirect.h"
 #include "engine/thread/thread.h"
@@ -14,7 +15,7 @@
 u32 tool_context(ToolThread *thread, GuestAddr pc)
 {
     if (!thread->callstack.bottom)
-        return 0;
+        return calltags_wanted ? calltags_context_once(pc, thread->gpr[RSP]) : 0;
     return callstack_context(&thread->callstack, pc, thread->gpr[RSP]);
 }
 

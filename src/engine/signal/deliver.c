@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/raw_syscall.h"
+#include "engine/calltags/calltags.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -165,6 +166,8 @@ static void run_handler(ThreadCtx *ctx, const KernelAction *action, PendingSigna
     }
     if (ctx->callstack.bottom)
         note_call_of_handler(ctx, pc, sp);
+    if (calltags_wanted)
+        calltags_enter_signal(ctx->gpr[RSP], altstack_contains(&ctx->altstack, ctx->gpr[RSP]));
     if (tool->signal)
         tool->signal(ctx, sig);
     ctx->wait_mask_armed = 0;

@@ -26,6 +26,7 @@ typedef enum ToolNeeds {
     // Flags count as dead where only a signal handler could see them, and at calls and
     // returns, where the ABI has none: what the tool inserts before loads is cheap.
     TOOL_LOOSE_FLAGS = 8,
+    TOOL_NEEDS_CALLTAGS = 16, // the cheaper stacks of calltags/calltags.h are kept
 } ToolNeeds;
 
 typedef struct ToolSyscall {
@@ -50,6 +51,11 @@ typedef struct ToolCall {
                         // again outside the cache, where thread->in_cache is 0
 } ToolCall;
 
+// A call of a lean function: its arguments are in thread->lean_args if it has returned, with
+// thread->gpr[RAX], and in thread->gpr if it has not begun. Returns 0.
+struct ToolFunction;
+typedef u32 ToolLeanFn(ToolThread *thread, const struct ToolFunction *function,
+                       GuestAddr return_address);
 typedef u64 ToolReplaceFn(ToolThread *thread, ToolCall *call);
 typedef void ToolWrapFn(ToolThread *thread, ToolCall *call);
 
@@ -61,6 +67,15 @@ typedef enum ToolFunctionFlags {
     // a static program, whose linker has hidden parts of its libraries, always so.
     TOOL_FUNCTION_LOCAL = 2,
 } ToolFunctionFlags;
+
+// The call of a lean function that would be nothing new: the same size from the same place,
+// with the same result; and the call of one without `after` that takes this result as its
+// first argument. They alternate, and each adds one to `state`: odd is between the two.
+// Every 64th is told nevertheless, and so is what comes while `site` is 0.
+// `site` is the return address, below 4 GiB; `sp` the stack pointer there; `slot` the place of
+// the caller's own return address, and `tag` its word (calltags/calltags.h).
+typedef WireRepeat ToolRepeat;
+#define TOOL_REPEAT_TOLD 0x7e // of `state`: told if none of these bits is set
 
 // A row of the table of functions to intercept, in every object in which they
 // are found. Where rows match one address (aliases; memcpy and memmove are often
@@ -81,7 +96,13 @@ typedef struct ToolFunction {
     u32 flags;          // ToolFunctionFlags
     ToolReplaceFn *replace;
     ToolWrapFn *before, *after;
-    u64 data; // the tool's own
+    // Or the function is lean: for such as are called all the time. Of lean functions that
+    // call each other only the outermost is told, when it has returned, with four arguments; one
+    // that is told `lean_before` may be told twice, and not at all within others. As fast
+    // handlers. What thread->lean_repeat foresees is not told but counted there.
+    ToolLeanFn *lean_before, *lean_after;
+    u32 size_arg; // lean: 1 + the argument that is a size; 0: it never repeats
+    u64 data;     // the tool's own
 } ToolFunction;
 
 // Runs the client's `function` with up to six integer arguments, on the client's
@@ -169,6 +190,9 @@ typedef struct Tool {
     // number, *ret_result the default. False: the tool does not know it.
     bool (*request)(ToolThread *thread, const u64 args[6], u64 *ret_result);
 } Tool;
+
+// The lean function that was called last: by thread->lean_hook, or itself.
+const ToolFunction *tool_lean_inner(const ToolThread *thread);
 
 // The tool of this run; never NULL.
 extern const Tool *tool;

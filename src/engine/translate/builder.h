@@ -76,6 +76,13 @@ void emit_self_check(Builder *b, GuestAddr start, GuestAddr end);
 // Emits the prologue of a hooked block, if it is one (redirect/redirect.h). False: the block
 // ends with it; intercept_x64.c.
 bool intercept(Builder *b);
+void emit_leave_to_c(Builder *b, u32 exit_link);
+void emit_fast_call(Builder *b, u32 (*fn)(u32 hook), u32 hook);
+// Those of lean functions, and of return sites where there are such; lean_x64.c.
+struct RedirectSite;
+void lean_entry(Builder *b, const struct RedirectSite *site);
+void lean_before(Builder *b, const struct RedirectSite *site);
+void lean_return(Builder *b, const struct RedirectSite *site);
 
 // Fills b->flags_live; liveness.c.
 void find_live_flags(Builder *b);
@@ -96,12 +103,16 @@ void emit_tool_call(Builder *b, void (*fn)(ThreadCtx *, u64, GuestAddr), u64 arg
 void emit_callstack_push(Builder *b, GuestAddr return_address);
 // A whole return with its search, rax, rcx and rdx spilled on the way.
 void emit_callstack_return(Builder *b, u16 pop_bytes);
+// Of the tags (calltags/calltags.h), which emit_callstack_push() sets: in any other return.
+void emit_calltag_clear(Builder *b);
 // Around an instruction that loads rsp from something that is no frame.
 bool callstack_watches(const Builder *b);
 void emit_callstack_before_load(Builder *b);
 void emit_callstack_after_load(Builder *b);
 void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot);
-void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address);
+// `how` tells what follows in the same block.
+enum { LOAD_RSP_CALLS = 1, LOAD_RSP_RETURNS = 2 };
+void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address);
 
 // The stubs of the block's shadow guards; shadow_x64.c.
 void emit_guard_stubs(Builder *b);

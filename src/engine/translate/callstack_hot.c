@@ -2,6 +2,8 @@
 //
 // What emitted code of callstack_x64.c calls; the client's vector state is still
 // in the registers.
+#include "engine/calltags/calltags.h"
+#include "engine/redirect/redirect.h"
 #include "engine/translate/builder.h"
 
 void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot)
@@ -10,13 +12,23 @@ void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot)
     u64 target = *(const u64 *)slot; // just popped
     if (target >> 47 && target >> 47 != 0x1ffff)
         return; // it will be undone
+    if (UNLIKELY(ctx->lean_sp != 0))
+        redirect_lean_unwound(ctx, slot + 8, target);
     callstack_ret_miss(&ctx->callstack, slot);
 }
 
-void callstack_on_load_rsp(ThreadCtx *ctx, u64 continues, GuestAddr address)
+// An unwinder that does not return pops the address it jumps to.
+void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address)
 {
     (void)address;
-    bool same = callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP], continues);
+    if (UNLIKELY(ctx->lean_sp != 0))
+        redirect_lean_unwound(ctx, ctx->gpr[RSP] + (how & LOAD_RSP_RETURNS ? 0 : 8), ~0ull);
+    if (calltags_wanted)
+        calltags_load_sp(ctx->old_sp, ctx->gpr[RSP]);
+    if (!callstack_wanted)
+        return;
+    bool same = callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP],
+                                  how & LOAD_RSP_CALLS);
     if (same && tool->stack_loaded)
         tool->stack_loaded(ctx, ctx->old_sp);
 }

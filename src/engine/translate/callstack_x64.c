@@ -4,6 +4,7 @@
 // returns and loads of rsp do beside their work. None of it touches a flag.
 #include "engine/callstack/callstack.h"
 
+#include "engine/calltags/calltags.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
@@ -18,12 +19,35 @@ static void emit_store_imm32(Emitter *e, i32 disp, u32 imm)
     put_u32(e, imm);
 }
 
+// mov qword [rax + disp], imm in one store if it can be: the return reads it at once, and two
+// would have to reach the cache before it could.
+static void emit_store_imm64(Emitter *e, i32 disp, u64 imm)
+{
+    if (!fits_i32((i64)imm)) {
+        emit_store_imm32(e, disp, (u32)imm);
+        emit_store_imm32(e, disp + 4, (u32)(imm >> 32));
+        return;
+    }
+    put_u8(e, 0x48);
+    emit_store_imm32(e, disp, (u32)imm);
+}
+
+// mov qword gs:[rsp + CALLTAGS_DISP + disp], tag
+static void emit_calltag(Builder *b, i32 disp, u32 tag)
+{
+    put_bytes(&b->e, (u8[]){0x65, 0x48, 0xc7, 0x84, 0x24}, 5);
+    put_u32(&b->e, (u32)(CALLTAGS_DISP + disp));
+    put_u32(&b->e, tag);
+}
+
 //     mov rax, fs:[top] ; ret, sp, context of the entry above := return_address, rsp, 0
 //     lea rax, [rax + SIZE] ; mov fs:[top], rax
 // The first store meets the guard when the entries are full; the handler makes
 // room, reloads rax from top and lets it run again.
 void emit_callstack_push(Builder *b, GuestAddr return_address)
 {
+    if (calltags_wanted)
+        emit_calltag(b, 0, calltag_of(return_address));
     if (!callstack_wanted)
         return;
     bool spilled = b->spilled >> RAX & 1;
@@ -31,8 +55,7 @@ void emit_callstack_push(Builder *b, GuestAddr return_address)
         builder_spill(b, RAX);
     builder_mark_nowhere(b); // the call itself is over
     emit_load_fs(&b->e, RAX, CTX(callstack.top));
-    emit_store_imm32(&b->e, ENTRY_SIZE + ENTRY(ret), (u32)return_address);
-    emit_store_imm32(&b->e, ENTRY_SIZE + ENTRY(ret) + 4, (u32)(return_address >> 32));
+    emit_store_imm64(&b->e, ENTRY_SIZE + ENTRY(ret), return_address);
     emit_op_base(&b->e, 0x89, RSP, RAX, ENTRY_SIZE + ENTRY(sp));
     emit_store_imm32(&b->e, ENTRY_SIZE + ENTRY(context), 0);
     emit_lea(&b->e, RAX, RAX, ENTRY_SIZE);
@@ -41,40 +64,49 @@ void emit_callstack_push(Builder *b, GuestAddr return_address)
         emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
 }
 
-//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; mov rax, fs:[top] ; mov rdx, [rax + ret]
-//     not rdx ; lea rcx, [rdx + rcx + 1] ; jrcxz mine
-//     lea rcx, [rsp - 8 - n] ; mov fs:[call_address], rcx ; call callstack_on_return_miss ; jmp on
-//   mine: lea rax, [rax - SIZE] ; mov fs:[top], rax
-//   on: mov rcx, [rsp - 8 - n] ; mov rdx, fs:[spill rdx] ; lookup
+// The return address has been popped.
+void emit_calltag_clear(Builder *b)
+{
+    if (calltags_wanted)
+        emit_calltag(b, -8, 0);
+}
+
+//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; mov rax, fs:[top] ; mov rax, [rax + ret]
+//     not rax ; lea rcx, [rax + rcx + 2] ; loop miss
+//     mov rax, fs:[top] ; lea rax, [rax - SIZE] ; mov fs:[top], rax
+//   on: mov rcx, [rsp - 8 - n] ; lookup
+//   miss: lea rcx, [rsp - 8 - n] ; mov fs:[call_address], rcx
+//     call callstack_on_return_miss ; jmp on
+// `loop` jumps unless rcx was 1, which it is when the top entry is this call's. What goes on
+// takes no branch: they are what large programs run out of (translate.c).
 void emit_callstack_return(Builder *b, u16 pop_bytes)
 {
     Emitter *e = &b->e;
     i32 slot = -8 - (i32)pop_bytes;
-    builder_spill(b, RDX);
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(e, 0x59);
+    emit_calltag_clear(b);
     builder_mark_nowhere(b);
     if (pop_bytes)
         emit_lea(e, RSP, RSP, pop_bytes);
     emit_load_fs(e, RAX, CTX(callstack.top));
-    emit_op_base(e, 0x8b, RDX, RAX, ENTRY(ret));
-    put_bytes(e, (u8[]){0x48, 0xf7, 0xd2}, 3);             // not rdx
-    put_bytes(e, (u8[]){0x48, 0x8d, 0x4c, 0x0a, 0x01}, 5); // lea rcx, [rdx + rcx + 1]
-    put_bytes(e, (u8[]){OP_JRCXZ, 0}, 2);
+    emit_op_base(e, 0x8b, RAX, RAX, ENTRY(ret));
+    put_bytes(e, (u8[]){0x48, 0xf7, 0xd0}, 3);             // not rax
+    put_bytes(e, (u8[]){0x48, 0x8d, 0x4c, 0x08, 0x02}, 5); // lea rcx, [rax + rcx + 2]
+    put_bytes(e, (u8[]){0xe2, 0}, 2);                      // loop miss
     CodePtr miss = e->pc;
+    emit_load_fs(e, RAX, CTX(callstack.top));
+    emit_lea(e, RAX, RAX, -ENTRY_SIZE);
+    emit_store_fs(e, CTX(callstack.top), RAX);
+    CodePtr on = e->pc;
+    emit_op_base(e, 0x8b, RCX, RSP, slot);
+    emit_lookup(b);
+    miss[-1] = (u8)(e->pc - miss);
     emit_lea(e, RCX, RSP, slot);
     emit_store_fs(e, CTX(call_address), RCX);
     emit_tool_call(b, callstack_on_return_miss, b->insn->pc);
-    put_bytes(e, (u8[]){OP_JMP_REL8, 0}, 2);
-    CodePtr mine = e->pc;
-    miss[-1] = (u8)(e->pc - miss);
-    emit_lea(e, RAX, RAX, -ENTRY_SIZE);
-    emit_store_fs(e, CTX(callstack.top), RAX);
-    mine[-1] = (u8)(e->pc - mine);
-    emit_op_base(e, 0x8b, RCX, RSP, slot);
-    emit_load_fs(e, RDX, CTX_SPILL(RDX));
-    emit_lookup(b);
+    emit_jmp(e, on);
 }
 
 // --------------------------------------------------------------- loads of rsp
@@ -138,7 +170,7 @@ static bool loads_rsp(const Builder *b, const Insn *insn)
 
 bool callstack_watches(const Builder *b)
 {
-    return callstack_wanted && loads_rsp(b, b->insn);
+    return (callstack_wanted || calltags_wanted) && loads_rsp(b, b->insn);
 }
 
 void emit_callstack_before_load(Builder *b)
@@ -158,8 +190,17 @@ static bool goes_on_to_a_call(const Builder *b)
     return false;
 }
 
+// An epilogue, perhaps: the unwinder's last steps too, where it does not jump.
+static bool returns_next(const Builder *b)
+{
+    const Insn *next = b->insn + 1;
+    return next < b->insns + b->insn_count && next->lowering == LOWER_RET;
+}
+
 void emit_callstack_after_load(Builder *b)
 {
     builder_mark_nowhere(b);
-    emit_tool_call(b, callstack_on_load_rsp, goes_on_to_a_call(b));
+    u64 how = (goes_on_to_a_call(b) ? LOAD_RSP_CALLS : 0) |
+              (returns_next(b) ? LOAD_RSP_RETURNS : 0);
+    emit_tool_call(b, callstack_on_load_rsp, how);
 }

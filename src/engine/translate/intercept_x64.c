@@ -18,7 +18,7 @@ static void emit_load_caller_saved(Builder *b)
 }
 
 //     mov fs:[exit_link], hook ; mov fs:[pc], pc ; jmp leave
-static void emit_leave_to_c(Builder *b, u32 exit_link)
+void emit_leave_to_c(Builder *b, u32 exit_link)
 {
     emit_store_fs_imm32(&b->e, CTX(exit_link), exit_link);
     emit_store_fs_imm64(&b->e, CTX(pc), b->block->pc);
@@ -39,7 +39,7 @@ static void patch_rel32(CodePtr site, CodePtr target)
 // The test for signals comes behind the call: one that arrives during the call
 // is only recorded. From the first store on the code belongs to no instruction,
 // so a thread caught in it is stepped on, as far as the C code, which it finishes.
-static void emit_fast_call(Builder *b, u32 (*fn)(u32 hook), u32 hook)
+void emit_fast_call(Builder *b, u32 (*fn)(u32 hook), u32 hook)
 {
     Emitter *e = &b->e;
     builder_mark_nowhere(b);
@@ -137,8 +137,15 @@ bool intercept(Builder *b)
     if (site.entry && (site.returns || !site.fast)) {
         emit_leave_to_c(b, site.hook);
         b->fallthrough = false;
+    } else if (site.lean) {
+        if (site.lean->lean_after)
+            lean_entry(b, &site);
+        else
+            lean_before(b, &site);
     } else if (site.entry) {
         intercept_entry(b, &site);
+    } else if (site.is_lean_site) {
+        lean_return(b, &site);
     } else {
         intercept_return(b, site.hook);
     }

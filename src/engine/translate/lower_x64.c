@@ -129,7 +129,7 @@ static void lower_jmp_indirect(Builder *b, const Insn *insn)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
-    if (tool->needs & TOOL_NEEDS_CALLSTACK)
+    if (tool->needs & TOOL_NEEDS_CALLSTACK) // the tags do without
         emit_store_fs_imm64(&b->e, CTX(branch_pc), insn->pc);
     emit_lookup(b);
 }
@@ -160,6 +160,7 @@ static void lower_ret(Builder *b, const Insn *insn)
         builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(&b->e, 0x59);
+    emit_calltag_clear(b);
     if (insn->pop_bytes) {
         emit_lea(&b->e, RSP, RSP, insn->pop_bytes);
         emit_lookup(b);

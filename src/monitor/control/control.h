@@ -9,6 +9,7 @@
 //   place.c   the directory of the sockets: made, checked, listed
 //   server.c  the monitor's end
 //   ctl.c     `muninn ctl`
+//   ask.c     the same for a program with threads
 //   ps.c      `muninn ps`
 //
 // What must stay true
@@ -78,10 +79,27 @@ void control_printf(ControlCall *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void control_end(ControlCall *call, int status); // the exit status of `muninn ctl`
 
+// ---------------------------------------------------------------------- asking
+
+// Sends the command to the monitor of `pid` and hands the answer over, in pieces. Returns the
+// status; -1: there is no monitor, or it gave no answer within the time (0: for ever).
+typedef void ControlAnswerFn(void *arg, const char *text, size_t size);
+int control_ask(i32 pid, const char *command, int timeout_ms, ControlAnswerFn *fn, void *arg);
+// The process that monitors `pid`; 0: there is none.
+i32 control_find_monitor(i32 pid);
+
 // ------------------------------------------------------------- the subcommands
 
 // `muninn ps` and `muninn ctl`.
 int control_ps_main(int argc, char **argv);
 int control_ctl_main(int argc, char **argv);
+
+// What any other subcommand needs of them. Sends the command to the monitor of `pid` and hands
+// the answer over. Returns the status, -1: there is no monitor, or it gave no answer within
+// the time (0: for ever).
+typedef void AnswerFn(void *arg, const char *text, size_t size);
+int ctl_ask(i32 pid, const char *command, int timeout_ms, AnswerFn *fn, void *arg);
+// Says on standard error, in the name of the subcommand, why nobody answered.
+void ctl_explain_silence(const char *subcommand, i32 pid);
 
 #endif

@@ -41,12 +41,6 @@ int place_address(int directory, const char *name, void *ret_address);
 
 // ------------------------------------------------------------------- the client
 
-// Sends the command to the monitor of `pid` and hands the answer over. Returns the status,
-// -1: there is no monitor, or it gave no answer within the time (0: for ever).
-typedef void AnswerFn(void *arg, const char *text, size_t size);
-int ctl_ask(i32 pid, const char *command, int timeout_ms, AnswerFn *fn, void *arg);
-
-
 // The path behind /proc/PID/exe is an engine's.
 bool ps_is_engine(i32 pid);
 

@@ -100,25 +100,24 @@ static int list_commands(void)
     return 0;
 }
 
-static int explain_silence(i32 pid)
+void ctl_explain_silence(const char *subcommand, i32 pid)
 {
     struct stat st;
     char path[32];
 
     snprintf(path, sizeof(path), "/proc/%d", pid);
     if (stat(path, &st) != 0)
-        fprintf(stderr, "muninn ctl: there is no process %d\n", pid);
+        fprintf(stderr, "muninn %s: there is no process %d\n", subcommand, pid);
     else if (st.st_uid != geteuid())
-        fprintf(stderr, "muninn ctl: process %d is user %u's, who alone can talk to it\n", pid,
-                st.st_uid);
+        fprintf(stderr, "muninn %s: process %d is user %u's, who alone can talk to it\n",
+                subcommand, pid, st.st_uid);
     else if (!ps_is_engine(pid))
-        fprintf(stderr, "muninn ctl: process %d does not run under muninn\n", pid);
+        fprintf(stderr, "muninn %s: process %d does not run under muninn\n", subcommand, pid);
     else
         fprintf(stderr,
-                "muninn ctl: process %d has no monitor to talk to: its tool reports nothing,\n"
+                "muninn %s: process %d has no monitor to talk to: its tool reports nothing,\n"
                 "or it is a child that has not reported anything yet\n",
-                pid);
-    return EXIT_ASKED_WRONGLY;
+                subcommand, pid);
 }
 
 // The words with a space between them. False: too long.
@@ -174,8 +173,8 @@ int control_ctl_main(int argc, char **argv)
     }
     int status = ctl_ask(pid, line, 0, print_answer, &any);
     if (status < 0 && !any)
-        return explain_silence(pid);
-    if (status < 0)
+        ctl_explain_silence("ctl", pid);
+    else if (status < 0)
         fprintf(stderr, "muninn ctl: process %d has ended\n", pid);
     return fflush(stdout) == 0 && status >= 0 ? status : EXIT_ASKED_WRONGLY;
 }

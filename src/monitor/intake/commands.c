@@ -352,15 +352,20 @@ static void run_line(void *arg, ControlCall *call, const char *line)
         bool for_all = id != CONTROL_COMMANDS && control_commands[id].where == CONTROL_IN_THREADS;
         add_job(run, call, line, for_all);
     } else {
-        control_end(call, core_command(&answer, id, arguments));
+        int status = core_command(&answer, id, arguments);
+        if (status >= 0)
+            control_end(call, status);
     }
 }
 
 // A job goes on without its caller: the program may have begun with it.
 static void forget_call(void *arg, ControlCall *call)
 {
-    Commands *c = ((Run *)arg)->commands;
+    Run *run = arg;
+    Commands *c = run->commands;
 
+    if (run->heap)
+        heap_forget(run->heap, call);
     for (size_t i = 0; i < c->job_count; i++) {
         if (c->jobs[i].call == call)
             c->jobs[i].call = NULL;

@@ -264,6 +264,53 @@ static int do_kill(const CommandAnswer *answer, const char *arguments)
     return 0;
 }
 
+static void say_heap(void *arg, const char *text)
+{
+    answer_say(arg, "%s", text);
+}
+
+static void say_in_call(void *call, const char *text)
+{
+    control_say(call, text, strlen(text));
+}
+
+static void end_call(void *call, int status)
+{
+    control_end(call, status);
+}
+
+static int ask_heap(const CommandAnswer *answer, HeapCommand command, const char *arguments)
+{
+    if (!answer->run->heap) {
+        answer_say(answer, "only --tool=massif keeps a model of the heap\n");
+        return 1;
+    }
+    HeapModel *heap = answer->run->heap;
+    if (answer->call)
+        return heap_command(heap, command, arguments, say_in_call, end_call, answer->call, false);
+    return heap_command(heap, command, arguments, say_heap, NULL, (void *)answer, true);
+}
+
+static int do_snapshot(const CommandAnswer *answer, const char *arguments)
+{
+    return ask_heap(answer, HEAP_SNAPSHOT, arguments);
+}
+
+static int do_detailed_snapshot(const CommandAnswer *answer, const char *arguments)
+{
+    return ask_heap(answer, HEAP_DETAILED_SNAPSHOT, arguments);
+}
+
+static int do_all_snapshots(const CommandAnswer *answer, const char *arguments)
+{
+    return ask_heap(answer, HEAP_ALL_SNAPSHOTS, arguments);
+}
+
+static int do_heap_top(const CommandAnswer *answer, const char *arguments)
+{
+    return ask_heap(answer, HEAP_TOP, arguments);
+}
+
 typedef int CoreCommandFn(const CommandAnswer *answer, const char *arguments);
 static CoreCommandFn *const functions[CONTROL_COMMANDS] = {
     [CONTROL_STATUS] = do_status,
@@ -274,6 +321,10 @@ static CoreCommandFn *const functions[CONTROL_COMMANDS] = {
     [CONTROL_SUPPRESSIONS] = do_suppressions,
     [CONTROL_LOCATION] = do_location,
     [CONTROL_KILL] = do_kill,
+    [CONTROL_SNAPSHOT] = do_snapshot,
+    [CONTROL_DETAILED_SNAPSHOT] = do_detailed_snapshot,
+    [CONTROL_ALL_SNAPSHOTS] = do_all_snapshots,
+    [CONTROL_HEAP_TOP] = do_heap_top,
 };
 
 int core_command(const CommandAnswer *answer, ControlCommandId id, const char *arguments)

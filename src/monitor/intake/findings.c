@@ -375,7 +375,7 @@ i32 findings_close(Run *run)
         .signal = run->signal,
         .exit_code = run->ended && !run->signal ? run->status : -1,
         .error_limit_hit = run->error_limit_hit,
-        .has_errors = true,
+        .has_errors = strcmp(run->options->tool, "massif") != 0,
     };
     sum_up(run, &summary, shown);
     free(uses);

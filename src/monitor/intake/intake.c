@@ -124,7 +124,7 @@ static void take_map(Run *run, const WireRecord *record)
     Wire_map map;
     if (!wire_get_map(record, &map))
         return;
-    symbols_map(run->symbols, &(SymbolsMapping){
+    SymbolsMapping mapping = {
         .start = map.start,
         .size = map.size,
         .file_offset = map.offset,
@@ -132,7 +132,10 @@ static void take_map(Run *run, const WireRecord *record)
         .inode = map.inode,
         .executable = map.executable,
         .path = map.path.data,
-    });
+    };
+    symbols_map(run->symbols, &mapping);
+    if (run->heap)
+        heap_code(run->heap, &mapping);
 }
 
 static void take_unmap(Run *run, const WireRecord *record)
@@ -148,11 +151,19 @@ static void take_maps_reset(Run *run, const WireRecord *record)
     symbols_unmap(run->symbols, 0, ~0ull);
 }
 
+// Contexts and events are for the model of the heap.
+static void take_heap(Run *run, const WireRecord *record)
+{
+    if (run->heap)
+        heap_take(heap_decoder(run->heap), record);
+}
+
 static void take_thread_start(Run *run, const WireRecord *record)
 {
     Wire_thread_start thread;
     if (wire_get_thread_start(record, &thread))
         map_put(&run->thread_tids, thread.number, thread.tid);
+    take_heap(run, record);
 }
 
 static void take_thread_end(Run *run, const WireRecord *record)
@@ -160,6 +171,7 @@ static void take_thread_end(Run *run, const WireRecord *record)
     Wire_thread_end thread;
     if (wire_get_thread_end(record, &thread))
         map_remove(&run->thread_tids, thread.number);
+    take_heap(run, record);
 }
 
 static void take_finding(Run *run, const WireRecord *record)
@@ -183,12 +195,16 @@ static void take_part(Run *run, const WireRecord *record)
         findings_add_part(run, &part);
 }
 
-// Contexts are for the tools that keep a model; nothing here needs them by id.
-static void take_context(Run *run, const WireRecord *record)
-{
-    (void)run;
-    (void)record;
-}
+#define take_context take_heap
+#define take_heap_alloc take_heap
+#define take_heap_realloc take_heap
+#define take_heap_run take_heap
+#define take_heap_free take_heap
+#define take_heap_map take_heap
+#define take_heap_unmap take_heap
+#define take_heap_remap take_heap
+#define take_heap_stack take_heap
+#define take_heap_clock take_heap
 
 static RecordFn *const take_fns[RECORD_TYPES] = {
 #define RECORD(NAME, Name, ...) [RECORD_##NAME] = take_##Name,

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "monitor/control/control.h"
+#include "monitor/heap/heap.h"
 #include "monitor/intake/intake.h"
 #include "monitor/report/report.h"
 #include "monitor/suppress/suppress.h"
@@ -46,6 +47,8 @@ typedef struct Run {
     u32 shown, suppressed; // different ones
     bool error_limit_hit;
     bool asks;          // --gen-suppressions=yes, and the user has not stopped it
+
+    HeapModel *heap; // NULL: the tool has no events of the heap
 
     struct Commands *commands; // NULL: no socket
     u64 records;               // taken so far
@@ -91,7 +94,7 @@ typedef struct CommandAnswer {
 } CommandAnswer;
 void answer_say(const CommandAnswer *answer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-// Returns the exit status.
+// Returns the exit status; below 0: the call will be ended later.
 int core_command(const CommandAnswer *answer, ControlCommandId id, const char *arguments);
 // The state of a process or thread of it as /proc has it: 'R', 'S', 'T'; '?' if there is none.
 char process_state(i32 pid, i32 tid);

@@ -49,6 +49,38 @@ static void warn_of_symbols(void *opaque, const char *line)
         report_line(run->report, line);
 }
 
+static void say_of_heap(void *opaque, const char *line)
+{
+    Run *run = opaque;
+    if (run->report)
+        report_note(run->report, line);
+    else
+        dprintf(INTAKE_LOG, "%s\n", line);
+}
+
+// A twin goes on with a copy of what its parent's model has.
+static void open_heap(Run *run)
+{
+    HeapConfig config = {
+        .options = run->options,
+        .pid = run->info.pid,
+        .os_pid = run->os_pid,
+        .option_count = run->info.option_count,
+        .option_words = run->info.options,
+        .argc = run->info.argc,
+        .argv = run->info.argv,
+        .program = run->info.program,
+        .symbols = run->symbols,
+        .shared = run->shared,
+        .say = say_of_heap,
+        .say_arg = run,
+    };
+    if (run->heap)
+        heap_divide(run->heap, &config);
+    else if (strcmp(run->options->tool, "massif") == 0)
+        run->heap = heap_open(&config);
+}
+
 static bool run_open(Run *run)
 {
     const Options *options = run->options;
@@ -87,6 +119,7 @@ static bool run_open(Run *run)
         .warn = warn_of_symbols,
         .warn_opaque = run,
     });
+    open_heap(run);
     vec_init(&run->findings, sizeof(RunFinding *));
     run->asks = run->options->gen_suppressions == GEN_SUPPRESSIONS_YES;
     return run->consumer && run->symbols;
@@ -99,6 +132,14 @@ static void finish(Run *run)
     i32 exit_code = -1;
     if (run->finished)
         return;
+    if (run->heap)
+        heap_close(run->heap, &(HeapEnd){
+            .is_known = run->ended,
+            .by_exec = run->replaced && !run->ended,
+            .status = run->status,
+            .signal = run->signal,
+        });
+    run->heap = NULL;
     if (run->report)
         exit_code = findings_close(run);
     run->finished = true;
@@ -174,6 +215,7 @@ static void become_twin(Run *run, const Attachment *attachment)
         .command = run->command,
         .options = run->options,
         .suppressions = run->suppressions,
+        .heap = run->heap,
         .os_pid = attachment->pid,
     };
     for (size_t i = 0; i < suppress_count(run->suppressions); i++)
@@ -232,6 +274,8 @@ static bool turn(Run *run, int *wait_ms)
     };
     size_t control_count = commands_fds(run, fds + OWN_FDS);
     int timeout_ms = run->finished ? -1 : commands_wait_ms(run, *wait_ms);
+    if (run->heap)
+        timeout_ms = heap_wait_ms(run->heap, timeout_ms);
     if (poll(fds, OWN_FDS + control_count, timeout_ms) < 0 && errno != EINTR)
         return false;
     if (fds[0].revents & POLLIN)
@@ -240,6 +284,8 @@ static bool turn(Run *run, int *wait_ms)
         bool gone = client_is_gone(run);
         size_t count = wire_drain(run->consumer, gone, run_take, run);
         *wait_ms = next_wait_ms(count, *wait_ms);
+        if (run->heap)
+            heap_turn(run->heap);
         if (run->ended || gone)
             finish(run);
         else

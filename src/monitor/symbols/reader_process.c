@@ -53,6 +53,13 @@ void reader_process_free(ReaderProcess *process)
     process->reply = NULL;
 }
 
+// Its descriptor may have been closed, and its number be another file's by now.
+void reader_process_forget(ReaderProcess *process)
+{
+    process->pid = 0;
+    process->fd = -1;
+}
+
 // ---- the reader's end -----------------------------------------------------------------------
 
 static bool read_all(int fd, void *buffer, size_t size)

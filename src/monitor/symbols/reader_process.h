@@ -20,6 +20,8 @@ typedef struct ReaderProcess {
 
 void reader_process_init(ReaderProcess *process, const SymbolsConfig *config);
 void reader_process_free(ReaderProcess *process);
+// In a process that only inherited it.
+void reader_process_forget(ReaderProcess *process);
 
 // Starts one if none is running. False: the kernel refused.
 bool reader_process_ready(ReaderProcess *process);

@@ -96,6 +96,11 @@ void symbols_free(Symbols *symbols)
     free(symbols);
 }
 
+void symbols_after_fork(Symbols *symbols)
+{
+    reader_process_forget(&symbols->reader);
+}
+
 // ---- mappings -------------------------------------------------------------------------------
 
 void symbols_map(Symbols *symbols, const SymbolsMapping *mapping)

@@ -41,6 +41,9 @@ typedef struct SymbolsConfig {
 
 Symbols *symbols_new(const SymbolsConfig *config);
 void symbols_free(Symbols *symbols);
+// In a process forked from the one that asked questions: its reader is not ours to use.
+// Another is started by the next question.
+void symbols_after_fork(Symbols *symbols);
 
 // One file mapping of the client, as the kernel's maps show it.
 typedef struct SymbolsMapping {

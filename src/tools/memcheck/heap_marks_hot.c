@@ -17,5 +17,5 @@ void heap_mark_allocated(GuestAddr start, u64 size, bool is_zeroed, u32 context)
     if (is_zeroed || !memcheck_options->undef_value_errors)
         shadow_make_defined(start, size);
     else
-        shadow_make_undefined(start, size);
+        shadow_make_touchable(start, size); // its V bytes are all ones already (H1, K1)
 }

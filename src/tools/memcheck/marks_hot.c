@@ -20,21 +20,26 @@ static void fill(u8 *at, u8 value, u64 size)
         *(volatile u8 *)at++ = value;
 }
 
+// Bits [first, first + count) of a byte of the U map. Neighbours in one byte belong to one block
+// or to no one: no other thread writes it.
+static void set_u_part(u8 *at, u32 first, u32 count, bool set)
+{
+    u8 bits = (u8)(((1u << count) - 1) << first);
+    *at = set ? *at | bits : *at & (u8)~bits;
+}
+
 static void set_u_bits(GuestAddr start, u64 size, bool set)
 {
-    while (size && (start & 7 || size < 8)) {
-        u8 bit = (u8)(1u << (start & 7));
-        u8 *at = u_bits_of(start);
-        // Neighbours in one byte belong to one block or to no one: no other thread writes it.
-        *at = set ? *at | bit : *at & (u8)~bit;
-        start++;
-        size--;
+    u32 first = start & 7;
+    if (first) {
+        u32 count = size < 8 - first ? (u32)size : 8 - first;
+        set_u_part(u_bits_of(start), first, count, set);
+        start += count;
+        size -= count;
     }
     fill(u_bits_of(start), set ? 0xff : 0, size / 8);
-    start += size & ~7ull;
-    size &= 7;
-    if (size)
-        set_u_bits(start, size, set);
+    if (size & 7)
+        set_u_part(u_bits_of(start + size), 0, size & 7, set);
 }
 
 void shadow_make_defined(GuestAddr start, u64 size)
@@ -46,6 +51,11 @@ void shadow_make_defined(GuestAddr start, u64 size)
 void shadow_make_undefined(GuestAddr start, u64 size)
 {
     fill(shadow_of(start), 0xff, size);
+    set_u_bits(start, size, false);
+}
+
+void shadow_make_touchable(GuestAddr start, u64 size)
+{
     set_u_bits(start, size, false);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Memcheck as a tool: its hooks, and its state in each thread.
+#include <sys/mman.h>
 #include "tools/memcheck/memcheck.h"
 
 #include <stdlib.h>
@@ -38,6 +39,11 @@ static GuestAddr heap_map(u64 size, u64 alignment)
         sys_munmap(end, (u64)at + room - end);
     shadow_make_noaccess(first, PAGE_SIZE);
     shadow_make_noaccess(start + size, PAGE_SIZE);
+    // Memory and shadow together miss the TLB twice as often as the program alone would.
+    if (size >= 4 * MiB && size <= 64 * MiB) {
+        madvise((void *)start, size, MADV_HUGEPAGE);
+        madvise(shadow_of(start), size, MADV_HUGEPAGE);
+    }
     return start;
 }
 

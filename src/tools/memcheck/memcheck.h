@@ -101,6 +101,7 @@ bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped);
 void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
 void shadow_make_noaccess(GuestAddr start, u64 size);
+void shadow_make_touchable(GuestAddr start, u64 size); // of V bytes that are all ones
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size);

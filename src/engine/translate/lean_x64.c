@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+//
+// The prologues of lean functions and of their return sites (redirect/lean_hot.c). At a
+// function's entry and return the flags are dead; all registers are kept.
+#include "engine/calltags/calltags.h"
+#include "engine/redirect/redirect.h"
+#include "engine/toolapi/toolapi.h"
+#include "engine/translate/builder.h"
+
+#define REPEAT(field) ((i32)offsetof(ToolRepeat, field))
+enum { JE = 0x74, JNE = 0x75, JNS = 0x79 };
+enum { SITES_MASK = (LEAN_SITES - 1) << 3 };
+
+// A short branch; returns where the next instruction is, for land().
+static CodePtr branch(Emitter *e, u8 opcode)
+{
+    put_bytes(e, (u8[]){opcode, 0}, 2);
+    return e->pc;
+}
+
+static void land(Emitter *e, CodePtr from)
+{
+    ASSERT(e->pc - from < 128);
+    from[-1] = (u8)(e->pc - from);
+}
+
+static CodePtr far_branch(Emitter *e)
+{
+    put_bytes(e, (u8[]){OP_JMP_REL32, 0, 0, 0, 0}, 5);
+    return e->pc;
+}
+
+// jcc rel32, of the condition of a short branch
+static CodePtr far_jcc(Emitter *e, u8 opcode)
+{
+    put_bytes(e, (u8[]){0x0f, (u8)(opcode + 0x10), 0, 0, 0, 0}, 6);
+    return e->pc;
+}
+
+static void far_land(Emitter *e, CodePtr from)
+{
+    i32 distance = (i32)(e->pc - from);
+    memcpy(from - 4, &distance, 4);
+}
+
+// cmp dword [rcx + disp], imm
+static void emit_cmp_imm32(Emitter *e, i32 disp, u32 imm)
+{
+    put_bytes(e, (u8[]){0x81, 0xb9}, 2);
+    put_u32(e, (u32)disp);
+    put_u32(e, imm);
+}
+
+// test byte [rcx + disp], mask
+static void emit_test_byte(Emitter *e, i32 disp, u8 mask)
+{
+    put_bytes(e, (u8[]){0xf6, 0x81}, 2);
+    put_u32(e, (u32)disp);
+    put_u8(e, mask);
+}
+
+// add qword [rcx + disp], 1
+static void emit_increment(Emitter *e, i32 disp)
+{
+    put_bytes(e, (u8[]){0x48, 0x83, 0x81}, 3);
+    put_u32(e, (u32)disp);
+    put_u8(e, 1);
+}
+
+static void emit_note_call(Emitter *e, const ToolFunction *function, u32 hook)
+{
+    static const u8 argument_register[] = {RDI, RSI, RDX, RCX};
+    for (unsigned i = 0; i < ARRAY_LEN(argument_register); i++)
+        emit_store_fs(e, CTX(lean_args) + 8 * (i32)i, argument_register[i]);
+    if (function->size_arg)
+        emit_store_fs(e, CTX(lean_size), argument_register[function->size_arg - 1]);
+    else
+        emit_store_fs_imm64(e, CTX(lean_size), ~0ull);
+    emit_store_fs_imm32(e, CTX(lean_hook), hook);
+    emit_store_fs_imm32(e, CTX(lean_inner), hook);
+}
+
+//     spill rax, rdx ; mov rax, fs:[lean_sp] ; test rax, rax ; jne nested
+//     mov rax, [rsp] ; mov edx, eax ; and edx, mask ; cmp fs:[lean_known + rdx], rax ; jne slow
+//     lea rax, [rsp + 8] ; neg rax ; mov fs:[lean_sp], rax ; arguments, hook
+//   go: rax, rdx ; jmp on
+//   nested: lea rax, [rax + rsp] ; test rax, rax ; jns slow
+//     mov fs:[lean_inner], hook ; jmp go
+//   slow: rax, rdx ; leave to C
+//   on:
+void lean_entry(Builder *b, const RedirectSite *site)
+{
+    Emitter *e = &b->e;
+    builder_spill(b, RAX);
+    builder_spill(b, RDX);
+    emit_load_fs(e, RAX, CTX(lean_sp));
+    put_bytes(e, (u8[]){0x48, 0x85, 0xc0}, 3);
+    CodePtr nested = far_jcc(e, JNE);
+    emit_op_base(e, 0x8b, RAX, RSP, 0);
+    put_bytes(e, (u8[]){0x89, 0xc2, 0x81, 0xe2}, 4);
+    put_u32(e, SITES_MASK);
+    put_bytes(e, (u8[]){0x64, 0x48, 0x39, 0x82}, 4);
+    put_u32(e, (u32)CTX(lean_known));
+    CodePtr slow = far_jcc(e, JNE);
+    builder_mark_nowhere(b);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    emit_lea(e, RAX, RSP, 8);
+    put_bytes(e, (u8[]){0x48, 0xf7, 0xd8}, 3);
+    emit_store_fs(e, CTX(lean_sp), RAX);
+    emit_note_call(e, site->lean, site->hook);
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    CodePtr on = far_branch(e);
+    far_land(e, nested);
+    emit_lea_sum(e, RAX, RAX, RSP);
+    put_bytes(e, (u8[]){0x48, 0x85, 0xc0}, 3);
+    CodePtr stale = branch(e, JNS);
+    emit_store_fs_imm32(e, CTX(lean_inner), site->hook);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    CodePtr on_nested = far_branch(e);
+    land(e, stale);
+    far_land(e, slow);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    emit_leave_to_c(b, site->hook);
+    far_land(e, on);
+    far_land(e, on_nested);
+    b->spilled = 0;
+    builder_mark(b, false); // F3
+}
+
+//     cmp qword fs:[lean_sp], 0 ; jne call
+//     spill rcx ; mov rcx, fs:[lean_repeat] ; cmp [rcx + result], rdi ; jne other
+//     test byte [rcx + state], 1 ; je done            (delete, and then the free in it)
+//     test byte [rcx + state], TOLD ; je other ; add qword [rcx + state], 1
+//   done: rcx ; jmp on
+//   other: rcx
+//   call: redirect_lean_before
+//   on:
+void lean_before(Builder *b, const RedirectSite *site)
+{
+    Emitter *e = &b->e;
+    builder_spill(b, RCX);
+    builder_mark_nowhere(b);
+    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+    put_u32(e, (u32)CTX(lean_sp));
+    put_u8(e, 0);
+    CodePtr within = branch(e, JNE);
+    emit_load_fs(e, RCX, CTX(lean_repeat));
+    emit_op_base(e, 0x39, RDI, RCX, REPEAT(result));
+    CodePtr other = branch(e, JNE);
+    emit_test_byte(e, REPEAT(state), 1);
+    CodePtr done = branch(e, JE);
+    emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
+    CodePtr told = branch(e, JE);
+    emit_increment(e, REPEAT(state));
+    land(e, done);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on = far_branch(e);
+    land(e, within);
+    land(e, other);
+    land(e, told);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    b->spilled = 0;
+    emit_fast_call(b, redirect_lean_before, site->hook);
+    far_land(e, on);
+    builder_mark(b, false); // F3
+}
+
+//     mov qword fs:[lean_sp], 0 ; spill rdx ; mov rcx, fs:[lean_repeat]
+//     cmp [rcx + result], rax ; jne call ; test byte [rcx + state], 1 ; jne call
+//     mov rdx, fs:[lean_size] ; cmp [rcx + size], rdx ; jne call
+//     cmp dword [rcx + site], pc ; jne call
+//     cmp [rcx + sp], rsp ; jne call
+//     mov rdx, [rcx + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [rcx + tag], rdx ; jne call
+//     test byte [rcx + state], TOLD ; je call
+//     add qword [rcx + state], 1 ; rdx, rcx ; jmp on
+//   call: rdx, rcx
+static CodePtr emit_repeat(Builder *b, u32 pc)
+{
+    Emitter *e = &b->e;
+    CodePtr call[7];
+    emit_store_fs(e, CTX_SPILL(RDX), RDX);
+    emit_load_fs(e, RCX, CTX(lean_repeat));
+    emit_op_base(e, 0x39, RAX, RCX, REPEAT(result));
+    call[0] = branch(e, JNE);
+    emit_test_byte(e, REPEAT(state), 1);
+    call[1] = branch(e, JNE);
+    emit_load_fs(e, RDX, CTX(lean_size));
+    emit_op_base(e, 0x39, RDX, RCX, REPEAT(size));
+    call[2] = branch(e, JNE);
+    emit_cmp_imm32(e, REPEAT(site), pc);
+    call[3] = branch(e, JNE);
+    emit_op_base(e, 0x39, RSP, RCX, REPEAT(sp));
+    call[6] = branch(e, JNE);
+    emit_op_base(e, 0x8b, RDX, RCX, REPEAT(slot));
+    put_u8(e, 0x65);
+    emit_op_base(e, 0x8b, RDX, RDX, CALLTAGS_DISP);
+    emit_op_base(e, 0x39, RDX, RCX, REPEAT(tag));
+    call[4] = branch(e, JNE);
+    emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
+    call[5] = branch(e, JE);
+    emit_increment(e, REPEAT(state));
+    emit_store_fs_imm64(e, CTX(lean_sp), 0);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on = far_branch(e);
+    for (unsigned i = 0; i < ARRAY_LEN(call); i++)
+        land(e, call[i]);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    return on;
+}
+
+//     spill rcx ; mov rcx, fs:[lean_sp] ; lea rcx, [rcx + rsp] ; jrcxz mine
+//     mov rcx, fs:[redirect_count] ; jrcxz none ; rcx ; call redirect_fast_return ; jmp on
+//   none: rcx ; jmp on
+//   mine: repeat, or rcx ; call redirect_lean_return
+//   on:
+// Where nothing returns that is intercepted the flags stay as they are.
+void lean_return(Builder *b, const RedirectSite *site)
+{
+    Emitter *e = &b->e;
+    builder_spill(b, RCX);
+    emit_load_fs(e, RCX, CTX(lean_sp));
+    emit_lea_sum(e, RCX, RCX, RSP);
+    CodePtr mine = branch(e, OP_JRCXZ);
+    emit_load_fs(e, RCX, CTX(redirect_count));
+    CodePtr none = branch(e, OP_JRCXZ);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr other = far_branch(e);
+    land(e, none);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on_none = far_branch(e);
+    land(e, mine);
+    builder_mark_nowhere(b);
+    bool may_repeat = calltags_wanted && b->block->pc <= UINT32_MAX;
+    CodePtr on_repeat = may_repeat ? emit_repeat(b, (u32)b->block->pc) : NULL;
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    b->spilled = 0;
+    emit_fast_call(b, redirect_lean_return, site->hook);
+    CodePtr on_call = far_branch(e);
+    far_land(e, other);
+    emit_fast_call(b, redirect_fast_return, site->hook);
+    far_land(e, on_none);
+    if (on_repeat)
+        far_land(e, on_repeat);
+    far_land(e, on_call);
+    builder_mark(b, false);
+}

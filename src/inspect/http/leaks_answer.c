@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+//
+// /api/leaks: the leak records of a report as a tree of their stacks.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "inspect/http/findings_filter.h"
+#include "inspect/http/tree.h"
+
+typedef struct LeakTree {
+    Call *call;
+    ShownTree tree;
+    u32 capacity;
+    const FoundFrame **frames; // of each node; NULL: `titles` has its name
+    const char **titles;
+    i64 *findings; // of each node: the id of the record that ends there; -1: none, or several
+    Map children;  // hash of parent and name → node
+    bool by_holder, bottom_up;
+} LeakTree;
+
+static u64 hash_text(u64 hash, const char *text)
+{
+    for (; text && *text; text++)
+        hash = (hash ^ (u8)*text) * 1099511628211ull;
+    return (hash ^ 0xff) * 1099511628211ull;
+}
+
+static u64 child_key(u32 parent, const FoundFrame *frame, const char *title)
+{
+    u64 hash = hash_text(14695981039346656037ull ^ parent * 0x9e3779b97f4a7c15ull, title);
+
+    if (!frame)
+        return hash;
+    hash = hash_text(hash_text(hash, frame->function), frame->file);
+    hash = (hash ^ frame->line) * 1099511628211ull;
+    return frame->function ? hash : (hash ^ frame->pc) * 1099511628211ull;
+}
+
+static bool grow(LeakTree *leaks)
+{
+    u32 capacity = leaks->capacity ? 2 * leaks->capacity : 256;
+    TreeNode *nodes = realloc(leaks->tree.nodes, capacity * sizeof(*nodes));
+    const FoundFrame **frames = realloc(leaks->frames, capacity * sizeof(*frames));
+    const char **titles = realloc(leaks->titles, capacity * sizeof(*titles));
+    i64 *findings = realloc(leaks->findings, capacity * sizeof(*findings));
+
+    leaks->tree.nodes = nodes ? nodes : leaks->tree.nodes;
+    leaks->frames = frames ? frames : leaks->frames;
+    leaks->titles = titles ? titles : leaks->titles;
+    leaks->findings = findings ? findings : leaks->findings;
+    if (!nodes || !frames || !titles || !findings) {
+        call_fail(leaks->call, 500, "internal", "no memory for this tree");
+        return false;
+    }
+    leaks->capacity = capacity;
+    return true;
+}
+
+static u32 child_of(LeakTree *leaks, u32 parent, const FoundFrame *frame, const char *title)
+{
+    u64 key = child_key(parent, frame, title), known;
+    u32 node = leaks->tree.count;
+
+    if (node > 0 && map_get(&leaks->children, key, &known))
+        return (u32)known;
+    if (node == leaks->capacity && !grow(leaks))
+        return parent;
+    leaks->tree.nodes[node] = (TreeNode){.parent = parent, .frame = UINT32_MAX};
+    leaks->frames[node] = frame;
+    leaks->titles[node] = title;
+    leaks->findings[node] = -1;
+    if (node > 0)
+        map_put(&leaks->children, key, node);
+    leaks->tree.count++;
+    return node;
+}
+
+static void add_record(LeakTree *leaks, const Found *found)
+{
+    const FoundStack *stack = &found->stack;
+    u32 node = leaks->by_holder ? child_of(leaks, 0, NULL, finding_title(found->kind)) : 0;
+
+    for (u32 i = 0; i < stack->count && !leaks->call->code; i++) {
+        u32 at = leaks->bottom_up ? i : stack->count - 1 - i;
+        node = child_of(leaks, node, &stack->frames[at], NULL);
+    }
+    if (leaks->call->code)
+        return;
+    leaks->tree.nodes[node].self += (i64)found->leaked_bytes;
+    leaks->findings[node] = leaks->tree.nodes[node].count ? -1 : (i64)found->id;
+    leaks->tree.nodes[node].count += found->leaked_blocks;
+}
+
+// Children come after their parents: from the last to the first all is added up.
+static void add_up(LeakTree *leaks)
+{
+    TreeNode *nodes = leaks->tree.nodes;
+
+    for (u32 i = 0; i < leaks->tree.count; i++)
+        nodes[i].value = nodes[i].self;
+    for (u32 i = leaks->tree.count - 1; i > 0; i--) {
+        nodes[nodes[i].parent].value += nodes[i].value;
+        nodes[nodes[i].parent].count += nodes[i].count;
+    }
+}
+
+static void node_words(void *arg, u32 node, NodeWords *ret_words)
+{
+    const LeakTree *leaks = arg;
+    const FoundFrame *frame = leaks->frames[node];
+
+    if (!frame) {
+        ret_words->name = leaks->titles[node];
+        return;
+    }
+    RecordedFrame as_recorded = {.function = frame->function, .pc = frame->pc};
+    ret_words->name = frame_shown_name(&as_recorded, ret_words->buffer);
+    ret_words->file = frame->file;
+    ret_words->object = frame->object;
+    ret_words->line = frame->line;
+    ret_words->flags = (frame->inlined ? 1u : 0u) | (frame->function ? 0u : 2u);
+}
+
+void answer_leaks(Call *call)
+{
+    static const char *const ways[] = {"caller", "holder"};
+    const Findings *findings = call->file->findings;
+    FindingFilter filter = finding_filter(call);
+    TreeCut cut = call_tree_cut(call);
+    LeakTree leaks = {.call = call,
+                      .by_holder = request_choice(call->request, "by", ways, 2, 0) == 1,
+                      .bottom_up = request_flag(call->request, "bottom_up")};
+    Json *out = &call->out;
+
+    child_of(&leaks, 0, NULL, "(all)");
+    for (u32 i = 0; !call->code && i < findings->count; i++) {
+        const Found *found = &findings->found[i];
+        if (finding_is_leak(found) && finding_is_wanted(&filter, found))
+            add_record(&leaks, found);
+    }
+    if (!call->code) {
+        TreeColumn column = {"finding", leaks.findings};
+        add_up(&leaks);
+        tree_relink(leaks.tree.nodes, leaks.tree.count);
+        json_open(out, '{');
+        json_key_text(out, "metric", "leaked");
+        json_key_text(out, "unit", "bytes");
+        json_key_i64(out, "total", leaks.tree.nodes[0].value);
+        json_key_u64(out, "base_total", 0);
+        json_tree(call, &leaks.tree, &cut, node_words, &leaks, &column);
+        json_close(out, '}');
+    }
+    map_free(&leaks.children);
+    free(leaks.tree.nodes);
+    free(leaks.frames);
+    free(leaks.titles);
+    free(leaks.findings);
+}

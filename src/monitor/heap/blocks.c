@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+//
+// Linear probing. A block that goes leaves no tombstone: those behind it move up, so
+// that a table which a long run keeps at the same size stays as fast as a new one.
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/pages.h"
+#include "monitor/heap/blocks.h"
+
+enum { FIRST_SLOTS = 1 << 14 };
+
+static LiveBlock *slots_map(u64 slot_count)
+{
+    LiveBlock *slots = pages_map(slot_count * sizeof(LiveBlock));
+    // A table of many megabytes is read at random: with small pages most of the time
+    // would go into the walks of page tables.
+    if (slots && slot_count * sizeof(LiveBlock) >= 8 * MiB)
+        madvise(slots, slot_count * sizeof(LiveBlock), MADV_HUGEPAGE);
+    return slots;
+}
+
+static void put(BlockTable *table, const LiveBlock *block)
+{
+    u64 at = blocks_home(table, block->address);
+    while (table->slots[at].address != 0)
+        at = at + 1 < table->slot_count ? at + 1 : 0;
+    table->slots[at] = *block;
+}
+
+static bool grow(BlockTable *table)
+{
+    u64 slot_count = table->slot_count ? table->slot_count + table->slot_count * 3 / 8
+                                       : FIRST_SLOTS;
+    BlockTable larger = {
+        .slots = slots_map(slot_count),
+        .slot_count = slot_count,
+        .count = table->count,
+        .limit = slot_count - slot_count / 8,
+    };
+    if (!larger.slots)
+        return false;
+    for (u64 i = 0; i < table->slot_count; i++) {
+        if (table->slots[i].address != 0)
+            put(&larger, &table->slots[i]);
+    }
+    blocks_free(table);
+    *table = larger;
+    return true;
+}
+
+LiveBlock *blocks_find(const BlockTable *table, u64 address)
+{
+    if (table->slot_count == 0 || address == 0)
+        return NULL;
+    for (u64 at = blocks_home(table, address);;) {
+        LiveBlock *slot = &table->slots[at];
+        if (slot->address == address)
+            return slot;
+        if (slot->address == 0)
+            return NULL;
+        at = at + 1 < table->slot_count ? at + 1 : 0;
+    }
+}
+
+bool blocks_add(BlockTable *table, const LiveBlock *block)
+{
+    if (table->count >= table->limit && !grow(table))
+        return false;
+    put(table, block);
+    table->count++;
+    return true;
+}
+
+void blocks_remove(BlockTable *table, LiveBlock *block)
+{
+    u64 hole = (u64)(block - table->slots), n = table->slot_count;
+
+    for (u64 at = hole;;) {
+        at = at + 1 < n ? at + 1 : 0;
+        if (table->slots[at].address == 0)
+            break;
+        u64 home = blocks_home(table, table->slots[at].address);
+        // It may move up unless its home lies behind the hole, on the way to it.
+        u64 from_home = at >= home ? at - home : at + n - home;
+        u64 from_hole = at >= hole ? at - hole : at + n - hole;
+        if (from_home < from_hole)
+            continue;
+        table->slots[hole] = table->slots[at];
+        hole = at;
+    }
+    table->slots[hole].address = 0;
+    table->count--;
+}
+
+void blocks_free(BlockTable *table)
+{
+    if (table->slots)
+        pages_unmap(table->slots, table->slot_count * sizeof(LiveBlock));
+    *table = (BlockTable){0};
+}

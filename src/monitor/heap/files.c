@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT
+//
+// What is left of a run: the recording, which grows while the program runs, and
+// massif.out, which is written at its end or when somebody asks.
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "monitor/heap/model.h"
+
+static void say(HeapModel *model, const char *what, const char *path, const char *why)
+{
+    char line[PATH_MAX + 256];
+    snprintf(line, sizeof(line), "muninn: %s %s: %s", what, path, why);
+    if (model->config.say)
+        model->config.say(model->config.say_arg, line);
+}
+
+// The words as a shell would take them.
+static char *join_words(int count, const char *const *words, bool quote, bool ours)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    bool is_first = true;
+
+    if (!out)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        if (ours && strncmp(words[i], "--tool=", 7) == 0)
+            continue; // that it is massif is known
+        bool plain = !quote || (*words[i] && !strpbrk(words[i], " \t\n'\"\\$*?;&|<>()`#~"));
+        fputs(is_first ? "" : " ", out);
+        is_first = false;
+        if (!plain)
+            fputc('\'', out);
+        for (const char *c = words[i]; *c; c++) {
+            if (*c == '\n')
+                fputs("\\n", out); // these are files of lines
+            else if (*c == '\'' && !plain)
+                fputs("'\\''", out);
+            else
+                fputc(*c, out);
+        }
+        if (!plain)
+            fputc('\'', out);
+    }
+    fclose(out);
+    return text;
+}
+
+static char *expand(HeapModel *model, const char *template, const char *what)
+{
+    char path[PATH_MAX];
+    int error = options_expand_path(template, model->config.pid, 1, path, sizeof(path));
+
+    if (error) {
+        say(model, what, template, "the name cannot be expanded");
+        return NULL;
+    }
+    return strdup(path);
+}
+
+// ------------------------------------------------------------------ recording
+
+static u64 wall_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
+}
+
+static void open_recording(HeapModel *model)
+{
+    const Options *options = model->options;
+    const HeapConfig *config = &model->config;
+    int error = 0;
+    char *command = join_words(config->argc, config->argv, true, false);
+    char *words = join_words(config->option_count, config->option_words, true, true);
+    RecordingInfo info = {
+        .tool = "massif",
+        .command = command ? command : "",
+        .options = words ? words : "",
+        .executable = config->program,
+        .pid = config->pid,
+        .start_unix_ns = wall_clock_ns() - model_moment(model).ns,
+        .counts_instructions = options->time_unit == TIME_UNIT_INSTRUCTIONS,
+        .pages_as_heap = options->pages_as_heap,
+        .has_stacks = options->stacks,
+        .heap_admin_bytes = (u32)model->admin_bytes,
+        .time_unit = options->time_unit,
+        .depth = (u32)options->depth,
+        .threshold_ppm = options->threshold_ppm,
+    };
+    WriterConfig writer = {
+        .path = model->recording_path,
+        .max_bytes = options->max_recording_bytes,
+    };
+    // Whoever writes a file of this name, the program before execve perhaps, keeps it.
+    struct stat status;
+    if (lstat(model->recording_path, &status) == 0 && S_ISREG(status.st_mode))
+        unlink(model->recording_path);
+    model->writer = recording_create(&writer, &info, &error);
+    if (!model->writer)
+        say(model, "the recording", model->recording_path, strerror(error < 0 ? -error : error));
+    free(command);
+    free(words);
+}
+
+void files_open(HeapModel *model)
+{
+    const Options *options = model->options;
+
+    model->massif_path = expand(model, options->massif_out_file, "--massif-out-file");
+    if (!options->recording)
+        return;
+    model->recording_path = expand(model, options->recording_file, "--recording-file");
+    if (model->recording_path)
+        open_recording(model);
+}
+
+typedef Live StateOfFn(const HeapModel *model, const Site *site, PeakKind kind);
+
+static Live state_now(const HeapModel *model, const Site *site, PeakKind kind)
+{
+    (void)model;
+    (void)kind;
+    return site->live;
+}
+
+static void keep_state(HeapModel *model, StateReason reason, const char *label,
+                       const Moment *moment, StateOfFn *state_of, PeakKind kind)
+{
+    // PEAK_KINDS: of no peak, but of now.
+    SiteSums *sums = model->writer ? calloc(model->site_count + 1, sizeof(*sums)) : NULL;
+
+    Moment recorded = *moment;
+
+    if (!sums)
+        return;
+    recorded.allocated_bytes = kind == PEAK_KINDS ? model->requested_bytes
+                                                  : model->peaks[kind].requested_bytes;
+    for (u32 i = 0; i < model->site_count; i++) {
+        Live live = state_of(model, &model->sites[i], kind);
+        sums[i].live_bytes = live.bytes;
+        sums[i].live_blocks = live.blocks;
+        sums[i].live_usable = live.usable;
+    }
+    recording_keep_state(model->writer, reason, label, &recorded, sums, model->site_count);
+    free(sums);
+}
+
+void files_keep_state(HeapModel *model, StateReason reason, const char *label,
+                      const Moment *moment)
+{
+    keep_state(model, reason, label, moment, state_now, PEAK_KINDS);
+}
+
+static void keep_peaks(HeapModel *model)
+{
+    static const StateReason reasons[PEAK_KINDS] = {
+        [PEAK_MAIN] = STATE_PEAK,
+        [PEAK_MAPPED] = STATE_PEAK_MAPPED,
+        [PEAK_STACK] = STATE_PEAK_STACK,
+        [PEAK_ALL] = STATE_PEAK_ALL,
+    };
+    for (int kind = 0; kind < PEAK_KINDS; kind++) {
+        if (model->peaks[kind].bytes)
+            keep_state(model, reasons[kind], NULL, &model->peaks[kind].moment, site_at_peak, kind);
+    }
+}
+
+static void spread_window(const Window *window, u64 counts[HISTOGRAM_BUCKETS])
+{
+    for (u32 i = 0; i < window->count; i++)
+        counts[window->first + i] = window->counts[i];
+}
+
+static void record_histograms(HeapModel *model)
+{
+    for (u32 i = 0; i < model->site_count; i++) {
+        SiteHistogram histogram = {0};
+        spread_window(&model->sites[i].sizes, histogram.sizes);
+        spread_window(&model->sites[i].lifetimes, histogram.lifetimes);
+        recording_set_histogram(model->writer, i, &histogram);
+    }
+}
+
+static void close_recording(HeapModel *model, const HeapEnd *how)
+{
+    RecordingEnd end = {.known = how->is_known, .status = how->status, .signal = how->signal};
+    Moment moment = model_moment(model);
+
+    moment.allocated_bytes = model->requested_bytes;
+    recording_close_slice(model->writer, &moment);
+    keep_peaks(model);
+    files_keep_state(model, STATE_END, NULL, &moment);
+    record_histograms(model);
+    names_record_all(model);
+    int error = recording_close(model->writer, &moment, &end);
+    if (error < 0)
+        say(model, "the recording", model->recording_path, strerror(-error));
+    model->writer = NULL;
+}
+
+// ------------------------------------------------------------------ massif.out
+
+static const char *const time_units[] = {
+    [TIME_UNIT_INSTRUCTIONS] = "i",
+    [TIME_UNIT_MS] = "ms",
+    [TIME_UNIT_BYTES] = "B",
+};
+
+// What was not counted is not shown.
+static const char *shown_unit(const HeapModel *model)
+{
+    u32 unit = model->options->time_unit;
+    bool counted = unit != TIME_UNIT_INSTRUCTIONS || model->now.instructions != 0;
+    return time_units[counted ? unit : TIME_UNIT_MS];
+}
+
+static MassifSnapshot shown(const HeapModel *model, const Kept *kept, bool is_peak)
+{
+    return (MassifSnapshot){
+        .time = massif_out_time(shown_unit(model), &kept->moment),
+        .heap_bytes = kept->heap_bytes,
+        .extra_bytes = kept->extra_bytes,
+        .stack_bytes = kept->stack_bytes,
+        .is_detailed = kept->is_detailed,
+        .is_peak = is_peak,
+        .site_count = kept->site_count,
+        .live_count = kept->live_count,
+        .sites = kept->sites,
+        .bytes = kept->bytes,
+    };
+}
+
+// All that were kept, the peak among them, and the end. Returns their number.
+static size_t list_all(HeapModel *model, const Kept *peak, const Kept *last, bool at_end,
+                       MassifSnapshot *ret_list)
+{
+    const SnapshotList *list = &model->snapshots;
+    u64 peak_at = model_clock(model, &peak->moment);
+    bool has_peak = model->peaks[PEAK_MAIN].bytes > 0, is_put = !has_peak;
+    size_t count = 0;
+
+    for (u32 i = 0; i < list->count; i++) {
+        const Kept *kept = &list->kept[i];
+        u64 at = model_clock(model, &kept->moment);
+        if (!is_put && (at > peak_at || (at == peak_at && kept->moment.allocated_bytes >
+                                                              peak->moment.allocated_bytes))) {
+            ret_list[count++] = shown(model, peak, true);
+            is_put = true;
+        }
+        ret_list[count++] = shown(model, kept, false);
+    }
+    if (!is_put)
+        ret_list[count++] = shown(model, peak, true);
+    if (at_end && count > 0 && last->moment.allocated_bytes != 0 &&
+        ret_list[count - 1].time != shown(model, last, false).time)
+        ret_list[count++] = shown(model, last, false);
+    return count;
+}
+
+static void write_list(HeapModel *model, FILE *file, const MassifSnapshot *list, size_t count)
+{
+    const Options *options = model->options;
+    const HeapConfig *config = &model->config;
+    char *command = join_words(config->argc, config->argv, false, false);
+    char *words = join_words(config->option_count, config->option_words, false, true);
+
+    massif_out_write(file, &(MassifConfig){
+        .options = words,
+        .command = command ? command : "",
+        .time_unit = shown_unit(model),
+        .pages_as_heap = options->pages_as_heap,
+        .show_below_main = options->show_below_main,
+        .depth = (u32)options->depth,
+        .threshold_ppm = options->threshold_ppm,
+        .alloc_fn_count = options->alloc_fn.count,
+        .alloc_fns = options->alloc_fn.items,
+        .stacks = names_stacks(model),
+        .site_count = model->site_count,
+    }, list, count);
+    free(command);
+    free(words);
+}
+
+int files_write_massif(HeapModel *model, const char *path, MassifWhich which, bool at_end)
+{
+    MassifSnapshot *list = calloc(model->snapshots.count + 2, sizeof(*list));
+    FILE *file = list ? fopen(path, "we") : NULL;
+    int error = file ? 0 : list ? -errno : -ENOMEM;
+
+    if (file) {
+        Kept peak = which == MASSIF_ALL ? snapshots_peak(model) : (Kept){0};
+        Kept last = snapshots_now(model, which != MASSIF_NOW);
+        last.moment = model_moment(model);
+        size_t count = 1;
+        if (which == MASSIF_ALL)
+            count = list_all(model, &peak, &last, at_end, list);
+        else
+            list[0] = shown(model, &last, false);
+        write_list(model, file, list, count);
+        error = ferror(file) ? -EIO : 0;
+        if (fclose(file) != 0 && error == 0)
+            error = -errno;
+        kept_free(&peak);
+        kept_free(&last);
+    }
+    free(list);
+    return error;
+}
+
+// The program that goes on under this pid writes files with the same names: ours get a number.
+static void make_way(char **path)
+{
+    char *other = NULL;
+
+    for (int n = 1; *path && n < 1000; n++) {
+        free(other);
+        if (asprintf(&other, "%s.%d", *path, n) < 0)
+            return;
+        if (access(other, F_OK) != 0)
+            break;
+    }
+    free(*path);
+    *path = other;
+}
+
+void files_close(HeapModel *model, const HeapEnd *end)
+{
+    if (end->by_exec && model->options->trace_children) {
+        char *before = model->recording_path ? strdup(model->recording_path) : NULL;
+        make_way(&model->massif_path);
+        make_way(&model->recording_path);
+        if (before && model->recording_path && model->writer)
+            rename(before, model->recording_path);
+        free(before);
+    }
+    if (model->massif_path) {
+        int error = files_write_massif(model, model->massif_path, MASSIF_ALL, true);
+        if (error)
+            say(model, "massif's output", model->massif_path, strerror(-error));
+    }
+    if (model->writer)
+        close_recording(model, end);
+    free(model->massif_path);
+    free(model->recording_path);
+    model->massif_path = model->recording_path = NULL;
+}

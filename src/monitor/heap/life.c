@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+//
+// From heap_open() to heap_close(), and the twin in between.
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "monitor/heap/model.h"
+
+static void set_up(HeapModel *model, const HeapConfig *config)
+{
+    const Options *options = config->options;
+
+    model->config = *config;
+    model->options = options;
+    model->admin_bytes = options->pages_as_heap ? 0 : options->heap_admin_bytes;
+    model->counts[SPACE_HEAP] = options->heap && !options->pages_as_heap;
+    model->counts[SPACE_MAPPED] = options->pages_as_heap;
+    model->counts[SPACE_STACK] = options->stacks && !options->pages_as_heap;
+    model->clock_space = options->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
+    model->periodic_next_ns = (u64)options->snapshot_every_s * 1000000000;
+    if (config->shared)
+        heap_decoder_init(&model->decoder, model, config->shared);
+}
+
+HeapModel *heap_open(const HeapConfig *config)
+{
+    HeapModel *model = calloc(1, sizeof(*model));
+
+    if (!model)
+        return NULL;
+    set_up(model, config);
+    places_init(model);
+    triggers_init(model);
+    files_open(model);
+    snapshots_init(model);
+    sample_open(model);
+    return model;
+}
+
+HeapDecoder *heap_decoder(HeapModel *model)
+{
+    return &model->decoder;
+}
+
+// --------------------------------------------------------------------- the twin
+
+// The child began with these. They are told as allocated at its start.
+static void record_inherited(HeapModel *model)
+{
+    for (u64 i = 0; i < model->blocks.slot_count; i++) {
+        LiveBlock *block = &model->blocks.slots[i];
+        if (block->address == 0)
+            continue;
+        block->born_ns = 0;
+        if (block->site != SITE_IGNORED)
+            model_record(model, &(HeapEvent){
+                .kind = EVENT_ALLOC,
+                .site = block->site,
+                .thread = model->sites[block->site].thread,
+                .address = block->address,
+                .size = block->size,
+                .usable = block->size + block->slack,
+            });
+    }
+    for (size_t i = 0; i < model->ranges.count; i++) {
+        Range *range = vec_at(&model->ranges, i);
+        range->born_ns = 0;
+        model_record(model, &(HeapEvent){
+            .kind = EVENT_ALLOC,
+            .site = range->site,
+            .thread = model->sites[range->site].thread,
+            .address = range->start,
+            .size = range->end - range->start,
+            .usable = range->end - range->start,
+        });
+    }
+}
+
+// Clocks and counts begin anew; what is live stays, and is the first peak.
+static void forget_past(HeapModel *model)
+{
+    model->now = (Moment){0};
+    model->allocated_bytes = model->requested_bytes = model->recorded_ns = 0;
+    model->allocations = model->frees = model->temporary = model->reallocations = 0;
+    model->events = 0;
+    model->oddities = (Oddities){0};
+    map_free(&model->late);
+    for (u32 i = 0; i < model->site_count; i++) {
+        Site *site = &model->sites[i];
+        free(site->sizes.counts);
+        free(site->lifetimes.counts);
+        *site = (Site){
+            .live = site->live,
+            .allocations = site->live.blocks,
+            .allocated_bytes = site->live.bytes,
+            .context = site->context,
+            .thread = site->thread,
+            .space = site->space,
+        };
+    }
+    for (int kind = 0; kind < PEAK_KINDS; kind++)
+        model->peaks[kind] = (Peak){
+            .bytes = model->total[kind],
+            .epoch = 1,
+            .site_count = model->site_count,
+        };
+    for (size_t i = 0; i < model->threads.count; i++)
+        ((ModelThread *)vec_at(&model->threads, i))->last_block = 0;
+}
+
+void heap_divide(HeapModel *model, const HeapConfig *config)
+{
+    // The parent's files are the parent's: what this process has of their buffers is forgotten
+    // with the writer, whose memory is not worth the risk of a call.
+    model->writer = NULL;
+    free(model->massif_path);
+    free(model->recording_path);
+    model->massif_path = model->recording_path = NULL;
+    model->sampler.directory = -1;
+    copy_forget_all(model, false); // their descriptors are closed
+    snapshots_free(model);
+    symbols_after_fork(model->config.symbols);
+    set_up(model, config);
+    forget_past(model);
+    files_open(model);
+    if (model->writer) {
+        places_record_all(model);
+        record_inherited(model);
+    }
+    snapshots_init(model);
+    sample_open(model);
+}
+
+// -------------------------------------------------------------------- the turns
+
+static void periodic(HeapModel *model)
+{
+    u64 every_ns = (u64)model->options->snapshot_every_s * 1000000000;
+    Moment moment = model_moment(model);
+
+    if (moment.ns < model->periodic_next_ns)
+        return;
+    snapshots_ask(model, &moment);
+    files_keep_state(model, STATE_PERIODIC, NULL, &moment);
+    model->periodic_next_ns = moment.ns - moment.ns % every_ns + every_ns;
+}
+
+void heap_turn(HeapModel *model)
+{
+    if (model->config.shared)
+        heap_decoder_tick(&model->decoder, model->config.shared);
+    sample_turn(model, false);
+    copy_turn(model);
+    if (model->options->snapshot_every_s)
+        periodic(model);
+    for (u32 i = 0; i < model->trigger_count; i++) {
+        if (model->triggers[i].at.of == TRIGGER_RSS) {
+            triggers_check(model);
+            break;
+        }
+    }
+}
+
+int heap_wait_ms(const HeapModel *model, int wait_ms)
+{
+    enum { SAMPLES_MS = 100, COPIES_MS = 5 };
+    int most = copy_is_at_work(model) ? COPIES_MS : SAMPLES_MS;
+    return wait_ms > most ? most : wait_ms;
+}
+
+// ---------------------------------------------------------------------- the end
+
+static void say(const HeapModel *model, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const HeapModel *model, const char *format, ...)
+{
+    char line[512];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    if (model->config.say)
+        model->config.say(model->config.say_arg, line);
+}
+
+static void say_sums(const HeapModel *model)
+{
+    const Oddities *odd = &model->oddities;
+    u64 bytes = 0;
+
+    for (u32 i = 0; i < model->site_count; i++) {
+        if (model->sites[i].space == SPACE_HEAP)
+            bytes += model->sites[i].allocated_bytes;
+    }
+    say(model, "total heap usage: %" PRIu64 " allocs, %" PRIu64 " frees, %" PRIu64
+        " bytes allocated; %" PRIu64 " reallocs, %" PRIu64 " temporary",
+        model->allocations, model->frees, bytes, model->reallocations, model->temporary);
+    say(model, "in use at exit: %" PRIu64 " bytes in %" PRIu64 " blocks; the peak is %" PRIu64
+        " bytes with what allocators add", model->totals.bytes[SPACE_HEAP],
+        model->totals.blocks[SPACE_HEAP], model->peaks[PEAK_MAIN].bytes);
+    say(model, "model: %" PRIu64 " events, %u sites, %zu stacks; frees of blocks not known: %"
+        PRIu64 ", late: %" PRIu64 ", blocks lost: %" PRIu64 ", stacks cut: %" PRIu64
+        ", sites joined: %" PRIu64, model->events, model->site_count, model->places.count - 1,
+        odd->unknown_frees, odd->late_frees, odd->lost_blocks, odd->cut_contexts,
+        odd->joined_sites);
+    say(model, "monitor: %.3f s of processor time so far", (double)clock() / CLOCKS_PER_SEC);
+}
+
+void heap_close(HeapModel *model, const HeapEnd *end)
+{
+    sample_turn(model, true);
+    if (model->options->verbosity > 0)
+        say_sums(model);
+    files_close(model, end);
+    sample_close(model);
+    copy_forget_all(model, true);
+    snapshots_free(model);
+    places_free(model);
+    blocks_free(&model->blocks);
+    arena_free(&model->arena);
+    free(model);
+}

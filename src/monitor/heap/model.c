@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: MIT
+//
+// What an event of the heap changes. Everything here is in the path of every event:
+// a block, its site, the totals, and nothing that grows with their number.
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "monitor/heap/model.h"
+
+// ------------------------------------------------------------------------ time
+
+void model_set_time(HeapModel *model, const HeapTime *time)
+{
+    // A run of temporary blocks is told when it is over, so its beginning may be behind us.
+    model->now = (Moment){
+        .ns = max_u64(time->ns, model->now.ns),
+        .instructions = max_u64(time->instructions, model->now.instructions),
+        .allocated_bytes = model->allocated_bytes,
+    };
+}
+
+Moment model_moment(const HeapModel *model)
+{
+    struct timespec now;
+    Moment moment = model->now;
+
+    if (!model->config.shared)
+        return moment;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    u64 ns = (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
+    u64 start_ns = model->config.shared->header.start_ns;
+    moment.ns = max_u64(moment.ns, ns > start_ns ? ns - start_ns : 0);
+    return moment;
+}
+
+u64 model_clock(const HeapModel *model, const Moment *moment)
+{
+    switch (model->options->time_unit) {
+    case TIME_UNIT_MS: return moment->ns;
+    case TIME_UNIT_BYTES: return moment->allocated_bytes;
+    default: return moment->instructions ? moment->instructions : moment->ns;
+    }
+}
+
+void model_check(HeapModel *model, Space space)
+{
+    if (UNLIKELY(model->trigger_count != 0))
+        triggers_check(model);
+    if (UNLIKELY(model_clock(model, &model->now) >= model->next_check) && model->counts[space])
+        snapshots_take(model);
+}
+
+// ----------------------------------------------------------------------- sites
+
+// M3.
+static inline void site_touch(HeapModel *model, Site *site)
+{
+    for (int kind = 0; kind < PEAK_KINDS; kind++) {
+        if (site->epoch[kind] != model->peaks[kind].epoch) {
+            site->epoch[kind] = model->peaks[kind].epoch;
+            site->saved[kind] = site->live;
+        }
+    }
+}
+
+static inline void peak_check(HeapModel *model, PeakKind kind)
+{
+    Peak *peak = &model->peaks[kind];
+    if (model->total[kind] > peak->bytes) {
+        peak->bytes = model->total[kind];
+        peak->epoch++;
+        peak->moment = model->now;
+        peak->site_count = model->site_count;
+        peak->requested_bytes = model->requested_bytes;
+    }
+}
+
+// What massif.out counts for blocks of a space; `usable` is what the allocator gave.
+static inline u64 main_bytes(const HeapModel *model, Space space, u64 usable, u64 blocks)
+{
+    if (!model->counts[space])
+        return 0;
+    return space == SPACE_HEAP ? usable + blocks * model->admin_bytes : usable;
+}
+
+void site_grow(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
+{
+    Site *site = &model->sites[number];
+    Space space = site->space;
+
+    site_touch(model, site);
+    site->live.bytes += size;
+    site->live.usable += usable;
+    site->live.blocks += blocks;
+    model->totals.bytes[space] += size;
+    model->totals.usable[space] += usable;
+    model->totals.blocks[space] += blocks;
+    model->total[PEAK_MAIN] += main_bytes(model, space, usable, blocks);
+    model->total[PEAK_ALL] += size;
+    peak_check(model, PEAK_MAIN);
+    peak_check(model, PEAK_ALL);
+    if (space == SPACE_HEAP)
+        return;
+    PeakKind kind = space == SPACE_MAPPED ? PEAK_MAPPED : PEAK_STACK;
+    model->total[kind] += size;
+    peak_check(model, kind);
+}
+
+void site_shrink(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
+{
+    Site *site = &model->sites[number];
+    Space space = site->space;
+
+    site_touch(model, site);
+    site->live.bytes -= size;
+    site->live.usable -= usable;
+    site->live.blocks -= blocks;
+    model->totals.bytes[space] -= size;
+    model->totals.usable[space] -= usable;
+    model->totals.blocks[space] -= blocks;
+    model->total[PEAK_MAIN] -= main_bytes(model, space, usable, blocks);
+    model->total[PEAK_ALL] -= size;
+    if (space != SPACE_HEAP)
+        model->total[space == SPACE_MAPPED ? PEAK_MAPPED : PEAK_STACK] -= size;
+}
+
+void model_record(HeapModel *model, const HeapEvent *event)
+{
+    HeapEvent recorded = *event;
+
+    model->events++;
+    if (!model->writer)
+        return;
+    if (model->sites[event->site].space == model->clock_space)
+        model->requested_bytes += event->size;
+    recorded.time.allocated_bytes = model->requested_bytes;
+    model->recorded_ns = max_u64(model->recorded_ns, event->time.ns);
+    recording_add_event(model->writer, &recorded);
+}
+
+void window_add(Window *window, u32 bucket, u64 count)
+{
+    u32 first = window->first, end = first + window->count;
+
+    if (LIKELY(bucket - first < window->count)) {
+        window->counts[bucket - first] += count;
+        return;
+    }
+    if (window->count == 0)
+        first = end = bucket;
+    u32 new_first = bucket < first ? bucket : first;
+    u32 new_end = bucket >= end ? bucket + 1 : end;
+    u64 *counts = calloc(new_end - new_first, sizeof(*counts));
+    if (!counts)
+        return; // a histogram that lacks something is better than no run
+    if (window->count)
+        memcpy(counts + (first - new_first), window->counts, window->count * sizeof(*counts));
+    counts[bucket - new_first] = count;
+    free(window->counts);
+    *window = (Window){counts, (u8)new_first, (u8)(new_end - new_first)};
+}
+
+// ---------------------------------------------------------------------- blocks
+
+// What one block adds to the clock B, when it comes and when it goes.
+static u64 clock_bytes(const HeapModel *model, u64 usable)
+{
+    return usable + model->admin_bytes;
+}
+
+static void advance_bytes(HeapModel *model, u64 bytes)
+{
+    if (model->counts[SPACE_HEAP])
+        model->allocated_bytes += bytes;
+    model->now.allocated_bytes = model->allocated_bytes;
+}
+
+static u64 usable_of(const LiveBlock *block)
+{
+    return block->size + block->slack;
+}
+
+static void count_allocation(Site *site, u64 size, u64 count)
+{
+    site->allocations += count;
+    site->allocated_bytes += size * count;
+    window_add(&site->sizes, bucket_of(size), count);
+}
+
+// Takes a block out of the table and of everything but the clock.
+static void end_block(HeapModel *model, LiveBlock *found, u32 thread, u32 flags)
+{
+    LiveBlock block = *found;
+
+    blocks_remove(&model->blocks, found);
+    if (block.site == SITE_IGNORED)
+        return;
+    Site *site = &model->sites[block.site];
+    site_shrink(model, block.site, block.size, usable_of(&block), 1);
+    site->frees++;
+    site->temporary += (flags & EVENT_TEMPORARY) != 0;
+    u64 lived_ns = model->now.ns > block.born_ns ? model->now.ns - block.born_ns : 0;
+    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
+    model_record(model, &(HeapEvent){
+        .kind = EVENT_FREE,
+        .flags = flags,
+        .site = block.site,
+        .thread = thread,
+        .time = model->now,
+        .address = block.address,
+        .size = block.size,
+        .usable = usable_of(&block),
+        .born_ns = block.born_ns,
+    });
+}
+
+// The other way round. A block of an ignored site is kept, so that its end is known.
+static void begin_block(HeapModel *model, const HeapNew *new, u32 site, u32 flags)
+{
+    u64 slack = new->usable > new->size ? new->usable - new->size : 0;
+    LiveBlock block = {
+        .address = new->address,
+        .size = new->size,
+        .born_ns = new->time.ns,
+        .site = site,
+        .slack = (u32)min_u64(slack, UINT32_MAX),
+    };
+    if (!blocks_add(&model->blocks, &block)) {
+        model->oddities.lost_blocks++;
+        return;
+    }
+    if (site == SITE_IGNORED)
+        return;
+    site_grow(model, site, block.size, usable_of(&block), 1);
+    count_allocation(&model->sites[site], block.size, 1);
+    model_record(model, &(HeapEvent){
+        .kind = EVENT_ALLOC,
+        .flags = flags,
+        .site = site,
+        .thread = new->thread,
+        .time = model->now,
+        .address = block.address,
+        .size = block.size,
+        .usable = usable_of(&block),
+    });
+}
+
+// H4: the free of what was here comes later.
+static void end_late_block(HeapModel *model, LiveBlock *found, u32 thread)
+{
+    map_put(&model->late, found->address, model->now.ns);
+    model->oddities.late_frees++;
+    end_block(model, found, thread, 0);
+}
+
+static bool is_late_free(HeapModel *model, u64 address)
+{
+    u64 ns;
+
+    if (LIKELY(map_count(&model->late) == 0) || !map_get(&model->late, address, &ns))
+        return false;
+    map_remove(&model->late, address);
+    return model->now.ns - ns <= HEAP_LATE_NS;
+}
+
+void heap_alloc(HeapModel *model, const HeapNew *new)
+{
+    if (new->address == 0)
+        return;
+    model_set_time(model, &new->time);
+    u32 site = site_find(model, SPACE_HEAP, new->context, new->thread);
+    LiveBlock *old = blocks_find(&model->blocks, new->address);
+    if (UNLIKELY(old != NULL))
+        end_late_block(model, old, new->thread);
+    if (site != SITE_IGNORED) {
+        advance_bytes(model, clock_bytes(model, max_u64(new->usable, new->size)));
+        model->allocations++;
+    }
+    begin_block(model, new, site, 0);
+    thread_at(model, new->thread)->last_block = new->address;
+    model_check(model, SPACE_HEAP);
+}
+
+void heap_free(HeapModel *model, const HeapTime *time, u32 thread, u64 address)
+{
+    model_set_time(model, time);
+    if (UNLIKELY(is_late_free(model, address)))
+        return;
+    LiveBlock *block = blocks_find(&model->blocks, address);
+    if (!block) {
+        model->oddities.unknown_frees += address != 0;
+        return;
+    }
+    ModelThread *freeing = thread_at(model, thread);
+    bool temporary = freeing->last_block == address && block->site != SITE_IGNORED &&
+                     model->sites[block->site].thread == thread;
+    if (temporary)
+        freeing->last_block = 0;
+    if (block->site != SITE_IGNORED) {
+        advance_bytes(model, clock_bytes(model, usable_of(block)));
+        model->frees++;
+        model->temporary += temporary;
+    }
+    end_block(model, block, thread, temporary ? EVENT_TEMPORARY : 0);
+    model_check(model, SPACE_HEAP);
+}
+
+void heap_realloc(HeapModel *model, const HeapNew *new, u64 old_address)
+{
+    model_set_time(model, &new->time);
+    LiveBlock *old = is_late_free(model, old_address) ? NULL
+                                                      : blocks_find(&model->blocks, old_address);
+    if (!old || new->address == 0) {
+        heap_alloc(model, new);
+        return;
+    }
+    u64 before = usable_of(old), after = max_u64(new->usable, new->size);
+    // A block that is ignored stays so, whoever makes it larger.
+    u32 site = old->site == SITE_IGNORED
+                   ? SITE_IGNORED
+                   : site_find(model, SPACE_HEAP, new->context, new->thread);
+    if (site != SITE_IGNORED)
+        advance_bytes(model, after > before ? after - before : before - after);
+    end_block(model, old, new->thread, EVENT_BY_REALLOC);
+    LiveBlock *other = blocks_find(&model->blocks, new->address);
+    if (UNLIKELY(other != NULL))
+        end_late_block(model, other, new->thread);
+    begin_block(model, new, site, EVENT_BY_REALLOC);
+    if (site != SITE_IGNORED) {
+        model->sites[site].reallocations++;
+        model->reallocations++;
+    }
+    thread_at(model, new->thread)->last_block = new->address;
+    model_check(model, SPACE_HEAP);
+}
+
+#define RUN_MAX (1ull << 36)
+
+// The recording has every one of them, evenly spread from where it is to `to_ns`. Other
+// threads may have been recorded since the run began.
+static void record_temporary(HeapModel *model, const HeapEvent *first, u64 count, u64 to_ns,
+                             u64 lived_ns)
+{
+    HeapEvent event = *first;
+    u64 from_ns = max_u64(first->time.ns, model->recorded_ns);
+    u64 step_ns = to_ns > from_ns ? (to_ns - from_ns) / count : 0;
+
+    for (u64 ns = from_ns; count > 0;) {
+        u32 more = (u32)min_u64(count - 1, RECORDING_REPEATS_MAX);
+        event.time.ns = event.born_ns = ns;
+        event.kind = EVENT_ALLOC;
+        event.flags = 0;
+        model_record(model, &event);
+        event.time.ns += min_u64(lived_ns, step_ns);
+        event.kind = EVENT_FREE;
+        event.flags = EVENT_TEMPORARY;
+        model_record(model, &event);
+        model->events += 2 * (u64)more;
+        if (model->writer)
+            recording_repeat_pair(model->writer, more, step_ns);
+        if (model->clock_space == SPACE_HEAP)
+            model->requested_bytes += 2 * more * event.size;
+        model->recorded_ns = event.time.ns + more * step_ns;
+        ns += (more + 1) * step_ns;
+        count -= more + 1;
+    }
+}
+
+// The first of them is seen by peaks and snapshots, but not by the table of blocks, where
+// nobody could meet it. The others are the same, so they only count.
+void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapTime *first,
+                    u64 lived_ns)
+{
+    if (new->address == 0 || count == 0 || count > RUN_MAX)
+        return; // nobody has that many: the wire is damaged
+    u64 usable = max_u64(new->usable, new->size), each_ns = lived_ns / count;
+    HeapTime freed = {min_u64(first->ns + each_ns, new->time.ns), first->instructions};
+
+    model_set_time(model, first);
+    u32 number = site_find(model, SPACE_HEAP, new->context, new->thread);
+    LiveBlock *old = blocks_find(&model->blocks, new->address);
+    // One that is younger is another thread's, which got the address when the run was over.
+    if (UNLIKELY(old != NULL) && old->born_ns < first->ns)
+        end_late_block(model, old, new->thread);
+    thread_at(model, new->thread)->last_block = 0;
+    if (number == SITE_IGNORED)
+        return;
+    Site *site = &model->sites[number];
+    HeapEvent event = {
+        .kind = EVENT_ALLOC,
+        .site = number,
+        .thread = new->thread,
+        .address = new->address,
+        .size = new->size,
+        .usable = usable,
+        .born_ns = model->now.ns,
+    };
+    advance_bytes(model, clock_bytes(model, usable));
+    site_grow(model, number, new->size, usable, 1);
+    count_allocation(site, new->size, count);
+    event.time = model->now;
+    model_record(model, &event);
+    model_check(model, SPACE_HEAP);
+
+    model_set_time(model, &freed);
+    advance_bytes(model, clock_bytes(model, usable));
+    site_shrink(model, number, new->size, usable, 1);
+    window_add(&site->lifetimes, bucket_of(each_ns), count);
+    event.kind = EVENT_FREE;
+    event.flags = EVENT_TEMPORARY;
+    event.time = model->now;
+    model_record(model, &event);
+    if (count > 1) {
+        model_set_time(model, &new->time);
+        advance_bytes(model, 2 * (count - 1) * clock_bytes(model, usable));
+        record_temporary(model, &event, count - 1, new->time.ns, each_ns);
+    }
+    site->frees += count;
+    site->temporary += count;
+    model->allocations += count;
+    model->frees += count;
+    model->temporary += count;
+    model_check(model, SPACE_HEAP);
+}

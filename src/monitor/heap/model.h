@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT
+//
+// The heap model from inside; private to heap/.
+//
+//   model.c      what an event changes: sites, totals, peaks
+//   pages.c      the same for ranges of pages, and stacks
+//   blocks.c     live heap blocks by address
+//   places.c     contexts, sites, modules: the numbers by which everything is known
+//   snapshots.c  which moments massif.out shows
+//   names.c      frames for contexts, once per distinct pc
+//   files.c      the recording and massif.out
+//   sample.c     RSS, from /proc
+//   commands.c   what `muninn ctl` asks: snapshots
+//   top.c        and who holds most
+//   copy.c       a copy of this process, for what takes long
+//   life.c       from heap_open() to heap_close()
+//
+// What must stay true
+//   M1  model->totals is the sum of the live figures of all sites, and those of the heap are
+//       the sum of the blocks in model->blocks that are not ignored.
+//   M2  A peak is the first moment at which its total was the most. A new maximum makes a new
+//       epoch and nothing else; a site saves its figures of the peak when it first changes
+//       in an epoch. So a site's figures at the peak are `saved` if its epoch is the peak's,
+//       and else what is live now. That is O(1) an event, and exact.
+//   M3  A site saves for every peak before each change: site_touch() comes first.
+//   M4  Memory is bounded by what is live: blocks, ranges; and by CONTEXTS_MAX and SITES_MAX.
+//       Beyond these a new stack counts as that of its caller, a new site as that of
+//       no thread.
+#ifndef MUNINN_MONITOR_HEAP_MODEL_H
+#define MUNINN_MONITOR_HEAP_MODEL_H
+
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "monitor/heap/blocks.h"
+#include "monitor/heap/heap.h"
+#include "recording/massif_out.h"
+#include "recording/recording.h"
+
+enum {
+    CONTEXTS_MAX = 8 << 20,
+    SITES_MAX = 2 << 20,
+    SITE_CACHE = 4096, // a power of two
+    FRAMES_OF_PC_MAX = 64,
+};
+#define SITE_IGNORED UINT32_MAX // of blocks that --ignore-fn leaves out
+#define SITE_NONE (UINT32_MAX - 1)
+
+// Which maxima are kept exactly.
+typedef enum PeakKind {
+    PEAK_MAIN,   // what massif.out calls the total
+    PEAK_MAPPED,
+    PEAK_STACK,
+    PEAK_ALL,    // the bytes of all spaces
+    PEAK_KINDS,
+} PeakKind;
+
+typedef struct Live {
+    u64 bytes, blocks, usable;
+} Live;
+
+// Counts of powers of two, only as wide as they are used.
+typedef struct Window {
+    u64 *counts;
+    u8 first, count;
+} Window;
+
+typedef struct Site {
+    Live live;
+    u64 epoch[PEAK_KINDS]; // M2
+    u64 allocated_bytes, allocations;
+    u64 frees, temporary, reallocations;
+    u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
+    u32 context, thread;
+    u8 space;
+    Live saved[PEAK_KINDS];
+    Window sizes, lifetimes;
+} Site;
+
+typedef struct Peak {
+    u64 bytes, epoch;
+    Moment moment;
+    u32 site_count; // known by then
+    u64 requested_bytes;
+} Peak;
+
+// A distinct pc, as one module had it at one time.
+typedef struct Code {
+    Symbols *symbols; // that the place is of; a twin has those of its parent, too
+    CodePlace place;
+    u64 pc;
+    bool is_return;
+    bool is_named;
+    u32 frame_count;
+    RecordedFrame *frames; // in model->arena
+} Code;
+
+// By the engine's id.
+typedef struct Context {
+    u32 number; // in the recording; 0: not announced
+    u32 code;
+} Context;
+
+// By the recording's number.
+typedef struct Place {
+    u32 parent; // a smaller number
+    u32 code;
+    u8 ignored; // 0: not asked yet; 1: counts; 2: --ignore-fn
+} Place;
+
+typedef struct Module {
+    RecordedModule recorded; // path in model->arena
+    u32 number;              // in the recording; 0: none of its code has been seen
+    bool is_live;
+} Module;
+
+typedef struct Range {
+    u64 start, end;
+    u64 born_ns;
+    u32 site;
+    u32 kind; // HeapMapKind
+} Range;
+
+typedef struct ModelThread {
+    u64 last_block; // that it allocated, if it has not been freed
+    u64 stack_bytes;
+    u32 stack_site;
+    i32 tid;
+    u64 start_ns;
+    bool is_live;
+} ModelThread;
+
+// A moment that massif.out shows.
+typedef struct Kept {
+    Moment moment;
+    u64 heap_bytes, extra_bytes, stack_bytes;
+    u32 site_count;  // known by then
+    u32 live_count;
+    u32 *sites;      // with its bytes behind it; NULL: not detailed
+    u64 *bytes;
+    bool is_detailed, is_asked; // asked ones are never culled
+} Kept;
+
+typedef struct SnapshotList {
+    Kept *kept;        // in order of time
+    u32 count, capacity;
+    u64 interval;      // on the clock of --time-unit
+    u32 taken;         // for --detailed-freq
+} SnapshotList;
+
+// One of --snapshot-when.
+typedef struct Trigger {
+    OptionTrigger at;
+    bool is_above; // it is over the limit now
+} Trigger;
+enum { TRIGGERS_MAX = 16 };
+
+typedef struct Sampler {
+    int directory;     // /proc/PID; -1: none
+    u64 next_ns;       // on our own clock
+    u64 next_smaps_ns; // the dear measurement
+    u64 engine_rss;    // at the last of those
+    u64 last_rss;
+    u64 rss_peak, process_rss_peak;
+    bool has_engine_rss;
+} Sampler;
+
+// Something that a copy of this process does: `work` there, `end` here with what it wrote.
+typedef struct CopyTask {
+    void (*work)(HeapModel *model, void *arg, FILE *out); // NULL: the place is free
+    void (*end)(HeapModel *model, void *arg, const u8 *answer, size_t size);
+    void *arg;
+    int fd;
+    u8 *answer;
+    size_t size, capacity;
+} CopyTask;
+enum { COPIES_MAX = 8 };
+
+// What was not as it should be; told at the end with -v, and by heap_top.
+typedef struct Oddities {
+    u64 unknown_frees, late_frees, lost_blocks, cut_contexts, joined_sites;
+} Oddities;
+
+struct HeapModel {
+    HeapConfig config;
+    const Options *options;
+    HeapDecoder decoder;
+
+    // Hot: what every event reads.
+    BlockTable blocks;
+    Site *sites;
+    u32 site_count, site_capacity;
+    u64 admin_bytes;            // --heap-admin
+    u64 allocated_bytes;        // time unit B of massif.out: with what allocators add
+    u64 requested_bytes;        // the same as the recording has it: what was asked for
+    Space clock_space;          // of which space that is
+    u64 recorded_ns;            // of the last event in the recording
+    SpaceTotals totals;
+    u64 total[PEAK_KINDS];
+    Peak peaks[PEAK_KINDS];
+    u64 next_check;             // on the clock of --time-unit: a snapshot is due
+    bool counts[SPACE_COUNT];   // in PEAK_MAIN
+    Moment now;
+    struct {
+        u64 key;
+        u32 site;
+    } site_cache[SITE_CACHE];
+
+    Map site_of;                // key → site
+    Vec threads;                // ModelThread by number
+    Vec ranges;                 // Range, by address
+    Map late;                   // address → ns: a free that is still to come (H4)
+    Vec contexts;               // Context, by the engine's id
+    Vec places;                 // Place, by the recording's number
+    Vec codes;                  // Code
+    Map code_of;                // hash → code
+    Vec modules;                // Module
+    Arena arena;
+
+    u64 allocations, frees, temporary, reallocations, events;
+    Oddities oddities;
+
+    SnapshotList snapshots;
+    Trigger triggers[TRIGGERS_MAX];
+    u32 trigger_count;
+    u64 periodic_next_ns;
+
+    RecordingWriter *writer;    // NULL: none
+    char *recording_path, *massif_path;
+    Sampler sampler;
+    u64 marked_ns;              // of sites' marks
+    CopyTask copies[COPIES_MAX];
+};
+
+// ------------------------------------------------------------------- places.c
+
+void places_init(HeapModel *model);
+// The site of a context of the engine's. SITE_IGNORED: --ignore-fn leaves it out.
+u32 site_find(HeapModel *model, Space space, u32 context, u32 thread);
+// Tells a new writer everything known so far.
+void places_record_all(HeapModel *model);
+void places_free(HeapModel *model);
+ModelThread *thread_at(HeapModel *model, u32 number);
+
+// ------------------------------------------------------------------- model.c
+
+void model_set_time(HeapModel *model, const HeapTime *time);
+// One block of a site more or less. These do all but the table of blocks and the recording.
+void site_grow(HeapModel *model, u32 site, u64 size, u64 usable, u64 blocks);
+void site_shrink(HeapModel *model, u32 site, u64 size, u64 usable, u64 blocks);
+// Now, also when nothing has happened for a while.
+Moment model_moment(const HeapModel *model);
+// The clock of --time-unit.
+u64 model_clock(const HeapModel *model, const Moment *moment);
+// After an event in a space: a snapshot, if it is time for one.
+void model_check(HeapModel *model, Space space);
+// A site's live figures at a peak; M2.
+static inline Live site_at_peak(const HeapModel *model, const Site *site, PeakKind kind)
+{
+    return site->epoch[kind] == model->peaks[kind].epoch ? site->saved[kind] : site->live;
+}
+void model_record(HeapModel *model, const HeapEvent *event);
+
+// Counts of powers of two: 0, 1, 2-3, 4-7 …
+static inline u32 bucket_of(u64 value)
+{
+    return value ? 64 - (u32)__builtin_clzll(value) : 0;
+}
+void window_add(Window *window, u32 bucket, u64 count);
+
+// --------------------------------------------------------------------- top.c
+
+// Who wants to know: said in pieces, then done. arg NULL: nobody any more.
+typedef struct Asker {
+    HeapSayFn *say;
+    HeapDoneFn *done;
+    void *arg;
+} Asker;
+int top_answer(HeapModel *model, const char *arguments, const Asker *asker, bool wait);
+void asker_say(const Asker *asker, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// -------------------------------------------------------------------- names.c
+
+// Names whatever of the context's stack has no name yet.
+void names_resolve(HeapModel *model, u32 place);
+// For all contexts, told to the recording.
+void names_record_all(HeapModel *model);
+bool names_is_ignored(HeapModel *model, u32 place);
+MassifStacks names_stacks(HeapModel *model);
+bool names_are_known(const HeapModel *model, u32 place); // all of its stack
+// What a copy has looked up for a stack, and what this process makes of it.
+void names_send(HeapModel *model, u32 place, FILE *out);
+void names_receive(HeapModel *model, const u8 *bytes, size_t size);
+
+// ---------------------------------------------------------------- snapshots.c
+
+void snapshots_init(HeapModel *model);
+void snapshots_free(HeapModel *model);
+// When model->now is due, or asked for.
+void snapshots_take(HeapModel *model);
+Kept snapshots_now(HeapModel *model, bool detailed);
+Kept snapshots_peak(HeapModel *model);
+void snapshots_ask(HeapModel *model, const Moment *moment); // one that stays
+void kept_free(Kept *kept);
+void triggers_init(HeapModel *model);
+void triggers_check(HeapModel *model);
+
+// -------------------------------------------------------------------- files.c
+
+void files_open(HeapModel *model);
+void files_close(HeapModel *model, const HeapEnd *end);
+// The state of now, into the recording.
+void files_keep_state(HeapModel *model, StateReason reason, const char *label,
+                      const Moment *moment);
+typedef enum MassifWhich { MASSIF_NOW, MASSIF_NOW_DETAILED, MASSIF_ALL } MassifWhich;
+// 0, or -errno.
+int files_write_massif(HeapModel *model, const char *path, MassifWhich which, bool at_end);
+
+// --------------------------------------------------------------------- copy.c
+
+// False: there can be none now.
+bool copy_start(HeapModel *model, const CopyTask *task);
+void copy_turn(HeapModel *model); // hears those that are done
+bool copy_is_at_work(const HeapModel *model);
+void copy_forget_all(HeapModel *model, bool close_them);
+
+// ------------------------------------------------------------------- sample.c
+
+void sample_open(HeapModel *model);
+void sample_turn(HeapModel *model, bool now);
+void sample_close(HeapModel *model);
+
+#endif

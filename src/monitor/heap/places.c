@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+//
+// Who allocated: modules, distinct pcs, contexts, threads and sites, each with the number
+// under which the recording knows it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pages.h"
+#include "monitor/heap/model.h"
+
+void places_init(HeapModel *model)
+{
+    vec_init(&model->threads, sizeof(ModelThread));
+    vec_init(&model->ranges, sizeof(Range));
+    vec_init(&model->contexts, sizeof(Context));
+    vec_init(&model->places, sizeof(Place));
+    vec_init(&model->codes, sizeof(Code));
+    vec_init(&model->modules, sizeof(Module));
+    vec_push(&model->contexts, NULL); // the empty stack
+    vec_push(&model->places, NULL);
+    vec_push(&model->codes, NULL);
+    thread_at(model, 0);
+}
+
+void places_free(HeapModel *model)
+{
+    for (u32 i = 0; i < model->site_count; i++) {
+        free(model->sites[i].sizes.counts);
+        free(model->sites[i].lifetimes.counts);
+    }
+    if (model->sites)
+        pages_unmap(model->sites, model->site_capacity * sizeof(Site));
+    vec_free(&model->threads);
+    vec_free(&model->ranges);
+    vec_free(&model->contexts);
+    vec_free(&model->places);
+    vec_free(&model->codes);
+    vec_free(&model->modules);
+    map_free(&model->site_of);
+    map_free(&model->late);
+    map_free(&model->code_of);
+}
+
+// ------------------------------------------------------------------- modules
+
+void heap_code(HeapModel *model, const SymbolsMapping *mapping)
+{
+    if (!mapping->executable)
+        return;
+    size_t size = strlen(mapping->path ? mapping->path : "") + 1;
+    char *path = arena_alloc(&model->arena, size, 1);
+    u8 *build_id = mapping->build_id_size ? arena_alloc(&model->arena, mapping->build_id_size, 1)
+                                          : NULL;
+    if (!path)
+        return;
+    memcpy(path, mapping->path ? mapping->path : "", size);
+    if (build_id)
+        memcpy(build_id, mapping->build_id, mapping->build_id_size);
+    Module module = {
+        .recorded = {
+            .path = path,
+            .start = mapping->start,
+            .size = mapping->size,
+            .offset = mapping->file_offset,
+            .build_id = build_id,
+            .build_id_size = build_id ? (u32)mapping->build_id_size : 0,
+        },
+    };
+    vec_push(&model->modules, &module);
+}
+
+// What was mapped last at an address is what is there: mappings are few, new pcs too.
+static u32 module_of(HeapModel *model, u64 pc)
+{
+    for (size_t i = model->modules.count; i-- > 0;) {
+        Module *module = vec_at(&model->modules, i);
+        if (pc - module->recorded.start >= module->recorded.size)
+            continue;
+        if (module->number == 0 && model->writer)
+            module->number = recording_add_module(model->writer, &module->recorded);
+        return module->number;
+    }
+    return 0;
+}
+
+// ------------------------------------------------------------------ contexts
+
+static u32 code_find(HeapModel *model, u64 pc, bool is_return)
+{
+    Code code = {
+        .symbols = model->config.symbols,
+        .place = symbols_place(model->config.symbols, pc - is_return),
+        .pc = pc,
+        .is_return = is_return,
+    };
+    code.place.offset += is_return;
+    u64 key = (code.place.offset * 2 + is_return) * 0x9e3779b97f4a7c15ull + code.place.module;
+    u64 known;
+    for (; map_get(&model->code_of, key, &known); key++) {
+        const Code *other = vec_at(&model->codes, known);
+        if (other->symbols == code.symbols && other->place.module == code.place.module &&
+            other->place.offset == code.place.offset && other->is_return == is_return)
+            return (u32)known;
+    }
+    u32 number = (u32)model->codes.count;
+    if (!vec_push(&model->codes, &code))
+        return 0;
+    map_put(&model->code_of, key, number);
+    return number;
+}
+
+static Context *context_at(HeapModel *model, u32 id)
+{
+    while (model->contexts.count <= id) {
+        if (!vec_push(&model->contexts, NULL))
+            return NULL;
+    }
+    return vec_at(&model->contexts, id);
+}
+
+static void record_place(HeapModel *model, const Place *place)
+{
+    const Code *code = vec_at(&model->codes, place->code);
+    if (model->writer)
+        recording_add_context(model->writer, place->parent,
+                              module_of(model, code->pc - code->is_return), code->pc,
+                              code->is_return);
+}
+
+void heap_context(HeapModel *model, u32 id, u32 parent, u64 pc)
+{
+    bool is_return = pc != 0 && !(pc & WIRE_EXACT_PC);
+    u32 outer = parent < model->contexts.count
+                    ? ((Context *)vec_at(&model->contexts, parent))->number
+                    : 0;
+    // An id is hostile too (W3): it may not make us take the memory of 2^32 contexts.
+    if (id == 0 || id > 64u << 20)
+        return;
+    Context *context = context_at(model, id);
+    if (!context || context->number != 0)
+        return;
+    if (model->places.count >= CONTEXTS_MAX) {
+        model->oddities.cut_contexts++;
+        context->number = outer; // M4
+        return;
+    }
+    u32 code = code_find(model, pc & ~WIRE_EXACT_PC, is_return);
+    Place place = {.parent = outer, .code = code};
+    context->code = code;
+    context->number = (u32)model->places.count;
+    vec_push(&model->places, &place);
+    record_place(model, &place);
+}
+
+// --------------------------------------------------------------------- sites
+
+static u32 site_add(HeapModel *model, u64 key, const RecordedSite *recorded)
+{
+    if (model->site_count == model->site_capacity) {
+        u32 capacity = model->site_capacity ? model->site_capacity * 2 : 1024;
+        Site *sites = model->sites
+                          ? pages_resize(model->sites, model->site_capacity * sizeof(Site),
+                                         capacity * sizeof(Site))
+                          : pages_map(capacity * sizeof(Site));
+        if (!sites)
+            return 0; // M1 holds: it counts, though for another
+        model->sites = sites;
+        model->site_capacity = capacity;
+    }
+    u32 number = model->site_count++;
+    model->sites[number] = (Site){
+        .context = recorded->context,
+        .thread = recorded->thread,
+        .space = (u8)recorded->space,
+    };
+    map_put(&model->site_of, key, number);
+    if (model->writer)
+        recording_add_site(model->writer, recorded);
+    return number;
+}
+
+static u64 site_key(Space space, u32 context, u32 thread)
+{
+    return (u64)context << 32 | (u64)space << 30 | (thread & 0x3fffffff);
+}
+
+// Beyond SITES_MAX threads are told apart no more; beyond twice that nobody is.
+static u32 site_look_up(HeapModel *model, Space space, u32 place, u32 thread)
+{
+    u64 key = site_key(space, place, thread), known;
+
+    if (map_get(&model->site_of, key, &known))
+        return (u32)known;
+    if (model->site_count >= SITES_MAX && (thread != 0 || place != 0)) {
+        model->oddities.joined_sites++;
+        return site_look_up(model, space, model->site_count >= 2 * SITES_MAX ? 0 : place, 0);
+    }
+    return site_add(model, key, &(RecordedSite){space, place, thread});
+}
+
+static bool is_ignored(HeapModel *model, u32 number)
+{
+    Place *place = vec_at(&model->places, number);
+    if (place->ignored == 0)
+        place->ignored = names_is_ignored(model, number) ? 2 : 1;
+    return place->ignored == 2;
+}
+
+u32 site_find(HeapModel *model, Space space, u32 id, u32 thread)
+{
+    u64 key = site_key(space, id, thread);
+    u64 slot = (key * 0x9e3779b97f4a7c15ull) >> 52 & (SITE_CACHE - 1);
+
+    if (LIKELY(model->site_cache[slot].key == key + 1))
+        return model->site_cache[slot].site;
+    u32 place = id < model->contexts.count ? ((Context *)vec_at(&model->contexts, id))->number : 0;
+    u32 site = model->options->ignore_fn.count && model->counts[space] && is_ignored(model, place)
+                   ? SITE_IGNORED
+                   : site_look_up(model, space, place, thread);
+    model->site_cache[slot].key = key + 1;
+    model->site_cache[slot].site = site;
+    return site;
+}
+
+// ------------------------------------------------------------------- threads
+
+ModelThread *thread_at(HeapModel *model, u32 number)
+{
+    enum { THREADS_MAX = 4 << 20 };
+    if (number >= THREADS_MAX)
+        number = 0;
+    while (model->threads.count <= number && vec_push(&model->threads, NULL))
+        ((ModelThread *)vec_at(&model->threads, model->threads.count - 1))->stack_site = SITE_NONE;
+    return vec_at(&model->threads, number < model->threads.count ? number : 0);
+}
+
+static void record_thread(HeapModel *model, u32 number, u64 end_ns)
+{
+    const ModelThread *thread = thread_at(model, number);
+    if (!model->writer || thread->tid == 0)
+        return;
+    recording_set_thread(model->writer, &(RecordedThread){
+        .number = number,
+        .tid = thread->tid,
+        .start_ns = thread->start_ns,
+        .end_ns = end_ns,
+    });
+}
+
+void heap_thread_start(HeapModel *model, const HeapTime *time, u32 number, i32 tid)
+{
+    ModelThread *thread = thread_at(model, number);
+    model_set_time(model, time);
+    thread->tid = tid;
+    thread->start_ns = time->ns;
+    thread->is_live = true;
+    record_thread(model, number, 0);
+}
+
+void heap_thread_end(HeapModel *model, const HeapTime *time, u32 number)
+{
+    ModelThread *thread = thread_at(model, number);
+    if (thread->stack_bytes)
+        heap_stack(model, time, number, 0, 0, 0);
+    model_set_time(model, time);
+    thread->is_live = false;
+    record_thread(model, number, time->ns);
+}
+
+void places_record_all(HeapModel *model)
+{
+    for (size_t i = 0; i < model->modules.count; i++)
+        ((Module *)vec_at(&model->modules, i))->number = 0;
+    for (size_t i = 1; i < model->places.count; i++)
+        record_place(model, vec_at(&model->places, i));
+    for (u32 i = 0; i < model->site_count; i++) {
+        const Site *site = &model->sites[i];
+        recording_add_site(model->writer,
+                           &(RecordedSite){site->space, site->context, site->thread});
+    }
+    for (u32 i = 1; i < model->threads.count; i++) {
+        if (thread_at(model, i)->is_live)
+            record_thread(model, i, 0);
+    }
+}

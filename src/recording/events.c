@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+//
+// Events to columns and back. See events.h for the idea. The encoder runs once for every
+// event of the client, so it allocates nothing and touches one line of its table of blocks.
+#include "recording/events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEEN_BITS = 14, FIRST_CAPACITY = 1 << 12, VARINT_SLACK = 8 };
+enum { REPEATS_IN_BODY_MAX = 1 << 24 }; // more than a slice can have
+
+// The most bytes that an event may take in a column.
+static const u8 column_bytes[COLUMNS] = {
+    [COLUMN_HEAD] = 1, [COLUMN_TIME] = 10, [COLUMN_SITE] = 5, [COLUMN_ADDRESS] = 10,
+    [COLUMN_SIZE] = 10, [COLUMN_AGE] = 10, [COLUMN_RARE] = 40,
+};
+
+// What glibc's malloc gives for a request: a guess that costs nothing when it is right.
+static inline u64 guess_usable(u64 size)
+{
+    return size <= 24 ? 24 : ((size + 8 + 15) & ~15ull) - 8;
+}
+
+// Blocks lie at multiples of 16: the low bits go to the top, where zeros are free.
+static inline u64 pack_address(u64 delta)
+{
+    return zigzag((i64)delta >> 4) ^ (delta << 60);
+}
+
+static inline u64 unpack_address(u64 packed)
+{
+    u64 low = packed >> 60;
+
+    return ((u64)unzigzag(packed & (UINT64_MAX >> 4)) << 4) | low;
+}
+
+static inline u32 seen_slot(u64 address)
+{
+    return (u32)((address >> 4) * 0x9e3779b97f4a7c15ull >> (64 - SEEN_BITS));
+}
+
+bool encoder_init(EventEncoder *encoder, const RecordingInfo *info)
+{
+    *encoder = (EventEncoder){ 0 };
+    encoder->counts_instructions = info->counts_instructions;
+    encoder->clock_space = info->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
+    encoder->seen = calloc(1u << SEEN_BITS, sizeof(SeenBlock));
+    return encoder->seen && encoder_make_room(encoder);
+}
+
+void encoder_free(EventEncoder *encoder)
+{
+    for (u32 i = 0; i < COLUMNS; i++)
+        free(encoder->columns[i]);
+    free(encoder->seen);
+}
+
+bool encoder_make_room(EventEncoder *encoder)
+{
+    if (encoder->count < encoder->capacity)
+        return true;
+    u32 capacity = encoder->capacity ? encoder->capacity * 2 : FIRST_CAPACITY;
+    for (u32 i = 0; i < COLUMNS; i++) {
+        size_t used = (size_t)(encoder->at[i] - encoder->columns[i]);
+        size_t size = (size_t)capacity * column_bytes[i] + VARINT_SLACK;
+        u8 *column = realloc(encoder->columns[i], size);
+        if (!column)
+            return false;
+        encoder->columns[i] = column;
+        encoder->at[i] = column + used;
+    }
+    encoder->capacity = capacity;
+    return true;
+}
+
+static inline void put(EventEncoder *encoder, EventColumn column, u64 value)
+{
+    encoder->at[column] = varint_write(encoder->at[column], value);
+}
+
+// What is unusual about an event; the bits go to its head.
+static u32 put_rare(EventEncoder *encoder, const HeapEvent *event, u32 site_thread, u64 advance)
+{
+    u32 head = 0;
+
+    if (event->thread != site_thread) {
+        head |= HEAD_THREAD;
+        put(encoder, COLUMN_RARE, event->thread);
+    }
+    if (event->time.allocated_bytes - encoder->last.allocated_bytes != advance) {
+        head |= HEAD_ALLOCATED;
+        u64 off = event->time.allocated_bytes - encoder->last.allocated_bytes;
+        put(encoder, COLUMN_RARE, zigzag((i64)off));
+    }
+    if (encoder->counts_instructions) {
+        u64 executed = event->time.instructions - encoder->last.instructions;
+        put(encoder, COLUMN_RARE, zigzag((i64)executed));
+    }
+    return head;
+}
+
+static inline u32 put_block(EventEncoder *encoder, const HeapEvent *event)
+{
+    u32 kind = event->kind == EVENT_FREE;
+
+    put(encoder, COLUMN_SITE, event->site);
+    put(encoder, COLUMN_ADDRESS, pack_address(event->address - encoder->last_address[kind]));
+    put(encoder, COLUMN_SIZE, event->size);
+    encoder->last_address[kind] = event->address;
+    if (event->usable == guess_usable(event->size))
+        return 0;
+    put(encoder, COLUMN_RARE, zigzag((i64)(event->usable - event->size)));
+    return HEAD_USABLE;
+}
+
+static inline u32 put_free(EventEncoder *encoder, const HeapEvent *event)
+{
+    SeenBlock *seen = &encoder->seen[seen_slot(event->address)];
+    u32 ago = encoder->allocations - seen->number;
+
+    if (seen->number > encoder->chunk_start && seen->address == event->address &&
+        ago < BACK_REFERENCES &&
+        seen->born_ns == event->born_ns && seen->site == event->site &&
+        seen->size == event->size && seen->usable == event->usable) {
+        put(encoder, COLUMN_AGE, ago);
+        return HEAD_FREE | HEAD_BACK;
+    }
+    put(encoder, COLUMN_AGE, event->time.ns - event->born_ns);
+    return HEAD_FREE | put_block(encoder, event);
+}
+
+static inline u32 put_alloc(EventEncoder *encoder, const HeapEvent *event)
+{
+    encoder->allocations++;
+    encoder->seen[seen_slot(event->address)] = (SeenBlock){
+        .address = event->address, .born_ns = event->time.ns, .size = (u32)event->size,
+        .usable = (u32)event->usable, .site = event->site, .number = encoder->allocations,
+    };
+    return put_block(encoder, event);
+}
+
+void encoder_add(EventEncoder *encoder, const HeapEvent *event, u32 site_thread, Space space)
+{
+    u64 advance = space == encoder->clock_space ? event->size : 0;
+
+    if (encoder->count == 0) {
+        encoder->start = event->time;
+        encoder->start.allocated_bytes -= advance;
+        encoder->last = encoder->start;
+    }
+    put(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
+    u32 head = event->kind == EVENT_FREE ? put_free(encoder, event) : put_alloc(encoder, event);
+    head |= (event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0) |
+            (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
+    head |= put_rare(encoder, event, site_thread, advance);
+    *encoder->at[COLUMN_HEAD]++ = (u8)head;
+    encoder->last = event->time;
+    encoder->count++;
+}
+
+void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns)
+{
+    put(encoder, COLUMN_TIME, step_ns);
+    put(encoder, COLUMN_AGE, count);
+    *encoder->at[COLUMN_HEAD]++ = HEAD_REPEAT;
+    encoder->count++;
+    encoder->last.ns += count * step_ns;
+    encoder->last.allocated_bytes += 2 * (u64)count * size;
+}
+
+void encoder_finish(EventEncoder *encoder, Bytes *bytes)
+{
+    bytes_put_varint(bytes, encoder->count);
+    bytes_put_varint(bytes, encoder->counts_instructions);
+    bytes_put_varint(bytes, encoder->clock_space);
+    put_moment(bytes, &encoder->start);
+    for (u32 i = 0; i < COLUMNS; i++)
+        bytes_put_varint(bytes, (u64)(encoder->at[i] - encoder->columns[i]));
+    for (u32 i = 0; i < COLUMNS; i++) {
+        bytes_put(bytes, encoder->columns[i], (size_t)(encoder->at[i] - encoder->columns[i]));
+        encoder->at[i] = encoder->columns[i];
+    }
+    encoder->count = 0;
+    encoder->chunk_start = encoder->allocations;
+    memset(encoder->last_address, 0, sizeof(encoder->last_address));
+    if (encoder->allocations < 1u << 31)
+        return;
+    memset(encoder->seen, 0, sizeof(SeenBlock) << SEEN_BITS);
+    encoder->allocations = encoder->chunk_start = 0;
+}
+
+// --------------------------------------------------------------------- reading
+bool decoder_init(EventDecoder *decoder, const u8 *body, size_t size, const RecordedSite *sites,
+                  u32 site_count, RingBlock *ring)
+{
+    Cursor cursor = cursor_of(body, size);
+    u64 sizes[COLUMNS];
+
+    *decoder = (EventDecoder){
+        .sites = sites, .site_count = site_count, .ring = ring,
+        .repeats_allowed = REPEATS_IN_BODY_MAX,
+    };
+    u64 left = cursor_varint(&cursor);
+    decoder->counts_instructions = cursor_varint(&cursor) != 0;
+    decoder->clock_space = (Space)cursor_varint(&cursor);
+    decoder->last = get_moment(&cursor);
+    for (u32 i = 0; i < COLUMNS; i++)
+        sizes[i] = cursor_varint(&cursor);
+    for (u32 i = 0; i < COLUMNS; i++) {
+        const u8 *column = cursor_take(&cursor, sizes[i]);
+        decoder->columns[i] = cursor_of(column, column ? sizes[i] : 0);
+    }
+    decoder->failed = cursor.failed || left != sizes[COLUMN_HEAD];
+    decoder->left = decoder->failed ? 0 : (u32)left;
+    return !decoder->failed;
+}
+
+static inline u64 get(EventDecoder *decoder, EventColumn column)
+{
+    Cursor *cursor = &decoder->columns[column];
+
+    if (LIKELY(cursor->end - cursor->at >= 2)) {
+        u32 low = cursor->at[0], high = cursor->at[1];
+        if (low < 0x80) {
+            cursor->at++;
+            return low;
+        }
+        if (high < 0x80) {
+            cursor->at += 2;
+            return (low & 0x7f) | high << 7;
+        }
+    }
+    u64 value = cursor_varint_slow(cursor);
+    decoder->failed |= cursor->failed;
+    return value;
+}
+
+// The parts of a block that are written out.
+static inline void get_block(EventDecoder *decoder, u32 head, HeapEvent *ret_event)
+{
+    u32 kind = head & HEAD_FREE;
+
+    ret_event->site = (u32)get(decoder, COLUMN_SITE);
+    decoder->last_address[kind] += unpack_address(get(decoder, COLUMN_ADDRESS));
+    ret_event->address = decoder->last_address[kind];
+    ret_event->size = get(decoder, COLUMN_SIZE);
+    ret_event->usable = guess_usable(ret_event->size);
+    if (head & HEAD_USABLE)
+        ret_event->usable = ret_event->size + (u64)unzigzag(get(decoder, COLUMN_RARE));
+}
+
+static inline void get_free(EventDecoder *decoder, u32 head, HeapEvent *ret_event)
+{
+    u64 age = get(decoder, COLUMN_AGE);
+
+    ret_event->kind = EVENT_FREE;
+    decoder->block = BLOCK_ELSEWHERE;
+    if (!(head & HEAD_BACK)) {
+        ret_event->born_ns = ret_event->time.ns - age;
+        get_block(decoder, head, ret_event);
+        return;
+    }
+    if (age >= BACK_REFERENCES || age >= decoder->allocations) {
+        decoder->failed = true;
+        return;
+    }
+    decoder->block = decoder->allocations - (u32)age;
+    const RingBlock *seen = &decoder->ring[decoder->block % BACK_REFERENCES];
+    ret_event->site = seen->site;
+    ret_event->address = seen->address;
+    ret_event->size = seen->size;
+    ret_event->usable = seen->usable;
+    ret_event->born_ns = seen->born_ns;
+}
+
+static inline void get_alloc(EventDecoder *decoder, u32 head, HeapEvent *ret_event)
+{
+    ret_event->kind = EVENT_ALLOC;
+    ret_event->born_ns = ret_event->time.ns;
+    get_block(decoder, head, ret_event);
+    decoder->block = ++decoder->allocations;
+    decoder->ring[decoder->allocations % BACK_REFERENCES] = (RingBlock){
+        .address = ret_event->address, .born_ns = ret_event->time.ns,
+        .size = ret_event->size, .site = ret_event->site, .usable = ret_event->usable,
+    };
+}
+
+static inline void get_rare(EventDecoder *decoder, u32 head, HeapEvent *ret_event)
+{
+    const RecordedSite *site = &decoder->sites[ret_event->site];
+    u64 advance = site->space == decoder->clock_space ? ret_event->size : 0;
+
+    ret_event->thread = head & HEAD_THREAD ? (u32)get(decoder, COLUMN_RARE) : site->thread;
+    if (head & HEAD_ALLOCATED)
+        advance = (u64)unzigzag(get(decoder, COLUMN_RARE));
+    ret_event->time.allocated_bytes += advance;
+    if (decoder->counts_instructions)
+        ret_event->time.instructions += (u64)unzigzag(get(decoder, COLUMN_RARE));
+}
+
+static bool decoder_fail(EventDecoder *decoder)
+{
+    decoder->failed = true;
+    decoder->left = 0;
+    return false;
+}
+
+// The next of a repeated pair: what it was a step before.
+static bool next_repeated(EventDecoder *decoder, HeapEvent *ret_event)
+{
+    HeapEvent *event = &decoder->pair[decoder->repeats_left-- % 2];
+    bool counts = decoder->sites[event->site].space == decoder->clock_space;
+
+    decoder->block = BLOCK_REPEATED;
+    event->time.ns += decoder->step_ns;
+    event->born_ns += decoder->step_ns;
+    event->time.allocated_bytes += counts ? 2 * event->size : 0;
+    decoder->last = event->time;
+    *ret_event = *event;
+    return true;
+}
+
+// The next head says that this free and its allocation, which it tells all about, are repeated.
+static void keep_pair(EventDecoder *decoder, const HeapEvent *end)
+{
+    bool counts = decoder->sites[end->site].space == decoder->clock_space;
+
+    decoder->pair[1] = decoder->pair[0] = *end;
+    decoder->pair[0].kind = EVENT_ALLOC;
+    decoder->pair[0].flags = 0;
+    decoder->pair[0].time.ns = end->born_ns;
+    decoder->pair[0].time.allocated_bytes -= counts ? end->size : 0;
+}
+
+static bool begin_repeats(EventDecoder *decoder, HeapEvent *ret_event)
+{
+    const HeapEvent *alloc = &decoder->pair[0], *end = &decoder->pair[1];
+
+    decoder->step_ns = get(decoder, COLUMN_TIME);
+    u64 count = get(decoder, COLUMN_AGE);
+    if (decoder->failed || end->kind != EVENT_FREE ||
+        end->time.ns - alloc->time.ns > decoder->step_ns || count == 0 ||
+        count > RECORDING_REPEATS_MAX || 2 * count > decoder->repeats_allowed)
+        return decoder_fail(decoder);
+    decoder->repeats_allowed -= 2 * count;
+    decoder->repeats_left = 2 * (u32)count;
+    return next_repeated(decoder, ret_event);
+}
+
+bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
+{
+    if (decoder->repeats_left)
+        return next_repeated(decoder, ret_event);
+    if (decoder->left == 0)
+        return false;
+    decoder->left--;
+
+    u32 head = *decoder->columns[COLUMN_HEAD].at++;
+    if (head == HEAD_REPEAT)
+        return begin_repeats(decoder, ret_event);
+    ret_event->flags = (head & HEAD_BY_REALLOC ? EVENT_BY_REALLOC : 0) |
+                       (head & HEAD_TEMPORARY ? EVENT_TEMPORARY : 0);
+    ret_event->time = decoder->last;
+    ret_event->time.ns += get(decoder, COLUMN_TIME);
+    if (head & HEAD_FREE)
+        get_free(decoder, head, ret_event);
+    else
+        get_alloc(decoder, head, ret_event);
+    if (!decoder->failed && ret_event->site < decoder->site_count)
+        get_rare(decoder, head, ret_event);
+    else
+        decoder->failed = true;
+    if (UNLIKELY(decoder->failed))
+        return decoder_fail(decoder);
+    decoder->last = ret_event->time;
+    if (UNLIKELY(decoder->left && *decoder->columns[COLUMN_HEAD].at == HEAD_REPEAT))
+        keep_pair(decoder, ret_event);
+    return true;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+//
+// The body of a chunk of events. Events are kept by column (kinds, times, sites, addresses,
+// sizes, and what is rare), because a column of like numbers is short as varints and
+// compresses well. A body stands alone: nothing of another chunk is needed, except the sites.
+//
+// Most blocks die young, so a free of one of the last BACK_REFERENCES blocks of its chunk is
+// "the block k allocations ago", 2 bytes instead of 12. The writer finds k by a small table
+// that forgets; what is not found there is written in full.
+#ifndef MUNINN_RECORDING_EVENTS_H
+#define MUNINN_RECORDING_EVENTS_H
+
+#include "recording/format.h"
+
+typedef enum EventColumn {
+    COLUMN_HEAD,    // a byte: HEAD_ bits
+    COLUMN_TIME,    // ns since the event before
+    COLUMN_SITE,
+    COLUMN_ADDRESS, // as it differs from the one before of its kind, in units of 16
+    COLUMN_SIZE,
+    COLUMN_AGE,     // of a free: allocations ago, or ns since it was born
+    COLUMN_RARE,    // by HEAD_ bits; instructions, if they are counted
+    COLUMNS,
+} EventColumn;
+
+enum {
+    HEAD_FREE = 1,
+    HEAD_BY_REALLOC = 2,
+    HEAD_TEMPORARY = 4,
+    HEAD_THREAD = 8,     // not the site's: rare has it
+    HEAD_USABLE = 16,    // not what glibc would give: rare has its difference to the size
+    HEAD_BACK = 32,      // a free of a block of this chunk
+    HEAD_ALLOCATED = 64, // the clock of bytes did not advance by the size: rare has by how much
+    HEAD_REPEAT = 128,   // no event of its own: the two before it `age` times more, every `time` ns
+};
+
+// A block of this chunk that may be freed soon: what the encoder compares...
+typedef struct SeenBlock {
+    u64 address, born_ns;
+    u32 size, usable; // larger ones are not kept
+    u32 site;
+    u32 number;       // of the allocation; those of earlier chunks are not above chunk_start
+} SeenBlock;
+_Static_assert(sizeof(SeenBlock) == 32, "two in a cache line");
+
+enum { BLOCK_ELSEWHERE = 0 };
+#define BLOCK_REPEATED UINT32_MAX
+
+// ... and what the decoder looks up.
+typedef struct RingBlock {
+    u64 address, born_ns, size, usable;
+    u32 site;
+} RingBlock;
+
+typedef struct EventEncoder {
+    u8 *columns[COLUMNS]; // each with room for `capacity` events
+    u8 *at[COLUMNS];
+    u32 count, capacity;
+    bool counts_instructions;
+    Space clock_space;    // whose sizes advance Moment.allocated_bytes
+    u32 allocations;      // so far; 2^31 are not reached: the table is emptied before
+    u32 chunk_start;      // allocations before this chunk
+    Moment start, last;
+    u64 last_address[2];  // by EventKind
+    SeenBlock *seen;      // by a hash of the address
+} EventEncoder;
+
+bool encoder_init(EventEncoder *encoder, const RecordingInfo *info);
+void encoder_free(EventEncoder *encoder);
+// False: no memory for one more.
+bool encoder_make_room(EventEncoder *encoder);
+// There is room. The site's own thread and space are given, for what follows from them.
+void encoder_add(EventEncoder *encoder, const HeapEvent *event, u32 site_thread, Space space);
+// The last two events come `count` times more; there is room. Moves the clock.
+void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns);
+// Appends the body to `bytes` and begins a new one.
+void encoder_finish(EventEncoder *encoder, Bytes *bytes);
+
+typedef struct EventDecoder {
+    Cursor columns[COLUMNS];
+    u32 left;
+    bool counts_instructions;
+    Space clock_space;
+    bool failed; // what came before is good
+    u32 allocations;
+    u32 block;   // of the last event: which allocation of the chunk it is or frees, from 1;
+                 // BLOCK_ELSEWHERE: not known; BLOCK_REPEATED: one that comes and goes
+    Moment last;
+    u64 last_address[2];
+    HeapEvent pair[2];     // an allocation and its free that are repeated
+    u32 repeats_left;      // events still to come of HEAD_REPEAT
+    u64 repeats_allowed;   // so that a hostile body does not go on for ever
+    u64 step_ns;
+    const RecordedSite *sites;
+    u32 site_count;
+    RingBlock *ring; // the last BACK_REFERENCES allocations
+} EventDecoder;
+
+// `ring` has BACK_REFERENCES entries of the caller's; they need not be initialised.
+bool decoder_init(EventDecoder *decoder, const u8 *body, size_t size, const RecordedSite *sites,
+                  u32 site_count, RingBlock *ring);
+// False: there is none left, or the body is broken.
+bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event);
+
+#endif

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: MIT
+//
+// The writer of a recording: every event is encoded (events.c) and summed up by site; every
+// so often the sums and the events become a slice in the file. All that is done for an event
+// is O(1) and allocates nothing; what a slice costs is shared by its events.
+//
+// What must stay true
+//   W1  Slices follow each other without a gap, and every event is in one.
+//   W2  A slice has at least 8 events for every site in it, or lasted long, so that sums cost
+//       less than events.
+//   W3  Definitions are written before what names them.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/assert.h"
+#include "recording/writer.h"
+
+enum {
+    SLICE_EVENTS = 1 << 16,     // enough for a slice, if the recording may be large enough
+    SLICE_EVENTS_MIN = 1 << 10,
+    LIMIT_PER_SLICE_EVENT = 1 << 10, // bytes of max_bytes for an event of a slice
+    SLICE_EVENTS_MORE = 4,      // times as many, when they are of many sites
+    EVENTS_PER_SITE = 8,
+    FIRST_SLICE_NS = 10000000,  // how long a slice lasts in a run that has just begun
+    SPARSE_FACTOR = 16,         // longer, if its sums would cost as much as its events
+    SLICES_PER_LENGTH = 256,    // then slices become twice as long
+    SAMPLES_PER_CHUNK = 256,
+    DEFAULT_LEVEL = 1,
+};
+
+static void copy_info(RecordingInfo *to, const RecordingInfo *from)
+{
+    *to = *from;
+    to->tool = from->tool ? strdup(from->tool) : NULL;
+    to->command = from->command ? strdup(from->command) : NULL;
+    to->options = from->options ? strdup(from->options) : NULL;
+    to->executable = from->executable ? strdup(from->executable) : NULL;
+}
+
+static void writer_free(RecordingWriter *writer)
+{
+    for (u32 i = 0; i < LEVELS; i++) {
+        free(writer->open[i].sums);
+        free(writer->open[i].changed);
+    }
+    writer_free_names(writer);
+    encoder_free(&writer->encoder);
+    run_free(&writer->info);
+    ZSTD_freeCCtx(writer->compressor);
+    bytes_free(&writer->plain);
+    bytes_free(&writer->stored);
+    bytes_free(&writer->chunk_info);
+    sums_free(&writer->sums);
+    bytes_free(&writer->samples);
+    bytes_free(&writer->histograms);
+    free(writer->sites);
+    free(writer->changed);
+    free(writer->chunks);
+    free(writer->error);
+    free(writer->path);
+    if (writer->fd >= 0)
+        close(writer->fd);
+    free(writer);
+}
+
+static bool writer_begin(RecordingWriter *writer, const RecordingInfo *info)
+{
+    FileHeader header = { .magic = FILE_MAGIC, .version = FORMAT_VERSION };
+
+    copy_info(&writer->info, info);
+    writer->compressor = ZSTD_createCCtx();
+    writer->module_count = 1;  // 0 is none
+    writer->context_count = 1; // 0 is the empty stack
+    writer->slice_ns = FIRST_SLICE_NS;
+    writer->slice.count = 1;
+    if (!writer->compressor || !writer->path || !encoder_init(&writer->encoder, info)) {
+        errno = ENOMEM;
+        return false;
+    }
+    if (!writer_write_at(writer, &header, sizeof(header), 0))
+        return false;
+    writer->offset = sizeof(header);
+    put_run(&writer->chunk_info, info);
+    return writer_put_chunk(writer, CHUNK_RUN, NULL) != NULL;
+}
+
+RecordingWriter *recording_create(const WriterConfig *config, const RecordingInfo *info,
+                                  int *ret_error)
+{
+    RecordingWriter *writer = calloc(1, sizeof(*writer));
+
+    if (!writer) {
+        *ret_error = ENOMEM;
+        return NULL;
+    }
+    writer->path = strdup(config->path);
+    writer->max_bytes = config->max_bytes;
+    writer->next_bound_check = config->max_bytes / 16 * 15;
+    writer->slice_events = SLICE_EVENTS;
+    if (config->max_bytes)
+        writer->slice_events = (u32)min_u64(
+            SLICE_EVENTS, max_u64(SLICE_EVENTS_MIN, config->max_bytes / LIMIT_PER_SLICE_EVENT));
+    writer->level = config->level ? (int)config->level : DEFAULT_LEVEL;
+    writer->fd = open(config->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (writer->fd < 0 || !writer_begin(writer, info)) {
+        *ret_error = errno ? errno : EIO;
+        writer_free(writer);
+        return NULL;
+    }
+    return writer;
+}
+
+const char *recording_writer_error(const RecordingWriter *writer)
+{
+    return writer->error;
+}
+
+static void put_samples(RecordingWriter *writer)
+{
+    if (!writer->sample_count)
+        return;
+    bytes_put_varint(&writer->chunk_info, writer->sample_chunks++);
+    bytes_put_varint(&writer->chunk_info, writer->sample_count);
+    writer_put_chunk(writer, CHUNK_SAMPLES, &writer->samples);
+    writer->samples.count = 0;
+    writer->sample_count = 0;
+    writer->last_sample_ns = 0;
+}
+
+void recording_add_sample(RecordingWriter *writer, const Sample *sample)
+{
+    bytes_put_signed(&writer->samples, (i64)(sample->ns - writer->last_sample_ns));
+    bytes_put_varint(&writer->samples, sample->rss_bytes);
+    bytes_put_varint(&writer->samples, sample->process_rss_bytes);
+    bytes_put_varint(&writer->samples, sample->cpu_ms);
+    writer->last_sample_ns = sample->ns;
+    if (++writer->sample_count == SAMPLES_PER_CHUNK)
+        put_samples(writer);
+}
+
+// The slice ends at `moment` (or just after its last event) and goes to the file.
+static void end_slice(RecordingWriter *writer, const Moment *moment)
+{
+    Node *slice = &writer->slice;
+
+    if (slice->info.events == 0)
+        return;
+    slice->info.end = *moment;
+    slice->info.end.ns = max_u64(moment->ns, slice->last_event_ns + 1);
+    slice->info.totals = writer->totals;
+    slice->first = writer->slice_number++;
+    Moment end = slice->info.end;
+    writer_put_names(writer);
+    writer_put_slice(writer);
+    *slice = (Node){ .count = 1, .info.start = end };
+    writer_keep_bound(writer);
+}
+
+// Events of one instant stay together: a slice ends where time moves on.
+static void end_slice_if_due(RecordingWriter *writer, u64 ns)
+{
+    u64 events = writer->slice.info.events;
+
+    u64 enough = writer->slice_events, most = enough * SLICE_EVENTS_MORE;
+
+    if (ns == writer->last.ns && events < most)
+        return;
+    bool is_full = events >= most ||
+                   (events >= enough && events >= EVENTS_PER_SITE * writer->changed_count);
+    u64 enough_ns = events >= EVENTS_PER_SITE * writer->changed_count
+                        ? writer->slice_ns
+                        : writer->slice_ns * SPARSE_FACTOR;
+    if (!is_full && ns - writer->slice.info.start.ns < enough_ns)
+        return;
+    if (!is_full && events && ++writer->short_slices == SLICES_PER_LENGTH) {
+        writer->short_slices = 0;
+        writer->slice_ns *= 2;
+    }
+    Moment moment = writer->last;
+    moment.ns = ns;
+    end_slice(writer, &moment);
+}
+
+static inline void first_change(RecordingWriter *writer, u32 number, SiteState *site)
+{
+    if (LIKELY(site->allocations | site->frees))
+        return;
+    writer->changed[number / 64] |= 1ull << number % 64;
+    writer->changed_count++;
+    site->peak_bytes = site->live_bytes;
+}
+
+static inline void sum_alloc(RecordingWriter *writer, SiteState *site, const HeapEvent *event,
+                             u64 ns)
+{
+    SliceInfo *info = &writer->slice.info;
+    Space space = site->space;
+
+    site->live_bytes += event->size;
+    site->allocated_bytes += event->size;
+    site->usable_change += (i64)event->usable;
+    if (site->live_bytes > site->peak_bytes)
+        site->peak_bytes = site->live_bytes;
+    if (site->allocations++ == 0)
+        site->first_ns = ns;
+    site->last_ns = ns;
+    site->reallocations += event->flags & EVENT_BY_REALLOC;
+    writer->totals.bytes[space] += event->size;
+    writer->totals.blocks[space]++;
+    writer->totals.usable[space] += event->usable;
+    if (writer->totals.bytes[space] > info->high[space])
+        info->high[space] = writer->totals.bytes[space];
+    info->allocations++;
+}
+
+static inline void sum_free(RecordingWriter *writer, SiteState *site, const HeapEvent *event)
+{
+    u32 temporary = (event->flags & EVENT_TEMPORARY) != 0;
+    Space space = site->space;
+
+    site->live_bytes -= event->size;
+    site->freed_bytes += event->size;
+    site->usable_change -= (i64)event->usable;
+    site->frees++;
+    site->temporary += temporary;
+    writer->totals.bytes[space] -= event->size;
+    writer->totals.blocks[space]--;
+    writer->totals.usable[space] -= event->usable;
+    writer->slice.info.frees++;
+    writer->slice.info.temporary += temporary;
+}
+
+static void begin_events(RecordingWriter *writer, u64 ns)
+{
+    writer->slice.first_event_ns = ns;
+    memcpy(writer->slice.info.high, writer->totals.bytes, sizeof(writer->totals.bytes));
+}
+
+void recording_add_event(RecordingWriter *writer, const HeapEvent *given)
+{
+    HeapEvent late;
+    const HeapEvent *event = given;
+
+    if (UNLIKELY(writer->error))
+        return;
+    ASSERT(given->site < writer->site_count);
+    if (UNLIKELY(given->time.ns < writer->last.ns)) {
+        late = *given;
+        late.time.ns = writer->last.ns;
+        event = &late;
+    }
+    end_slice_if_due(writer, event->time.ns);
+    if (UNLIKELY(!encoder_make_room(&writer->encoder))) {
+        writer_fail(writer, "cannot be written", ENOMEM);
+        return;
+    }
+    SiteState *site = &writer->sites[event->site];
+    if (writer->slice.info.events++ == 0)
+        begin_events(writer, event->time.ns);
+    encoder_add(&writer->encoder, event, site->thread, site->space);
+    first_change(writer, event->site, site);
+    if (event->kind == EVENT_ALLOC)
+        sum_alloc(writer, site, event, event->time.ns);
+    else
+        sum_free(writer, site, event);
+    if (UNLIKELY(event->flags & EVENT_TEMPORARY))
+        writer->last_free = *event;
+    writer->last = event->time;
+    writer->slice.last_event_ns = event->time.ns;
+}
+
+// A slice may have ended between the two: the free tells enough of its block.
+static void sum_repeats(RecordingWriter *writer, SiteState *site, u32 count, u64 step_ns)
+{
+    SliceInfo *info = &writer->slice.info;
+    Space space = site->space;
+    u64 size = writer->last_free.size, born_ns = writer->last_free.born_ns;
+
+    info->events += 2 * (u64)count;
+    info->allocations += count;
+    info->frees += count;
+    info->temporary += count;
+    info->high[space] = max_u64(info->high[space], writer->totals.bytes[space] + size);
+    if (site->allocations == 0)
+        site->first_ns = born_ns + step_ns;
+    site->last_ns = born_ns + count * step_ns;
+    site->allocations += count;
+    site->frees += count;
+    site->temporary += count;
+    site->allocated_bytes += count * size;
+    site->freed_bytes += count * size;
+    site->peak_bytes = max_u64(site->peak_bytes, site->live_bytes + size);
+}
+
+void recording_repeat_pair(RecordingWriter *writer, u32 count, u64 step_ns)
+{
+    if (writer->error || count == 0)
+        return;
+    ASSERT(count <= RECORDING_REPEATS_MAX && writer->slice.info.events > 0);
+    if (!encoder_make_room(&writer->encoder)) {
+        writer_fail(writer, "cannot be written", ENOMEM);
+        return;
+    }
+    SiteState *site = &writer->sites[writer->last_free.site];
+    bool counts = site->space == writer->encoder.clock_space;
+    encoder_repeat(&writer->encoder, counts ? writer->last_free.size : 0, count, step_ns);
+    sum_repeats(writer, site, count, step_ns);
+    writer->last = writer->encoder.last;
+    writer->slice.last_event_ns = writer->last.ns;
+}
+
+void recording_close_slice(RecordingWriter *writer, const Moment *moment)
+{
+    end_slice(writer, moment);
+}
+
+void recording_keep_state(RecordingWriter *writer, StateReason reason, const char *label,
+                          const Moment *moment, const SiteSums *live, u32 site_count)
+{
+    SpaceTotals totals = { 0 };
+    u32 count = 0, before = 0;
+    Bytes *body = &writer->plain;
+
+    ASSERT(site_count <= writer->site_count);
+    writer_put_names(writer);
+    for (u32 i = 0; i < site_count; i++)
+        count += live[i].live_blocks || live[i].live_bytes;
+    body->count = 0;
+    bytes_put_varint(body, count);
+    for (u32 i = 0; i < site_count; i++) {
+        if (!live[i].live_blocks && !live[i].live_bytes)
+            continue;
+        bytes_put_varint(body, i - before);
+        bytes_put_varint(body, live[i].live_bytes);
+        bytes_put_varint(body, live[i].live_blocks);
+        bytes_put_signed(body, (i64)(live[i].live_usable - live[i].live_bytes));
+        before = i;
+        Space space = writer->sites[i].space;
+        totals.bytes[space] += live[i].live_bytes;
+        totals.blocks[space] += live[i].live_blocks;
+        totals.usable[space] += live[i].live_usable;
+    }
+    bytes_put_varint(&writer->chunk_info, reason);
+    bytes_put_text(&writer->chunk_info, label);
+    put_moment(&writer->chunk_info, moment);
+    put_totals(&writer->chunk_info, &totals);
+    WrittenChunk *chunk = writer_put_chunk(writer, CHUNK_STATE, body);
+    if (chunk)
+        chunk->reason = (u8)reason;
+}
+
+static void put_buckets(Bytes *bytes, const u64 *buckets)
+{
+    u32 count = HISTOGRAM_BUCKETS;
+
+    while (count && buckets[count - 1] == 0)
+        count--;
+    bytes_put_varint(bytes, count);
+    for (u32 i = 0; i < count; i++)
+        bytes_put_varint(bytes, buckets[i]);
+}
+
+static void put_histograms(RecordingWriter *writer)
+{
+    if (!writer->histogram_count)
+        return;
+    writer_put_names(writer);
+    bytes_put_varint(&writer->chunk_info, writer->histogram_count);
+    writer_put_chunk(writer, CHUNK_HISTOGRAMS, &writer->histograms);
+    writer->histograms.count = 0;
+    writer->histogram_count = 0;
+}
+
+void recording_set_histogram(RecordingWriter *writer, u32 site, const SiteHistogram *histogram)
+{
+    bytes_put_varint(&writer->histograms, site);
+    put_buckets(&writer->histograms, histogram->sizes);
+    put_buckets(&writer->histograms, histogram->lifetimes);
+    writer->histogram_count++;
+    if (writer->histograms.count > MiB)
+        put_histograms(writer);
+}
+
+void recording_flush(RecordingWriter *writer)
+{
+    end_slice(writer, &writer->last);
+    writer_put_names(writer);
+    put_samples(writer);
+    put_histograms(writer);
+}
+
+int recording_close(RecordingWriter *writer, const Moment *moment, const RecordingEnd *end)
+{
+    recording_close_slice(writer, moment);
+    recording_flush(writer);
+    writer_put_open_nodes(writer);
+    bytes_put_varint(&writer->chunk_info, end->known);
+    bytes_put_signed(&writer->chunk_info, end->status);
+    bytes_put_signed(&writer->chunk_info, end->signal);
+    put_moment(&writer->chunk_info, moment);
+    writer_put_chunk(writer, CHUNK_END, NULL);
+    writer_bound_end(writer);
+    writer_put_index(writer);
+    int result = writer->error ? -EIO : 0;
+    writer_free(writer);
+    return result;
+}

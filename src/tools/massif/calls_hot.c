@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// A call of an allocation function, when it has returned; one that frees, before it does.
+#include "tools/massif/massif.h"
+
+static u64 size_of_call(const ToolThread *thread, u64 data)
+{
+    u64 size = thread->lean_args[CALL_SIZE(data)];
+    return CALL_FACTOR(data) == CALL_NO_FACTOR ? size : size * thread->lean_args[CALL_FACTOR(data)];
+}
+
+// glibc keeps the size of a chunk before its block; three bits are flags, of which one is
+// set for a block that has a mapping of its own. Whoever calls glibc's malloc may return something
+// else, which may be the first of its pages.
+static u64 usable_size(const ToolThread *thread, const ToolFunction *function, u64 address,
+                       u64 size)
+{
+    enum { CHUNK_FLAGS = 7, CHUNK_IS_MAPPED = 2 };
+    const ToolFunction *inner = tool_lean_inner(thread);
+    if (!inner || !CALL_IS_GLIBC(inner->data) || (inner != function && address % PAGE_SIZE == 0))
+        return size;
+    u64 chunk = *(const u64 *)(address - 8);
+    u64 usable = (chunk & ~(u64)CHUNK_FLAGS) - (chunk & CHUNK_IS_MAPPED ? 16 : 8);
+    return usable >= size && usable - size <= HEAP_EXTRA_MAX ? usable : size;
+}
+
+static void resized(ToolThread *thread, const ToolFunction *function, GuestAddr pc, u64 address,
+                    u64 size)
+{
+    u64 data = function->data;
+    u64 old = thread->lean_args[CALL_OLD(data)];
+    if (CALL_FORM(data) == FORM_IN_PLACE) {
+        size = address;
+        address = old;
+    }
+    if (address == 0) {
+        if (old && size == 0)
+            event_free(thread, old);
+        return;
+    }
+    u64 usable = usable_size(thread, function, address, size);
+    if (old)
+        event_resize(thread, pc, old, address, size, usable);
+    else
+        event_alloc(thread, pc, address, size, usable);
+}
+
+u32 call_ends(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
+{
+    u64 data = function->data;
+    u64 address = thread->gpr[RAX];
+    if (CALL_FORM(data) == FORM_STORED)
+        address = address ? 0 : *(const u64 *)thread->lean_args[0];
+    u64 size = size_of_call(thread, data);
+    if (CALL_KIND(data) == CALL_RESIZE)
+        resized(thread, function, pc, address, size);
+    else if (address)
+        event_alloc(thread, pc, address, size, usable_size(thread, function, address, size));
+    return 0;
+}
+
+// malloc and those like it.
+u32 call_allocates(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
+{
+    u64 address = thread->gpr[RAX], size = thread->lean_size;
+    if (address)
+        event_alloc(thread, pc, address, size, usable_size(thread, function, address, size));
+    return 0;
+}
+
+u32 call_frees(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
+{
+    (void)function;
+    (void)pc;
+    if (thread->gpr[RDI])
+        event_free(thread, thread->gpr[RDI]);
+    return 0;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// Massif as a tool: its hooks, and its state in each thread.
+#include "tools/massif/massif.h"
+
+#include "base/pages.h"
+#include "engine/log/log.h"
+#include "tools/tools.h"
+
+#define ANNOUNCED_BYTES ((1ull << 27) / 8) // a bit for every context there can be
+
+const Options *massif_options;
+static WireRepeat nothing; // what repeats while there is no ring
+
+static void prepare(const Options *options)
+{
+    massif_options = options;
+}
+
+static void thread_start(ToolThread *thread)
+{
+    MassifThread *mt = pages_map(sizeof(*mt));
+    if (mt)
+        mt->announced = pages_map(ANNOUNCED_BYTES);
+    if (!mt || !mt->announced)
+        log_refuse("no memory for a thread");
+    __atomic_fetch_add(&massif_threads, 1, __ATOMIC_RELAXED);
+    mt->counts_instructions = massif_options->time_unit == TIME_UNIT_INSTRUCTIONS;
+    mt->cache.fn = event_announce;
+    mt->cache.arg = thread;
+    thread->tool_thread = mt;
+}
+
+static void thread_end(ToolThread *thread)
+{
+    MassifThread *mt = massif_thread(thread);
+    __atomic_fetch_sub(&massif_threads, 1, __ATOMIC_RELAXED);
+    pages_unmap(mt->announced, ANNOUNCED_BYTES);
+    pages_unmap(mt, sizeof(*mt));
+    thread->tool_thread = NULL;
+}
+
+// The child's monitor is a new one, which knows nothing.
+static void fork_child(ToolThread *thread)
+{
+    MassifThread *mt = massif_thread(thread);
+    pages_discard(mt->announced, ANNOUNCED_BYTES);
+    mt->cache = (ContextCache){event_announce, thread, {{0}}};
+    mt->last_freed = 0;
+    mt->ring = NULL;
+    thread->lean_repeat = &nothing;
+    massif_threads = 1;
+    requests_fork_child();
+}
+
+// A handler may allocate: it is not part of the call that it interrupted.
+static void signal_begins(ToolThread *thread, int sig)
+{
+    MassifThread *mt = massif_thread(thread);
+    (void)sig;
+    if (mt->held_count < ARRAY_LEN(mt->held_sp))
+        mt->held_sp[mt->held_count] = thread->lean_sp;
+    mt->held_count++;
+    thread->lean_sp = 0;
+}
+
+static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
+{
+    MassifThread *mt = massif_thread(thread);
+    (void)handler_sp;
+    if (mt->held_count == 0)
+        return; // an earlier handler was left by longjmp, and this is one more return
+    mt->held_count--;
+    thread->lean_sp = mt->held_count < ARRAY_LEN(mt->held_sp) ? mt->held_sp[mt->held_count] : 0;
+}
+
+const Tool tool_massif = {
+    .name = "massif",
+    .summary = "Shows where the memory goes: heap, mappings and stacks, at any moment.",
+    .needs = TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
+    .prepare = prepare,
+    .start = maps_start,
+    .functions = massif_functions,
+    .function_count = MASSIF_FUNCTIONS,
+    .thread_start = thread_start,
+    .thread_end = thread_end,
+    .fork_child = fork_child,
+    .signal = signal_begins,
+    .signal_return = signal_ends,
+    .syscall_before = maps_before,
+    .syscall_after = maps_after,
+    .request = massif_request,
+};

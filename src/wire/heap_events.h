@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+//
+// How the events of the heap look on the wire. They are many, so the frequent ones are
+// small: three or four words with the two of the record's header, whose spare half
+// (WireRecord.payload) is the context.
+//
+//   HEAP_ALLOC      context │ place, size
+//   HEAP_FREE       –       │ address
+//   HEAP_REALLOC    context │ place, size, old address
+//   HEAP_RUN        context │ place, size, state, first stamp, ticks lived
+//
+// A run is what a thread allocated and freed again and again, and nothing else meanwhile:
+// WireRepeat.state has the count. An allocation is a run of state 1.
+//
+// A place is an address, below 2^47, and above it how much more than `size` is usable.
+#ifndef MUNINN_WIRE_HEAP_EVENTS_H
+#define MUNINN_WIRE_HEAP_EVENTS_H
+
+#include "wire/wire.h"
+
+// What pages are.
+typedef enum HeapMapKind {
+    HEAP_MAP_ANONYMOUS,
+    HEAP_MAP_FILE,
+    HEAP_MAP_BRK,
+    HEAP_MAP_SHM,   // shmat
+    HEAP_MAP_STACK, // of a thread: MAP_STACK or MAP_GROWSDOWN, and the main thread's
+    HEAP_MAP_IMAGE, // the program, its loader: there before its first instruction
+    HEAP_MAP_KINDS,
+} HeapMapKind;
+
+enum { HEAP_PLACE_BITS = 47, HEAP_EXTRA_MAX = (1 << 17) - 1 };
+
+static inline u64 heap_place(u64 address, u64 size, u64 usable)
+{
+    return address | min_u64(usable - size, HEAP_EXTRA_MAX) << HEAP_PLACE_BITS;
+}
+
+static inline u64 heap_place_address(u64 place)
+{
+    return place & ((1ull << HEAP_PLACE_BITS) - 1);
+}
+
+static inline u64 heap_place_extra(u64 place)
+{
+    return place >> HEAP_PLACE_BITS;
+}
+
+// ------------------------------------------------------------------- producing
+
+typedef struct WireAlloc {
+    u32 context;
+    u32 site; // of a WireRepeat; 0: every repetition is to be told
+    u64 sp, slot, tag;
+    u64 address, size, usable;
+} WireAlloc;
+
+// What is held back is published. wire_begin() does so before any other record.
+void wire_heap_flush_held(WireProducer *producer);
+static inline void wire_heap_flush(WireProducer *producer)
+{
+    if (UNLIKELY(producer->ring->held.repeat.state != 0))
+        wire_heap_flush_held(producer);
+}
+void wire_heap_alloc_now(WireProducer *producer, const WireAlloc *alloc); // not held back
+void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address);
+
+// A stamp is a plain rdtsc, which may be executed early: an address that goes from one
+// thread to another may then seem to be allocated before it was freed, by nanoseconds.
+// The model knows that (H4 of monitor/heap/heap.h). lfence would cost 10 ns an event.
+static inline u64 wire_heap_stamp(WireRing *ring)
+{
+    u32 low, high;
+    u64 begun = ring->begun;
+    __atomic_store_n(&ring->begun, begun + 1, __ATOMIC_RELEASE);
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    u64 stamp = (u64)high << 32 | low;
+    // Of a thread that was moved to a core whose counter is behind.
+    if (UNLIKELY(stamp <= begun))
+        stamp = begun + 1;
+    __atomic_store_n(&ring->begun, stamp, __ATOMIC_RELEASE);
+    return stamp;
+}
+
+static inline void wire_heap_hold(WireHeld *held, const WireAlloc *alloc, u64 stamp)
+{
+    u32 run = held->run;
+    __atomic_store_n(&held->run, run + 1, __ATOMIC_RELEASE);
+    held->repeat.result = alloc->address;
+    held->repeat.size = alloc->size;
+    held->repeat.site = alloc->site;
+    held->repeat.sp = alloc->sp;
+    held->repeat.slot = alloc->slot;
+    held->repeat.tag = alloc->tag;
+    held->context = alloc->context;
+    held->extra = alloc->usable - alloc->size;
+    held->stamp = held->first = held->allocated = stamp;
+    held->lived = held->samples = 0;
+    __atomic_store_n(&held->repeat.state, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&held->run, run + 2, __ATOMIC_RELEASE);
+}
+
+// A record of `words` words behind its header, put where it fits as it is; NULL: wire_reserve()
+// knows what to do.
+static inline u64 *wire_heap_place(const WireProducer *producer, u64 bytes)
+{
+    WireRing *ring = producer->ring;
+    u64 write = ring->write, offset = write % WIRE_RING_BYTES;
+    bool fits = write + bytes - producer->read_seen <= WIRE_RING_BYTES &&
+                offset + bytes <= WIRE_RING_BYTES;
+    return LIKELY(fits) ? (u64 *)(ring->data + offset) : NULL;
+}
+
+static inline void wire_heap_flush_inline(WireProducer *producer)
+{
+    enum { BYTES = 32 };
+    WireRing *ring = producer->ring;
+    WireHeld *held = &ring->held;
+    u64 *at;
+    if (held->repeat.state == 0)
+        return;
+    if (held->repeat.state != 1 || !(at = wire_heap_place(producer, BYTES))) {
+        wire_heap_flush_held(producer);
+        return;
+    }
+    at[0] = RECORD_HEAP_ALLOC | (u64)(held->run / 2 & 0xff) << 8 | BYTES / 8 << 16 |
+            (u64)held->context << 32;
+    at[1] = held->stamp;
+    at[2] = heap_place(held->repeat.result, held->repeat.size, held->repeat.size + held->extra);
+    at[3] = held->repeat.size;
+    __atomic_store_n(&ring->write, ring->write + BYTES, __ATOMIC_RELEASE);
+    __atomic_store_n(&held->repeat.state, 0, __ATOMIC_RELEASE);
+    held->repeat.result = 0;
+}
+
+// The producer has a ring, and a monitor that lives.
+static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *alloc)
+{
+    if (UNLIKELY(producer->is_common)) {
+        wire_heap_alloc_now(producer, alloc);
+        return;
+    }
+    WireHeld *held = &producer->ring->held;
+    u64 stamp = wire_heap_stamp(producer->ring);
+    u64 state = held->repeat.state;
+    if (state && state % 2 == 0 && held->repeat.result == alloc->address &&
+        held->repeat.size == alloc->size && held->context == alloc->context) {
+        held->stamp = held->allocated = stamp;
+        held->repeat.sp = alloc->sp;
+        held->repeat.slot = alloc->slot;
+        held->repeat.tag = alloc->tag;
+        held->repeat.site = alloc->site;
+        __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
+        return;
+    }
+    wire_heap_flush_inline(producer);
+    wire_heap_hold(held, alloc, stamp);
+}
+
+// True: the block is the one held back, and ends with it; or it has ended already.
+static inline bool wire_heap_ends_held(WireRing *ring, u64 address, u64 stamp)
+{
+    WireHeld *held = &ring->held;
+    u64 state = held->repeat.state;
+    if (state == 0 || held->repeat.result != address)
+        return false;
+    if (state % 2 == 0)
+        return true;
+    held->lived += stamp - held->allocated;
+    held->samples++;
+    held->stamp = stamp;
+    __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static inline void wire_heap_free(WireProducer *producer, u64 address)
+{
+    enum { BYTES = 24 };
+    WireRing *ring = producer->ring;
+    if (UNLIKELY(producer->is_common)) {
+        wire_put_heap_free(producer, &(Wire_heap_free){address});
+        return;
+    }
+    u64 stamp = wire_heap_stamp(ring);
+    if (wire_heap_ends_held(ring, address, stamp))
+        return;
+    wire_heap_flush_inline(producer);
+    u64 *at = wire_heap_place(producer, BYTES);
+    if (UNLIKELY(!at)) {
+        at = wire_reserve(producer, RECORD_HEAP_FREE, 0, 1, stamp);
+        if (!at)
+            return;
+        at -= 2;
+    }
+    at[0] = RECORD_HEAP_FREE | BYTES / 8 << 16;
+    at[1] = stamp;
+    at[2] = address;
+    __atomic_store_n(&ring->write, ring->write + BYTES, __ATOMIC_RELEASE);
+}
+
+// The words of a HEAP_RUN.
+enum { HEAP_RUN_WORDS = 5 };
+void wire_heap_run_words(const WireHeld *held, u64 state, u64 words[HEAP_RUN_WORDS]);
+
+#endif

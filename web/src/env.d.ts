@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: MIT
+//
+// Style sheets are imported for their effect; Vite bundles them.
+declare module '*.css';

@@ -55,7 +55,8 @@ static NOINLINE Page *cache_get(Cache *cache, int number, int is_new)
     if (cache->page[number])
         return cache->page[number];
     u64 size = bug == BUG_WRONG_SIZE ? PAGE - 8 : PAGE;
-    Page *page = (Page *)(bug == BUG_PAGE_NOT_CLEARED || bug == BUG_SLOT_TOO_MANY ? malloc(size) : calloc(1, size));
+    int clears = bug != BUG_PAGE_NOT_CLEARED && bug != BUG_SLOT_TOO_MANY;
+    Page *page = (Page *)(clears ? calloc(1, size) : malloc(size));
     if (!is_new)
         CHECK(pread(cache->fd, page, PAGE, number * PAGE) == PAGE);
     else

@@ -22,7 +22,7 @@ int main(void){
  VALGRIND_COUNT_LEAK_BLOCKS(a,b,c,d); printf("%lu %lu %lu %lu\n",a,b,c,d);(void)e;
  char cmd[200];
  fprintf(stderr,"--any\n"); VALGRIND_MONITOR_COMMAND("leak_check full reachable any");
- fprintf(stderr,"--block\n"); VALGRIND_MONITOR_COMMAND("block_list 1..7");
+ fprintf(stderr,"--block\n"); VALGRIND_MONITOR_COMMAND("block_list 1..11");
  sprintf(cmd,"who_points_at %p 16",glob[1]); fprintf(stderr,"--who\n");VALGRIND_MONITOR_COMMAND(cmd);
  sprintf(cmd,"who_points_at %p",glob[1]); fprintf(stderr,"--who\n");VALGRIND_MONITOR_COMMAND(cmd);
  sprintf(cmd,"who_points_at %p 50",inner-8); fprintf(stderr,"--who\n");VALGRIND_MONITOR_COMMAND(cmd);

@@ -139,7 +139,9 @@ HeapResult heap_malloclike(HeapThread *thread, GuestAddr start, u64 size, u32 re
     if (result == HEAP_OK) {
         thread->allocs++;
         thread->allocated_bytes += size;
-        if (heap.options.hooks.allocated)
+        if (heap.options.hooks.adopted)
+            heap.options.hooks.adopted(start, size, is_zeroed, context);
+        else if (heap.options.hooks.allocated)
             heap.options.hooks.allocated(start, size, is_zeroed, context);
     }
     return result;

@@ -86,6 +86,8 @@ typedef struct HeapHooks {
     // * [start, +size) is a block: addressable, and undefined, or defined if it was
     // zeroed. `context` is the origin.
     void (*allocated)(GuestAddr start, u64 size_bytes, bool is_zeroed, u32 context);
+    // The same of memory that is the client's own (MALLOCLIKE, pools). NULL: allocated().
+    void (*adopted)(GuestAddr start, u64 size_bytes, bool is_zeroed, u32 context);
     // * [start, +size) is not addressable any more.
     void (*freed)(GuestAddr start, u64 size_bytes);
     // * Writes `byte`, for fills and zeroing. The client may have unmapped the place:

@@ -157,17 +157,41 @@ void leak_history_free(LeakHistory *history)
     *history = (LeakHistory){0};
 }
 
-// The order of records: total bytes, then kind, blocks and context, to be the same each time.
+static u64 total_of(const LeakRecord *record)
+{
+    return record->bytes + record->indirect_bytes;
+}
+
+// What has been added to it since the last check.
+static u64 growth_of(const LeakRecord *record)
+{
+    u64 now = total_of(record), old = record->old_bytes + record->old_indirect_bytes;
+    return now > old ? now - old : 0;
+}
+
+// What is tiny comes behind all that is not.
+static u32 rank_of(const LeakRecord *record)
+{
+    enum { TINY_BYTES = 1024 };
+    static const u8 ranks[LEAK_KIND_COUNT] = {
+        [LOSS_DEFINITE] = 0, [LOSS_REACHABLE] = 1, [LOSS_POSSIBLE] = 2, [LOSS_INDIRECT] = 3,
+    };
+    return ranks[record->kind] + (total_of(record) < TINY_BYTES ? LEAK_KIND_COUNT : 0);
+}
+
+// The order of records: what to look at first. What is lost, the most first; what is still
+// reachable, by how much it has grown; what may be lost. Then blocks and context, to be the same
+// each time.
 static bool comes_before(const LeakRecord *a, const LeakRecord *b)
 {
-    u64 total_a = a->bytes + a->indirect_bytes, total_b = b->bytes + b->indirect_bytes;
-
-    if (total_a != total_b)
-        return total_a < total_b;
-    if (a->kind != b->kind)
-        return a->kind < b->kind;
+    if (rank_of(a) != rank_of(b))
+        return rank_of(a) < rank_of(b);
+    if (a->kind == LOSS_REACHABLE && growth_of(a) != growth_of(b))
+        return growth_of(a) > growth_of(b);
+    if (total_of(a) != total_of(b))
+        return total_of(a) > total_of(b);
     if (a->blocks != b->blocks)
-        return a->blocks < b->blocks;
+        return a->blocks > b->blocks;
     return a->context < b->context;
 }
 

@@ -166,7 +166,9 @@ HeapResult heap_pool_alloc(HeapThread *thread, GuestAddr anchor, GuestAddr start
     if (result == HEAP_OK) {
         mark_redzone(start - min_u64(start, redzone), min_u64(start, redzone));
         mark_redzone(start + size, min_u64(redzone, ~(start + size)));
-        if (heap.options.hooks.allocated)
+        if (heap.options.hooks.adopted)
+            heap.options.hooks.adopted(start, size, is_zeroed, context);
+        else if (heap.options.hooks.allocated)
             heap.options.hooks.allocated(start, size, is_zeroed, context);
     }
     return result;

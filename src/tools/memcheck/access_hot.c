@@ -113,8 +113,7 @@ void access_table(ToolThread *thread, u64 unused, GuestAddr base)
         access_load(thread, 1, at);
 }
 
-// What has no guard: xsave, fxsave, masked and gathered accesses. They are checked for
-// being touchable; what they store counts as defined.
+// What has no guard: xsave, fxsave, fldenv and their like.
 void access_any(ToolThread *thread, u64 what, GuestAddr address)
 {
     u64 size = what & 0xffffffff;
@@ -122,8 +121,10 @@ void access_any(ToolThread *thread, u64 what, GuestAddr address)
         return;
     if (what & ACCESS_WRITES && shadow_is_mapped(address, size))
         access_store(thread, size, address);
-    else
-        check(thread, address, size, what & ACCESS_WRITES);
+    else if (check(thread, address, size, what & ACCESS_WRITES) &&
+             memcheck_options->undef_value_errors &&
+             shadow_first_undefined(address, size) < address + size)
+        tool_fail_guard(thread); // what is undefined is for a step
 }
 
 // Memory that an instruction touches without naming it. What is on the stack is not checked:

@@ -128,6 +128,20 @@ static void conditional_move(Running *r)
     fill(to, differs);
 }
 
+// fnstenv: the tags tell what kind of a value each register has.
+static void save_words(Running *r)
+{
+    enum { TAGS_AT_32 = 8, TAGS_AT_16 = 4, BYTES_32 = 28 };
+    u8 *to = r->values->memory_v;
+    bool undefined = false;
+    place_fill(r, &memory, r->d->x87_environment);
+    for (u32 i = 0; i < 8; i++)
+        undefined |= any_of(r->d->x87[i]);
+    u32 tags = r->step->memory_size == BYTES_32 ? TAGS_AT_32 : TAGS_AT_16;
+    if (to && undefined)
+        to[tags] = to[tags + 1] = 0xff;
+}
+
 static void clear_all(Running *r)
 {
     for (u32 i = 0; i < 8; i++)
@@ -160,6 +174,8 @@ void family_x87(Running *r)
     case RULE_X87_EXCHANGE: exchange(r); break;
     case RULE_X87_MOVE_IF: conditional_move(r); break;
     case RULE_X87_STATUS: place_fill(r, &r->step->destination, r->d->x87_environment); break;
+    case RULE_X87_SAVE_WORDS: save_words(r); break;
+    case RULE_X87_LOAD_WORDS: r->d->x87_environment = all_if(place_any(r, &memory)); break;
     case RULE_X87_FREE: fill(stack_register(r, r->step->x87_number), false); break;
     case RULE_X87_CLEAR: clear_all(r); break;
     default: rule_coarse(r); break;

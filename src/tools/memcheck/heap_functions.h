@@ -37,6 +37,7 @@ extern const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS];
 // HeapHooks
 void heap_mark_noaccess(GuestAddr start, u64 size);
 void heap_mark_allocated(GuestAddr start, u64 size, bool is_zeroed, u32 context);
+void heap_mark_adopted(GuestAddr start, u64 size, bool is_zeroed, u32 context);
 
 // What a call may change is defined after it.
 void set_result_defined(ToolThread *thread);

@@ -19,3 +19,14 @@ void heap_mark_allocated(GuestAddr start, u64 size, bool is_zeroed, u32 context)
     else
         shadow_make_touchable(start, size); // its V bytes are all ones already (H1, K1)
 }
+
+// Of the client's own memory nothing is known beforehand.
+void heap_mark_adopted(GuestAddr start, u64 size, bool is_zeroed, u32 context)
+{
+    (void)context;
+    origins_forget(start, size);
+    if (is_zeroed || !memcheck_options->undef_value_errors)
+        shadow_make_defined(start, size);
+    else
+        shadow_make_undefined(start, size);
+}

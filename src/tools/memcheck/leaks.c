@@ -4,8 +4,8 @@
 // those that nobody is to see: only it knows the suppressions, and what they know is
 // counted apart.
 //
-// Records are told in the order of their size, the largest last, as the incumbent does: the
-// report is read from its end, beside the summary.
+// Records are told in the order in which they are worth looking at (leak_records.c), not by
+// size alone, the largest last, as the incumbent does.
 #include <stdio.h>
 #include <string.h>
 
@@ -159,17 +159,11 @@ static bool is_wanted(const LeakWish *wish, const LeakRecord *record)
 
 static void tell_records(ToolThread *thread, const LeakWish *wish, const LeakCheck *check)
 {
-    u64 count = leak_record_count(check), wanted = 0;
-    for (u64 i = 0; i < count; i++)
-        wanted += is_wanted(wish, leak_record(check, i));
-    u64 skipped = wish->limit && wanted > wish->limit ? wanted - wish->limit : 0;
+    u64 count = leak_record_count(check), shown = 0;
     for (u64 i = 0; i < count; i++) {
         const LeakRecord *record = leak_record(check, i);
-        bool is_shown = is_wanted(wish, record);
-        if (is_shown && skipped) {
-            skipped--;
-            is_shown = false;
-        }
+        bool is_shown = is_wanted(wish, record) && (!wish->limit || shown < wish->limit);
+        shown += is_shown;
         if (record->blocks == 0 && !is_shown)
             continue;
         count_in(&leaks_totals, record, tell(thread, wish, record, i + 1, count, is_shown));

@@ -93,6 +93,7 @@ static void prepare(const Options *options)
         .unmap = heap_unmap,
         .fresh = heap_mark_noaccess,
         .allocated = heap_mark_allocated,
+        .adopted = heap_mark_adopted,
         .freed = heap_mark_noaccess,
         .copy = heap_copy,
     };

@@ -428,3 +428,20 @@ CASE shld_picks_defined
     ud2
 1:
 END shld_picks_defined
+
+CASE fldenv_undefined // NOT-VALGRIND flags
+    BLOCK 28
+    fnstenv (%rax)
+    movl $0xffffffff, %ecx
+    BLOCK 28
+    movq %rax, %rsi
+    fnstenv -40(%rsp)
+    movl -40(%rsp), %ecx
+    movl %ecx, (%rsi)
+    fldenv (%rsi)
+    fnstsw %ax
+    testb $1, %ah
+    jz 1f // EXPECT memcheck uninit-branch
+    nop
+1:  fninit
+END fldenv_undefined

@@ -463,3 +463,10 @@ CASE(gather_beyond)
     u32 *p = (u32 *)zeroed_block(60);
     BRANCH(GATHER(p, indices)); // EXPECT memcheck invalid-read size=4 block=after:0 of=60
 }
+
+CASE(x87_words_undefined)
+{
+    u8 *p = block(28), *q = block(108);
+    __asm__ volatile("fnstenv (%0)\n\tfldenv (%0)\n\tfnsave (%1)\n\tfrstor (%1)\n\tfnstsw %%ax\n\t"
+                     "testb $1, %%ah\n\tjz 1f\n\tnop\n1:" : : "r"(p), "r"(q) : "rax", "cc", "memory");
+}

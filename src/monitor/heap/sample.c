@@ -114,14 +114,14 @@ static void update_engine(Sampler *sampler, u64 now_ns, bool must)
         sampler->has_engine_rss = true;
     }
     cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
-    sampler->next_smaps_ns = now_ns + max_u64(SMAPS_NS, cpu_ns * SMAPS_SHARE);
+    if (now_ns >= sampler->next_smaps_ns) // else the engine still grows: the first is due as it was
+        sampler->next_smaps_ns = now_ns + max_u64(SMAPS_NS, cpu_ns * SMAPS_SHARE);
 }
 
 void sample_turn(HeapModel *model, bool now)
 {
     Sampler *sampler = &model->sampler;
     u64 now_ns = clock_ns(CLOCK_MONOTONIC);
-    u64 start_ns = model->config.shared ? model->config.shared->header.start_ns : now_ns;
     unsigned long long size, resident;
     char text[256];
 
@@ -136,14 +136,16 @@ void sample_turn(HeapModel *model, bool now)
         sampler->next_names_ns = now_ns + NAMES_NS;
         threads_name(model);
     }
+    if (!sampler->has_engine_rss)
+        return; // the engine's would pass for the client's, and for its peak
     u64 process = resident * PAGE_SIZE;
     u64 engine = min_u64(sampler->engine_rss, process);
     sampler->last_rss = process - engine;
     sampler->rss_peak = max_u64(sampler->rss_peak, sampler->last_rss);
     sampler->process_rss_peak = max_u64(sampler->process_rss_peak, process);
-    if (model->writer && sampler->has_engine_rss)
+    if (model->writer)
         recording_add_sample(model->writer, &(Sample){
-            .ns = now_ns > start_ns ? now_ns - start_ns : 0,
+            .ns = model->config.shared ? model_moment(model).ns : 0,
             .rss_bytes = sampler->last_rss,
             .process_rss_bytes = process,
             .cpu_ms = cpu_ms(sampler),

@@ -315,6 +315,8 @@ int top_answer(HeapModel *model, const char *arguments, const Asker *asker, bool
                          "mapped or stacks\n");
         return 1;
     }
+    if (!model->sampler.has_engine_rss)
+        sample_turn(model, true); // asked so early that RSS is not known yet
     TopTask *task = make_task(model, &question, asker);
     if (!task) {
         asker_say(asker, "heap_top: no memory\n");

@@ -246,7 +246,10 @@ static bool take_living(Recording *recording, Cursor *info, u64 offset)
 
 static void take_end(Recording *recording, Cursor *info)
 {
-    recording->end.known = cursor_varint(info) != 0;
+    u64 kind = cursor_varint(info);
+
+    recording->end.known = kind != 0;
+    recording->end.kind = kind > END_KINDS ? END_UNTOLD : kind ? (EndKind)(kind - 1) : END_TOLD;
     recording->end.status = (i32)cursor_signed(info);
     recording->end.signal = (i32)cursor_signed(info);
     Moment moment = get_moment(info);

@@ -170,8 +170,16 @@ typedef struct RecordingInfo {
     u32 threshold_ppm;
 } RecordingInfo;
 
+typedef enum EndKind {
+    END_TOLD,     // by exit with the status, or by the signal
+    END_UNTOLD,   // without a word to the engine, as by SIGKILL
+    END_EXECUTED, // another program went on under the pid
+    END_KINDS
+} EndKind;
+
 typedef struct RecordingEnd {
     bool known; // false: the monitor did not live to tell, or the run goes on
+    EndKind kind;
     i32 status, signal;
 } RecordingEnd;
 

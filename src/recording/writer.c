@@ -429,7 +429,7 @@ int recording_close(RecordingWriter *writer, const Moment *moment, const Recordi
     writer_put_open_nodes(writer);
     if (writer->living_count)
         put_living(writer, true);
-    bytes_put_varint(&writer->chunk_info, end->known);
+    bytes_put_varint(&writer->chunk_info, end->known ? 1 + (u64)end->kind : 0);
     bytes_put_signed(&writer->chunk_info, end->status);
     bytes_put_signed(&writer->chunk_info, end->signal);
     put_moment(&writer->chunk_info, moment);

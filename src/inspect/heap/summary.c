@@ -14,7 +14,11 @@ static void print_run(Question *question)
     u64 kept_since = recording_events_kept_since_ns(recording);
     u64 last = recording_last(recording).ns;
 
-    if (end->known && end->signal)
+    if (end->known && end->kind == END_UNTOLD)
+        snprintf(how, sizeof(how), "without notice, as by SIGKILL");
+    else if (end->known && end->kind == END_EXECUTED)
+        snprintf(how, sizeof(how), "another program went on (execve)");
+    else if (end->known && end->signal)
         snprintf(how, sizeof(how), "killed by signal %d", end->signal);
     else if (end->known)
         snprintf(how, sizeof(how), "exit status %d", end->status);

@@ -214,7 +214,7 @@ static void put_run(Json *out, const Recording *recording)
     json_key_u64(out, "start_unix_ns", info->start_unix_ns);
     json_key_u64(out, "duration_ns", recording_last(recording).ns);
     json_key_open(out, "end", '{');
-    json_key_bool(out, "known", end->known);
+    json_key_bool(out, "known", end->known && end->kind == END_TOLD);
     json_key_i64(out, "status", end->status);
     json_key_i64(out, "signal", end->signal);
     json_close(out, '}');

@@ -204,7 +204,12 @@ static void record_living(HeapModel *model)
 
 static void close_recording(HeapModel *model, const HeapEnd *how)
 {
-    RecordingEnd end = {.known = how->is_known, .status = how->status, .signal = how->signal};
+    RecordingEnd end = {
+        .known = true,
+        .kind = how->is_known ? END_TOLD : how->by_exec ? END_EXECUTED : END_UNTOLD,
+        .status = how->status,
+        .signal = how->signal,
+    };
     Moment moment = model_moment(model);
 
     moment.allocated_bytes = model->requested_bytes;

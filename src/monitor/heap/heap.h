@@ -117,6 +117,8 @@ typedef struct HeapEnd {
     i32 status, signal;
 } HeapEnd;
 void heap_close(HeapModel *model, const HeapEnd *end);
+// The program has ended, at this stamp; heap_close() follows. Else it ends when that is called.
+void heap_ended(HeapModel *model, u64 stamp);
 // The client is about to execute another program, and waits: names are looked up while their
 // code is there, and the recording makes way for that program's.
 void heap_before_exec(HeapModel *model);

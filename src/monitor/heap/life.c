@@ -16,6 +16,7 @@ static void set_up(HeapModel *model, const HeapConfig *config)
 
     model->config = *config;
     model->options = options;
+    model->ended_ns = 0;
     if (config->shared)
         model->start_ns = config->shared->header.start_ns; // a twin's parent unmaps it
     model->admin_bytes = options->pages_as_heap ? 0 : options->heap_admin_bytes;
@@ -261,8 +262,17 @@ void heap_exec_failed(HeapModel *model)
     files_come_back(model);
 }
 
+void heap_ended(HeapModel *model, u64 stamp)
+{
+    u64 now = model_moment(model).ns;
+
+    model->ended_ns = max_u64(1, min_u64(now, heap_decoder_now(&model->decoder, stamp).ns));
+}
+
 void heap_close(HeapModel *model, const HeapEnd *end)
 {
+    if (!model->ended_ns)
+        model->ended_ns = model_moment(model).ns;
     sample_turn(model, true);
     if (model->options->verbosity > 0)
         say_sums(model);

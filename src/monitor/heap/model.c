@@ -27,6 +27,10 @@ Moment model_moment(const HeapModel *model)
 
     if (!model->config.shared)
         return moment;
+    if (model->ended_ns) {
+        moment.ns = max_u64(moment.ns, model->ended_ns);
+        return moment;
+    }
     clock_gettime(CLOCK_MONOTONIC, &now);
     u64 ns = (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
     u64 start_ns = model->config.shared->header.start_ns;

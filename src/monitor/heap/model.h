@@ -195,6 +195,7 @@ struct HeapModel {
     HeapConfig config;
     const Options *options;
     u64 start_ns; // of the run, CLOCK_MONOTONIC
+    u64 ended_ns; // since then; 0: it goes on. What is done afterwards is not the program's time
     HeapDecoder decoder;
 
     // Hot: what every event reads.

@@ -46,6 +46,8 @@ static void take_end(Run *run, const WireRecord *record)
     run->ended = true;
     run->status = (i32)end.status;
     run->signal = (i32)end.signal;
+    if (run->heap)
+        heap_ended(run->heap, record->stamp);
 }
 
 static void take_fatal_signal(Run *run, const WireRecord *record)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""How often memcheck's dirty versions run, and what they cost.
+
+The share is of the instructions that --tool=count counts. The cost is the CPU that memcheck takes
+beyond --undef-value-errors=no, which has no dirty versions, in native CPU times: all that following
+undefined values costs, whether a program meets any or not.
+"""
+import re
+
+import programs
+
+LIGHT = "--undef-value-errors=no"
+
+
+def counters(bench, what, argv, stdin, pattern):
+    """{name: count} of what muninn prints, or None."""
+    run = bench.run(what, [bench.options.muninn, *argv], stdin)
+    if run is None:
+        return None
+    found = {name.decode(): int(n) for name, n in re.findall(pattern, run.stderr)}
+    if not found:
+        bench.fail(f"{what}: no counters, {run.stderr[:200]!r}")
+    return found or None
+
+
+def cost(bench, column, argv, stdin):
+    """(CPU of memcheck, CPU of the light mode, native CPU), the least of a few; None: failed."""
+    light = [*column.prefix, LIGHT]
+    least = []
+    for prefix in (column.prefix, light, []):
+        taken = []
+        for _ in range(1 if bench.options.quick else 3):
+            run = bench.run("the cost of dirty versions", [*prefix, *argv], stdin)
+            if run is None:
+                return None
+            taken.append(run.cpu_s)
+        least.append(min(taken))
+    return least
+
+
+def bench_dirty(bench, workloads):
+    column = bench.column("memcheck")
+    if column is None:
+        return None
+    print(f"\n{'dirty versions':<20}{'million':>12}{'in dirty':>10}{'guards failed':>15}"
+          f"{'steps a dirty':>15}{'cost, x native':>16}")
+    print(f"{'':<20}{'instructions':>12}{'versions':>10}{'a million':>15}{'instruction':>15}")
+    rows = {}
+    for workload in workloads:
+        row = measure_program(bench, column, workload)
+        if row is None:
+            continue
+        rows[workload.name] = row
+        print(f"{workload.name:<20}{row['instructions'] / 1e6:>12.0f}{row['share']:>10.2%}"
+              f"{row['guards_per_million']:>15.0f}{row['steps_per_instruction']:>15.2f}"
+              f"{row['cost']:>16.2f}", flush=True)
+    if rows:
+        mean = sum(row["share"] for row in rows.values()) / len(rows)
+        print(f"{'mean':<32}{mean:>10.2%}")
+    return rows
+
+
+def measure_program(bench, column, workload):
+    found = programs.command(bench, workload, quick=True)
+    if found is None:
+        return None
+    argv, stdin = found
+    total = counters(bench, f"{workload.name} under count", ["--tool=count", *argv], stdin,
+                     rb"count: total (instructions) (\d+)")
+    stats = counters(bench, f"{workload.name} under memcheck --stats",
+                     ["--tool=memcheck", "-q", "--stats", *argv], stdin,
+                     rb"stats: memcheck\.(\w+) (\d+)")
+    times = cost(bench, column, argv, stdin)
+    if not (total and stats and times):
+        return None
+    memcheck, light, native = times
+    dirty, instructions = stats["dirty_instructions"], total["instructions"]
+    return {
+        "instructions": instructions,
+        **stats,
+        "share": dirty / instructions,
+        "guards_per_million": stats["guards_failed"] / instructions * 1e6,
+        "steps_per_instruction": stats["steps"] / max(dirty, 1),
+        "cost": (memcheck - light) / native,
+    }

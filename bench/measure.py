@@ -39,29 +39,27 @@ def become_subreaper():
 
 
 class Peaks:
-    """The peak RSS of every process below this one, summed.
+    """The most that the processes below this one have had at once, seen now and then.
 
-    The kernel keeps a peak for each, so looking now and then misses only what a process adds in its
-    last moments. The latest value counts, not the largest: a process has its parent's until it
-    calls execve.
+    The kernel keeps the peak RSS of each, so that a short peak of one is not missed: what is summed
+    up is the peaks of those that live at the same time.
     """
 
     def __init__(self):
-        self.last_kib = {}
+        self.most_kib = 0
         self.due = 0.0
 
     def look(self):
         if time.monotonic() < self.due:
             return
+        sum_kib = 0
         for pid in children():
             try:
-                self.last_kib[pid] = field_kib(f"/proc/{pid}/status", "VmHWM")
+                sum_kib += field_kib(f"/proc/{pid}/status", "VmHWM")
             except (OSError, MeasureError):
                 continue  # it has ended
+        self.most_kib = max(self.most_kib, sum_kib)
         self.due = time.monotonic() + PEAK_EVERY_S
-
-    def sum_kib(self):
-        return sum(self.last_kib.values())
 
 
 def reap_tree(pid, timeout_s, peaks=None):
@@ -145,7 +143,7 @@ def run(argv, environment, scratch, stdin=None, timeout_s=600, peak=False):
             digest.update(chunk)
     with open(err_path, "rb") as file:
         stderr = file.read()
-    peak_kib = peaks.sum_kib() if peaks else 0
+    peak_kib = peaks.most_kib if peaks else 0
     return Run(cpu_s, ended - started, status, digest.hexdigest(), stderr, peak_kib)
 
 

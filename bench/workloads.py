@@ -130,7 +130,7 @@ WORKLOADS = [
         "c churn",
         "gcc",
         60000000,
-        15000000,
+        5000000,
         lambda cache, pairs: ([inputs.program(cache, "churn.c"), str(pairs)], None),
         in_set=False,
         churn=True,

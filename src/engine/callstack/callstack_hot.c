@@ -18,6 +18,27 @@
 #define OUTER_FRAMES 512
 #define WINDOW_STEP 512
 
+// Contexts that this thread has asked for lately: the tree itself is too large to be near.
+enum { RECENT = 1024 };
+static __thread struct {
+    GuestAddr pc;
+    u32 parent, context; // context 0: empty
+} recent[RECENT];
+
+static u32 intern(u32 parent, GuestAddr pc)
+{
+    u32 slot = (u32)((pc ^ (u64)parent << 7) * 0x9e3779b97f4a7c15ull >> 54) % RECENT;
+    if (recent[slot].pc == pc && recent[slot].parent == parent && recent[slot].context)
+        return recent[slot].context;
+    u32 context = context_intern(parent, pc);
+    if (context != parent) { // else the tree is full
+        recent[slot].pc = pc;
+        recent[slot].parent = parent;
+        recent[slot].context = context;
+    }
+    return context;
+}
+
 // The sentinel has depth 0. The entry that stands for omitted ones has the depth
 // of the outermost of them.
 static u64 entry_depth(const CallStack *cs, const CallEntry *entry)
@@ -81,7 +102,7 @@ static void fill_contexts(CallStack *cs)
     for (; entry < cs->top; entry++) {
         u32 parent = parent_for_next(cs, entry);
         bool is_frame = entry[1].ret != SEPARATOR_RET;
-        entry[1].context = is_frame ? context_intern(parent, entry[1].ret) : parent;
+        entry[1].context = is_frame ? intern(parent, entry[1].ret) : parent;
         entry[1].next_window = 0;
     }
 }
@@ -148,7 +169,7 @@ u32 callstack_context(CallStack *cs, GuestAddr pc, GuestAddr sp)
 {
     catch_up(cs, sp);
     fill_contexts(cs);
-    return context_intern(parent_for_next(cs, cs->top), pc);
+    return intern(parent_for_next(cs, cs->top), pc);
 }
 
 void callstack_ret_miss(CallStack *cs, GuestAddr slot)

@@ -144,13 +144,17 @@ static inline void emit_op_base(Emitter *e, u8 opcode, unsigned reg, unsigned ba
 {
     put_u8(e, (u8)(0x48 | (reg >> 3) << 2 | base >> 3));
     put_u8(e, opcode);
-    put_u8(e, (u8)(0x80 | (reg & 7) << 3 | (base & 7)));
+    bool small = disp == (i8)disp;
+    put_u8(e, (u8)((small ? 0x40 : 0x80) | (reg & 7) << 3 | (base & 7)));
     if ((base & 7) == RSP)
         put_u8(e, 0x24);
-    put_u32(e, (u32)disp);
+    if (small)
+        put_u8(e, (u8)disp);
+    else
+        put_u32(e, (u32)disp);
 }
 
-// lea dst, [base + disp32]
+// lea dst, [base + disp]
 static inline void emit_lea(Emitter *e, unsigned dst, unsigned base, i32 disp)
 {
     emit_op_base(e, 0x8d, dst, base, disp);

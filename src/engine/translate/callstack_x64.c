@@ -11,11 +11,11 @@
 #define ENTRY(field) ((i32)offsetof(CallEntry, field))
 enum { ENTRY_SIZE = sizeof(CallEntry) };
 
-// mov dword [rax + disp], imm
+// mov dword [rax + disp8], imm
 static void emit_store_imm32(Emitter *e, i32 disp, u32 imm)
 {
-    put_bytes(e, (u8[]){0xc7, 0x80}, 2);
-    put_u32(e, (u32)disp);
+    DEBUG_ASSERT(disp == (i8)disp);
+    put_bytes(e, (u8[]){0xc7, 0x40, (u8)disp}, 3);
     put_u32(e, imm);
 }
 
@@ -71,14 +71,36 @@ void emit_calltag_clear(Builder *b)
         emit_calltag(b, -8, 0);
 }
 
-//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; mov rax, fs:[top] ; mov rax, [rax + ret]
-//     not rax ; lea rcx, [rax + rcx + 2] ; loop miss
-//     mov rax, fs:[top] ; lea rax, [rax - SIZE] ; mov fs:[top], rax
+// Leaves rax = the top entry's place and jumps to *ret_miss unless the entry is this call's.
+// Where flags count as dead at returns:
+//     mov rax, fs:[top] ; cmp rcx, [rax + ret] ; jne miss
+// else, `loop` jumps unless rcx was 1, which it is then:
+//     mov rax, fs:[top] ; mov rax, [rax + ret] ; not rax ; lea rcx, [rax + rcx + 2] ; loop miss
+//     mov rax, fs:[top]
+// What goes on takes no branch: they are what large programs run out of (translate.c).
+static CodePtr emit_compare_top(Builder *b)
+{
+    Emitter *e = &b->e;
+    emit_load_fs(e, RAX, CTX(callstack.top));
+    if (tool->needs & TOOL_LOOSE_FLAGS) {
+        emit_op_base(e, 0x3b, RCX, RAX, ENTRY(ret));
+        put_bytes(e, (u8[]){0x75, 0}, 2);
+        return e->pc;
+    }
+    emit_op_base(e, 0x8b, RAX, RAX, ENTRY(ret));
+    put_bytes(e, (u8[]){0x48, 0xf7, 0xd0}, 3);             // not rax
+    put_bytes(e, (u8[]){0x48, 0x8d, 0x4c, 0x08, 0x02}, 5); // lea rcx, [rax + rcx + 2]
+    put_bytes(e, (u8[]){0xe2, 0}, 2);                      // loop miss
+    CodePtr miss = e->pc;
+    emit_load_fs(e, RAX, CTX(callstack.top));
+    return miss;
+}
+
+//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; compare, see above
+//     lea rax, [rax - SIZE] ; mov fs:[top], rax
 //   on: mov rcx, [rsp - 8 - n] ; lookup
 //   miss: lea rcx, [rsp - 8 - n] ; mov fs:[call_address], rcx
 //     call callstack_on_return_miss ; jmp on
-// `loop` jumps unless rcx was 1, which it is when the top entry is this call's. What goes on
-// takes no branch: they are what large programs run out of (translate.c).
 void emit_callstack_return(Builder *b, u16 pop_bytes)
 {
     Emitter *e = &b->e;
@@ -90,13 +112,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
     builder_mark_nowhere(b);
     if (pop_bytes)
         emit_lea(e, RSP, RSP, pop_bytes);
-    emit_load_fs(e, RAX, CTX(callstack.top));
-    emit_op_base(e, 0x8b, RAX, RAX, ENTRY(ret));
-    put_bytes(e, (u8[]){0x48, 0xf7, 0xd0}, 3);             // not rax
-    put_bytes(e, (u8[]){0x48, 0x8d, 0x4c, 0x08, 0x02}, 5); // lea rcx, [rax + rcx + 2]
-    put_bytes(e, (u8[]){0xe2, 0}, 2);                      // loop miss
-    CodePtr miss = e->pc;
-    emit_load_fs(e, RAX, CTX(callstack.top));
+    CodePtr miss = emit_compare_top(b);
     emit_lea(e, RAX, RAX, -ENTRY_SIZE);
     emit_store_fs(e, CTX(callstack.top), RAX);
     CodePtr on = e->pc;

@@ -200,10 +200,13 @@ void access_lanes(ToolThread *thread, u64 arg, GuestAddr address)
     u32 count = definedness_lanes(step, &values, lane);
     bool write = definedness_lanes_write(step);
     for (u32 i = 0; i < count; i++) {
-        if (shadow_is_mapped(lane[i].address, lane[i].size) &&
+        bool mapped = shadow_is_mapped(lane[i].address, lane[i].size);
+        if (mapped &&
             shadow_first_undefined(lane[i].address, lane[i].size) == lane[i].address + lane[i].size)
             continue;
-        if (write) {
+        if (write && !mapped) {
+            check(thread, lane[i].address, lane[i].size, true);
+        } else if (write) {
             access_store(thread, lane[i].size, lane[i].address);
         } else if (memcheck_options->undef_value_errors) {
             tool_fail_guard(thread);

@@ -42,6 +42,11 @@ static void set_u_bits(GuestAddr start, u64 size, bool set)
         set_u_part(u_bits_of(start + size), 0, size & 7, set);
 }
 
+void shadow_clear_v(GuestAddr start, u64 size)
+{
+    fill(shadow_of(start), 0, size);
+}
+
 void shadow_make_defined(GuestAddr start, u64 size)
 {
     fill(shadow_of(start), 0, size);
@@ -88,11 +93,33 @@ bool shadow_below_stack(ToolThread *thread, GuestAddr address)
            thread->gpr[RSP] <= mt->stack_hi;
 }
 
+// By the U map alone, which is 64 times shorter than what it is about when read by words.
+bool shadow_all_touchable(ToolThread *thread, GuestAddr start, u64 size)
+{
+    typedef u64 Any64 __attribute__((aligned(1), may_alias));
+    const MemcheckThread *mt = memcheck_thread(thread);
+    GuestAddr end = start + size, sp = thread->gpr[RSP];
+    if (end > mt->stack_lo && start < sp - RED_ZONE && sp <= mt->stack_hi && sp > mt->stack_lo)
+        return false; // some of it may be below the stack (K3)
+    while (start < end) {
+        u64 bits = *(const Any64 *)u_bits_of(start) >> (start & 7);
+        u64 count = 64 - (start & 7);
+        if (end - start < count)
+            bits &= (1ull << (end - start)) - 1;
+        if (bits)
+            return false;
+        start += count;
+    }
+    return true;
+}
+
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
 {
     GuestAddr end = start + size;
     if (!shadow_is_mapped(start, size))
         return start;
+    if (LIKELY(shadow_all_touchable(thread, start, size)))
+        return end;
     for (GuestAddr at = skip_zero(start, end); at < end; at = skip_zero(at + 1, end)) {
         if (*u_bits_of(at) >> (at & 7) & 1 || shadow_below_stack(thread, at))
             return at;

@@ -101,9 +101,12 @@ bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped);
 void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
 void shadow_make_noaccess(GuestAddr start, u64 size);
+void shadow_clear_v(GuestAddr start, u64 size); // of what may be touched
 void shadow_make_touchable(GuestAddr start, u64 size); // of V bytes that are all ones
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
+// True: each byte may be touched, if its shadow is mapped. False: some may not.
+bool shadow_all_touchable(ToolThread *thread, GuestAddr start, u64 size);
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size);
 bool shadow_below_stack(ToolThread *thread, GuestAddr address); // K3
 bool shadow_is_mapped(GuestAddr start, u64 size);

@@ -28,6 +28,10 @@ static void copy_v(ToolThread *thread, const StringRun *run, GuestAddr to, Guest
     if (!shadow_is_mapped(to, size) || !shadow_is_mapped(from, size))
         return;
     origins_copied(thread, to, from, size);
+    if (shadow_first_undefined(from, size) == from + size) {
+        shadow_clear_v(to, size);
+        return;
+    }
     // As the instruction itself does it, so that overlapping repeats as it would.
     u8 *d = shadow_of(to), *s = shadow_of(from);
     for (u64 i = 0; i < size; i++) {
@@ -107,7 +111,9 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
         break;
     case STRING_STORE:
         if (shadow_is_mapped(to, size)) {
-            for (u64 i = 0; i < size; i++)
+            if (!d->gpr[RAX])
+                shadow_clear_v(to, size);
+            for (u64 i = 0; d->gpr[RAX] && i < size; i++)
                 shadow_of(to)[i] = (u8)(d->gpr[RAX] >> (i % run.element) * 8);
         }
         break;

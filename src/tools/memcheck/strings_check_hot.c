@@ -96,6 +96,8 @@ static bool is_bad(const StringCall *s, GuestAddr at)
 // In one page, whose shadow is there.
 static GuestAddr first_bad_in_page(const StringCall *s, GuestAddr at, GuestAddr end)
 {
+    if (LIKELY(shadow_all_touchable(s->thread, at, end - at)))
+        return end;
     while (at < end) {
         if (!(at & 7) && at + 8 <= end) {
             // Of 8 bytes that lie together in the U map, none or all are below the stack.

@@ -18,9 +18,10 @@ def counters(bench, what, argv, stdin, pattern):
     if run is None:
         return None
     found = {name.decode(): int(n) for name, n in re.findall(pattern, run.stderr)}
-    if not found:
-        bench.fail(f"{what}: no counters, {run.stderr[:200]!r}")
-    return found or None
+    if run.status != 0 or not found:
+        bench.fail(f"{what}: status {run.status}, {len(found)} counters, {run.stderr[:200]!r}")
+        return None
+    return found
 
 
 def cost(bench, column, argv, stdin):

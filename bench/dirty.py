@@ -25,18 +25,16 @@ def counters(bench, what, argv, stdin, pattern):
 
 
 def cost(bench, column, argv, stdin):
-    """(CPU of memcheck, CPU of the light mode, native CPU), the least of a few; None: failed."""
-    light = [*column.prefix, LIGHT]
-    least = []
-    for prefix in (column.prefix, light, []):
-        taken = []
-        for _ in range(1 if bench.options.quick else 3):
+    """CPU of memcheck, of its light mode and native, the least of some turns; None: one failed."""
+    prefixes = [column.prefix, [*column.prefix, LIGHT], []]
+    taken = [[] for _ in prefixes]
+    for _ in range(2 if bench.options.quick else 3):
+        for prefix, times in zip(prefixes, taken):
             run = bench.run("the cost of dirty versions", [*prefix, *argv], stdin)
             if run is None:
                 return None
-            taken.append(run.cpu_s)
-        least.append(min(taken))
-    return least
+            times.append(run.cpu_s)
+    return [min(times) for times in taken]
 
 
 def bench_dirty(bench, workloads):

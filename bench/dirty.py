@@ -43,7 +43,8 @@ def bench_dirty(bench, workloads):
         return None
     print(f"\n{'dirty versions':<20}{'million':>12}{'in dirty':>10}{'guards failed':>15}"
           f"{'steps a dirty':>15}{'V bits cost':>16}")
-    print(f"{'':<20}{'instructions':>12}{'versions':>10}{'a million':>15}{'instruction':>15}{'x native':>16}")
+    print(f"{'':<20}{'instructions':>12}{'versions':>10}{'a million':>15}"
+          f"{'instruction':>15}{'x native':>16}")
     rows = {}
     for workload in workloads:
         row = measure_program(bench, column, workload)

@@ -119,6 +119,7 @@ static void thread_start(ToolThread *thread)
 
 static void thread_end(ToolThread *thread)
 {
+    stats_thread_ended(thread);
     heap_thread_end(memcheck_thread(thread)->heap);
     pages_unmap(thread->tool_thread, sizeof(MemcheckThread));
     thread->tool_thread = NULL;
@@ -133,8 +134,10 @@ const Tool tool_memcheck = {
     .function_count = MEMCHECK_FUNCTIONS,
     .exiting = summary_exiting,
     .finish = summary_finish,
+    .stats = stats_tell,
     .thread_start = thread_start,
     .thread_end = thread_end,
+    .fork_child = stats_fork_child,
     .dirty_insns_max = DIRTY_INSNS_MAX,
     .block = instrument_block,
     .insn = instrument_insn,

@@ -275,6 +275,11 @@ void recording_add_event(RecordingWriter *writer, const HeapEvent *given)
     writer->slice.last_event_ns = event->time.ns;
 }
 
+void recording_prefetch(const RecordingWriter *writer, u64 address)
+{
+    encoder_prefetch(&writer->encoder, address);
+}
+
 // A slice may have ended between the two: the free tells enough of its block.
 static void sum_repeats(RecordingWriter *writer, SiteState *site, u32 count, u64 step_ns)
 {

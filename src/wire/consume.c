@@ -31,6 +31,7 @@ typedef struct RingView {
     u64 last;      // stamp of the last record taken
     u64 next;      // stamp of the record at read, when has_next
     u64 available; // write position when last looked at
+    u64 hint;      // WireRecord.hint, of the record at read
     bool has_next;
     bool damaged;
     // What is held back (W6)
@@ -143,6 +144,8 @@ static void look(WireConsumer *consumer, RingView *view, WireRing *ring)
             continue;
         }
         memcpy(header, ring->data + offset, sizeof(header));
+        if (bytes > HEADER_BYTES)
+            memcpy(&view->hint, ring->data + offset + HEADER_BYTES, sizeof(view->hint));
         view->next = header[1];
         view->has_next = true;
         return;
@@ -239,7 +242,9 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
         abandon(consumer, view, ring);
         return false;
     }
-    memcpy(consumer->copy, at, bytes);
+    // Most records are short: a call would cost more than the copy.
+    for (u64 i = 0; i < bytes; i += 8)
+        memcpy(&consumer->copy[i / 8], at + i, 8);
     *ret_record = (WireRecord){
         .type = header & 0xff,
         .ring = index,
@@ -252,6 +257,7 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
     view->last = view->next;
     view->read += bytes;
     look(consumer, view, ring);
+    ret_record->hint = view->hint;
     return true;
 }
 

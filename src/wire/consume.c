@@ -23,7 +23,7 @@
 
 #define ORDER_LAG 100000ull // ticks: tens of microseconds; a store buffer drains in one
 enum { PREFETCH_BYTES = 1024 };
-enum { HEADER_BYTES = 16 };
+enum { HEADER_BYTES = 16, SHORT_BYTES = 32 };
 enum { STREAM = 64 }; // so many records in a row are not one that somebody waits for
 
 typedef struct RingView {
@@ -31,7 +31,7 @@ typedef struct RingView {
     u64 last;      // stamp of the last record taken
     u64 next;      // stamp of the record at read, when has_next
     u64 available; // write position when last looked at
-    u64 hint;      // WireRecord.hint, of the record at read
+    u64 hint;      // WireRecord.hint, as seen from the record before the one at read
     bool has_next;
     bool damaged;
     // What is held back (W6)
@@ -144,8 +144,10 @@ static void look(WireConsumer *consumer, RingView *view, WireRing *ring)
             continue;
         }
         memcpy(header, ring->data + offset, sizeof(header));
-        if (bytes > HEADER_BYTES)
-            memcpy(&view->hint, ring->data + offset + HEADER_BYTES, sizeof(view->hint));
+        u64 hinted = bytes + HEADER_BYTES; // in the record behind it
+        if (LIKELY(offset + hinted + 8 <= WIRE_RING_BYTES &&
+                   view->read + hinted + 8 <= view->available))
+            memcpy(&view->hint, ring->data + offset + hinted, sizeof(view->hint));
         view->next = header[1];
         view->has_next = true;
         return;
@@ -242,9 +244,11 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
         abandon(consumer, view, ring);
         return false;
     }
-    // Most records are short: a call would cost more than the copy.
-    for (u64 i = 0; i < bytes; i += 8)
-        memcpy(&consumer->copy[i / 8], at + i, 8);
+    // The lengths of most cannot be predicted, so they are copied alike.
+    if (LIKELY(bytes <= SHORT_BYTES && at + SHORT_BYTES <= ring->data + WIRE_RING_BYTES))
+        memcpy(consumer->copy, at, SHORT_BYTES);
+    else
+        memcpy(consumer->copy, at, bytes);
     *ret_record = (WireRecord){
         .type = header & 0xff,
         .ring = index,

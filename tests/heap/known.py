@@ -96,6 +96,13 @@ def leaks(first, short, extra):
          (True, [], ["fill(int) (fill.cc:50)", "cache (cache.c:20)", "grow (app.c:10)"]))
     text = heap("leaks", short).stdout.decode()
     check("leaks: and says so", "Too short a run to see growth (100 ms)" in text, text[:200])
+    found = answer("leaks", first, "--function=cache")
+    same("leaks: a long run of which little changes is not short",
+         (found["too_short"], found["growing"], [r["where"] for r in found["live"]]),
+         (False, [], ["cache (cache.c:20)"]))
+    found = answer("leaks", first, "--function=cache", "--from=2s", "--to=8s")
+    same("leaks: nor is one of which nothing does", (found["too_short"], found["growing"]),
+         (False, []))
     text = heap("leaks", first).stdout.decode()
     check("leaks: what does not grow is not forgotten",
           "2 more are live at the end without growing (564 KiB); --all lists them" in text, text)

@@ -93,6 +93,8 @@ def a_program_that_runs_is_followed_to_its_end():
                 status, _, body = server.raw("/api/action?do=snapshot",
                                              {"X-Muninn-Action": "1"}, method="POST")
                 equal((status, json.loads(body)["status"]), (200, 0))
+                # What was asked for is there to be read when the answer has come.
+                assert any(state["reason"] == "asked" for state in server.api("info")["states"])
                 status, _, body = server.raw("/api/action?do=leak-check",
                                              {"X-Muninn-Action": "1"}, method="POST")
                 equal((status, json.loads(body)["error"]["code"]), (409, "refused"))

@@ -44,6 +44,16 @@ void request_fork_done(bool in_child)
 
 // ------------------------------------------------------------------ handlers
 
+// What a request answers with in the client's memory; the tool hears of it.
+static bool write_answer(ThreadCtx *ctx, GuestAddr to, const void *answer, size_t size)
+{
+    if (!guest_write(to, answer, size))
+        return false;
+    if (tool->written)
+        tool->written(ctx, to, size);
+    return true;
+}
+
 // args[0] is the number; the result is `otherwise` unless there is a better one.
 typedef u64 RequestHandler(ThreadCtx *ctx, const u64 args[6], u64 otherwise);
 
@@ -158,11 +168,10 @@ static u64 do_stack_change(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 static u64 do_place(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 {
     char text[REQUEST_PLACE_MAX] = "";
-    (void)ctx;
     if (request_place_hook)
         request_place_hook(args[1], text);
     text[sizeof(text) - 1] = 0;
-    guest_write(args[2], text, strlen(text) + 1);
+    write_answer(ctx, args[2], text, strlen(text) + 1);
     return otherwise;
 }
 
@@ -186,12 +195,11 @@ static u64 do_version(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 static u64 do_tool_name(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 {
     char name[64];
-    (void)ctx;
     size_t length = min_u64(strlen(tool->name), sizeof(name) - 1);
     size_t kept = min_u64(length, args[2] ? args[2] - 1 : 0);
     memcpy(name, tool->name, kept);
     name[kept] = 0;
-    if (args[2] && !guest_write(args[1], name, kept + 1))
+    if (args[2] && !write_answer(ctx, args[1], name, kept + 1))
         return otherwise;
     return length;
 }

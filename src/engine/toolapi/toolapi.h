@@ -179,7 +179,8 @@ typedef struct Tool {
     void (*signal_return)(ToolThread *thread, GuestAddr handler_sp); // and the handler has ended
     // An instruction of the client's has faulted; the signal has not been delivered.
     void (*client_fault)(ToolThread *thread, const siginfo_t *info);
-    // The engine has written memory of the client's on the kernel's behalf: a signal frame.
+    // The engine has written memory of the client's: a signal frame, on the kernel's behalf,
+    // or what a request of the core answers.
     void (*written)(ToolThread *thread, GuestAddr start, u64 size);
 
     // --- a command of the user's, from `muninn ctl` or the client, at a safe point: answers

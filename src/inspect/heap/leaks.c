@@ -192,19 +192,15 @@ typedef struct Search {
 
 static void find_growers(Search *search, const u64 *by_point, double step_seconds)
 {
-    u32 most_changes = 0;
-
     for (u32 g = 0; g < search->group_count; g++) {
         u64 *series = search->series + (size_t)g * POINTS;
         for (u32 i = 0; i < POINTS; i++)
             series[i] = by_point[(size_t)i * search->group_count + g];
         Trend trend = judge(series, step_seconds);
-        most_changes = trend.changes > most_changes ? trend.changes : most_changes;
         if (trend.grows)
             search->growers[search->grower_count++] =
                 (Grower){&search->groups->items[g], series, trend};
     }
-    search->is_short = most_changes < CHANGES_MIN;
 }
 
 static bool look(Search *search)

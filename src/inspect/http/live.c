@@ -283,6 +283,8 @@ void live_answer_action(Call *call)
     }
     int status = control_ask(file->pid, commands[action], ACTION_MS, keep_answer, &told);
     const char *text = told.text.data ? told.text.data : "";
+    if (status == 0)
+        file_refresh(file); // whoever asked looks for what is new in it
     if (status < 0)
         call_fail(call, 409, "refused", "process %d gave no answer", file->pid);
     else if (status != 0 && strncmp(text, "unknown command", 15) == 0)

@@ -3,7 +3,7 @@
 // The heap model from inside; private to heap/.
 //
 //   model.c      what an event changes: sites, totals, peaks
-//   pages.c      the same for ranges of pages, and stacks
+//   ranges.c     the same for ranges of pages, and stacks
 //   blocks.c     live heap blocks by address
 //   places.c     contexts, sites, modules: the numbers by which everything is known
 //   snapshots.c  which moments massif.out shows

@@ -108,6 +108,27 @@ CASE(set_vbits)
     BRANCH(p[1] & 0x10); // EXPECT memcheck uninit-branch
 }
 
+// What requests of the core write is defined, and nothing behind it. The incumbent does not know
+// the first, and leaves what the second wrote undefined.
+enum { TOOL_NAME = 0x4d550001 }; // muninn/client.h; other tools answer with 0
+
+CASE(name_of_the_tool)
+{
+    char *name = (char *)block(20);
+    u64 length = VALGRIND_DO_CLIENT_REQUEST_EXPR(0, TOOL_NAME, name, 5, 0, 0, 0);
+    CHECK(length == 0 || (length == 8 && strcmp(name, "memc") == 0));
+    BRANCH(((volatile char *)name)[5]); // EXPECT memcheck uninit-branch origin=heap:-3
+}
+
+CASE(place_of_code)
+{
+    char *text = (char *)block(64);
+    VALGRIND_MAP_IP_TO_SRCLOC((void *)place_of_code_case, text);
+    if (VALGRIND_DO_CLIENT_REQUEST_EXPR(0, TOOL_NAME, 0, 0, 0, 0, 0))
+        CHECK(strlen(text) < 64);
+    BRANCH(((volatile char *)text)[63]); // EXPECT memcheck uninit-branch origin=heap:-4
+}
+
 CASE(running_on)
 {
     CHECK(RUNNING_ON_VALGRIND == 1);

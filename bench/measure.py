@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 PR_SET_CHILD_SUBREAPER = 36
 STRAGGLER_S = 10
+PEAK_EVERY_S = 0.02
 
 
 class MeasureError(Exception):
@@ -28,6 +29,7 @@ class Run:
     status: int
     digest: str
     stderr: bytes
+    peak_kib: int = 0  # when asked for
 
 
 def become_subreaper():
@@ -36,7 +38,31 @@ def become_subreaper():
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def reap_tree(pid, timeout_s):
+class Peaks:
+    """The most that the processes below this one have had at once, seen now and then.
+
+    The kernel keeps the peak RSS of each, so that a short peak of one is not missed: what is summed
+    up is the peaks of those that live at the same time.
+    """
+
+    def __init__(self):
+        self.most_kib = 0
+        self.due = 0.0
+
+    def look(self):
+        if time.monotonic() < self.due:
+            return
+        sum_kib = 0
+        for pid in children():
+            try:
+                sum_kib += field_kib(f"/proc/{pid}/status", "VmHWM")
+            except (OSError, MeasureError):
+                continue  # it has ended
+        self.most_kib = max(self.most_kib, sum_kib)
+        self.due = time.monotonic() + PEAK_EVERY_S
+
+
+def reap_tree(pid, timeout_s, peaks=None):
     """Reaps `pid` and every orphan of its tree; returns (status, cpu_s, wall end of `pid`)."""
     deadline = time.monotonic() + timeout_s
     status, cpu_s, ended = None, 0.0, None
@@ -56,6 +82,8 @@ def reap_tree(pid, timeout_s):
         if time.monotonic() > deadline:
             kill_tree(pid)
             raise MeasureError("timeout" if status is None else "a process of it never ended")
+        if peaks:
+            peaks.look()
         time.sleep(delay_s)
         delay_s = min(delay_s * 1.2, 0.002)
 
@@ -96,7 +124,7 @@ def children(root=None):
     return found[1:]
 
 
-def run(argv, environment, scratch, stdin=None, timeout_s=600):
+def run(argv, environment, scratch, stdin=None, timeout_s=600, peak=False):
     """Runs `argv` to its end. Output goes through files, so that no pipe slows it down."""
     out_path, err_path = os.path.join(scratch, "stdout"), os.path.join(scratch, "stderr")
     with open(stdin or "/dev/null", "rb") as source, open(out_path, "wb") as out, open(
@@ -106,7 +134,8 @@ def run(argv, environment, scratch, stdin=None, timeout_s=600):
         process = subprocess.Popen(
             argv, stdin=source, stdout=out, stderr=err, env=environment, start_new_session=True
         )
-        status, cpu_s, ended = reap_tree(process.pid, timeout_s)
+        peaks = Peaks() if peak else None
+        status, cpu_s, ended = reap_tree(process.pid, timeout_s, peaks)
         process.returncode = status
     digest = hashlib.sha256()
     with open(out_path, "rb") as file:
@@ -114,7 +143,8 @@ def run(argv, environment, scratch, stdin=None, timeout_s=600):
             digest.update(chunk)
     with open(err_path, "rb") as file:
         stderr = file.read()
-    return Run(cpu_s, ended - started, status, digest.hexdigest(), stderr)
+    peak_kib = peaks.most_kib if peaks else 0
+    return Run(cpu_s, ended - started, status, digest.hexdigest(), stderr, peak_kib)
 
 
 def field_kib(path, field):

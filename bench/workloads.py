@@ -22,6 +22,10 @@ class Workload:
     full: int
     quick: int
     command: Callable  # (cache, scale) -> (argv, stdin path or None)
+    in_set: bool = True  # of the engine's set, which geomeans are over
+    churn: bool = False  # it does little but allocate
+    large: bool = False  # its peak memory is judged
+    recorded: bool = False  # the size of its heap recording is judged
 
 
 def source(name):
@@ -66,7 +70,7 @@ WORKLOADS = [
         8 * MIB,
         compressor("/usr/bin/zstd", "-q", "-9", "--single-thread", "-c"),
     ),
-    Workload("sqlite3", "sqlite3", 300000, 60000, sqlite),
+    Workload("sqlite3", "sqlite3", 300000, 60000, sqlite, large=True, recorded=True),
     Workload(
         "python3",
         "python3",
@@ -91,7 +95,7 @@ WORKLOADS = [
         50,
         lambda cache, rounds: (["/usr/bin/lua5.4", source("mix.lua"), str(rounds)], None),
     ),
-    Workload("cc1", "gcc", 50, 9, cc1),
+    Workload("cc1", "gcc", 50, 9, cc1, large=True),
     Workload(
         "jq",
         "jq",
@@ -110,6 +114,8 @@ WORKLOADS = [
         1500,
         300,
         lambda cache, rounds: ([inputs.program(cache, "churn.cpp"), str(rounds)], None),
+        churn=True,
+        recorded=True,
     ),
     Workload(
         "rust churn",
@@ -117,6 +123,18 @@ WORKLOADS = [
         2500,
         500,
         lambda cache, rounds: ([inputs.program(cache, "churn.rs"), str(rounds)], None),
+        churn=True,
+        recorded=True,
+    ),
+    Workload(
+        "c churn",
+        "gcc",
+        60000000,
+        5000000,
+        lambda cache, pairs: ([inputs.program(cache, "churn.c"), str(pairs)], None),
+        in_set=False,
+        churn=True,
+        recorded=True,
     ),
 ]
 

@@ -159,6 +159,11 @@ void encoder_add(EventEncoder *encoder, const HeapEvent *event, u32 site_thread,
     encoder->count++;
 }
 
+void encoder_prefetch(const EventEncoder *encoder, u64 address)
+{
+    __builtin_prefetch(&encoder->seen[seen_slot(address)], 1);
+}
+
 void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns)
 {
     put(encoder, COLUMN_TIME, step_ns);

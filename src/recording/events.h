@@ -71,6 +71,7 @@ void encoder_free(EventEncoder *encoder);
 bool encoder_make_room(EventEncoder *encoder);
 // There is room. The site's own thread and space are given, for what follows from them.
 void encoder_add(EventEncoder *encoder, const HeapEvent *event, u32 site_thread, Space space);
+void encoder_prefetch(const EventEncoder *encoder, u64 address);
 // The last two events come `count` times more; there is room. Moves the clock.
 void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns);
 // Appends the body to `bytes` and begins a new one.

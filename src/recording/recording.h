@@ -219,6 +219,8 @@ u32 recording_add_site(RecordingWriter *writer, const RecordedSite *site); // fr
 // it already in it. Sums are kept by the writer: slices come of themselves, every so many events
 // or milliseconds, and when asked.
 void recording_add_event(RecordingWriter *writer, const HeapEvent *event);
+// An event that comes soon may well be of this address: a hint that makes it cheaper.
+void recording_prefetch(const RecordingWriter *writer, u64 address);
 // The last two events were a temporary block, allocated and freed: that happened `count` more times
 // (RECORDING_REPEATS_MAX at most), every `step_ns`, which is no less than what it lived.
 enum { RECORDING_REPEATS_MAX = 1 << 17 };

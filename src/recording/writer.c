@@ -31,6 +31,9 @@ enum {
     SAMPLES_PER_CHUNK = 256,
     LIVING_PER_CHUNK = 1 << 16,
     DEFAULT_LEVEL = 1,
+    // 9 ns an event instead of 16, and a fifth more bytes (bench/run, C++ churn). Not for the
+    // index, which has headers of chunks in it: who looks for chunks shall not find those.
+    DEFAULT_EVENTS_LEVEL = -5,
 };
 
 static void copy_info(RecordingInfo *to, const RecordingInfo *from)
@@ -107,6 +110,7 @@ RecordingWriter *recording_create(const WriterConfig *config, const RecordingInf
         writer->slice_events = (u32)min_u64(
             SLICE_EVENTS, max_u64(SLICE_EVENTS_MIN, config->max_bytes / LIMIT_PER_SLICE_EVENT));
     writer->level = config->level ? (int)config->level : DEFAULT_LEVEL;
+    writer->events_level = config->level ? (int)config->level : DEFAULT_EVENTS_LEVEL;
     writer->fd = open(config->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (writer->fd < 0 || !writer_begin(writer, info)) {
         *ret_error = errno ? errno : EIO;
@@ -273,6 +277,11 @@ void recording_add_event(RecordingWriter *writer, const HeapEvent *given)
         writer->last_free = *event;
     writer->last = event->time;
     writer->slice.last_event_ns = event->time.ns;
+}
+
+void recording_prefetch(const RecordingWriter *writer, u64 address)
+{
+    encoder_prefetch(&writer->encoder, address);
 }
 
 // A slice may have ended between the two: the free tells enough of its block.

@@ -52,7 +52,7 @@ struct RecordingWriter {
     int fd;
     char *path;
     u64 max_bytes;
-    int level;
+    int level, events_level; // of zstd
     RecordingInfo info;     // strings are owned
     u64 offset;             // where the next chunk goes
     char *error;            // nothing is written any more

@@ -49,12 +49,13 @@ static bool append_body(RecordingWriter *writer, const Bytes *body, ChunkHeader 
 {
     Bytes *stored = &writer->stored;
     size_t begin = stored->count, bound = ZSTD_compressBound(body->count);
+    int level = header->kind == CHUNK_EVENTS ? writer->events_level : writer->level;
 
     header->codec = CODEC_PLAIN;
     header->plain_bytes = (u32)body->count;
     if (body->count >= COMPRESS_FROM && bytes_reserve(stored, bound)) {
         size_t n = ZSTD_compressCCtx(writer->compressor, stored->data + begin, bound, body->data,
-                                     body->count, writer->level);
+                                     body->count, level);
         if (!ZSTD_isError(n) && n < body->count) {
             header->codec = CODEC_ZSTD;
             stored->count += n;

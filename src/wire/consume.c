@@ -23,14 +23,16 @@
 
 #define ORDER_LAG 100000ull // ticks: tens of microseconds; a store buffer drains in one
 enum { PREFETCH_BYTES = 1024 };
-enum { HEADER_BYTES = 16 };
+enum { HEADER_BYTES = 16, SHORT_BYTES = 32 };
 enum { STREAM = 64 }; // so many records in a row are not one that somebody waits for
 
 typedef struct RingView {
     u64 read;      // private copy of the position; the shared one is for the producer
     u64 last;      // stamp of the last record taken
     u64 next;      // stamp of the record at read, when has_next
+    u64 header;    // its first word, checked
     u64 available; // write position when last looked at
+    u64 hint;      // WireRecord.hint, as seen from the record before the one at read
     bool has_next;
     bool damaged;
     // What is held back (W6)
@@ -122,28 +124,35 @@ static void abandon(WireConsumer *consumer, RingView *view, WireRing *ring)
     give_back(ring, view->read);
 }
 
-// Reads the header of the record at view->read. A skip is passed over.
-static void look(WireConsumer *consumer, RingView *view, WireRing *ring)
+static u64 record_bytes(u64 header)
 {
+    return (header >> 16 & 0xffff) * 8;
+}
+
+// Reads the header of the record at view->read. A skip is passed over.
+static inline void look(WireConsumer *consumer, RingView *view, WireRing *ring)
+{
+    u64 read = view->read, available = view->available;
     view->has_next = false;
-    while (!view->damaged && view->read < view->available) {
-        u64 header[2];
-        u64 offset = view->read % WIRE_RING_BYTES;
-        memcpy(header, ring->data + offset, 8);
-        u64 bytes = (header[0] >> 16 & 0xffff) * 8;
-        bool is_skip = (header[0] & 0xff) == RECORD_SKIP;
-        if (bytes == 0 || offset + bytes > WIRE_RING_BYTES ||
-            view->read + bytes > view->available ||
-            (!is_skip && (bytes < HEADER_BYTES || bytes > WIRE_RECORD_BYTES_MAX))) {
+    while (!view->damaged && read < available) {
+        u64 offset = read % WIRE_RING_BYTES;
+        u64 header = __atomic_load_n((u64 *)(ring->data + offset), __ATOMIC_RELAXED);
+        u64 bytes = record_bytes(header);
+        bool is_skip = (header & 0xff) == RECORD_SKIP;
+        if (UNLIKELY(bytes == 0 || offset + bytes > WIRE_RING_BYTES || read + bytes > available ||
+                     (!is_skip && (bytes < HEADER_BYTES || bytes > WIRE_RECORD_BYTES_MAX)))) {
             abandon(consumer, view, ring);
             return;
         }
-        if (is_skip) {
-            view->read += bytes;
+        if (UNLIKELY(is_skip)) {
+            view->read = read += bytes;
             continue;
         }
-        memcpy(header, ring->data + offset, sizeof(header));
-        view->next = header[1];
+        u64 hinted = bytes + HEADER_BYTES; // in the record behind it
+        if (LIKELY(offset + hinted + 8 <= WIRE_RING_BYTES && read + hinted + 8 <= available))
+            memcpy(&view->hint, ring->data + offset + hinted, sizeof(view->hint));
+        memcpy(&view->next, ring->data + offset + 8, sizeof(view->next));
+        view->header = header;
         view->has_next = true;
         return;
     }
@@ -223,23 +232,19 @@ static void note_run(RingView *view, u8 run, WireRecord *record)
 }
 
 // Copies the record out (W3) and moves on.
-static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
+static inline void take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
 {
     RingView *view = &consumer->rings[index];
     WireRing *ring = &consumer->shared->rings[index];
     const u8 *at = ring->data + view->read % WIRE_RING_BYTES;
-    u64 header;
+    u64 header = view->header, bytes = record_bytes(header);
     // The lines come from the producer's cache: ask for those that follow meanwhile.
     __builtin_prefetch(ring->data + (view->read + PREFETCH_BYTES) % WIRE_RING_BYTES);
-    memcpy(&header, at, 8);
-    u64 bytes = (header >> 16 & 0xffff) * 8;
-    if (bytes < HEADER_BYTES || bytes > WIRE_RECORD_BYTES_MAX ||
-        view->read + bytes > view->available ||
-        view->read % WIRE_RING_BYTES + bytes > WIRE_RING_BYTES) {
-        abandon(consumer, view, ring);
-        return false;
-    }
-    memcpy(consumer->copy, at, bytes);
+    // The lengths of most cannot be predicted, so they are copied alike.
+    if (LIKELY(bytes <= SHORT_BYTES && at + SHORT_BYTES <= ring->data + WIRE_RING_BYTES))
+        memcpy(consumer->copy, at, SHORT_BYTES);
+    else
+        memcpy(consumer->copy, at, bytes);
     *ret_record = (WireRecord){
         .type = header & 0xff,
         .ring = index,
@@ -252,7 +257,7 @@ static bool take(WireConsumer *consumer, u32 index, WireRecord *ret_record)
     view->last = view->next;
     view->read += bytes;
     look(consumer, view, ring);
-    return true;
+    ret_record->hint = view->hint;
 }
 
 // The stamp below which this ring will have no further record.
@@ -293,8 +298,8 @@ static size_t take_run(WireConsumer *consumer, u32 index, u64 limit, WireRecordF
         WireRecord record;
         if (UNLIKELY(view->next_is_held))
             take_held(consumer, index, &record);
-        else if (!take(consumer, index, &record))
-            break;
+        else
+            take(consumer, index, &record);
         fn(arg, &record);
         count++;
         if (view->read - given_back > WIRE_RING_BYTES / 8) {

@@ -284,6 +284,7 @@ typedef struct WireRecord {
     u64 stamp;
     const u64 *words; // a private copy
     size_t count;
+    u64 hint;         // the first word of the ring's next but one, or anything: to prefetch by
 } WireRecord;
 
 typedef struct WireConsumer WireConsumer;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 #
-# Programs that tests and benchmarks run beside what they test. `make unit` builds them.
+# Programs that tests and benchmarks run beside what they test. `make unit` and `make bench` build them.
 
 recording_programs := $(OUT)/tests/make_recording $(OUT)/tests/measure_recording
-unit: $(recording_programs)
+unit bench: $(recording_programs)
 
 $(recording_programs): $(OUT)/tests/%: $(OBJ)/tests/lib/%.o $(monitor_library)
 	@mkdir -p $(@D)

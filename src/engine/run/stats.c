@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The counters that --stats prints, from stats.def.
+// The counters that --stats prints, from stats.def; the tool adds its own.
 
 #include <time.h>
 
@@ -10,6 +10,7 @@
 #include "engine/redirect/redirect.h"
 #include "engine/run/run.h"
 #include "engine/thread/thread.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/translate/translate.h"
 
 typedef struct Sums {
@@ -72,4 +73,6 @@ void stats_print(void)
 #define STAT(name, value, meaning) log_line("stats: %s %lu", name, (unsigned long)(value));
 #include "engine/run/stats.def"
 #undef STAT
+    if (tool->stats)
+        tool->stats();
 }

@@ -128,6 +128,7 @@ typedef struct Tool {
     // The process is about to end by the client's own will: its functions can still be run.
     void (*exiting)(ToolThread *thread);
     void (*finish)(void); // the process ends; other threads may still be running
+    void (*stats)(void);  // then, with --stats: its own counters, as stats.def's are printed
     void (*thread_start)(ToolThread *thread);
     void (*thread_end)(ToolThread *thread);
     void (*fork_child)(ToolThread *thread); // in the child, which has this thread only

@@ -278,5 +278,6 @@ static TakeFn *const take_fns[RECORD_TYPES] = {
 bool heap_take(HeapDecoder *decoder, const WireRecord *record)
 {
     TakeFn *take = record->type < RECORD_TYPES ? take_fns[record->type] : NULL;
+    heap_prefetch(decoder->model, heap_place_address(record->hint));
     return take && record->ring < WIRE_RINGS && take(decoder, record);
 }

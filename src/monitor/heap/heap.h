@@ -163,6 +163,9 @@ void heap_decoder_init(HeapDecoder *decoder, HeapModel *model, const WireShared 
 // Adjusts the clock: call it every turn of the monitor's loop before the rings are drained.
 void heap_decoder_tick(HeapDecoder *decoder, const WireShared *shared);
 HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp);
+// An event that comes soon may well be of this address: its block is fetched into the cache
+// meanwhile.
+void heap_prefetch(const HeapModel *model, u64 address);
 // True: the record was one of the heap's.
 bool heap_take(HeapDecoder *decoder, const WireRecord *record);
 

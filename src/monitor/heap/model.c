@@ -270,6 +270,13 @@ static bool is_late_free(HeapModel *model, u64 address)
     return model->now.ns - ns <= HEAP_LATE_NS;
 }
 
+void heap_prefetch(const HeapModel *model, u64 address)
+{
+    blocks_prefetch(&model->blocks, address);
+    if (model->writer)
+        recording_prefetch(model->writer, address);
+}
+
 void heap_alloc(HeapModel *model, const HeapNew *new)
 {
     if (new->address == 0)

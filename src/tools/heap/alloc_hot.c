@@ -63,6 +63,20 @@ static inline void write_meta(SlotMeta *meta, u64 size, u32 context, u32 word)
     __atomic_store_n(&meta->word, word, __ATOMIC_RELEASE);
 }
 
+// What comes out of quarantine has left the cache long ago.
+static inline void fetch_ahead(const HeapThread *thread, u32 class_index)
+{
+    enum { AHEAD = 3 };
+    u32 count = thread->counts[class_index];
+    if (count < AHEAD)
+        return;
+    const FreeSlot *slot = &thread->slots[class_index][count - AHEAD];
+    __builtin_prefetch(slot->meta, 1);
+    __builtin_prefetch((void *)slot->start, 1);
+    if (heap.options.hooks.soon)
+        heap.options.hooks.soon(slot->start);
+}
+
 static inline GuestAddr small_alloc(HeapThread *thread, u64 room, u64 size, u64 alignment, u32 kind,
                                     u32 context)
 {
@@ -71,6 +85,7 @@ static inline GuestAddr small_alloc(HeapThread *thread, u64 room, u64 size, u64 
     if (UNLIKELY(thread->counts[class_index] == 0) && !magazine_refill(thread, class_index))
         return 0;
     FreeSlot slot = thread->slots[class_index][--thread->counts[class_index]];
+    fetch_ahead(thread, class_index);
     GuestAddr start = round_up(slot.start, alignment);
     u32 word = meta_word(thread->index, kind & 7, HEAP_LIVE, start - slot.start);
     write_meta(slot.meta, size, context, word);
@@ -229,6 +244,18 @@ static HeapResult refuse_free(HeapThread *thread, GuestAddr start, u32 context, 
     if (ret_block)
         *ret_block = block;
     return HEAP_DOUBLE_FREE;
+}
+
+void heap_fetch(GuestAddr start)
+{
+    u64 entry = table_entry(start);
+    if (!entry || entry_is_huge(entry))
+        return;
+    const Slab *slab = segment_slab((Segment *)entry, start);
+    if (slab && start >= slab->first)
+        __builtin_prefetch(&slab->meta[slab_slot(slab, start)], 1);
+    if (heap.options.hooks.soon)
+        heap.options.hooks.soon(start);
 }
 
 HeapResult heap_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context,

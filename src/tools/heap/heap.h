@@ -88,6 +88,8 @@ typedef struct HeapHooks {
     void (*allocated)(GuestAddr start, u64 size_bytes, bool is_zeroed, u32 context);
     // The same of memory that is the client's own (MALLOCLIKE, pools). NULL: allocated().
     void (*adopted)(GuestAddr start, u64 size_bytes, bool is_zeroed, u32 context);
+    // * A block will begin here before long: what is known of it may be fetched. NULL: nothing.
+    void (*soon)(GuestAddr start);
     // * [start, +size) is not addressable any more.
     void (*freed)(GuestAddr start, u64 size_bytes);
     // * Writes `byte`, for fills and zeroing. The client may have unmapped the place:
@@ -146,6 +148,9 @@ typedef struct HeapBlock {
     u64 distance_bytes; // from the start, to the start, or from the end
     GuestAddr pool;     // anchor, of HEAP_POOL
 } HeapBlock;
+
+// The block at `start` is about to be freed: fetches what is known of it.
+void heap_fetch(GuestAddr start);
 
 // Ends a block. `ret_block`, which may be NULL, is filled for HEAP_DOUBLE_FREE and
 // HEAP_MISMATCHED; for the latter as the block was. HEAP_NOT_A_BLOCK: ask heap_find().

@@ -36,6 +36,8 @@ extern const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS];
 
 // HeapHooks
 void heap_mark_noaccess(GuestAddr start, u64 size);
+void heap_mark_soon(GuestAddr start);
+void heap_mark_copied(GuestAddr from, GuestAddr to, u64 size); // and copies it
 void heap_mark_allocated(GuestAddr start, u64 size, bool is_zeroed, u32 context);
 void heap_mark_adopted(GuestAddr start, u64 size, bool is_zeroed, u32 context);
 

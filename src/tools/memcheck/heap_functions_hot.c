@@ -126,6 +126,7 @@ static void release(ToolThread *thread, ToolCall *call, u64 start, HeapKind kind
     HeapBlock block;
     if (start == 0)
         return;
+    heap_fetch(start); // while the context is found
     HeapResult result = heap_free(heap_of(thread), start, kind, kept_context(thread, call, true),
                                   &block);
     if (UNLIKELY(result != HEAP_OK) &&
@@ -212,6 +213,27 @@ u64 replace_free(ToolThread *thread, ToolCall *call)
     return 0;
 }
 
+// The usual case; all others are left for the full way, which begins anew.
+static u64 realloc_quickly(ToolThread *thread, ToolCall *call, u64 old, u64 size)
+{
+    enum { LARGE = 1 << 20 };
+    u64 start = 0;
+    HeapBlock block;
+    call->needs_full = true;
+    if (old == 0 || size == 0 || size >= LARGE)
+        return 0;
+    HeapResult result = heap_realloc(heap_of(thread), old, size,
+                                     kept_context(thread, call, false), false, &start);
+    if (result != HEAP_OK && result != HEAP_MISMATCHED)
+        return 0;
+    call->needs_full = false;
+    if (UNLIKELY(result == HEAP_MISMATCHED)) {
+        heap_find(old, &block);
+        report_bad_free(thread, call, result, old, &block);
+    }
+    return finish_allocation(thread, call, start);
+}
+
 u64 replace_realloc(ToolThread *thread, ToolCall *call)
 {
     u64 old = call->args[0], size = call->args[1], start = 0;
@@ -220,10 +242,8 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
         size = ~0ull;
     check_argument(thread, call, RDI);
     check_argument(thread, call, RSI);
-    if (thread->in_cache) {
-        call->needs_full = true; // it copies, and reports of it are rare to need speed
-        return 0;
-    }
+    if (thread->in_cache)
+        return realloc_quickly(thread, call, old, size);
     if (old == 0)
         return finish_allocation(thread, call, (i64)size < 0
                                                    ? 0

@@ -30,3 +30,26 @@ void heap_mark_adopted(GuestAddr start, u64 size, bool is_zeroed, u32 context)
     else
         shadow_make_undefined(start, size);
 }
+
+void heap_mark_soon(GuestAddr start)
+{
+    __builtin_prefetch(shadow_of(start), 1);
+    __builtin_prefetch(u_bits_of(start), 1);
+}
+
+static void copy(u8 *to, const u8 *from, u64 size)
+{
+    enum { SMALL = 256 };
+    if (size <= SMALL) {
+        for (; size >= 8; size -= 8, to += 8, from += 8)
+            *(volatile u64 *)to = *(const volatile u64 *)from; // not to become a call of memcpy
+    }
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+}
+
+void heap_mark_copied(GuestAddr from, GuestAddr to, u64 size)
+{
+    origins_copied(&thread_ctx, to, from, size);
+    copy((u8 *)to, (const u8 *)from, size);
+    copy(shadow_of(to), shadow_of(from), size);
+}

@@ -59,6 +59,7 @@ static void emit_with_step(ToolBlock *block, const ToolInsn *insn, const Defined
     }
     for (u32 vectors = definedness_needs_vectors(step); vectors; vectors &= vectors - 1)
         tool_store_vector(block, (unsigned)__builtin_ctz(vectors));
+    stats_count(block, MEMCHECK_STAT_STEPS);
     AccessMove move = {.step = keep_step(step)};
     u64 kept = (u64)move.step;
     if (fn == access_step && definedness_move(step, &move.move)) {
@@ -318,6 +319,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
     unsigned count = touches_nothing(insn) ? 0 : tool_accesses(insn, accesses, ACCESSES_MAX);
     bool first = tool_version(block) & VERSION_FIRST && tool_is_first(block, insn);
 
+    stats_insn(block, insn);
     if (memcheck_options->undef_value_errors)
         open_red_zone(block, insn);
     if (count && is_repeated(insn)) {

@@ -52,13 +52,6 @@ static void heap_unmap(GuestAddr start, u64 size)
     sys_munmap(start - PAGE_SIZE, size + 2 * PAGE_SIZE);
 }
 
-static void heap_copy(GuestAddr from, GuestAddr to, u64 size)
-{
-    origins_copied(&thread_ctx, to, from, size);
-    memcpy((void *)to, (const void *)from, size);
-    memcpy(shadow_of(to), shadow_of(from), size);
-}
-
 // The launcher has checked their form.
 static void set_ignored(const Options *options)
 {
@@ -94,8 +87,9 @@ static void prepare(const Options *options)
         .fresh = heap_mark_noaccess,
         .allocated = heap_mark_allocated,
         .adopted = heap_mark_adopted,
+        .soon = heap_mark_soon,
         .freed = heap_mark_noaccess,
-        .copy = heap_copy,
+        .copy = heap_mark_copied,
     };
     if (!heap_init(&heap))
         log_refuse("no memory for the heap's tables");
@@ -125,6 +119,7 @@ static void thread_start(ToolThread *thread)
 
 static void thread_end(ToolThread *thread)
 {
+    stats_thread_ended(thread);
     heap_thread_end(memcheck_thread(thread)->heap);
     pages_unmap(thread->tool_thread, sizeof(MemcheckThread));
     thread->tool_thread = NULL;
@@ -139,8 +134,10 @@ const Tool tool_memcheck = {
     .function_count = MEMCHECK_FUNCTIONS,
     .exiting = summary_exiting,
     .finish = summary_finish,
+    .stats = stats_tell,
     .thread_start = thread_start,
     .thread_end = thread_end,
+    .fork_child = stats_fork_child,
     .dirty_insns_max = DIRTY_INSNS_MAX,
     .block = instrument_block,
     .insn = instrument_insn,

@@ -121,6 +121,19 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn);
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version);
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 
+// --- stats.c: slots of thread->tool_slot, counted in dirty blocks with --stats
+typedef enum MemcheckStat {
+    MEMCHECK_STAT_GUARDS, // guards that failed
+    MEMCHECK_STAT_STEPS,  // steps run
+    MEMCHECK_STAT_INSNS,  // instructions executed
+    MEMCHECK_STATS
+} MemcheckStat;
+void stats_count(ToolBlock *block, MemcheckStat stat);
+void stats_insn(ToolBlock *block, const ToolInsn *insn);
+void stats_thread_ended(ToolThread *thread);
+void stats_fork_child(ToolThread *thread);
+void stats_tell(void);
+
 // --- access_hot.c: called from blocks
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
 void access_move(ToolThread *thread, u64 move, GuestAddr address); // an AccessMove, moves_hot.c

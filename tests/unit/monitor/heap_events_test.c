@@ -37,6 +37,11 @@ static void note_time(HeapModel *model, const HeapTime *time)
     model->last_ns = time->ns;
 }
 
+void heap_prefetch(const HeapModel *model, u64 address)
+{
+    (void)model, (void)address;
+}
+
 void heap_context(HeapModel *model, u32 id, u32 parent, u64 pc)
 {
     (void)id, (void)parent, (void)pc;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// ROUNDS times three instructions from a load to where nothing of it is left. With an argument
+// what is loaded is undefined, else not. `threads` runs them in a thread that ends before main.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 100000 };
+
+static void *work(void *argument)
+{
+    const long *words = argument;
+    long copy;
+
+    for (int i = 0; i < ROUNDS; i++)
+        __asm__ volatile("mov %1, %%rdx\n\t"
+                         "mov %%rdx, %0\n\t"
+                         "xor %%edx, %%edx"
+                         : "=m"(copy) : "m"(words[1]) : "rdx", "cc");
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    long *words = argc > 1 ? malloc(64) : calloc(1, 64);
+    pthread_t thread;
+
+    if (argc > 1 && strcmp(argv[1], "threads") == 0) {
+        pthread_create(&thread, NULL, work, words);
+        pthread_join(thread, NULL);
+    } else {
+        work(words);
+    }
+    free(words);
+    return 0;
+}

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "inspect/minmem/trial.h"
+#include "inspect/print/print.h"
 
 char *report_size(char text[SIZE_TEXT], u64 bytes)
 {
@@ -177,20 +178,6 @@ static void print_text(const Session *session, const Baseline *baseline, const P
 
 // ------------------------------------------------------------------------- JSON
 
-static void json_text(const char *text)
-{
-    putchar('"');
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            printf("\\%c", *c);
-        else if ((u8)*c < ' ' || (u8)*c >= 0x7f)
-            printf("\\u%04x", (u8)*c); // bytes as Latin-1: a command line need not be UTF-8
-        else
-            putchar(*c);
-    }
-    putchar('"');
-}
-
 static void json_range(const char *name, u64 low, u64 high)
 {
     printf(",\n    \"%s\": {\"min\": %llu, \"max\": %llu}", name, (unsigned long long)low,
@@ -229,7 +216,7 @@ static void json_part(const char *name, const ProfilePart *part, bool is_first)
                (unsigned long long)stack->bytes);
         for (u32 f = 0; f < stack->frame_count; f++) {
             fputs(f ? ", " : "", stdout);
-            json_text(stack->frames[f]);
+            json_string(stdout, stack->frames[f]);
         }
         fputs("]}", stdout);
     }
@@ -258,7 +245,7 @@ static void print_json(const Session *session, const Baseline *baseline, const P
     fputs("{\n  \"command\": [", stdout);
     for (int i = 0; i < options->command_count; i++) {
         fputs(i ? ", " : "", stdout);
-        json_text(options->command[i]);
+        json_string(stdout, options->command[i]);
     }
     printf("],\n  \"limit\": \"%s\",\n  \"covers_children\": \"%s\"", limit->name,
            limit->json_children);

@@ -58,7 +58,7 @@ export function check(condition, what) {
 }
 
 // Tries until `work` does not throw.
-export async function eventually(work, timeout_ms = 5000) {
+export async function eventually(work, timeout_ms = 60_000) {
     const deadline = Date.now() + timeout_ms;
     for (;;) {
         try {
@@ -164,7 +164,7 @@ export class Server {
         server.process.stderr.on('data', take);
         await eventually(
             () => check(/http:\S+token=\w+/.test(server.text), `no address in: ${server.text}`),
-            8000,
+            60_000,
         );
         server.url = /http:\S+token=\w+/.exec(server.text)[0];
         server.origin = new URL(server.url).origin;
@@ -244,7 +244,7 @@ export async function settled(page) {
             document.querySelector('.nav, .message') &&
             !document.querySelector('.is-loading, [data-busy]'),
         null,
-        { timeout: 8000 },
+        { timeout: 60_000 },
     );
 }
 

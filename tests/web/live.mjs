@@ -27,7 +27,7 @@ async function start_on_running() {
         if (files[0].live) return server;
         server.stop();
         throw new Error('it is not called running');
-    }, 10_000);
+    }, 60_000);
 }
 
 export async function live_tests(browser) {
@@ -58,7 +58,7 @@ export async function live_tests(browser) {
             const before = await ran();
             await eventually(
                 async () => check((await ran()) !== before, `it still says ${before}`),
-                8000,
+                60_000,
             );
             await page.getByRole('button', { name: 'Follow' }).click();
             await page.waitForTimeout(1000); // what was under way may still arrive
@@ -77,7 +77,7 @@ export async function live_tests(browser) {
                         (await page.locator('.badge.is-live').count()) === 0,
                         'it is still called running',
                     ),
-                8000,
+                60_000,
             );
             await page.context().close();
         } finally {
@@ -100,22 +100,64 @@ export async function live_tests(browser) {
         try {
             await eventually(
                 async () => check((await muninn('ctl', pid, 'status')).ok, 'no answer'),
-                15_000,
+                60_000,
             );
             server = await Server.start(pid);
             const page = await open_page(browser);
             await page.goto(server.url);
             await settled(page);
             await page.getByRole('button', { name: 'Snapshot' }).click();
-            await page.locator('dialog').waitFor();
+            await page.locator('dialog').waitFor({ timeout: 60_000 });
             equal(await page.locator('dialog h2').innerText(), 'Snapshot', 'the answer');
             await page.keyboard.press('Escape');
+            await page.locator('.moments [data-reason=asked]').first().waitFor({ timeout: 60_000 });
             const { states } = await server.get('/api/info');
             check(
                 states.some((state) => state.reason === 'asked'),
                 'the moment is not in the recording',
             );
             await shot(page, 'live-massif');
+            await page.context().close();
+        } finally {
+            program.kill('SIGKILL');
+            server?.stop();
+        }
+    });
+
+    await test('a program under memcheck is opened by its pid, and checked for leaks', async () => {
+        await compile('growing', 'tests/web/growing.c');
+        const program = spawn(
+            process.env.MUNINN,
+            ['--tool=memcheck', '-q', `--json-file=${file('now.json')}`, file('growing')],
+            { stdio: 'ignore', cwd: OUT },
+        );
+        const pid = String(program.pid);
+        let server = null;
+        try {
+            await eventually(
+                async () => check((await muninn('ctl', pid, 'status')).ok, 'no answer'),
+                60_000,
+            );
+            server = await Server.start(pid);
+            const page = await open_page(browser);
+            await page.goto(server.url);
+            await settled(page);
+            check((await page.locator('.badge.is-live').count()) === 1, 'it is not called running');
+            const before = await page.locator('.finding').count();
+            await page.getByRole('button', { name: 'Leak check' }).click();
+            await page.locator('dialog').waitFor({ timeout: 60_000 });
+            equal(await page.locator('dialog h2').innerText(), 'Leak check', 'the answer');
+            const words = await page.locator('dialog').innerText();
+            check(words.includes('lost'), words);
+            await shot(page, 'live-leak-check');
+            await page.keyboard.press('Escape');
+            await eventually(async () => {
+                const shown = await page.locator('.finding').count();
+                check(shown > before, `${shown} findings, ${before} before`);
+            }, 60_000);
+            const text = await page.locator('main').innerText();
+            check(/definitely lost/.test(text), text.slice(0, 300));
+            await shot(page, 'live-memcheck');
             await page.context().close();
         } finally {
             program.kill('SIGKILL');

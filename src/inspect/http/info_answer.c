@@ -201,6 +201,17 @@ static void put_only_code(Call *call)
     json_close(out, ']');
 }
 
+static const char *end_kind(const RecordingEnd *end)
+{
+    if (!end->known)
+        return "unknown";
+    if (end->kind == END_UNTOLD)
+        return "killed";
+    if (end->kind == END_EXECUTED)
+        return "executed";
+    return end->signal ? "signal" : "exit";
+}
+
 static void put_run(Json *out, const Recording *recording)
 {
     const RecordingInfo *info = recording_info(recording);
@@ -215,6 +226,7 @@ static void put_run(Json *out, const Recording *recording)
     json_key_u64(out, "duration_ns", recording_last(recording).ns);
     json_key_open(out, "end", '{');
     json_key_bool(out, "known", end->known && end->kind == END_TOLD);
+    json_key_text(out, "kind", end_kind(end));
     json_key_i64(out, "status", end->status);
     json_key_i64(out, "signal", end->signal);
     json_close(out, '}');
@@ -249,7 +261,7 @@ static void put_findings_info(Json *out, const OpenFile *file)
 
     for (u32 i = 0; i < findings->count; i++) {
         errors += findings->found[i].count;
-        leaked += findings->found[i].leaked_bytes;
+        leaked += findings->found[i].own_bytes;
         blocks += findings->found[i].leaked_blocks;
     }
     json_key_text(out, "tool", findings->tool);

@@ -50,7 +50,12 @@ export interface HeapInfo {
     start_unix_ns: number;
     duration_ns: number;
     live: boolean;
-    end: { known: boolean; status: number; signal: number };
+    end: {
+        known: boolean;
+        kind: 'exit' | 'signal' | 'killed' | 'executed' | 'unknown';
+        status: number;
+        signal: number;
+    };
     counts_instructions: boolean;
     pages_as_heap: boolean;
     has_stacks: boolean;

@@ -130,3 +130,23 @@ export function shorten_templates(name: string): string {
 export function base_name(path: string): string {
     return path.slice(path.lastIndexOf('/') + 1);
 }
+
+const SIGNALS: Record<number, string> = {
+    1: 'SIGHUP',
+    2: 'SIGINT',
+    3: 'SIGQUIT',
+    4: 'SIGILL',
+    5: 'SIGTRAP',
+    6: 'SIGABRT',
+    7: 'SIGBUS',
+    8: 'SIGFPE',
+    9: 'SIGKILL',
+    11: 'SIGSEGV',
+    13: 'SIGPIPE',
+    14: 'SIGALRM',
+    15: 'SIGTERM',
+};
+
+export function signal_name(number: number): string {
+    return SIGNALS[number] ?? `signal ${number}`;
+}

@@ -9,11 +9,14 @@ import {
     count,
     count_short,
     duration,
+    moment,
     percent,
     plural,
     shorten_templates,
     shortened,
+    signal_name,
 } from '../model/format';
+import { select_time } from '../model/state';
 import { h, replace } from '../ui/dom';
 import type { Child } from '../ui/dom';
 import { Loader } from '../ui/loader';
@@ -90,10 +93,18 @@ function cards(heap: HeapInfo): HTMLElement[] {
 
 function how_it_ended(heap: HeapInfo): string {
     if (heap.live) return 'and still runs';
-    if (!heap.end.known) return 'how it ended is not known';
-    return heap.end.signal
-        ? `ended by signal ${heap.end.signal}`
-        : `exit status ${heap.end.status}`;
+    switch (heap.end.kind) {
+        case 'exit':
+            return `exit status ${heap.end.status}`;
+        case 'signal':
+            return `ended by ${signal_name(heap.end.signal)}`;
+        case 'killed':
+            return 'without notice, as by SIGKILL';
+        case 'executed':
+            return 'another program went on (execve)';
+        case 'unknown':
+            return 'how it ended is not known';
+    }
 }
 
 function kept(heap: HeapInfo): string {
@@ -133,6 +144,53 @@ function about(app: App, heap: HeapInfo): HTMLElement {
                     h('dd', { class: 'mono' }, shortened(value, 2000)),
                 ]),
         ),
+    );
+}
+
+const REASONS: Record<string, string> = {
+    peak: 'peak of the heap',
+    'peak-mapped': 'peak of mapped pages',
+    'peak-stack': 'peak of stacks',
+    'peak-all': 'peak of all',
+    asked: 'snapshot',
+    threshold: 'threshold',
+};
+const MOMENTS_SHOWN = 100;
+
+// Peaks and snapshots; a click selects the moment.
+function moments(app: App, heap: HeapInfo): HTMLElement | null {
+    const marks = heap.states.filter((state) => REASONS[state.reason]);
+    if (marks.length === 0) return null;
+    const shown = marks.slice(-MOMENTS_SHOWN);
+    return h(
+        'section',
+        {},
+        h('h2', {}, 'Marked moments'),
+        h(
+            'ol',
+            { class: 'rank moments' },
+            shown.map((state) =>
+                h(
+                    'li',
+                    { 'data-reason': state.reason },
+                    h(
+                        'button',
+                        {
+                            type: 'button',
+                            class: 'link cut',
+                            title: 'Select this moment',
+                            onclick: () => select_time(app.store, { kind: 'moment', at: state.ns }),
+                        },
+                        REASONS[state.reason],
+                        state.label && h('b', {}, ` ${shortened(state.label, 60)}`),
+                    ),
+                    h('span', { class: 'num' }, bytes(state.heap)),
+                    h('span', { class: 'num muted' }, moment(state.ns, heap.duration_ns)),
+                ),
+            ),
+        ),
+        marks.length > shown.length &&
+            h('p', { class: 'faint' }, `and ${plural(marks.length - shown.length, 'earlier one')}`),
     );
 }
 
@@ -211,6 +269,7 @@ function create(app: App): View {
                         const answer = answers[i];
                         return answer ? list(metric, title, answer) : null;
                     }),
+                    moments(app, heap),
                     about(app, heap),
                 ),
         );

@@ -72,11 +72,11 @@ def reports():
     for program, outputs in (("faulty", ["--json-file=a.json"]), ("fixed", ["--json-file=b.json"]),
                              ("faulty", ["--json-file=a.jsonl"]),
                              ("faulty", ["--xml=yes", "--xml-file=a.xml"])):
-        subprocess.run([RUNNER, *common, *outputs, f"./{program}"], cwd=WORK, timeout=60,
+        subprocess.run([RUNNER, *common, *outputs, f"./{program}"], cwd=WORK, timeout=300,
                        stderr=subprocess.DEVNULL)
     if shutil.which("valgrind"):
         subprocess.run(["valgrind", "--leak-check=full", "--show-leak-kinds=all", "-q",
-                        "--xml=yes", "--xml-file=theirs.xml", "./faulty"], cwd=WORK, timeout=60,
+                        "--xml=yes", "--xml-file=theirs.xml", "./faulty"], cwd=WORK, timeout=300,
                        stderr=subprocess.DEVNULL)
     STATE["json"] = json.loads((WORK / "a.json").read_text())
     assert STATE["json"]["findings"], "memcheck found nothing"
@@ -168,7 +168,7 @@ def a_suppression_suppresses():
     (WORK / "all.supp").write_text(named)
     done = subprocess.run([RUNNER, "--tool=memcheck", "--suppressions=all.supp", "--leak-check=full", "-q",
                            "--show-leak-kinds=all", "--track-origins=yes",
-                           "--json-file=quiet.json", "./faulty"], cwd=WORK, timeout=60,
+                           "--json-file=quiet.json", "./faulty"], cwd=WORK, timeout=300,
                           capture_output=True)
     left = json.loads((WORK / "quiet.json").read_text())["findings"]
     equal([f["what"] for f in left], [])
@@ -314,7 +314,7 @@ def an_export_is_one_page_with_the_answers():
     reports()
     page = WORK / "page.html"
     done = subprocess.run([MUNINN, "view", f"--export={page}", path, WORK / "a.json"],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=300)
     if "without npm" in done.stderr:
         return "this build has no page"
     equal(done.returncode, 0)
@@ -345,7 +345,7 @@ def a_large_export_stays_below_five_megabytes():
                              "--depth=60")
     page = WORK / "wide.html"
     done = subprocess.run([MUNINN, "view", f"--export={page}", path], capture_output=True,
-                          text=True, timeout=120)
+                          text=True, timeout=300)
     if "without npm" in done.stderr:
         return "this build has no page"
     equal(done.returncode, 0)
@@ -357,9 +357,9 @@ def a_large_export_stays_below_five_megabytes():
 def an_export_that_cannot_be_written_says_so():
     path, _ = make_recording("small.heap", "--events=1000")
     done = subprocess.run([MUNINN, "view", "--export=/nowhere/x.html", path],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=300)
     equal(done.returncode, 1)
     assert "/nowhere/x.html" in done.stderr or "without npm" in done.stderr
     done = subprocess.run([MUNINN, "view", f"--export={WORK}/x.html", WORK / "gone.heap"],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=300)
     equal(done.returncode, 1)

@@ -11,17 +11,19 @@ from server import BUILD, MUNINN, WORK, Server, heap, make_recording
 
 TESTS = []
 PROGRAM = r"""
+#include <poll.h>
 #include <stdlib.h>
-#include <unistd.h>
 static void *make(size_t n) { return malloc(n); }
 int main(int argc, char **argv)
 {
-    for (int i = 0; i < atoi(argv[1]); i++) {
+    struct pollfd in = {0, POLLIN, 0};
+    int is_wanted = 1;
+    for (int i = 0; i < atoi(argv[1]) || is_wanted; i++) {
         for (int k = 0; k < 100; k++) {
             make(1000);
             free(make(10));
         }
-        usleep(50000);
+        is_wanted = is_wanted && poll(&in, 1, 50) == 0;
     }
     return argc == 0;
 }
@@ -38,13 +40,14 @@ def close():
 
 
 def start(tool, rounds, *options):
-    """A program under muninn that grows, and its pid once a monitor answers for it."""
+    """A program under muninn that grows for so many rounds, and on until its standard input is
+    closed; once a monitor answers for it."""
     source = WORK / "grow.c"
     source.write_text(PROGRAM)
     subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", "-o", WORK / "grow", source], check=True)
     process = subprocess.Popen([MUNINN, f"--tool={tool}", *options, "./grow", str(rounds)],
-                               cwd=WORK, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 10
+                               cwd=WORK, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         done = subprocess.run([MUNINN, "ctl", str(process.pid), "status"], capture_output=True)
         if done.returncode == 0:
@@ -54,7 +57,7 @@ def start(tool, rounds, *options):
     raise AssertionError("no monitor answers")
 
 
-def events(server, until, timeout_s=15):
+def events(server, until, timeout_s=120):
     """(kind, data) of a stream, until one of a kind comes."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout_s)
     connection.request("GET", "/api/events?f=0", headers={"X-Muninn-Token": server.token})
@@ -79,7 +82,6 @@ def a_program_that_runs_is_followed_to_its_end():
     if BUILD.name == "asan":
         return "an engine with sanitizers runs nothing"
     process = start("massif", 70)
-    time.sleep(0.3)
     server = Server(str(process.pid))
     try:
         file = server.api("files")["files"][0]
@@ -106,7 +108,9 @@ def a_program_that_runs_is_followed_to_its_end():
                 tree = server.api("tree")
                 assert {"make", "main"} <= set(tree["names"]), tree["names"]
                 assert tree["total"] > 0 and max(first["totals"]["heap"]) > 0
-        process.wait(10)
+            if asked and len(seen) > 12 and not process.stdin.closed:
+                process.stdin.close()
+        process.wait(120)
         versions = [data["version"] for _, data in seen]
         equal(versions, sorted(versions))
         heaps = [data["heap"] for kind, data in seen if kind == "change"]
@@ -175,7 +179,8 @@ def a_report_that_grows_is_read_again():
     server = Server(WORK / "grows.json")
     try:
         equal(server.api("files")["files"][0]["live"], True)
-        list(events(server, "end", timeout_s=60))
+        process.stdin.close()
+        list(events(server, "end"))
         assert server.api("info")["status"] == "finished"
     finally:
         process.kill()
@@ -189,7 +194,7 @@ def a_running_program_without_a_file_to_look_at_is_told():
         return "an engine with sanitizers runs nothing"
     process = start("memcheck", 100000, "-q")
     try:
-        done = subprocess.run([MUNINN, "view", "--no-open", str(process.pid)], timeout=60,
+        done = subprocess.run([MUNINN, "view", "--no-open", str(process.pid)], timeout=300,
                               capture_output=True, text=True)
         equal(done.returncode, 1)
         assert "--json-file" in done.stderr, done.stderr

@@ -2,7 +2,6 @@
 // BUILD: -O1 -pthread
 // STRESS: signals
 // STRESS: tiny-blocks
-// TIMEOUT: 20
 //
 // The signals of faults, when somebody sends them and the client blocks them, are signals like any
 // other: they wait, are seen by sigpending, read by signalfd, taken by sigwaitinfo in any thread,

@@ -19,7 +19,7 @@ enum {
     TICK_MS = 250,
     QUIET_MS = 5000, // then a stream says that it is there
     STREAMS_MAX = 8,
-    ASK_MS = 1000,
+    ASK_MS = 5000, // for a monitor to answer, on a busy machine too
     ACTION_MS = 20 * 1000, // a leak check of a large program takes its time
     ALIVE_EVERY = 4,       // ticks
     NAMES_EVERY = 6,

@@ -22,6 +22,7 @@ import {
 } from './harness.mjs';
 import { VIEWS, view_tests } from './views.mjs';
 import { findings_tests } from './findings.mjs';
+import { foreign_tests } from './foreign.mjs';
 import { live_tests } from './live.mjs';
 import { real_tests } from './real.mjs';
 
@@ -39,7 +40,12 @@ const server = await Server.start(
 );
 const browser = await open_browser();
 // Tests in pages of their own, which go on beside the others.
-const beside = [findings_tests(browser), live_tests(browser), real_tests(browser)];
+const beside = [
+    findings_tests(browser),
+    foreign_tests(browser),
+    live_tests(browser),
+    real_tests(browser),
+];
 const apart = (promise) => beside.push(promise);
 const page = await open_page(browser);
 await page.goto(server.url);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/foreign/foreign.h"
 #include "inspect/http/findings.h"
 #include "inspect/http/series.h"
 #include "inspect/http/viewer.h"
@@ -212,6 +213,16 @@ static const char *end_kind(const RecordingEnd *end)
     return end->signal ? "signal" : "exit";
 }
 
+// A massif.out may count bytes or instructions: its importer makes times of them.
+static const char *clock_of(const RecordingInfo *info)
+{
+    bool is_massif_out = info->tool && strcmp(info->tool, "massif.out") == 0;
+
+    if (is_massif_out && info->time_unit == UNIT_BYTES)
+        return "bytes";
+    return is_massif_out && info->time_unit == UNIT_INSTRUCTIONS ? "instructions" : "ns";
+}
+
 static void put_run(Json *out, const Recording *recording)
 {
     const RecordingInfo *info = recording_info(recording);
@@ -224,6 +235,7 @@ static void put_run(Json *out, const Recording *recording)
     json_key_i64(out, "pid", info->pid);
     json_key_u64(out, "start_unix_ns", info->start_unix_ns);
     json_key_u64(out, "duration_ns", recording_last(recording).ns);
+    json_key_text(out, "clock", clock_of(info));
     json_key_open(out, "end", '{');
     json_key_bool(out, "known", end->known && end->kind == END_TOLD);
     json_key_text(out, "kind", end_kind(end));

@@ -11,7 +11,7 @@
 //   metric       shared by all views that show one       NAME.x    what view NAME keeps
 import { load_export } from '../api/exported';
 import type { Params } from '../api/client';
-import type { Metric } from '../api/types';
+import type { HeapInfo, Metric } from '../api/types';
 
 export type Changes = Readonly<Record<string, string | number | boolean | null>>;
 
@@ -88,6 +88,11 @@ export type Selected =
     | { kind: 'range'; from: number; to: number }
     | { kind: 'moment'; at: number | 'peak' | 'end' }
     | { kind: 'difference'; a: number; b: number };
+
+// A profile of pprof is one moment, which takes no time.
+export function has_course(heap: HeapInfo): boolean {
+    return heap.live || heap.duration_ns >= 1000;
+}
 
 export function selected(store: Store): Selected {
     const [a, b] = [store.number('a'), store.number('b')];

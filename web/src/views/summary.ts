@@ -16,7 +16,7 @@ import {
     shortened,
     signal_name,
 } from '../model/format';
-import { select_time } from '../model/state';
+import { has_course, select_time } from '../model/state';
 import { h, replace } from '../ui/dom';
 import type { Child } from '../ui/dom';
 import { Loader } from '../ui/loader';
@@ -44,12 +44,14 @@ function card(label: string, value: string, note: Child = '', title = ''): HTMLE
 
 function cards(heap: HeapInfo): HTMLElement[] {
     const { totals, peak } = heap;
-    const seconds = Math.max(1e-9, heap.duration_ns / 1e9);
+    const timed = has_course(heap);
+    const rate = (value: number, write: (value: number) => string): string =>
+        timed && heap.clock === 'ns' ? `${write((value * 1e9) / heap.duration_ns)}/s` : '';
     return [
         card(
             'Peak heap',
             peak.heap ? bytes(peak.heap) : '–',
-            peak.heap ? `${plural(peak.blocks, 'block')} at ${duration(peak.ns)}` : 'not known yet',
+            peak.heap ? `${plural(peak.blocks, 'block')}${timed ? ` at ${duration(peak.ns)}` : ''}` : 'not known yet',
             bytes_exact(peak.heap),
         ),
         card(
@@ -67,13 +69,13 @@ function cards(heap: HeapInfo): HTMLElement[] {
         card(
             'Allocated',
             bytes(totals.allocated),
-            `in all, ${bytes(totals.allocated / seconds)}/s`,
+            `in all ${rate(totals.allocated, bytes)}`,
             bytes_exact(totals.allocated),
         ),
         card(
             'Allocations',
             count_short(totals.allocations),
-            `${count_short(totals.allocations / seconds)}/s`,
+            rate(totals.allocations, count_short),
             count(totals.allocations),
         ),
         card(
@@ -87,7 +89,7 @@ function cards(heap: HeapInfo): HTMLElement[] {
             count(heap.contexts),
             `${plural(heap.threads, 'thread')}, ${plural(heap.modules, 'module')}`,
         ),
-        card('Ran for', duration(heap.duration_ns), how_it_ended(heap)),
+        ...(timed ? [card('Ran for', duration(heap.duration_ns), how_it_ended(heap))] : []),
     ];
 }
 
@@ -160,7 +162,7 @@ const MOMENTS_SHOWN = 100;
 // Peaks and snapshots; a click selects the moment.
 function moments(app: App, heap: HeapInfo): HTMLElement | null {
     const marks = heap.states.filter((state) => REASONS[state.reason]);
-    if (marks.length === 0) return null;
+    if (marks.length === 0 || !has_course(heap)) return null;
     const shown = marks.slice(-MOMENTS_SHOWN);
     return h(
         'section',

@@ -266,6 +266,31 @@ await test('100,000 frames stay smooth', async () => {
     await shot(page, 'wide');
 });
 
+await test('the flame graph is saved as SVG', async () => {
+    await go(page, '#/flame');
+    const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'SVG' }).click(),
+    ]);
+    equal(download.suggestedFilename(), 'flame.svg', 'its name');
+    await download.saveAs(file('flame.svg'));
+    const drawn = await page.evaluate(
+        (text) => {
+            const picture = new DOMParser().parseFromString(text, 'image/svg+xml');
+            return {
+                root: picture.documentElement.nodeName,
+                boxes: picture.querySelectorAll('g rect').length,
+                titles: [...picture.querySelectorAll('title')].map((title) => title.textContent),
+            };
+        },
+        fs.readFileSync(file('flame.svg'), 'utf8'),
+    );
+    const tree = await server.get('/api/tree?by_function=1&metric=peak&min_ppm=100');
+    equal([drawn.root, drawn.boxes], ['svg', tree.id.length], 'what is drawn');
+    const second = tree.names[tree.name[1]];
+    check(drawn.titles[1].startsWith(`${second} — `), drawn.titles[1]);
+});
+
 await test('"N more" opens', async () => {
     const press = async (...keys) => {
         for (const key of keys) await page.keyboard.press(key);
@@ -396,7 +421,6 @@ apart(
         check(result.ok, result.text);
         check(fs.statSync(file('export.html')).size <= 5 * 1024 * 1024, 'larger than 5 MiB');
         const saved = await open_page(browser);
-        saved.saved = true;
         await saved.goto(`file://${file('export.html')}`);
         await settled(saved);
         for (const view of VIEWS.filter((other) => other.in_export)) {

@@ -9,7 +9,6 @@
 //   at           a moment: ns, peak, end  a, b       two cursors: the difference from a to b
 //   space        heap, mapped, stack, all fn, file, obj, thread   filters
 //   metric       shared by all views that show one       NAME.x    what view NAME keeps
-import { load_export } from '../api/exported';
 import type { Params } from '../api/client';
 import type { HeapInfo, Metric } from '../api/types';
 
@@ -176,14 +175,10 @@ export const METRICS: readonly MetricName[] = [
     { id: 'growth', name: 'Growth', help: 'live at the end of the range less live at its start' },
 ];
 
-// An export carries /api/function and /api/sources for what is live only; other metrics would show
-// that they are not there until one is chosen.
-const IS_EXPORT = load_export() !== null;
-
 // What is asked for until the user chooses: of a whole run that has ended, who held memory when there
 // was most of it, since at its end most has been freed; else what is live.
 export function usual_metric(store: Store, is_live: boolean): Metric {
-    return selected(store).kind === 'all' && !is_live && !IS_EXPORT ? 'peak' : 'live';
+    return selected(store).kind === 'all' && !is_live ? 'peak' : 'live';
 }
 
 export function metric_of(store: Store, is_live: boolean): Metric {

@@ -130,6 +130,8 @@ void group_put_name(const View *view, const Names *names, const Groups *groups, 
     } else if (groups->group == GROUP_LIBRARY) {
         const char *object = is_known ? names->objects[id].object : NULL;
         snprintf(text, size, "%s", object ? path_last(object) : "(no object)");
+    } else if (groups->group == GROUP_FUNCTION && is_known && !names->functions[id].function) {
+        snprintf(text, size, "???");
     } else {
         place_put_label(view->recording, place, groups->group == GROUP_CONTEXT, text, size);
     }
@@ -142,7 +144,10 @@ void json_group(Json *out, const View *view, const Names *names, const Groups *g
 
     group_put_name(view, names, groups, index, text, sizeof(text));
     json_key_text(out, "name", text);
-    json_place(out, view->recording, place);
+    if (groups->group == GROUP_FUNCTION && groups->id[index] < names->function_count)
+        json_function(out, view->recording, &names->functions[groups->id[index]]);
+    else
+        json_place(out, view->recording, place);
     json_key(out, "context");
     if (groups->group == GROUP_CONTEXT)
         json_u64(out, groups->id[index]);

@@ -102,6 +102,7 @@ void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
 void shadow_make_noaccess(GuestAddr start, u64 size);
 void shadow_clear_v(GuestAddr start, u64 size); // of what may be touched
+void shadow_define_touchable(ToolThread *thread, GuestAddr start, u64 size); // and no more
 void shadow_make_touchable(GuestAddr start, u64 size); // of V bytes that are all ones
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);

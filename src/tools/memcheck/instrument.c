@@ -12,7 +12,7 @@
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
 
-enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20 };
+enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20, STATE_LEGACY_BYTES = 512 };
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
@@ -200,17 +200,6 @@ static bool is_repeated(const ToolInsn *insn)
            (z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE));
 }
 
-static bool restores_state(const ToolInsn *insn)
-{
-    switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_XRSTOR:
-    case ZYDIS_MNEMONIC_XRSTOR64:
-    case ZYDIS_MNEMONIC_FXRSTOR:
-    case ZYDIS_MNEMONIC_FXRSTOR64: return true;
-    default: return false;
-    }
-}
-
 // Far below the stack pointer, by its constant alone.
 static bool is_below_stack(const ToolInsn *insn, const ToolAccess *access)
 {
@@ -223,6 +212,20 @@ static bool is_below_stack(const ToolInsn *insn, const ToolAccess *access)
     return op->mem.base == ZYDIS_REGISTER_RSP && op->mem.index == ZYDIS_REGISTER_NONE &&
            op->mem.disp.value < -RED_ZONE && op->mem.segment != ZYDIS_REGISTER_FS &&
            op->mem.segment != ZYDIS_REGISTER_GS;
+}
+
+// xsave and its like.
+static bool check_state(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+{
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    if (access->size_bytes != 0 && access->size_bytes < STATE_LEGACY_BYTES)
+        return false;
+    definedness_prepare(insn, step);
+    if (!definedness_is_state(step))
+        return false;
+    emit_with_step(block, insn, step, access, access_state);
+    return true;
 }
 
 // Masked moves, gathers and scatters.
@@ -242,17 +245,8 @@ static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess
 
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
-    if (check_lanes(block, insn, access))
+    if (check_lanes(block, insn, access) || check_state(block, insn, access))
         return;
-    if (restores_state(insn)) {
-        if (!memcheck_options->undef_value_errors)
-            return;
-        // A step that has saved undefined registers leaves its seal in the first 8 bytes.
-        ToolAccess seal = *access;
-        seal.size_bytes = 8;
-        tool_shadow_guard(block, &seal);
-        return;
-    }
     if (insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
         tool_call_access(block, access, access_table, 0);
         return;

@@ -166,6 +166,10 @@ void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access
 #define ACCESS_WRITES (1ull << 33)
 #define ACCESS_COMPARED (1ull << 34) // access_load(): what is loaded is (lookahead.h)
 
+// --- access_state_hot.c
+void access_state(ToolThread *thread, u64 step, GuestAddr address); // in a clean block
+bool access_state_is_good(ToolThread *thread, const DefinednessStep *step, GuestAddr address);
+
 // --- describe_hot.c: the parts of a finding that say what an address is
 #define MEMCHECK_PARTS_MAX 4
 u32 describe_block(const HeapBlock *block, GuestAddr address, RelayPart *ret_parts);

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 from launcher import *  # noqa: F403
@@ -557,6 +558,37 @@ def paths_become_absolute_and_repeat():
     for word in (f"--suppressions={WORK}/s1", f"--suppressions={WORK}/s2",
                  f"--xml-file={WORK}/x.%p", f"--json-file={WORK}/j"):
         assert word in got["raw"], f"{word} is not in {got['raw']}"
+
+
+@test
+def a_pipe_is_read_where_a_file_is_meant():
+    text = "{\n   one\n   Memcheck:Cond\n   fun:main\n}\n"
+
+    def with_pipe(text, *words):
+        reader, writer = os.pipe()
+        os.write(writer, text.encode())
+        os.close(writer)
+        try:
+            return run(*(word.format(reader) for word in words), pass_fds=[reader])
+        finally:
+            os.close(reader)
+
+    (WORK / "s1").write_text("")
+    done = with_pipe(text, f"--suppressions={WORK}/s1", "--suppressions=/dev/fd/{0}", "true")
+    got = Started(done)["raw"]
+    assert [word for word in got if "suppressions" in word] == [
+        f"--suppressions={WORK}/s1", re.search(r"--suppressions=\n/dev/fd/\d+\n", "".join(got))[0] + text]
+    got = Started(run("--suppressions=/dev/stdin", "true", input=text.encode()))["raw"]
+    assert "--suppressions=\n/dev/stdin\n" + text in got, got
+    fifo = WORK / "suppressions-fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_text(text), daemon=True)
+    writer.start()
+    assert f"--suppressions=\n{fifo}\n" + text in start(f"--suppressions={fifo}", "true")["raw"]
+    start("--suppressions=/dev/null", "true")
+    refused(run("--suppressions=/dev/stdin", "true", input=b"#" * 130000), 1, "120 KiB")
+    refused(run("--suppressions=/dev/zero", "true"), 1, "120 KiB")
+    refused(with_pipe("{}", "--baseline=/dev/fd/{0}", "true"), 1, "a file is needed")
 
 
 # ---------------------------------------------------------------- called as valgrind

@@ -12,7 +12,7 @@
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
 
-enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20 };
+enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20, STATE_LEGACY_BYTES = 512, RED_ZONE = 128 };
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
@@ -116,10 +116,12 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 1);
         return true;
-    case ZYDIS_MNEMONIC_POP:
-    case ZYDIS_MNEMONIC_RET:
-        tool_shadow_fill_stack(block, 0, 8, 0xff);
+    case ZYDIS_MNEMONIC_POP: tool_shadow_fill_stack(block, 0, 8, 0xff); return true;
+    case ZYDIS_MNEMONIC_RET: {
+        u32 zone = lookahead_left_zone(insn->pc);
+        tool_shadow_fill_stack(block, -(i32)zone, zone + 8, 0xff);
         return true;
+    }
     case ZYDIS_MNEMONIC_ADD:
     case ZYDIS_MNEMONIC_SUB:
     case ZYDIS_MNEMONIC_LEA:
@@ -181,14 +183,23 @@ static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
 
 // -------------------------------------------------------------------- accesses
 
-static bool is_on_stack(const ToolInsn *insn, const ToolAccess *access)
+// Where an operand lies by its constants alone.
+typedef struct StackOperand {
+    bool on_stack; // its base is rsp
+    bool indexed;
+    i64 disp;
+} StackOperand;
+
+static StackOperand stack_operand(const ToolInsn *insn, const ToolAccess *access)
 {
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     if (!decode_operands(insn, &z, operands))
-        return false;
+        return (StackOperand){0};
     const ZydisDecodedOperand *op = &operands[access->operand];
-    return op->mem.base == ZYDIS_REGISTER_RSP && op->mem.index == ZYDIS_REGISTER_NONE;
+    bool elsewhere = op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS;
+    return (StackOperand){op->mem.base == ZYDIS_REGISTER_RSP && !elsewhere,
+                          op->mem.index != ZYDIS_REGISTER_NONE, op->mem.disp.value};
 }
 
 static bool is_repeated(const ToolInsn *insn)
@@ -200,29 +211,18 @@ static bool is_repeated(const ToolInsn *insn)
            (z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE));
 }
 
-static bool restores_state(const ToolInsn *insn)
+// xsave and its like.
+static bool check_state(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
-    switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_XRSTOR:
-    case ZYDIS_MNEMONIC_XRSTOR64:
-    case ZYDIS_MNEMONIC_FXRSTOR:
-    case ZYDIS_MNEMONIC_FXRSTOR64: return true;
-    default: return false;
-    }
-}
-
-// Far below the stack pointer, by its constant alone.
-static bool is_below_stack(const ToolInsn *insn, const ToolAccess *access)
-{
-    enum { RED_ZONE = 128 };
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    if (access->size_bytes != 0 && access->size_bytes < STATE_LEGACY_BYTES)
         return false;
-    const ZydisDecodedOperand *op = &operands[access->operand];
-    return op->mem.base == ZYDIS_REGISTER_RSP && op->mem.index == ZYDIS_REGISTER_NONE &&
-           op->mem.disp.value < -RED_ZONE && op->mem.segment != ZYDIS_REGISTER_FS &&
-           op->mem.segment != ZYDIS_REGISTER_GS;
+    definedness_prepare(insn, step);
+    if (!definedness_is_state(step))
+        return false;
+    emit_with_step(block, insn, step, access, access_state);
+    return true;
 }
 
 // Masked moves, gathers and scatters.
@@ -242,24 +242,18 @@ static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess
 
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
-    if (check_lanes(block, insn, access))
+    if (check_lanes(block, insn, access) || check_state(block, insn, access))
         return;
-    if (restores_state(insn)) {
-        if (!memcheck_options->undef_value_errors)
-            return;
-        // A step that has saved undefined registers leaves its seal in the first 8 bytes.
-        ToolAccess seal = *access;
-        seal.size_bytes = 8;
-        tool_shadow_guard(block, &seal);
-        return;
-    }
     if (insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
         tool_call_access(block, access, access_table, 0);
         return;
     }
     u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
                (access->writes ? ACCESS_WRITES : 0);
-    bool below = is_below_stack(insn, access);
+    StackOperand stack = stack_operand(insn, access);
+    bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
+    if (stack.on_stack && stack.disp < 0 && stack.disp >= -RED_ZONE)
+        lookahead_note_zone(insn->pc, (u32)(-stack.disp + 7) & ~7u);
     if (below)
         tool_call_access(block, access, access_below, what);
     if (!tool_shadow_can_check(block, access)) {
@@ -271,7 +265,7 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
                                                                        ? ACCESS_COMPARED : 0));
     else if (access->reads)
         tool_shadow_guard(block, access);
-    else if (!below && is_on_stack(insn, access))
+    else if (!below && stack.on_stack && !stack.indexed)
         tool_shadow_clear(block, access);
     else
         tool_shadow_guard_call(block, access, access_store, access->size_bytes);

@@ -150,6 +150,7 @@ const Tool tool_memcheck = {
     .signal_return = signals_returned,
     .client_fault = signals_fault,
     .written = signals_written,
+    .answered = requests_answered,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
     .command = commands_run,

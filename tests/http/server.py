@@ -105,6 +105,20 @@ class Server:
                     total = max(total, int(line.split()[1]) * 1024)
         return total
 
+    def wait_for_parts(self, limit_s=60):
+        """Until what is known of all events is known (src/inspect/http/parts.h), or the time is over:
+        then answers come of walks, and are as right."""
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            try:
+                names = [(task / "comm").read_text().strip() for task in tasks.iterdir()]
+            except OSError:  # one of them has just ended
+                continue
+            if "parts" not in names:
+                return
+            time.sleep(0.05)
+
     def said(self):
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")

@@ -107,12 +107,53 @@ export async function live_tests(browser) {
             await page.locator('dialog').waitFor();
             equal(await page.locator('dialog h2').innerText(), 'Snapshot', 'the answer');
             await page.keyboard.press('Escape');
+            await page.locator('.moments [data-reason=asked]').first().waitFor();
             const { states } = await server.get('/api/info');
             check(
                 states.some((state) => state.reason === 'asked'),
                 'the moment is not in the recording',
             );
             await shot(page, 'live-massif');
+            await page.context().close();
+        } finally {
+            program.kill('SIGKILL');
+            server?.stop();
+        }
+    });
+
+    await test('a program under memcheck is opened by its pid, and checked for leaks', async () => {
+        await compile('growing', 'tests/web/growing.c');
+        const program = spawn(
+            process.env.MUNINN,
+            ['--tool=memcheck', '-q', `--json-file=${file('now.json')}`, file('growing')],
+            { stdio: 'ignore', cwd: OUT },
+        );
+        const pid = String(program.pid);
+        let server = null;
+        try {
+            await eventually(async () =>
+                check((await muninn('ctl', pid, 'status')).ok, 'no answer'),
+            );
+            server = await Server.start(pid);
+            const page = await open_page(browser);
+            await page.goto(server.url);
+            await settled(page);
+            check((await page.locator('.badge.is-live').count()) === 1, 'it is not called running');
+            const before = await page.locator('.finding').count();
+            await page.getByRole('button', { name: 'Leak check' }).click();
+            await page.locator('dialog').waitFor();
+            equal(await page.locator('dialog h2').innerText(), 'Leak check', 'the answer');
+            const words = await page.locator('dialog').innerText();
+            check(words.includes('lost'), words);
+            await shot(page, 'live-leak-check');
+            await page.keyboard.press('Escape');
+            await eventually(async () => {
+                const shown = await page.locator('.finding').count();
+                check(shown > before, `${shown} findings, ${before} before`);
+            });
+            const text = await page.locator('main').innerText();
+            check(/definitely lost/.test(text), text.slice(0, 300));
+            await shot(page, 'live-memcheck');
             await page.context().close();
         } finally {
             program.kill('SIGKILL');

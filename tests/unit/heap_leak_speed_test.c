@@ -2,55 +2,12 @@
 //
 // A leak check of many blocks, on two workers. MUNINN_LEAK_BLOCKS=10000000 is the size that has
 // to take at most three seconds; make check runs a tenth of it.
-#include <pthread.h>
+#include "leak_world.h"
 
-#include "tools/heap/leak.h"
-
-#include "heap_world.h"
-
-enum { WORKERS = 4, STRIDE = 48, SIZE = 32 };
+enum { STRIDE = 48, SIZE = 32 };
 
 static LeakBlockList list;
-static u8 *memory;
 static u64 count;
-static u64 root[8];
-
-static bool read_direct(void *data, GuestAddr address, u32 words, u64 *ret_words)
-{
-    (void)data;
-    for (u32 i = 0; i < words; i++)
-        ret_words[i] = ((const u64 *)address)[i];
-    return true;
-}
-
-typedef struct Job {
-    void (*fn)(void *argument, u32 worker);
-    void *argument;
-    u32 worker;
-} Job;
-
-static void *run_job(void *argument)
-{
-    Job *job = argument;
-
-    job->fn(job->argument, job->worker);
-    return NULL;
-}
-
-static void run_workers(void *data, u32 workers, void (*fn)(void *argument, u32 worker),
-                        void *argument)
-{
-    pthread_t threads[WORKERS];
-    Job jobs[WORKERS];
-
-    (void)data;
-    for (u32 i = 0; i < workers; i++) {
-        jobs[i] = (Job){ fn, argument, i };
-        pthread_create(&threads[i], NULL, run_job, &jobs[i]);
-    }
-    for (u32 i = 0; i < workers; i++)
-        pthread_join(threads[i], NULL);
-}
 
 static u64 *block_words(u64 block)
 {
@@ -77,7 +34,7 @@ static void free_heap(void)
 static void measure(const char *what, LeakKind wanted, u64 at_least)
 {
     LeakRange range = { (GuestAddr)root, (GuestAddr)(root + ARRAY_LEN(root)) };
-    LeakInput input = {
+    input = (LeakInput){
         .blocks = list.blocks,
         .block_count = count,
         .roots = &range,
@@ -175,7 +132,7 @@ TEST(any_number_of_workers_comes_to_the_same_result)
     list.blocks[hub] = leak_block((GuestAddr)block_words(hub), 20000 * STRIDE, 1);
     for (u64 i = 0; i < 4; i++)
         root[i] = (u64)block_words(world_random(&seed) % hub) + i % 2;
-    LeakInput input = {
+    input = (LeakInput){
         .blocks = list.blocks,
         .block_count = hub + 1,
         .roots = &range,

@@ -86,10 +86,12 @@ typedef struct LeakInput {
     u64 block_count;
     const LeakRange *roots; // memory that is not the heap's: data, stacks, thread-local
     u64 root_count;
+    u64 coarse_roots; // so many at the end are not told apart by words as holders
     const u64 *words; // more roots: registers of all threads
     u64 word_count;
     u32 heuristics; // LEAK_HEURISTIC_BIT()s
     u32 workers;    // at least 1
+    bool wants_holders; // leak_holders() will be asked: one worker marks, to find shortest ways
     void *data;     // for the functions below, which all workers call at once
 
     // Copies `count` words, at most 512 and all in one page. A word that is not wholly
@@ -172,9 +174,27 @@ typedef struct LeakListed {
 typedef bool LeakListVisit(void *data, const LeakListed *listed);
 void leak_list_blocks(LeakCheck *check, u64 record, LeakListVisit *fn, void *data);
 
+// Who holds the blocks of a record. Each block has one holder: the last step of a shortest way
+// from a root, the first of the roots and then of the words if there are several. A block that is
+// indirectly lost is held by one that is lost, a definitely lost one by nobody. So holders are
+// trees.
+typedef enum LeakPlace { LEAK_IN_WORD, LEAK_IN_ROOT, LEAK_IN_BLOCK, LEAK_IN_OTHERS } LeakPlace;
+typedef struct LeakHolder {
+    LeakPlace place;
+    u64 index;          // of the word, the root, the record that the block is of; how many others
+    GuestAddr location; // of a root: its first pointer, or the first of neighbours
+    u64 blocks;         // of the record that is asked for
+    u64 bytes;
+} LeakHolder;
+
+enum { LEAK_HOLDERS_MAX = 49 };
+// Returns how many: roots and words, in pieces as large as it takes, then records, the most bytes
+// first, then the others. 0 without wants_holders.
+u32 leak_holders(const LeakCheck *check, u64 record, LeakHolder ret_holders[LEAK_HOLDERS_MAX]);
+
 // Every place that holds a pointer into [address, +size): words, then roots, then blocks.
 typedef struct LeakPointer {
-    enum { LEAK_IN_WORD, LEAK_IN_ROOT, LEAK_IN_BLOCK } place;
+    LeakPlace place;
     u64 index;          // of the word, the root or the block
     GuestAddr location; // of a word: 0
     u64 value;

@@ -5,7 +5,9 @@
 // hit; the second follows every pointer from those that were not reached after all.
 // Marks grow by an atomic maximum, so the result does not depend on who was first.
 //
-// Work is a stack for each worker. When another is idle, half of a stack goes to the pool.
+// Work is a stack for each worker. When another is idle, half of a stack goes to the pool. To know
+// who holds a block, one worker goes breadth first: then who reaches it first is on a shortest
+// way to it.
 #include "base/pages.h"
 #include "tools/heap/leak_trace.h"
 
@@ -105,7 +107,6 @@ static bool accept(void *owner, u32 block, GuestAddr value, u32 reader)
     u8 *place = &worker->marker->check->marks[block];
     u8 old = __atomic_load_n(place, __ATOMIC_RELAXED);
 
-    (void)reader;
     if (old == MARK_START || (worker->is_possible && old != MARK_NONE))
         return false;
     u8 mark = mark_for(worker, block, value);
@@ -116,6 +117,8 @@ static bool accept(void *owner, u32 block, GuestAddr value, u32 reader)
         !__atomic_compare_exchange_n(place, &old, mark, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     if (mark == MARK_POSSIBLE && !worker->is_possible && !leak_trace_push(&worker->aside, block))
         worker->tracer.has_failed = true;
+    if (worker->marker->check->holders && old < MARK_REACHED)
+        worker->marker->check->holders[block] = reader;
     return worker->is_possible || (mark >= MARK_REACHED && old < MARK_REACHED);
 }
 
@@ -137,7 +140,7 @@ static void share_work(void *owner)
 }
 
 // A piece of a root, or false when all are taken.
-static bool take_root(Marker *marker, GuestAddr *ret_low, GuestAddr *ret_high)
+static bool take_root(Marker *marker, u64 *ret_root, GuestAddr *ret_low, GuestAddr *ret_high)
 {
     const LeakInput *input = &marker->check->input;
     bool taken = false;
@@ -151,6 +154,7 @@ static bool take_root(Marker *marker, GuestAddr *ret_low, GuestAddr *ret_high)
             marker->next_root_offset = 0;
             continue;
         }
+        *ret_root = marker->next_root;
         *ret_low = low;
         *ret_high = root->high - low > PIECE_BYTES ? low + PIECE_BYTES : root->high;
         marker->next_root_offset += PIECE_BYTES;
@@ -185,17 +189,30 @@ static bool take_pooled(Worker *worker)
     }
 }
 
+static void read_words(const LeakCheck *check, Tracer *tracer)
+{
+    for (u64 i = 0; i < check->input.word_count; i++) {
+        leak_trace_from(tracer, check->codes.first_word + (u32)i);
+        leak_trace_word(tracer, 0, check->input.words[i]);
+    }
+}
+
 static void run_worker(void *argument, u32 number)
 {
     Marker *marker = argument;
     Worker *worker = &marker->workers[number];
     GuestAddr low, high;
+    u64 root;
 
     if (!worker->is_possible) {
-        while (take_root(marker, &low, &high)) {
+        while (take_root(marker, &root, &low, &high)) {
+            leak_trace_from_root(&worker->tracer, root);
             leak_for_each_word(&marker->check->input, low, high, leak_trace_word, &worker->tracer);
-            leak_trace_drain(&worker->tracer);
+            if (!worker->tracer.is_queue)
+                leak_trace_drain(&worker->tracer);
         }
+        if (number == 0)
+            read_words(marker->check, &worker->tracer);
     } else {
         const u8 *marks = marker->check->marks;
         for (u64 i = 0; i < worker->aside.count; i++) {
@@ -236,9 +253,8 @@ bool leak_mark_from_roots(LeakCheck *check)
         worker->marker = &marker;
         leak_trace_init(&worker->tracer, check, accept, worker);
         worker->tracer.share = share_work;
+        worker->tracer.is_queue = check->holders != NULL;
     }
-    for (u64 i = 0; i < check->input.word_count; i++)
-        leak_trace_word(&marker.workers[0].tracer, 0, check->input.words[i]);
     run_pass(&marker, false);
     run_pass(&marker, true);
     bool has_failed = false;

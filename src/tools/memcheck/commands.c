@@ -258,7 +258,7 @@ static bool show_pointer(void *data, const LeakPointer *pointer)
     char what[96], text[160];
     say_pointed(what, sizeof(what), p, pointer->value);
     if (pointer->place == LEAK_IN_WORD) {
-        u16 place = p->scene->word_places[pointer->index];
+        u32 place = p->scene->word_places[pointer->index];
         snprintf(text, sizeof(text), "tid %u register %s %s", place >> 4, names[place & 15], what);
         say(p->thread, text);
         return true;

@@ -28,28 +28,27 @@ static inline bool read_direct(void *data, GuestAddr address, u32 count, u64 *re
 }
 
 typedef struct Job {
-    void (*fn)(void *argument, u32 worker);
+    LeakWork *fn;
     void *argument;
-    u32 worker;
+    u32 worker, count;
 } Job;
 
 static inline void *run_job(void *argument)
 {
     Job *job = argument;
 
-    job->fn(job->argument, job->worker);
+    job->fn(job->argument, job->worker, job->count);
     return NULL;
 }
 
-static inline void run_workers(void *data, u32 workers, void (*fn)(void *argument, u32 worker),
-                               void *argument)
+static inline void run_workers(void *data, u32 workers, LeakWork *fn, void *argument)
 {
     pthread_t threads[WORKERS_MAX];
     Job jobs[WORKERS_MAX];
 
     (void)data;
     for (u32 i = 0; i < workers; i++) {
-        jobs[i] = (Job){ fn, argument, i };
+        jobs[i] = (Job){ fn, argument, i, workers };
         pthread_create(&threads[i], NULL, run_job, &jobs[i]);
     }
     for (u32 i = 0; i < workers; i++)

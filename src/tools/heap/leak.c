@@ -37,14 +37,18 @@ LeakCheck *leak_check(const LeakInput *input, LeakHistory *history)
     check->marks = per_block(check, sizeof(u8));
     check->parents = per_block(check, sizeof(u32));
     check->indirect_bytes = per_block(check, sizeof(u64));
-    if (input->wants_holders)
+    if (input->wants_holders) {
         check->holders = per_block(check, sizeof(u32));
+        check->made_of = per_block(check, sizeof(u32));
+    }
     if (check->marks)
         leak_prefer_huge_pages(check->marks, input->block_count);
-    if (check->holders)
+    if (check->holders && check->made_of) {
         leak_prefer_huge_pages(check->holders, input->block_count * sizeof(u32));
-    if (check->marks && !check->holders == !input->wants_holders && check->parents &&
-        check->indirect_bytes &&
+        leak_prefer_huge_pages(check->made_of, input->block_count * sizeof(u32));
+    }
+    if (check->marks && !input->wants_holders == !(check->holders && check->made_of) &&
+        check->parents && check->indirect_bytes &&
         leak_codes_make(&check->codes, input) && leak_index_build(&check->index, input) &&
         leak_mark_from_roots(check) && leak_find_cliques(check) &&
         leak_make_records(check, history) && leak_make_holders(check))

@@ -81,6 +81,8 @@ typedef struct LeakRange {
     GuestAddr high; // not in it
 } LeakRange;
 
+typedef void LeakWork(void *argument, u32 worker, u32 count);
+
 typedef struct LeakInput {
     const LeakBlock *blocks; // ascending by start; fewer than 2^31; below 2^47
     u64 block_count;
@@ -104,9 +106,10 @@ typedef struct LeakInput {
     bool (*is_vtable)(void *data, GuestAddr value);
     // Contexts with equal keys are merged in one record. NULL: each is its own key.
     u32 (*context_key)(void *data, u32 context);
-    // Runs fn(argument, 0 … workers-1) at the same time and waits. May be NULL for one worker.
-    void (*run_workers)(void *data, u32 workers, void (*fn)(void *argument, u32 worker),
-                        void *argument);
+    // Runs fn(argument, 0 … count-1, count) at the same time and waits; count is at least 1 and at
+    // most `workers`. May be NULL for one worker. fn uses neither thread-local variables nor
+    // a Lock.
+    void (*run_workers)(void *data, u32 workers, LeakWork *fn, void *argument);
 } LeakInput;
 
 // All blocks of one kind and one context (or what context_key() takes for one).
@@ -121,6 +124,7 @@ typedef struct LeakRecord {
     u64 old_bytes;
     u64 old_indirect_bytes;
     bool is_new; // there was no such record then
+    u32 made;    // its number in the order of making
 } LeakRecord;
 
 typedef struct LeakAmount {

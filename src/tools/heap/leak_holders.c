@@ -182,15 +182,18 @@ static bool holder_of(const LeakCheck *check, u64 block, u32 *ret_code)
     }
 }
 
-static bool add_all(LeakCheck *check, LeakHolderTable *table, const u32 *record_of)
+// `place_of` leads from the order in which records were made to their own.
+static bool add_all(LeakCheck *check, LeakHolderTable *table, const u32 *place_of)
 {
+    const u32 *made_of = check->made_of;
     u32 code, first_block = check->codes.first_block;
 
     for (u64 i = 0; i < check->input.block_count; i++) {
         if (!holder_of(check, i, &code))
             continue;
-        u32 holder = code >= first_block ? HOLDER_RECORD | record_of[code - first_block] : code;
-        if (!add(check, table, record_of[i], code, holder,
+        u32 holder = code < first_block ? code
+                                        : HOLDER_RECORD | place_of[made_of[code - first_block]];
+        if (!add(check, table, place_of[made_of[i]], code, holder,
                  leak_block_size(&check->input.blocks[i])))
             return false;
     }
@@ -198,21 +201,6 @@ static bool add_all(LeakCheck *check, LeakHolderTable *table, const u32 *record_
 }
 
 // ------------------------------------------------------------------ the table
-
-// The records of all blocks. Neighbours are often of the same.
-static void find_records(LeakCheck *check, u32 *ret_record_of)
-{
-    u64 last_key = ~0ull, last = 0;
-
-    for (u64 i = 0; i < check->input.block_count; i++) {
-        u64 key = (u64)leak_block_context(&check->input.blocks[i]) << 8 | leak_kind_of(check, i);
-        if (key != last_key) {
-            last = leak_record_of(check, i);
-            last_key = key;
-        }
-        ret_record_of[i] = (u32)last;
-    }
-}
 
 // Sums in the order of their records.
 static bool put_in_order(const LeakCheck *check, LeakHolderTable *table)
@@ -242,22 +230,21 @@ static bool put_in_order(const LeakCheck *check, LeakHolderTable *table)
 
 bool leak_make_holders(LeakCheck *check)
 {
-    u64 bytes = max_u64(1, check->input.block_count) * sizeof(u32);
+    u64 bytes = (check->records.count + 1) * sizeof(u32);
 
     if (!check->holders)
         return true;
-    u32 *record_of = pages_map(bytes);
+    u32 *place_of = pages_map(bytes);
     LeakHolderTable *table = pages_map(sizeof(LeakHolderTable));
     check->holder_table = table;
     if (table)
         vec_init(&table->sums, sizeof(HolderSum));
-    bool ok = record_of && table && check->records.count < HOLDER_RECORD - 1;
-    if (ok) {
-        find_records(check, record_of);
-        ok = add_all(check, table, record_of) && put_in_order(check, table);
-    }
-    if (record_of)
-        pages_unmap(record_of, bytes);
+    bool ok = place_of && table && check->records.count < HOLDER_RECORD - 1;
+    for (u64 i = 0; ok && i < check->records.count; i++)
+        place_of[leak_record(check, i)->made] = (u32)i;
+    ok = ok && add_all(check, table, place_of) && put_in_order(check, table);
+    if (place_of)
+        pages_unmap(place_of, bytes);
     return ok;
 }
 
@@ -265,8 +252,11 @@ void leak_holders_free(LeakCheck *check)
 {
     LeakHolderTable *table = check->holder_table;
 
+    const u64 bytes = max_u64(1, check->input.block_count) * sizeof(u32);
     if (check->holders)
-        pages_unmap(check->holders, max_u64(1, check->input.block_count) * sizeof(u32));
+        pages_unmap(check->holders, bytes);
+    if (check->made_of)
+        pages_unmap(check->made_of, bytes);
     if (!table)
         return;
     vec_free(&table->sums);

@@ -6,7 +6,6 @@
 #define MUNINN_TOOLS_HEAP_LEAK_INTERNAL_H
 
 #include "base/assert.h"
-#include "base/futex_lock.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "tools/heap/leak.h"
@@ -61,6 +60,7 @@ struct LeakCheck {
     LeakCodes codes;
     u8 *marks;
     u32 *holders; // of what is reached: the code of who holds it. NULL: not wanted
+    u32 *made_of; // LeakRecord.made of its record. NULL: not wanted
     struct LeakHolderTable *holder_table; // NULL: not wanted
     u32 *parents;        // of the indirect: the block that points to it. Touched only there
     u64 *indirect_bytes; // of leaders. Touched only there

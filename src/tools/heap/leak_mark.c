@@ -9,10 +9,12 @@
 // who holds a block, one worker goes breadth first: then who reaches it first is on a shortest
 // way to it.
 #include "base/pages.h"
+#include "base/raw_syscall.h"
 #include "tools/heap/leak_trace.h"
 
 #define PIECE_BYTES (64 * KiB) // of a root that is read in one go
 #define GIVE_MIN    16         // smaller stacks are not worth sharing
+#define SPINS       64         // before the processor is left to others
 
 typedef struct Marker Marker;
 
@@ -26,13 +28,28 @@ typedef struct Worker {
 struct Marker {
     LeakCheck *check;
     Worker *workers;
-    Lock lock;       // of the pool and of next_root
+    u32 lock;        // of the pool, next_root and is_done: 1 while somebody has it
     TraceStack pool; // work for whoever has none
     u64 next_root;
     u64 next_root_offset;
     u32 idle;
     bool is_done;
 };
+
+// Held for moments only. What a Lock notes of its holder is thread-local: it is not for workers.
+static void marker_lock(Marker *marker)
+{
+    for (u32 tries = 1; __atomic_exchange_n(&marker->lock, 1, __ATOMIC_ACQUIRE); tries++) {
+        __builtin_ia32_pause();
+        if (tries % SPINS == 0)
+            raw_syscall0(SYS_sched_yield);
+    }
+}
+
+static void marker_unlock(Marker *marker)
+{
+    __atomic_store_n(&marker->lock, 0, __ATOMIC_RELEASE);
+}
 
 // The one word at an address that is aligned, or 0.
 static u64 word_at(const LeakInput *input, GuestAddr address)
@@ -130,13 +147,13 @@ static void share_work(void *owner)
 
     if (work->count < GIVE_MIN || !__atomic_load_n(&marker->idle, __ATOMIC_RELAXED))
         return;
-    lock_acquire(&marker->lock);
+    marker_lock(marker);
     for (u64 half = work->count / 2; half > 0; half--) {
         if (!leak_trace_push(&marker->pool, work->items[work->count - 1]))
             break;
         work->count--;
     }
-    lock_release(&marker->lock);
+    marker_unlock(marker);
 }
 
 // A piece of a root, or false when all are taken.
@@ -145,7 +162,7 @@ static bool take_root(Marker *marker, u64 *ret_root, GuestAddr *ret_low, GuestAd
     const LeakInput *input = &marker->check->input;
     bool taken = false;
 
-    lock_acquire(&marker->lock);
+    marker_lock(marker);
     while (!taken && marker->next_root < input->root_count) {
         const LeakRange *root = &input->roots[marker->next_root];
         GuestAddr low = ((root->low + 7) & ~7ull) + marker->next_root_offset;
@@ -160,19 +177,18 @@ static bool take_root(Marker *marker, u64 *ret_root, GuestAddr *ret_low, GuestAd
         marker->next_root_offset += PIECE_BYTES;
         taken = true;
     }
-    lock_release(&marker->lock);
+    marker_unlock(marker);
     return taken;
 }
 
 // Waits for work from others. False when nobody has any: the pass is over.
-static bool take_pooled(Worker *worker)
+static bool take_pooled(Worker *worker, u32 workers)
 {
     Marker *marker = worker->marker;
-    u32 workers = marker->check->input.workers;
 
     __atomic_add_fetch(&marker->idle, 1, __ATOMIC_ACQ_REL);
     for (;;) {
-        lock_acquire(&marker->lock);
+        marker_lock(marker);
         u64 share = (marker->pool.count + 1) / 2;
         for (u64 i = 0; i < share; i++)
             leak_trace_block(&worker->tracer, marker->pool.items[--marker->pool.count]);
@@ -181,11 +197,12 @@ static bool take_pooled(Worker *worker)
         if (!share && __atomic_load_n(&marker->idle, __ATOMIC_ACQUIRE) == workers)
             marker->is_done = true;
         bool is_done = marker->is_done;
-        lock_release(&marker->lock);
+        marker_unlock(marker);
         if (share || is_done)
             return share != 0;
-        for (u32 i = 0; i < 64; i++)
+        for (u32 i = 0; i < SPINS; i++)
             __builtin_ia32_pause();
+        raw_syscall0(SYS_sched_yield);
     }
 }
 
@@ -197,7 +214,19 @@ static void read_words(const LeakCheck *check, Tracer *tracer)
     }
 }
 
-static void run_worker(void *argument, u32 number)
+// Those that were not reached after all.
+static void trace_aside(Worker *worker, const TraceStack *aside)
+{
+    const u8 *marks = worker->marker->check->marks;
+
+    for (u64 i = 0; i < aside->count; i++) {
+        u64 block = aside->items[i];
+        if (__atomic_load_n(&marks[block], __ATOMIC_RELAXED) == MARK_POSSIBLE)
+            leak_trace_block(&worker->tracer, block);
+    }
+}
+
+static void run_worker(void *argument, u32 number, u32 count)
 {
     Marker *marker = argument;
     Worker *worker = &marker->workers[number];
@@ -214,16 +243,13 @@ static void run_worker(void *argument, u32 number)
         if (number == 0)
             read_words(marker->check, &worker->tracer);
     } else {
-        const u8 *marks = marker->check->marks;
-        for (u64 i = 0; i < worker->aside.count; i++) {
-            u64 block = worker->aside.items[i];
-            if (__atomic_load_n(&marks[block], __ATOMIC_RELAXED) == MARK_POSSIBLE)
-                leak_trace_block(&worker->tracer, block);
-        }
+        // The first pass may have had more workers than this one.
+        for (u32 i = number; i < marker->check->input.workers; i += count)
+            trace_aside(worker, &marker->workers[i].aside);
     }
     do
         leak_trace_drain(&worker->tracer);
-    while (take_pooled(worker));
+    while (take_pooled(worker, count));
 }
 
 static void run_pass(Marker *marker, bool is_possible)
@@ -237,7 +263,7 @@ static void run_pass(Marker *marker, bool is_possible)
     if (input->workers > 1)
         input->run_workers(input->data, input->workers, run_worker, marker);
     else
-        run_worker(marker, 0);
+        run_worker(marker, 0, 1);
 }
 
 bool leak_mark_from_roots(LeakCheck *check)

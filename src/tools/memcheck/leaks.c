@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/pages.h"
+#include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "tools/memcheck/leaks.h"
 
@@ -230,6 +231,7 @@ static bool search(ToolThread *thread, const LeakWish *wish)
 {
     HeapStats stats;
     bool ok = false;
+    u64 mask = signal_admit_faults(); // none are, when the program ends
     forget_last();
     thread_stop_others(thread);
     if (leaks_scene_open(thread, wish->heuristics, &last.scene)) {
@@ -241,6 +243,7 @@ static bool search(ToolThread *thread, const LeakWish *wish)
     heap_stats(&stats);
     last.frees = stats.frees;
     thread_resume_others(thread);
+    signal_put_host_mask(mask);
     return ok;
 }
 

@@ -160,6 +160,24 @@ static u32 context_key(void *data, u32 context)
     return context < scene->key_count ? scene->keys[context] : context;
 }
 
+static void run_workers(void *data, u32 workers, LeakWork *fn, void *argument)
+{
+    (void)data;
+    thread_run_workers(workers, fn, argument);
+}
+
+// Threads are worth their making from some milliseconds of work on.
+static u32 workers_for(const LeakScene *scene)
+{
+    enum { BLOCKS_MIN = 50000, ROOT_BYTES_MIN = 16 * MiB };
+    u64 root_bytes = 0;
+    for (u64 i = 0; i < scene->root_count; i++)
+        root_bytes += scene->roots[i].high - scene->roots[i].low;
+    if (scene->blocks.count < BLOCKS_MIN && root_bytes < ROOT_BYTES_MIN)
+        return 1;
+    return (u32)min_u64(thread_processors(), THREAD_WORKERS_MAX);
+}
+
 static u32 heuristic_bits(u32 options)
 {
     static const u8 bits[][2] = {
@@ -198,7 +216,8 @@ bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene)
         .words = scene->words,
         .word_count = scene->word_count,
         .heuristics = heuristic_bits(heuristics),
-        .workers = 1,
+        .workers = workers_for(scene),
+        .run_workers = run_workers,
         .wants_holders = memcheck_options->json_file != NULL,
         .data = scene,
         .read_words = read_words,

@@ -165,6 +165,9 @@ typedef enum LeakDelta { LEAK_ANY, LEAK_INCREASED, LEAK_CHANGED, LEAK_NEW } Leak
 bool leak_record_matches(const LeakRecord *record, LeakDelta delta);
 
 LeakKind leak_kind_of(const LeakCheck *check, u64 block);
+// Whether a heuristic takes a pointer to the inside of this block for one to its start.
+bool leak_heuristic_takes(const LeakInput *input, LeakHeuristic heuristic, GuestAddr start,
+                          u64 size_bytes, GuestAddr pointer);
 LeakHeuristic leak_heuristic_of(const LeakCheck *check, u64 block);
 
 // The blocks of a record, ascending. Behind each lost one come, one level deeper, the blocks

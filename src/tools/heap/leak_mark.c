@@ -87,20 +87,29 @@ static bool is_multiple_inheritance(const LeakInput *input, GuestAddr start, u64
            input->is_vtable(input->data, second);
 }
 
-static LeakHeuristic heuristic_for(const LeakInput *input, GuestAddr start, u64 size, u64 offset)
+bool leak_heuristic_takes(const LeakInput *input, LeakHeuristic heuristic, GuestAddr start,
+                          u64 size, GuestAddr pointer)
 {
-    u32 wanted = input->heuristics;
+    u64 offset = pointer - start;
 
-    if ((wanted & LEAK_HEURISTIC_BIT(LEAK_STDSTRING)) && is_stdstring(input, start, size, offset))
-        return LEAK_STDSTRING;
-    if ((wanted & LEAK_HEURISTIC_BIT(LEAK_LENGTH64)) && offset == 8 &&
-        word_at(input, start) == size - 8)
-        return LEAK_LENGTH64;
-    if ((wanted & LEAK_HEURISTIC_BIT(LEAK_NEWARRAY)) && is_newarray(input, start, size, offset))
-        return LEAK_NEWARRAY;
-    if ((wanted & LEAK_HEURISTIC_BIT(LEAK_MULTIPLE_INHERITANCE)) &&
-        is_multiple_inheritance(input, start, size, offset))
-        return LEAK_MULTIPLE_INHERITANCE;
+    switch (heuristic) {
+    case LEAK_STDSTRING: return is_stdstring(input, start, size, offset);
+    case LEAK_LENGTH64: return offset == 8 && word_at(input, start) == size - 8;
+    case LEAK_NEWARRAY: return is_newarray(input, start, size, offset);
+    case LEAK_MULTIPLE_INHERITANCE:
+        return offset && is_multiple_inheritance(input, start, size, offset);
+    default: return false;
+    }
+}
+
+static LeakHeuristic heuristic_for(const LeakInput *input, GuestAddr start, u64 size,
+                                   GuestAddr pointer)
+{
+    for (u32 h = LEAK_BY_START + 1; h < LEAK_HEURISTIC_COUNT; h++) {
+        if ((input->heuristics & LEAK_HEURISTIC_BIT(h)) &&
+            leak_heuristic_takes(input, (LeakHeuristic)h, start, size, pointer))
+            return (LeakHeuristic)h;
+    }
     return LEAK_BY_START;
 }
 
@@ -114,7 +123,7 @@ static u8 mark_for(const Worker *worker, u32 block, GuestAddr address)
     if (address == start)
         return MARK_START;
     u64 size = leak_block_size(&input->blocks[block]);
-    LeakHeuristic heuristic = heuristic_for(input, start, size, address - start);
+    LeakHeuristic heuristic = heuristic_for(input, start, size, address);
     return heuristic ? mark_of_heuristic(heuristic) : MARK_POSSIBLE;
 }
 

@@ -223,7 +223,8 @@ LeakLast *leaks_last(void)
 {
     HeapStats stats;
     heap_stats(&stats);
-    return last.check && last.frees == stats.frees ? &last : NULL;
+    last.is_stale = last.frees != stats.frees;
+    return last.check ? &last : NULL;
 }
 
 // The scene and the search while nobody else runs.

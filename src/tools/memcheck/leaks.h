@@ -41,6 +41,9 @@ typedef struct LeakScene {
 bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene);
 void leaks_scene_close(LeakScene *scene);
 
+// LEAK_HEURISTIC_BIT()s of HEURISTIC_ bits.
+u32 leaks_heuristic_bits(u32 options);
+
 // Makes room for one more element in an array that is mapped; false: no memory.
 bool leaks_grow(LeakScene *scene, void **array, u64 count, u64 *room, u64 element_bytes);
 // The scene's roots and constants (leaks_roots.c).
@@ -73,12 +76,12 @@ void leaks_check(ToolThread *thread, const LeakWish *wish);
 // Kinds of the options, by kind of the search.
 u32 leaks_option_bit(LeakKind kind);
 
-// For commands: the last search, as long as it holds. NULL: there is none, or a block
-// was freed since.
+// For commands: the last search. NULL: there is none.
 typedef struct LeakLast {
     LeakScene scene;
     LeakCheck *check;
-    u64 frees; // of the heap when it was made
+    u64 frees;     // of the heap when it was made
+    bool is_stale; // a block was freed since
 } LeakLast;
 LeakLast *leaks_last(void);
 // "112 (16 direct, 96 indirect) bytes in 1 blocks are definitely lost in loss record 7 of 7".

@@ -178,7 +178,7 @@ static u32 workers_for(const LeakScene *scene)
     return (u32)min_u64(thread_processors(), THREAD_WORKERS_MAX);
 }
 
-static u32 heuristic_bits(u32 options)
+u32 leaks_heuristic_bits(u32 options)
 {
     static const u8 bits[][2] = {
         {HEURISTIC_STDSTRING, LEAK_STDSTRING},
@@ -215,7 +215,7 @@ bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene)
         .coarse_roots = scene->coarse_roots,
         .words = scene->words,
         .word_count = scene->word_count,
-        .heuristics = heuristic_bits(heuristics),
+        .heuristics = leaks_heuristic_bits(heuristics),
         .workers = workers_for(scene),
         .run_workers = run_workers,
         .wants_holders = memcheck_options->json_file != NULL,

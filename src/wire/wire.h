@@ -78,6 +78,19 @@ typedef enum MappedPlace {
     MAPPED_BSS,
 } MappedPlace;
 
+// Value 0 of PART_HELD_BY: what holds a block, in the order in which they are preferred.
+typedef enum HolderKind {
+    HOLDER_DATA, // of an ELF object; the monitor makes HOLDER_GLOBAL of it if it knows a name
+    HOLDER_TLS,
+    HOLDER_STACK,
+    HOLDER_MEMORY,
+    HOLDER_REGISTER,
+    HOLDER_RECORD,
+    HOLDER_OTHERS,
+    HOLDER_GLOBAL,
+    HOLDER_KIND_COUNT
+} HolderKind;
+
 // Of a finding.
 typedef enum FindingFlags {
     FINDING_NOT_ERROR = 1, // does not count as one, though it may be shown

@@ -103,6 +103,7 @@ static void thread_start(ToolThread *thread)
         log_refuse("no memory for a thread");
     thread->tool_thread = mt;
     mt->told_address = ~0ull;
+    mt->first_sp = thread->gpr[RSP];
     thread->engine_gs = SHADOW_OFFSET - TOOL_SHADOW_DISP;
     __asm__ volatile("wrgsbase %0" : : "r"(thread->engine_gs));
     mt->heap = heap_thread_start((u16)thread->number);

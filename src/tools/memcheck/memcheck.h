@@ -70,6 +70,7 @@ typedef struct MemcheckThread {
     u64 fishy_told;                // the size that a throwing new was told of
     GuestAddr told_address;        // of the invalid access that was told last
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
+    GuestAddr first_sp;              // that the thread began with
     GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
     GuestAddr glibc_entry;           // a string function of glibc
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of

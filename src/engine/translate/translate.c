@@ -103,7 +103,7 @@ static bool worth_following(const Builder *b, GuestAddr target, u32 version)
 
 static FetchResult decode_at(GuestAddr pc, size_t room, Insn *ret_insn)
 {
-    switch (decode_insn(pc, (const u8 *)pc, room, ret_insn)) {
+    switch (decode_shared(pc, (const u8 *)pc, room, ret_insn)) {
     case DECODE_OK: return FETCH_OK;
     case DECODE_TRUNCATED: return FETCH_NO_ACCESS;
     case DECODE_TOO_LONG: return FETCH_TOO_LONG;
@@ -414,6 +414,7 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     b->spilled = 0;
     b->changes_version = false;
     b->next_pc = pc;
+    decode_forget();
     *ret_result = collect(b, version & ~VERSION_ORIGINAL, ret_fault);
     if (*ret_result != FETCH_OK)
         return NULL;

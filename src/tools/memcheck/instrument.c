@@ -108,8 +108,8 @@ static void forget_overwritten(ToolBlock *block, MemberSet members)
 // and call store is marked by them.
 static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    InsnForm room;
+    const InsnForm *form;
     enum { INLINE_BYTES_MAX = 256 };
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_LEAVE:
@@ -126,22 +126,18 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     case ZYDIS_MNEMONIC_MOV: break;
     default: return false;
     }
-    if (!decode_operands(insn, &z, operands) ||
-        operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
-        operands[0].reg.value != ZYDIS_REGISTER_RSP)
+    form = insn_form(insn, &room);
+    if (form->dst != RSP)
         return false;
     i64 amount;
-    if (operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && insn->mnemonic != ZYDIS_MNEMONIC_MOV) {
-        amount = operands[1].imm.value.s;
+    if (form->has_imm && insn->mnemonic != ZYDIS_MNEMONIC_MOV) {
+        amount = insn_imm(insn);
         if (insn->mnemonic == ZYDIS_MNEMONIC_SUB)
             amount = -amount;
-    } else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA &&
-               operands[1].mem.base == ZYDIS_REGISTER_RSP &&
-               operands[1].mem.index == ZYDIS_REGISTER_NONE) {
-        amount = operands[1].mem.disp.value;
-    } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
-               operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-               operands[1].reg.value == ZYDIS_REGISTER_RBP) {
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA && form->lea_base == RSP &&
+               !form->lea_indexed) {
+        amount = insn_disp(insn);
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && form->src == RBP) {
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 3);
         return true;
@@ -181,23 +177,16 @@ static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
 
 // -------------------------------------------------------------------- accesses
 
-static bool is_on_stack(const ToolInsn *insn, const ToolAccess *access)
+static bool is_on_stack(const ToolAccess *access)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
-        return false;
-    const ZydisDecodedOperand *op = &operands[access->operand];
-    return op->mem.base == ZYDIS_REGISTER_RSP && op->mem.index == ZYDIS_REGISTER_NONE;
+    const InsnAddress *at = &access->address;
+    return at->base == RSP && at->index == INSN_NO_REG && !at->is_narrow && at->is_one;
 }
 
 static bool is_repeated(const ToolInsn *insn)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    return decode_operands(insn, &z, operands) &&
-           z.meta.category == ZYDIS_CATEGORY_STRINGOP &&
-           (z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE));
+    InsnForm room;
+    return insn_form(insn, &room)->is_repeated;
 }
 
 static bool restores_state(const ToolInsn *insn)
@@ -212,17 +201,10 @@ static bool restores_state(const ToolInsn *insn)
 }
 
 // Far below the stack pointer, by its constant alone.
-static bool is_below_stack(const ToolInsn *insn, const ToolAccess *access)
+static bool is_below_stack(const ToolAccess *access)
 {
     enum { RED_ZONE = 128 };
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
-        return false;
-    const ZydisDecodedOperand *op = &operands[access->operand];
-    return op->mem.base == ZYDIS_REGISTER_RSP && op->mem.index == ZYDIS_REGISTER_NONE &&
-           op->mem.disp.value < -RED_ZONE && op->mem.segment != ZYDIS_REGISTER_FS &&
-           op->mem.segment != ZYDIS_REGISTER_GS;
+    return is_on_stack(access) && access->address.disp < -RED_ZONE && !access->address.segment;
 }
 
 // Masked moves, gathers and scatters.
@@ -259,7 +241,7 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
     }
     u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
                (access->writes ? ACCESS_WRITES : 0);
-    bool below = is_below_stack(insn, access);
+    bool below = is_below_stack(access);
     if (below)
         tool_call_access(block, access, access_below, what);
     if (!tool_shadow_can_check(block, access)) {
@@ -271,7 +253,7 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
                                                                        ? ACCESS_COMPARED : 0));
     else if (access->reads)
         tool_shadow_guard(block, access);
-    else if (!below && is_on_stack(insn, access))
+    else if (!below && is_on_stack(access))
         tool_shadow_clear(block, access);
     else
         tool_shadow_guard_call(block, access, access_store, access->size_bytes);

@@ -16,6 +16,7 @@
 #define BLOCK_RUNS_MAX 16
 #define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
 #define EXIT_STUB_BYTES 29
+#define LINK_STUB_BYTES 17 // of one that is to be linked
 #define EXIT_STUBS_ROOM (BLOCK_EXITS_MAX * EXIT_STUB_BYTES)
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
 #define INSN_GUARDS_MAX 24 // three accesses of 64 bytes

@@ -231,11 +231,7 @@ void tool_call(ToolBlock *block, ToolCallFn *fn, u64 arg);
 
 // As tool_call() before the current instruction accesses memory, with the
 // effective address of that access.
-typedef struct ToolAccess {
-    u32 size_bytes; // of one element; 0: varies at run time (xsave and the like)
-    bool reads, writes;
-    u8 operand; // which operand of the instruction it is
-} ToolAccess;
+typedef InsnAccess ToolAccess; // decode/decode.h
 
 // The memory accesses of an instruction that have an address: explicit and
 // implicit operands (stack, string instructions). Returns how many, at most max.

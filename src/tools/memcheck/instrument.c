@@ -108,8 +108,8 @@ static void forget_overwritten(ToolBlock *block, MemberSet members)
 // and call store is marked by them.
 static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    InsnForm room;
+    const InsnForm *form;
     enum { INLINE_BYTES_MAX = 256 };
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_LEAVE:
@@ -128,22 +128,18 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     case ZYDIS_MNEMONIC_MOV: break;
     default: return false;
     }
-    if (!decode_operands(insn, &z, operands) ||
-        operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
-        operands[0].reg.value != ZYDIS_REGISTER_RSP)
+    form = insn_form(insn, &room);
+    if (form->dst != RSP)
         return false;
     i64 amount;
-    if (operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && insn->mnemonic != ZYDIS_MNEMONIC_MOV) {
-        amount = operands[1].imm.value.s;
+    if (form->has_imm && insn->mnemonic != ZYDIS_MNEMONIC_MOV) {
+        amount = insn_imm(insn);
         if (insn->mnemonic == ZYDIS_MNEMONIC_SUB)
             amount = -amount;
-    } else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA &&
-               operands[1].mem.base == ZYDIS_REGISTER_RSP &&
-               operands[1].mem.index == ZYDIS_REGISTER_NONE) {
-        amount = operands[1].mem.disp.value;
-    } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
-               operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-               operands[1].reg.value == ZYDIS_REGISTER_RBP) {
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA && form->lea_base == RSP &&
+               !form->lea_indexed) {
+        amount = insn_disp(insn);
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && form->src == RBP) {
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 3);
         return true;
@@ -190,25 +186,17 @@ typedef struct StackOperand {
     i64 disp;
 } StackOperand;
 
-static StackOperand stack_operand(const ToolInsn *insn, const ToolAccess *access)
+static StackOperand stack_operand(const ToolAccess *access)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
-        return (StackOperand){0};
-    const ZydisDecodedOperand *op = &operands[access->operand];
-    bool elsewhere = op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS;
-    return (StackOperand){op->mem.base == ZYDIS_REGISTER_RSP && !elsewhere,
-                          op->mem.index != ZYDIS_REGISTER_NONE, op->mem.disp.value};
+    const InsnAddress *at = &access->address;
+    return (StackOperand){at->base == RSP && !at->segment && !at->is_narrow && at->is_one,
+                          at->index != INSN_NO_REG, at->disp};
 }
 
 static bool is_repeated(const ToolInsn *insn)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    return decode_operands(insn, &z, operands) &&
-           z.meta.category == ZYDIS_CATEGORY_STRINGOP &&
-           (z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE));
+    InsnForm room;
+    return insn_form(insn, &room)->is_repeated;
 }
 
 // xsave and its like.
@@ -250,7 +238,7 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
     }
     u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
                (access->writes ? ACCESS_WRITES : 0);
-    StackOperand stack = stack_operand(insn, access);
+    StackOperand stack = stack_operand(access);
     bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
     if (stack.on_stack && stack.disp < 0 && stack.disp >= -RED_ZONE)
         lookahead_note_zone(insn->pc, (u32)(-stack.disp + 7) & ~7u);

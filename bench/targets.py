@@ -44,6 +44,7 @@ TOOLS = {
 }
 
 TRANSLATE_NS = 350.0
+LEAKS_S = 3.0  # a search in a heap of 10 million blocks
 RECORD_NS = 50.0  # on the wire: 20 million a second
 EVENT_BYTES = 12.0  # of a recording, before compression
 FIRST_ANSWER_MS = 2000.0  # of a recording of 1 GiB

@@ -255,6 +255,7 @@ int main(int argc, char **argv, char **envp)
         request_text_hook = relay_client_text;
         request_error_count = relay_error_count;
         request_monitor_hook = relay_run_command;
+        request_place_hook = relay_place;
         signal_kicks = true;
     }
     redirect_init();

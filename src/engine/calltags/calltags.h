@@ -74,8 +74,15 @@ typedef struct ContextCache {
     struct {
         GuestAddr pc;
         u32 parent, context; // context 0: empty
-    } slots[4096];
+    } slots[16384];
+    // How far it is from rsp, where a function is at this pc, to its return address: the same
+    // each time, unless the function takes stack as it needs it.
+    struct CallShape {
+        GuestAddr pc;
+        u64 up; // CALLTAGS_VARIES: not the same
+    } shapes[2048];
 } ContextCache;
+#define CALLTAGS_VARIES UINT64_MAX
 
 // The current context: `pc` within the innermost frame. *ret_slot is where the return
 // address of that frame is, 0 if there is none. Takes time proportional to the words

@@ -110,7 +110,7 @@ static inline const u64 *next_word(const u64 *word, const u64 *end)
 }
 
 // The first word from `at` on that is a root or a frame; 0: there is none.
-static inline GuestAddr next_frame(GuestAddr at, u64 *ret_word)
+static inline GuestAddr find_frame(GuestAddr at, u64 *ret_word)
 {
     const u64 *word = calltags_word(at), *end = word + WALK_BYTES / 8;
     for (;; word++) {
@@ -126,6 +126,33 @@ static inline GuestAddr next_frame(GuestAddr at, u64 *ret_word)
     }
 }
 
+static __attribute__((noinline)) GuestAddr learn_frame(struct CallShape *shape, GuestAddr pc,
+                                                       GuestAddr at, u64 *ret_word)
+{
+    GuestAddr slot = find_frame(at, ret_word);
+    if (!slot)
+        return 0;
+    u64 up = slot - at;
+    shape->up = shape->pc == pc && shape->up != up ? CALLTAGS_VARIES : up;
+    shape->pc = pc;
+    return slot;
+}
+
+// The same where `pc` is, with `at` as its stack pointer; usually known from the last time.
+static inline GuestAddr next_frame(ContextCache *cache, GuestAddr pc, GuestAddr at, u64 *ret_word)
+{
+    struct CallShape *shape = &cache->shapes[(pc ^ pc >> 11) % ARRAY_LEN(cache->shapes)];
+    if (LIKELY(shape->pc == pc && shape->up != CALLTAGS_VARIES)) {
+        GuestAddr slot = at + shape->up;
+        u64 word = *calltags_word(slot);
+        if (LIKELY((u32)word == calltag_of(read_stack(slot)))) {
+            *ret_word = word;
+            return slot;
+        }
+    }
+    return learn_frame(shape, pc, at, ret_word);
+}
+
 // The context of the frame at `slot`, whose word has none; and those of the new frames above.
 static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *cache)
 {
@@ -136,7 +163,7 @@ static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *c
         const Interruption *i = interruption_at(slot, word);
         slots[count] = slot;
         pcs[count++] = i ? i->pc | CONTEXT_EXACT_PC : read_stack(slot);
-        slot = next_frame(i ? i->sp : slot + 8, &word);
+        slot = i ? find_frame(i->sp, &word) : next_frame(cache, pcs[count - 1], slot + 8, &word);
         if (slot && (word == CALLTAG_ROOT || word >> 32))
             break;
     }
@@ -156,7 +183,7 @@ u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_s
 {
     u64 word = 0;
     u32 parent = 0;
-    GuestAddr slot = sp < CLIENT_END ? next_frame(sp, &word) : 0;
+    GuestAddr slot = sp < CLIENT_END ? next_frame(cache, pc, sp, &word) : 0;
     if (slot && word != CALLTAG_ROOT) {
         parent = (u32)(word >> 32);
         if (parent == 0)

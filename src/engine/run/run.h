@@ -107,6 +107,8 @@ typedef struct ThreadCtx {
     u64 spill[GPR_COUNT]; // client value of register r while an expansion uses r
     u64 engine_rsp;       // the engine's stack, valid while inside the cache
     u64 enter_target;     // where gateway_enter jumps
+    u64 second_flags;     // in ah and al while a gateway searches the second table
+    i32 second_left;      // what it may find there before C is to prefer the next one
     u32 exit_reason;      // ExitReason
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
     u32 guard_failed;     // the next block is entered because its first instruction's guard failed

@@ -110,6 +110,7 @@ static void emit_branch_operand(Builder *b, const Insn *insn)
 
     Insn mov = *insn;
     mov.bytes = bytes;
+    mov.shape = NULL; // it has become another
     mov.len = (u8)n;
     mov.mnemonic = ZYDIS_MNEMONIC_MOV;
     mov.lowering = LOWER_COPY;

@@ -113,7 +113,7 @@ void access_table(ToolThread *thread, u64 unused, GuestAddr base)
         access_load(thread, 1, at);
 }
 
-// What has no guard: xsave, fxsave, fldenv and their like.
+// What has no guard: fldenv, fnsave and their like.
 void access_any(ToolThread *thread, u64 what, GuestAddr address)
 {
     u64 size = what & 0xffffffff;
@@ -233,6 +233,9 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
     bool has_lanes = definedness_has_lanes(step);
     if (UNLIKELY(has_lanes)) {
         open_lanes(thread, step, &values, &lanes);
+    } else if (UNLIKELY(definedness_is_state(step))) {
+        if (!access_state_is_good(thread, step, address))
+            return; // reported: what it saves is nowhere
     } else if (access.size) {
         bool ok = (access.reads && !access.writes && access.size <= sizeof(invalid_v) &&
                    (is_partial_load(thread, address, access.size) ||

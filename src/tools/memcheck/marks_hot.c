@@ -127,6 +127,19 @@ GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
     return end;
 }
 
+void shadow_define_touchable(ToolThread *thread, GuestAddr start, u64 size)
+{
+    GuestAddr end = start + size;
+    if (LIKELY(shadow_all_touchable(thread, start, size))) {
+        shadow_clear_v(start, size);
+        return;
+    }
+    for (GuestAddr at = skip_zero(start, end); at < end; at = skip_zero(at + 1, end)) {
+        if (!(*u_bits_of(at) >> (at & 7) & 1) && !shadow_below_stack(thread, at))
+            *shadow_of(at) = 0;
+    }
+}
+
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size)
 {
     return skip_zero(start, start + size);

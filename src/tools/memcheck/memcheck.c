@@ -103,6 +103,7 @@ static void thread_start(ToolThread *thread)
         log_refuse("no memory for a thread");
     thread->tool_thread = mt;
     mt->told_address = ~0ull;
+    mt->first_sp = thread->gpr[RSP];
     thread->engine_gs = SHADOW_OFFSET - TOOL_SHADOW_DISP;
     __asm__ volatile("wrgsbase %0" : : "r"(thread->engine_gs));
     mt->heap = heap_thread_start((u16)thread->number);
@@ -150,6 +151,7 @@ const Tool tool_memcheck = {
     .signal_return = signals_returned,
     .client_fault = signals_fault,
     .written = signals_written,
+    .answered = requests_answered,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
     .command = commands_run,

@@ -70,6 +70,7 @@ typedef struct MemcheckThread {
     u64 fishy_told;                // the size that a throwing new was told of
     GuestAddr told_address;        // of the invalid access that was told last
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
+    GuestAddr first_sp;              // that the thread began with
     GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
     GuestAddr glibc_entry;           // a string function of glibc
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
@@ -102,6 +103,7 @@ void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
 void shadow_make_noaccess(GuestAddr start, u64 size);
 void shadow_clear_v(GuestAddr start, u64 size); // of what may be touched
+void shadow_define_touchable(ToolThread *thread, GuestAddr start, u64 size); // and no more
 void shadow_make_touchable(GuestAddr start, u64 size); // of V bytes that are all ones
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
@@ -164,6 +166,10 @@ void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)
 #define ACCESS_COMPARED (1ull << 34) // access_load(): what is loaded is (lookahead.h)
+
+// --- access_state_hot.c
+void access_state(ToolThread *thread, u64 step, GuestAddr address); // in a clean block
+bool access_state_is_good(ToolThread *thread, const DefinednessStep *step, GuestAddr address);
 
 // --- describe_hot.c: the parts of a finding that say what an address is
 #define MEMCHECK_PARTS_MAX 4

@@ -69,12 +69,7 @@ static void mark_defined(void *data, GuestAddr start, u64 size)
 
 static void define_addressable(void *data, GuestAddr start, u64 size)
 {
-    GuestAddr end = start + size;
-    for (GuestAddr at = start; at < end; at++) {
-        at = shadow_first_undefined(at, end - at);
-        if (at < end && shadow_first_noaccess(data, at, 1) != at)
-            *shadow_of(at) = 0;
-    }
+    shadow_define_touchable(data, start, size);
 }
 
 static u64 do_make(ToolThread *thread, const u64 args[6], u64 otherwise)
@@ -148,6 +143,14 @@ RequestSearch requests_search(ToolThread *thread, GuestAddr start, u64 size)
     if (search.next < start + size && search.found.noaccess == ~0ull)
         search.found.noaccess = search.next;
     return search.found;
+}
+
+void requests_answered(ToolThread *thread, GuestAddr start, u64 size)
+{
+    RequestSearch search = requests_search(thread, start, size);
+    if (search.noaccess != ~0ull)
+        report_check(thread, search.noaccess, true);
+    requests_for_mapped(start, size, define_addressable, thread);
 }
 
 static u64 do_check_addressable(ToolThread *thread, const u64 args[6], u64 otherwise)
@@ -252,12 +255,11 @@ static u64 do_count_leaks(ToolThread *thread, const u64 args[6], u64 otherwise)
         t->kinds[LOSS_REACHABLE],
         t->suppressed,
     };
-    (void)thread;
     (void)otherwise;
     for (unsigned i = 0; i < ARRAY_LEN(amounts); i++) {
         u64 value = blocks ? amounts[i].blocks : amounts[i].bytes;
         if (guest_write(args[1 + i], &value, sizeof(value)))
-            shadow_make_defined(args[1 + i], sizeof(value));
+            requests_answered(thread, args[1 + i], sizeof(value));
     }
     return 0;
 }

@@ -593,7 +593,7 @@ TEST(ten_million_blocks_fit)
     const u64 count = 10000000;
 
     for (u64 i = 0; i < count; i++)
-        CHECK(blocks_add(&table, &(LiveBlock){.address = 0x1000 + i * 48, .size = i}));
+        CHECK(blocks_add(&table, &(LiveBlock){.place = 0x1000 + i * 48, .size = i}));
     CHECK(table.slot_count * sizeof(LiveBlock) <= count * 51);
     for (u64 i = 0; i < count; i += 3) {
         LiveBlock *block = blocks_find(&table, 0x1000 + i * 48);

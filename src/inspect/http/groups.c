@@ -137,6 +137,27 @@ void group_put_name(const View *view, const Names *names, const Groups *groups, 
     }
 }
 
+// Who called it: contexts of one allocating function are told apart by that.
+static void put_callers(Json *out, const View *view, const Names *names, u32 context)
+{
+    enum { CALLERS_SHOWN = 3 };
+    StackWalk walk = stack_walk(view->recording, context);
+    u32 place, last = (u32)PLACE_NONE, shown = 0;
+    bool is_outside = false;
+
+    json_key_open(out, "via", '[');
+    while (shown < CALLERS_SHOWN && (place = stack_walk_next(&walk)) != (u32)PLACE_NONE) {
+        const Named *function = &names->functions[names->function_of[place]];
+        if (is_outside && function->function && names->function_of[place] != last) {
+            json_text(out, function->function);
+            last = names->function_of[place];
+            shown++;
+        }
+        is_outside |= place == names->owner_of[context];
+    }
+    json_close(out, ']');
+}
+
 void json_group(Json *out, const View *view, const Names *names, const Groups *groups, u32 index)
 {
     char text[2048];
@@ -153,6 +174,8 @@ void json_group(Json *out, const View *view, const Names *names, const Groups *g
         json_u64(out, groups->id[index]);
     else
         json_null(out);
+    if (groups->group == GROUP_CONTEXT)
+        put_callers(out, view, names, groups->id[index]);
     json_key(out, "thread");
     if (groups->group == GROUP_THREAD)
         json_u64(out, groups->id[index]);

@@ -27,6 +27,33 @@ export function excerpt_box(excerpt: Excerpt | null): HTMLElement | null {
     );
 }
 
+// Where the pointers to a leak's blocks are.
+function holders(finding: Finding): HTMLElement | null {
+    const held_by = finding.leak?.held_by ?? [];
+    if (held_by.length === 0) return null;
+    return h(
+        'div',
+        { class: 'part' },
+        h('p', {}, 'Held by'),
+        h(
+            'ul',
+            { class: 'holders' },
+            held_by.map((holder) =>
+                h(
+                    'li',
+                    {},
+                    h('span', { class: 'cut' }, shortened(holder.text, 300)),
+                    h(
+                        'span',
+                        { class: 'num muted' },
+                        `${bytes(holder.bytes)} in ${plural(holder.blocks, 'block')}`,
+                    ),
+                ),
+            ),
+        ),
+    );
+}
+
 function finding_body(finding: Finding): (Node | null | false | undefined)[] {
     return [
         stack_list(finding.stack),
@@ -39,6 +66,7 @@ function finding_body(finding: Finding): (Node | null | false | undefined)[] {
                 part.stack && part.stack.length > 0 && stack_list(part.stack),
             ),
         ),
+        holders(finding),
         h(
             'div',
             { class: 'finding-actions' },

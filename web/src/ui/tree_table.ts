@@ -57,6 +57,15 @@ export class TreeTable {
         this.draw();
     }
 
+    // Opens what is above a node and chooses it.
+    reveal(node: number): void {
+        const { tree } = this;
+        if (!tree || node <= 0 || node >= tree.count) return;
+        for (let up = tree.parent[node] ?? 0; up > 0; up = tree.parent[up] ?? 0) this.open.add(up);
+        const index = this.draw().indexOf(node);
+        if (index >= 0) this.table.reveal(index, String(node));
+    }
+
     // After a graft: what was open stays open.
     refresh(): void {
         this.index();
@@ -107,7 +116,7 @@ export class TreeTable {
         this.draw();
     }
 
-    private draw(): void {
+    private draw(): number[] {
         const rows: number[] = [];
         const walk = (node: number): void => {
             for (const child of this.children[node] ?? []) {
@@ -118,6 +127,7 @@ export class TreeTable {
         };
         walk(0);
         this.table.set_source(array_source(rows));
+        return rows;
     }
 
     private on_key(event: KeyboardEvent): void {

@@ -30,6 +30,7 @@ function create(app: App): View {
         title: 'Leaks',
         path: '/api/leaks',
         search: 'leak.q',
+        row: 'leak.row',
         opened: (label) =>
             store.go('findings', { 'find.q': label, 'find.kind': null, 'find.module': null }),
         take(answer) {

@@ -96,6 +96,7 @@ export class Timeline {
         refresh_all(this.controls);
         const is_hidden = store.get('timeline') === '0';
         this.body.hidden = is_hidden;
+        this.time_label.hidden = is_hidden;
         this.element.querySelector('button.quiet')!.textContent = is_hidden ? 'Show' : 'Hide';
         this.update_zoom();
         if (is_hidden) return;

@@ -37,7 +37,7 @@ static struct node *make_list(int length)
     return first;
 }
 
-static struct node *kept;
+struct node *kept;
 
 int main(void)
 {

@@ -104,7 +104,8 @@ static void add_entry(Table *table, const Found *found, bool is_bases, Status st
     if (!map_get(&table->group_of, key, &group)) {
         group = table->group_count++;
         table->groups[group] =
-            (LineGroup){.place = place, .is_bases = is_bases, .order = (u32)group, .rank = RANK_LAST};
+            (LineGroup){.place = place, .is_bases = is_bases, .order = (u32)group,
+                        .rank = RANK_LAST};
         map_put(&table->group_of, key, group);
     }
     table->groups[group].count += found->count;

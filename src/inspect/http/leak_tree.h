@@ -19,8 +19,8 @@ typedef struct LeakTree {
     Arena arena;   // titles
 } LeakTree;
 
-// The child that is called so, made if it is not there; parents come before children. `record` is 0,
-// or tells nodes apart that are called the same. When there is no memory the call has failed.
+// The child that is called so, made if it is not there; parents come before children. `record`
+// is 0, or tells nodes apart that are called the same. Without memory the call has failed.
 u32 leak_child(LeakTree *leaks, u32 parent, const FoundFrame *frame, const char *title,
                u64 record);
 

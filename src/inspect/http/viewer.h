@@ -134,9 +134,9 @@ typedef struct Named {
     u64 identity; // of a function: the same in recordings of other builds
 } Named;
 
-// A number for each function, source file and object. A function is what `muninn heap` calls one: its
-// name without what a rebuild changes, in a source file or, without one, an object. Those of an
-// object that have no name are one.
+// A number for each function, source file and object. A function is what `muninn heap` calls
+// one: its name without what a rebuild changes, in a source file or, without one, an object.
+// Those of an object that have no name are one.
 typedef struct Names {
     u32 *function_of; // place → index in functions
     u32 *file_of;     // place → index in files; PLACE_NONE: no file

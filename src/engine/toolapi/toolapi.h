@@ -121,6 +121,9 @@ typedef struct Tool {
     const char *name;
     const char *summary;
     u32 needs; // ToolNeeds bits
+    // With TOOL_NEEDS_CALLTAGS: 0, or the distance to the tool's own shadow, where the tags are
+    // kept; see calltags/calltags.h.
+    u64 shadow_offset;
 
     // --- life
     void (*prepare)(const Options *options); // before anything of the client's is mapped

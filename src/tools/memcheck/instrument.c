@@ -94,11 +94,29 @@ static void forget_overwritten(ToolBlock *block, MemberSet members)
         return;
     for (MemberSet left = members; left; left &= left - 1) {
         unsigned member = (unsigned)__builtin_ctzll(left);
-        tool_state_store(block, member < 16 ? (u32)offsetof(Definedness, gpr) + 8 * member
-                                            : (u32)offsetof(Definedness, flags), 0);
+        unsigned words = member < 32 ? 1 : 8;
+        u32 at = member < 16   ? (u32)offsetof(Definedness, gpr) + 8 * member
+                 : member < 32 ? (u32)offsetof(Definedness, flags)
+                               : (u32)offsetof(Definedness, vector) + 64 * (member - 32);
+        for (unsigned i = 0; i < words; i++)
+            tool_state_store(block, at + 8 * i, 0);
     }
     tool_state_and(block, ~members);
     current &= ~members;
+}
+
+// At calls and returns most registers hold nothing by the ABI. What they still carry would ride
+// along through all that follows: it counts as defined.
+static void forget_dead(ToolBlock *block, MemberSet dead, bool is_call)
+{
+    const MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
+    const MemberSet plain = 0xffff | MEMBER_FLAGS | (MEMBERS_VECTOR & ~scalars);
+    if (dead & ~plain) {
+        tool_call(block, access_call, !is_call);
+        exact = false;
+    } else {
+        forget_overwritten(block, dead);
+    }
 }
 
 // ----------------------------------------------------------------------- stack
@@ -293,6 +311,13 @@ bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
     return exact;
 }
 
+// What comes from the stack says nothing of where the stack is.
+static bool keeps_rsp(const ToolInsn *insn)
+{
+    return insn->mnemonic == ZYDIS_MNEMONIC_POP || insn->mnemonic == ZYDIS_MNEMONIC_PUSH ||
+           insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_CALL;
+}
+
 void instrument_insn(ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
@@ -320,7 +345,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
         if (uses || (writes & current && !overwrites)) {
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
             if (first || (reads & current) || count)
-                current |= writes;
+                current |= writes & ~(keeps_rsp(insn) ? MEMBER_GPR(RSP) : 0);
             exact = false;
             if (!leaves) {
                 moves_stack(block, insn);
@@ -328,12 +353,13 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
             }
         }
     }
-    if (leaves && current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN)) {
-        tool_call(block, access_call, !is_call);
-        exact = false;
+    if (leaves)
+        forget_dead(block, current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),
+                    is_call);
+    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
+        if (!is_call || accesses[i].reads) // what is pushed gets a tag
+            check_access(block, insn, &accesses[i]);
     }
-    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++)
-        check_access(block, insn, &accesses[i]);
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);
     moves_stack(block, insn);

@@ -131,7 +131,10 @@ export async function findings_tests(browser) {
         await settled(other);
         await other.getByRole('button', { name: 'Back' }).click();
         await settled(other);
-        check(await other.locator(`.finding[data-id="${id}"]`).evaluate((box) => box.open), 'closed');
+        check(
+            await other.locator(`.finding[data-id="${id}"]`).evaluate((box) => box.open),
+            'closed',
+        );
         await other.context().close();
     });
 

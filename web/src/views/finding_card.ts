@@ -154,7 +154,11 @@ export function group_box(
                 group.source !== null
                     ? h(
                           'button',
-                          { type: 'button', class: 'link', onclick: () => events.open_source(group) },
+                          {
+                              type: 'button',
+                              class: 'link',
+                              onclick: () => events.open_source(group),
+                          },
                           shortened(place, 200),
                       )
                     : shortened(place, 200),

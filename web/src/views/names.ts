@@ -33,9 +33,7 @@ export function name_cell(named: Named): HTMLElement {
 
 // "build ← main"
 export function via_of(named: { readonly via?: readonly string[] }): string {
-    return (named.via ?? [])
-        .map((name) => shortened(shorten_templates(name), 80))
-        .join(' ← ');
+    return (named.via ?? []).map((name) => shortened(shorten_templates(name), 80)).join(' ← ');
 }
 
 function is_library(frame: Frame): boolean {

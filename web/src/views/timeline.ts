@@ -231,7 +231,9 @@ export class Timeline {
                         'button',
                         {
                             type: 'button',
-                            title: shortened(`${group.name}${via_of(group) && ` ← ${via_of(group)}`}`),
+                            title: shortened(
+                                `${group.name}${via_of(group) && ` ← ${via_of(group)}`}`,
+                            ),
                             onclick: () => this.open_group(i),
                         },
                         h('span', { class: 'swatch', '--swatch': series_colour(i) }),

@@ -72,7 +72,8 @@ export class TreePanel {
 
     private show_row(): void {
         const [id, question] = this.app.store.get(this.options.row).split('.');
-        if (id && question === this.question()) this.table.reveal(this.tree?.find_id(Number(id)) ?? 0);
+        if (id && question === this.question())
+            this.table.reveal(this.tree?.find_id(Number(id)) ?? 0);
     }
 
     private question(): string {

@@ -17,6 +17,8 @@ import { h } from './dom';
 import { array_source, DataTable } from './table';
 import type { Column } from './table';
 
+const SMALL_TREE = 40; // nodes: all of it is shown at once
+
 export interface TreeTableEvents {
     open_hidden(node: number): void;
     chosen(node: number): void;
@@ -54,6 +56,8 @@ export class TreeTable {
         this.open.clear();
         this.index();
         this.expand(0, 12);
+        if (tree.count <= SMALL_TREE)
+            for (let node = 1; node < tree.count; node++) this.open.add(node);
         this.draw();
     }
 

@@ -75,6 +75,7 @@ function create(app: App): View {
                     kind: store.get('leak.kind'),
                     bottom_up: shape === 'up',
                     by: shape === 'holder' ? 'holder' : null,
+                    min_ppm: 0, // records are few
                 },
                 app.findings?.version,
             );

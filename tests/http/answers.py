@@ -123,6 +123,17 @@ def the_metrics_are_those_of_sql():
 
 
 @test
+def a_query_follows_the_selection():
+    half = served().api("info")["duration_ns"] // 2
+    query = "select count(*), sum(size) from allocations where space = 'heap' and born_ns >= "
+    expected = sql(query + f"{half} and born_ns < {2 * half}")
+    equal(sql(query + ":from and born_ns < :to", from_=half, to=2 * half), expected)
+    whole = sql(query + "0")
+    equal(sql(query + ":from and born_ns < :to"), whole)
+    equal(sql("select :other"), [[None]])
+
+
+@test
 def trees_sum_up_and_nothing_is_lost():
     for metric in METRICS:
         total = served().api("contexts", limit=1)["totals"][metric]

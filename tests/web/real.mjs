@@ -18,6 +18,7 @@ import {
     Skip,
     test,
 } from './harness.mjs';
+import { VIEWS } from './views.mjs';
 
 const RUST = `fn main() {
     let mut words: Vec<String> = (0..5000).map(|i| format!("word {}", i)).collect();
@@ -93,15 +94,12 @@ async function look_at(browser, name, recording) {
     try {
         await page.goto(server.url);
         await settled(page);
-        for (const view of ['flame', 'histograms', 'map', 'source', 'threads', 'summary']) {
-            await go(page, `#/${view}`);
-            equal(await page.locator('.message.is-error').allInnerTexts(), [], view);
-            await shot(page, `${name}-${view}`);
+        for (const { hash } of VIEWS) {
+            await go(page, hash);
+            equal(await page.locator('.message.is-error').allInnerTexts(), [], hash);
+            await shot(page, `${name}-${hash.replace(/\W+/g, '').slice(0, 10)}`);
+            await COMPARED[hash]?.(page, recording);
         }
-        await compare_summary(page, recording);
-        await go(page, '#/contexts');
-        await shot(page, `${name}-contexts`);
-        await compare_top(page, recording, 'stack');
         await go(page, '#/contexts?ctx.group=function');
         await compare_top(page, recording, 'function');
         equal(page.complaints, [], 'complaints');
@@ -115,6 +113,34 @@ async function ask_heap(command, recording, ...options) {
     const told = await muninn('heap', command, recording, '--json', ...options);
     check(told.ok, told.text);
     return JSON.parse(told.out);
+}
+
+// What stands on the screen, against what `muninn heap` says.
+const COMPARED = {
+    '#/summary': compare_summary,
+    '#/flame': compare_tree,
+    '#/contexts': (page, recording) => compare_top(page, recording, 'stack'),
+    '#/histograms': compare_sizes,
+    '#/threads': compare_threads,
+};
+
+const exact = async (cell) =>
+    number_in(await cell.locator('[title]').first().getAttribute('title'));
+
+async function compare_tree(page, recording) {
+    const { total } = await ask_heap('tree', recording, '--top-down');
+    equal(await exact(page.locator('.flame-status')), total, 'all of the flame graph');
+}
+
+async function compare_sizes(page, recording) {
+    const { blocks } = await ask_heap('sizes', recording);
+    equal(number_in(await page.locator('.chart p').first().innerText()), blocks, 'blocks');
+}
+
+async function compare_threads(page, recording) {
+    const { threads } = await ask_heap('threads', recording);
+    const text = await page.locator('.table').innerText();
+    for (const { tid } of threads) check(text.includes(String(tid)), `no ${tid} in ${text}`);
 }
 
 async function compare_summary(page, recording) {

@@ -69,6 +69,10 @@ void answer_sql(Call *call)
         call_fail(call, 400, "bad-parameter", "q: a query of at most 16 KiB");
         return;
     }
+    Chosen chosen;
+    if (!chosen_parse(call, false, &chosen))
+        return;
+    chosen_range(&chosen, &limits.from_ns, &limits.to_ns);
     SqlDatabase *database = sql_open(call->view->recording, &error);
     if (!database) {
         call_fail(call, 500, "internal", "%s", error ? error : "SQL is not to be had");

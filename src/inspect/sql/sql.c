@@ -192,10 +192,25 @@ static bool give_row(Run *run)
     return go_on;
 }
 
+// Those of the parameters that the text has; all others are NULL.
+static void bind_range(const Run *run)
+{
+    u64 end_ns = recording_last(run->database->recording).ns + 1;
+    u64 to_ns = run->limits->to_ns ? run->limits->to_ns : end_ns;
+    int from = sqlite3_bind_parameter_index(run->statement, ":from");
+    int to = sqlite3_bind_parameter_index(run->statement, ":to");
+
+    if (from)
+        sqlite3_bind_int64(run->statement, from, (i64)run->limits->from_ns);
+    if (to)
+        sqlite3_bind_int64(run->statement, to, (i64)to_ns);
+}
+
 static int run_statement(Run *run)
 {
     int status;
 
+    bind_range(run);
     run->column_count = (u32)sqlite3_column_count(run->statement);
     for (u32 i = 0; i < run->column_count; i++)
         run->names[i] = sqlite3_column_name(run->statement, (int)i);

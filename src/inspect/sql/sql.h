@@ -32,6 +32,7 @@ typedef struct SqlValue {
 typedef struct SqlLimits {
     u64 rows;    // 0: no limit
     u32 time_ms; // 0: no limit
+    u64 from_ns, to_ns; // :from and :to in the text; to_ns 0: the end of the run
 } SqlLimits;
 
 typedef struct SqlOutcome {

@@ -99,6 +99,11 @@ class QueryView implements View {
                     'aside',
                     { class: 'side' },
                     h('div', { class: 'pane-title' }, 'Tables'),
+                    h(
+                        'p',
+                        { class: 'muted pad-small' },
+                        ':from and :to are the range that is selected in the timeline, in ns.',
+                    ),
                     this.schema,
                 ),
             ),
@@ -111,7 +116,13 @@ class QueryView implements View {
         const query = this.app.store.get('sql.q');
         if (query !== this.shown_query) this.editor.value = this.shown_query = query;
         if (!query) return;
-        const params = { f: this.app.file.id, q: query, limit: 5000 };
+        const follows = /:(from|to)\b/.test(query);
+        const params = {
+            ...(follows ? this.app.selection() : {}),
+            f: this.app.file.id,
+            q: query,
+            limit: 5000,
+        };
         const version = this.app.heap?.version ?? 0;
         void this.loader.load(
             `${version} ${query_string(params)}`,

@@ -215,6 +215,9 @@ def how_a_program_ended_is_told():
         subprocess.run([MUNINN, *options, f"--recording-file={path}", "/bin/sh", "-c", command],
                        capture_output=True)
         ends.append((name, path))
+        deadline = time.monotonic() + 120  # the monitor of one that was killed ends after it
+        while heap("summary", path)["end"].startswith("goes on") and time.monotonic() < deadline:
+            time.sleep(0.05)
     server = Server(*[path for _, path in ends])
     try:
         for number, (name, _) in enumerate(ends):

@@ -21,7 +21,9 @@ typedef struct Gateways {
 
     CodePtr leave[EXIT_REASON_COUNT]; // jump here to leave the cache
     CodePtr lookup_miss;              // jump here with rcx = guest target, rax/rcx spilled
-    CodePtr return_miss;              // jump here with the target at [rsp-8], rcx spilled
+    CodePtr return_miss;              // jump here with the target at [rsp-8], rcx spilled; or r11,
+                                      // where flags count as dead (TOOL_LOOSE_FLAGS)
+    CodePtr far_return_miss;          // rcx is spilled in any case
     CodePtr version_guard, version_exit, version_indirect, version_miss;
     CodePtr lookup, lookup_end;       // all of these
 

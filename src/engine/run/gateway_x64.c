@@ -11,6 +11,7 @@
 #include "engine/cache/cache.h"
 #include "engine/log/log.h"
 #include "engine/run/gateway.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/emit/emit.h"
 #include "engine/signal/signal.h"
 
@@ -224,6 +225,11 @@ static void emit_misses(Emitter *e)
     gateway.lookup_miss = e->pc;
     emit_second_search(e, EXIT_INDIRECT);
     gateway.return_miss = e->pc;
+    if (tool->needs & TOOL_LOOSE_FLAGS) { // it is r11 that is spilled (translate.c)
+        emit_load_fs(e, R11, CTX_SPILL(R11));
+        emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    }
+    gateway.far_return_miss = e->pc;
     emit_op_base(e, 0x8b, RCX, RSP, -8);
     emit_store_fs(e, CTX_SPILL(RAX), RAX);
     emit_second_search(e, EXIT_RETURN);
@@ -468,6 +474,11 @@ CodePtr gateway_leave(ExitReason reason)
 CodePtr gateway_lookup_miss(void)
 {
     return gateway.lookup_miss;
+}
+
+CodePtr gateway_far_return_miss(void)
+{
+    return gateway.far_return_miss;
 }
 
 CodePtr gateway_return_miss(void)

@@ -264,6 +264,7 @@ CodePtr gateway_leave(ExitReason reason);
 CodePtr gateway_lookup_miss(void);
 // The same for returns: the guest target is at [rsp - 8], only rcx is spilled.
 CodePtr gateway_return_miss(void);
+CodePtr gateway_far_return_miss(void);
 
 // Look ctx->pc and the thread's state (the first word of tool_state) up in the version table:
 // after a guard has failed, at a

@@ -159,6 +159,17 @@ static void lower_ret(Builder *b, const Insn *insn)
         emit_callstack_return(b, insn->pop_bytes);
         return;
     }
+    if (tool->needs & TOOL_LOOSE_FLAGS && !block_is_dirty(b->block) && !b->changes_version &&
+        !insn->pop_bytes) {
+        builder_spill(b, R11);
+        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2);             // pop r11
+        emit_calltag_clear(b, true);
+        put_bytes(&b->e, (u8[]){0x45, 0x0f, 0xb7, 0xdb}, 4); // movzx r11d, r11w
+        put_bytes(&b->e, (u8[]){0x42, 0xff, 0x24, 0xdd}, 4); // jmp [r11*8 + table]
+        put_u32(&b->e, (u32)RETURN_TABLE);
+        b->fallthrough = false;
+        return;
+    }
     bool looks_up = insn->pop_bytes || block_is_dirty(b->block) || b->changes_version;
     if (looks_up)
         builder_spill(b, RAX);

@@ -274,7 +274,7 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
     else if (!below && stack.on_stack && !stack.indexed)
         tool_shadow_clear(block, access);
     else
-        tool_shadow_guard_call(block, access, access_store, access->size_bytes);
+        tool_shadow_guard_store(block, access);
 }
 
 // Instructions that name memory and do not touch it.

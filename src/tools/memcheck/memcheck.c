@@ -111,6 +111,7 @@ static void thread_start(ToolThread *thread)
     const Mapping *stack = aspace_find(thread->gpr[RSP] - 1);
     if (stack) {
         mt->stack_lo = stack->start;
+        thread->store_below = stack->start;
         mt->stack_hi = stack->end;
         enum { RED_ZONE = 128 };
         shadow_open_stack(stack->start, thread->gpr[RSP] - RED_ZONE);
@@ -131,6 +132,8 @@ const Tool tool_memcheck = {
     .summary = "Finds uses of undefined values, invalid accesses and leaks.",
     .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
     .shadow_offset = SHADOW_OFFSET,
+    .store_map = U_MAP_OFFSET,
+    .store_slow = access_store,
     .prepare = prepare,
     .functions = memcheck_functions,
     .function_count = MEMCHECK_FUNCTIONS,

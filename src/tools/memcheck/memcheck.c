@@ -20,6 +20,8 @@ enum { DIRTY_INSNS_MAX = 16 };
 
 const Options *memcheck_options;
 
+enum { BRIEF_PART = 20 }; // of the quarantine: memory that goes round quickly, a thread's
+
 // Memory of the heap is the client's: it is in its maps, and it may be unmapped by it.
 //
 // A page on either side belongs to nobody: an access that begins before the first block or
@@ -79,6 +81,7 @@ static void prepare(const Options *options)
     heap.redzone_bytes = (u32)options->redzone_size_bytes;
     heap.freelist_volume = options->freelist_vol_bytes;
     heap.freelist_big = options->freelist_big_blocks_bytes;
+    heap.brief_volume = options->freelist_vol_bytes / BRIEF_PART;
     heap.malloc_fill = options->malloc_fill;
     heap.free_fill = options->free_fill;
     heap.hooks = (HeapHooks){

@@ -58,6 +58,7 @@ static void measure_on(u32 workers, const char *what, LeakKind wanted, u64 at_le
                           : "two workers",
            (unsigned long long)count, seconds, cpu);
     CHECK(leak_summary(check)->now[wanted].blocks >= at_least);
+    CHECK(cpu < 60);
     leak_free(check);
 }
 

@@ -34,7 +34,7 @@ static bool v_byte(ToolThread *thread, GuestAddr address, u8 *ret_v)
 {
     if (!requests_is_mapped(address, 1) || shadow_first_noaccess(thread, address, 1) == address)
         return false;
-    *ret_v = *shadow_of(address);
+    shadow_read(address, 1, ret_v);
     return true;
 }
 

@@ -174,9 +174,12 @@ static u32 keep_name(LeakScene *scene, const char *name)
     return (u32)at;
 }
 
+// To know it costs a look at all mappings, and only holders are named by it.
 static LeakRootPlace place_of(LeakScene *scene, const Mapping *mapping)
 {
     const char *path = NULL;
+    if (!leaks_wants_holders())
+        return (LeakRootPlace){.kind = HOLDER_MEMORY};
     MappedPlace place = describe_place(mapping, &path);
     bool is_data = place == MAPPED_DATA || place == MAPPED_BSS || place == MAPPED_TEXT;
     return (LeakRootPlace){

@@ -428,6 +428,8 @@ size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *ar
 {
     size_t count = 0;
     consumer->drain++;
+    // The client's, so read once: it may have written anything.
+    __atomic_store_n(&consumer->shared->header.tick, consumer->drain, __ATOMIC_RELAXED);
     while (count < WIRE_DRAIN_MAX || final) {
         u64 now = final ? ~0ull : wire_stamp() - ORDER_LAG;
         u32 high = rings_used(consumer);

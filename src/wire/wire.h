@@ -200,6 +200,7 @@ typedef struct WireHeader {
     u32 kicking;          // the monitor's: a signal is being sent
     u32 kicks_closed;     // the engine's: none may be sent now
     char request[WIRE_REQUEST_BYTES];
+    _Alignas(64) u32 tick; // the monitor's: one more each time that it looks at the rings
 } WireHeader;
 
 typedef struct WireShared {
@@ -231,6 +232,10 @@ typedef struct WireProducer {
     u64 read_seen;     // the consumer's position when last looked at
     bool is_common;    // the ring is shared with other threads, under its lock
     const int *life;   // the socket; *life < 0 when the monitor is gone
+    // Events of the heap that come in quick succession share a stamp (heap_events.h).
+    u32 stamps_left;   // so many more have that of the last
+    u32 tick_seen;
+    u64 tick_stamp;    // when it was seen to change
 } WireProducer;
 
 // False when the process is without a monitor.

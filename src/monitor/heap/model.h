@@ -44,7 +44,6 @@
 enum {
     CONTEXTS_MAX = 8 << 20,
     SITES_MAX = 2 << 20,
-    SITE_CACHE_BITS = 14,
     FRAMES_OF_PC_MAX = 64,
 };
 #define SITE_IGNORED UINT32_MAX // of blocks that --ignore-fn leaves out
@@ -108,6 +107,8 @@ typedef struct Code {
 typedef struct Context {
     u32 number; // in the recording; 0: not announced
     u32 code;
+    u32 thread; // 1 + the one that last allocated here; 0: none has
+    u32 site;   // and the heap's site of that
 } Context;
 
 // By the recording's number.
@@ -152,9 +153,16 @@ typedef struct Kept {
     bool is_detailed, is_asked; // asked ones are never culled
 } Kept;
 
+typedef struct SiteBytes {
+    u64 bytes;
+    u32 site;
+} SiteBytes;
+
 typedef struct SnapshotList {
     Kept *kept;        // in order of time
     u32 count, capacity;
+    SiteBytes *scratch; // site_capacity of them
+    u32 scratch_capacity;
     u64 interval;      // on the clock of --time-unit
     u32 taken;         // for --detailed-freq
 } SnapshotList;
@@ -215,10 +223,6 @@ struct HeapModel {
     u64 next_check;             // on the clock of --time-unit: a snapshot is due
     bool counts[SPACE_COUNT];   // in PEAK_MAIN
     Moment now;
-    struct {
-        u64 key;
-        u32 site;
-    } site_cache[1 << SITE_CACHE_BITS];
 
     Map site_of;                // key → site
     Vec threads;                // ModelThread by number

@@ -201,12 +201,23 @@ static inline bool is_block_address(u64 address)
     return address - 1 < (1ull << HEAP_PLACE_BITS) - 1;
 }
 
+// The heap's site of a context, which most often is that of the last time.
+static inline u32 heap_site(HeapModel *model, u32 id, u32 thread)
+{
+    if (LIKELY(id < model->contexts.count)) {
+        const Context *context = (const Context *)model->contexts.data + id;
+        if (LIKELY(context->thread == thread + 1))
+            return context->site;
+    }
+    return site_find(model, SPACE_HEAP, id, thread);
+}
+
 static inline void model_alloc(HeapModel *model, const HeapNew *new)
 {
     if (UNLIKELY(!is_block_address(new->address)))
         return;
     model_set_time(model, &new->time);
-    u32 site = site_find(model, SPACE_HEAP, new->context, new->thread);
+    u32 site = heap_site(model, new->context, new->thread);
     LiveBlock *old = blocks_find(&model->blocks, new->address);
     if (UNLIKELY(old != NULL))
         end_late_block(model, old, new->thread);

@@ -45,10 +45,27 @@ static Code *code_named(HeapModel *model, u32 number)
     return code;
 }
 
+// From `ahead` on; returns the first that was not asked for.
+static u32 ask_ahead(HeapModel *model, u32 ahead)
+{
+    for (; ahead < model->codes.count; ahead++) {
+        const Code *code = vec_at(&model->codes, ahead);
+        if (!code->is_named && code->pc != 0 && code->symbols == model->config.symbols &&
+            !symbols_ask_ahead(code->symbols, code->place, code->is_return))
+            break;
+    }
+    return ahead;
+}
+
 void names_resolve_all(HeapModel *model)
 {
-    for (u32 i = 1; i < model->codes.count; i++)
+    u32 ahead = 1;
+
+    for (u32 i = 1; i < model->codes.count; i++) {
+        if (i >= ahead || i % 16 == 0)
+            ahead = ask_ahead(model, max_u64(ahead, i));
         code_named(model, i);
+    }
 }
 
 static void record_place(HeapModel *model, u32 number, const Code *code)

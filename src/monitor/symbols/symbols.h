@@ -87,6 +87,10 @@ typedef struct Frame {
 size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_address,
                       Frame *ret_frames, size_t max);
 
+// Asks what symbols_frames() is going to ask for, in the order of these calls: many questions on
+// their way at once are many times as fast. False: not now, take some answers first.
+bool symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return_address);
+
 // The name for a person of a mangled one: C++, Rust, D. Trimmed as in Frame. Lives
 // as long as symbols.
 const char *symbols_demangle(Symbols *symbols, const char *mangled);

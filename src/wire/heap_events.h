@@ -5,12 +5,14 @@
 // (WireRecord.payload) is the context.
 //
 //   HEAP_ALLOC      context │ place, size
+//   HEAP_PAIR       context │ place, size and ticks lived
 //   HEAP_FREE       –       │ address
 //   HEAP_REALLOC    context │ place, size, old address
 //   HEAP_RUN        context │ place, size, state, first stamp, ticks lived
 //
 // A run is what a thread allocated and freed again and again, and nothing else meanwhile:
-// WireRepeat.state has the count. An allocation is a run of state 1.
+// WireRepeat.state has the count. An allocation is a run of state 1, a pair one of state 2 that
+// is small enough.
 //
 // A place is an address, below 2^47, and above it how much more than `size` is usable.
 #ifndef MUNINN_WIRE_HEAP_EVENTS_H
@@ -45,6 +47,19 @@ static inline u64 heap_place_address(u64 place)
 static inline u64 heap_place_extra(u64 place)
 {
     return place >> HEAP_PLACE_BITS;
+}
+
+// The last word of a HEAP_PAIR; what does not fit is a HEAP_RUN.
+enum { HEAP_PAIR_SIZE_BITS = 36, HEAP_PAIR_LIVED_MAX = (1 << 28) - 1 };
+
+static inline u64 heap_pair_size(u64 word)
+{
+    return word & ((1ull << HEAP_PAIR_SIZE_BITS) - 1);
+}
+
+static inline u64 heap_pair_lived(u64 word)
+{
+    return word >> HEAP_PAIR_SIZE_BITS;
 }
 
 // ------------------------------------------------------------------- producing
@@ -145,26 +160,35 @@ static inline u64 *wire_heap_place(const WireProducer *producer, u64 bytes)
     return LIKELY(fits) ? (u64 *)(ring->data + offset) : NULL;
 }
 
+static inline bool wire_heap_is_pair(const WireHeld *held)
+{
+    return held->samples == 1 && held->lived <= HEAP_PAIR_LIVED_MAX &&
+           held->repeat.size >> HEAP_PAIR_SIZE_BITS == 0;
+}
+
 static inline void wire_heap_flush_inline(WireProducer *producer)
 {
     enum { BYTES = 32 };
     WireRing *ring = producer->ring;
     WireHeld *held = &ring->held;
-    u64 *at;
-    if (held->repeat.state == 0)
+    u64 *at, size = held->repeat.size, state = held->repeat.state;
+    if (state == 0)
         return;
-    if (held->repeat.state != 1 || !(at = wire_heap_place(producer, BYTES))) {
+    bool is_pair = state == 2;
+    if (state > 2 || (is_pair && !wire_heap_is_pair(held)) ||
+        !(at = wire_heap_place(producer, BYTES))) {
         wire_heap_flush_held(producer);
         return;
     }
-    at[0] = RECORD_HEAP_ALLOC | (u64)(held->run / 2 & 0xff) << 8 | BYTES / 8 << 16 |
-            (u64)held->context << 32;
+    at[0] = (is_pair ? RECORD_HEAP_PAIR : RECORD_HEAP_ALLOC) | (u64)(held->run / 2 & 0xff) << 8 |
+            BYTES / 8 << 16 | (u64)held->context << 32;
     at[1] = held->stamp;
-    at[2] = heap_place(held->address, held->repeat.size, held->repeat.size + held->extra);
-    at[3] = held->repeat.size;
+    at[2] = heap_place(held->address, size, size + held->extra);
+    at[3] = is_pair ? size | held->lived << HEAP_PAIR_SIZE_BITS : size;
     __atomic_store_n(&ring->write, ring->write + BYTES, __ATOMIC_RELEASE);
     __atomic_store_n(&held->repeat.state, 0, __ATOMIC_RELEASE);
     held->repeat.result = 0;
+    held->repeat.site = 0;
 }
 
 // The producer has a ring, and a monitor that lives.

@@ -300,7 +300,8 @@ void wire_consumer_free(WireConsumer *consumer);
 typedef void WireRecordFn(void *arg, const WireRecord *record);
 // Events of the heap come in streams: those of one ring that follow each other are handed over
 // together, if `fn` is set. `words` is a private copy of records, whole and nothing but HEAP_ALLOC
-// (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE), each with its header and stamp.
+// and HEAP_PAIR (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE), each with its header
+// and stamp.
 enum { WIRE_STREAM_ALLOC = 4, WIRE_STREAM_FREE = 3 };
 typedef void WireStreamFn(void *arg, u32 ring, const u64 *words, size_t count);
 void wire_stream_to(WireConsumer *consumer, WireStreamFn *fn);

@@ -167,6 +167,13 @@ typedef struct SnapshotList {
     u32 taken;         // for --detailed-freq
 } SnapshotList;
 
+// Codes whose names the reader is looking for.
+typedef struct NameQueue {
+    u32 next; // the first that has not been asked for
+    u32 first, count;
+    u32 asked[SYMBOLS_AHEAD_MAX]; // a ring
+} NameQueue;
+
 // One of --snapshot-when.
 typedef struct Trigger {
     OptionTrigger at;
@@ -232,6 +239,7 @@ struct HeapModel {
     Vec places;                 // Place, by the recording's number
     Vec codes;                  // Code
     Map code_of;                // hash → code
+    NameQueue names;
     Vec modules;                // Module
     Arena arena;
 
@@ -310,6 +318,8 @@ void asker_say(const Asker *asker, const char *format, ...)
 
 // Names every pc that has no name yet.
 void names_resolve_all(HeapModel *model);
+// Every turn: some of them, as far as that takes no time of this process.
+void names_turn(HeapModel *model);
 // For all contexts, told to the recording.
 void names_record_all(HeapModel *model);
 // Those that have been looked up by now.

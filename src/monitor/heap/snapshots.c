@@ -56,7 +56,7 @@ static void add_figures(HeapModel *model, Kept *kept, const Site *site, const Li
 static bool make_scratch(HeapModel *model)
 {
     SnapshotList *list = &model->snapshots;
-    u32 capacity = model->site_capacity;
+    u32 capacity = model->site_capacity + 1;
 
     if (capacity > list->scratch_capacity) {
         free(list->scratch);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,6 +348,20 @@ bool reader_process_ask_ahead(ReaderProcess *process, const ReaderRequest *reque
     process->ahead[(process->ahead_first + process->ahead_count++) % READER_AHEAD_MAX] = *request;
     process->unsent++;
     return true;
+}
+
+void reader_process_send_ahead(ReaderProcess *process)
+{
+    if (process->unsent && !send_ahead(process))
+        reap(process);
+}
+
+bool reader_process_has_answer(const ReaderProcess *process)
+{
+    struct pollfd answer = { process->fd, POLLIN, 0 };
+    if (process->ahead_count == process->unsent)
+        return false;
+    return process->reply_all > process->reply_bytes || poll(&answer, 1, 0) == 1;
 }
 
 // Answers to what was asked ahead, up to that of `request`; false: that was not.

@@ -8,7 +8,7 @@
 
 #include "monitor/symbols/reader.h"
 
-enum { READER_AHEAD_MAX = 32 };
+enum { READER_AHEAD_MAX = SYMBOLS_AHEAD_MAX };
 
 typedef struct ReaderProcess {
     SymbolsConfig config;
@@ -46,6 +46,10 @@ const ReaderReply *reader_process_ask(ReaderProcess *process, const ReaderReques
 // Sends a question that reader_process_ask() will ask, in the order of these calls: its answer
 // is then on its way already. False: there are too many, or the process is gone.
 bool reader_process_ask_ahead(ReaderProcess *process, const ReaderRequest *request);
+// They are sent with the next question, or now.
+void reader_process_send_ahead(ReaderProcess *process);
+// Whether (a part of) an answer to one of them has come.
+bool reader_process_has_answer(const ReaderProcess *process);
 
 const ReaderItem *reader_reply_items(const ReaderReply *reply);
 const char *reader_reply_text(const ReaderReply *reply, u32 text); // NULL for 0

@@ -242,7 +242,7 @@ static const FrameList *frames_at(Symbols *symbols, u32 number, u64 offset)
     return list;
 }
 
-bool symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return_address)
+SymbolsAhead symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return_address)
 {
     Module *module = module_at(&symbols->table, place.module);
     ReaderRequest request = { .op = READER_FRAMES, .module = place.module,
@@ -250,11 +250,22 @@ bool symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return_address
     u64 known;
 
     if (!module || module->is_jit || map_get(&module->frames, request.offset, &known))
-        return true; // there is nothing to ask
+        return SYMBOLS_NO_QUESTION;
     if (symbols->asks_alone || !reader_process_ready(&symbols->reader) ||
-        !define(symbols, place.module, module))
-        return false;
-    return reader_process_ask_ahead(&symbols->reader, &request);
+        !define(symbols, place.module, module) ||
+        !reader_process_ask_ahead(&symbols->reader, &request))
+        return SYMBOLS_TOO_MANY;
+    return SYMBOLS_ASKED;
+}
+
+void symbols_send_ahead(Symbols *symbols)
+{
+    reader_process_send_ahead(&symbols->reader);
+}
+
+bool symbols_has_answer(const Symbols *symbols)
+{
+    return reader_process_has_answer(&symbols->reader);
 }
 
 // JITs re-use addresses, so that their names are looked up anew each time.

@@ -88,8 +88,17 @@ size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_
                       Frame *ret_frames, size_t max);
 
 // Asks what symbols_frames() is going to ask for, in the order of these calls: many questions on
-// their way at once are many times as fast. False: not now, take some answers first.
-bool symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return_address);
+// their way at once are many times as fast, and somebody else looks for the answers meanwhile.
+typedef enum SymbolsAhead {
+    SYMBOLS_ASKED,
+    SYMBOLS_NO_QUESTION, // the answer is here, or is not the reader's to give
+    SYMBOLS_TOO_MANY,    // take some answers first
+} SymbolsAhead;
+enum { SYMBOLS_AHEAD_MAX = 32 };
+SymbolsAhead symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return_address);
+// They go together: now. And whether an answer has come, so that to ask takes no time.
+void symbols_send_ahead(Symbols *symbols);
+bool symbols_has_answer(const Symbols *symbols);
 
 // The name for a person of a mangled one: C++, Rust, D. Trimmed as in Frame. Lives
 // as long as symbols.

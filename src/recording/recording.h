@@ -322,6 +322,8 @@ bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn 
 // Blocks of these spaces (bits 1 << Space) that live at the end and were born before to_ns, in any
 // order. Quick if the writer told them, as it does for the heap, or once somebody has asked.
 bool recording_each_living(Recording *recording, u32 spaces, u64 to_ns, BlockFn *fn, void *arg);
+// Whether the writer told those of the heap.
+bool recording_lists_living(const Recording *recording);
 // Whether those of these spaces are known although events were given up.
 bool recording_knows_living(const Recording *recording, u32 spaces);
 

@@ -40,6 +40,7 @@ enum {
     WIRE_RECORD_BYTES_MAX = 64 * 1024,
     WIRE_FINDINGS = 1 << 18,
     WIRE_REQUEST_BYTES = 4096,
+    WIRE_PLACE_BYTES = 64,
     WIRE_FRAMES_MAX = 512, // of one stack
     WIRE_DRAIN_MAX = 65536,
 };
@@ -76,6 +77,19 @@ typedef enum MappedPlace {
     MAPPED_DATA,
     MAPPED_BSS,
 } MappedPlace;
+
+// Value 0 of PART_HELD_BY: what holds a block, in the order in which they are preferred.
+typedef enum HolderKind {
+    HOLDER_DATA, // of an ELF object; the monitor makes HOLDER_GLOBAL of it if it knows a name
+    HOLDER_TLS,
+    HOLDER_STACK,
+    HOLDER_MEMORY,
+    HOLDER_REGISTER,
+    HOLDER_RECORD,
+    HOLDER_OTHERS,
+    HOLDER_GLOBAL,
+    HOLDER_KIND_COUNT
+} HolderKind;
 
 // Of a finding.
 typedef enum FindingFlags {
@@ -147,6 +161,7 @@ typedef struct WireRing {
     u32 producer_waits; // futex: a producer sleeps until `read` moves
     u32 synced;         // futex: sequence of the last SYNC record that was dealt with
     u32 command_status; // WireCommandStatus of the thread's last COMMAND
+    char place[WIRE_PLACE_BYTES]; // answer to its last PLACE: "file:line", or ""
     // Set once in a while.
     _Alignas(64) WireHeld held;
     _Alignas(64) u32 state; // WireRingState

@@ -128,6 +128,23 @@ static void take_command(Run *run, const WireRecord *record)
     __atomic_store_n(&run->shared->rings[record->ring].command_status, status, __ATOMIC_RELEASE);
 }
 
+static void take_place(Run *run, const WireRecord *record)
+{
+    enum { INLINED_MAX = 32 };
+    char *answer = run->shared->rings[record->ring].place;
+    Frame frames[INLINED_MAX];
+    Wire_place place;
+
+    if (!wire_get_place(record, &place))
+        return;
+    // Of what is inlined there, the innermost.
+    symbols_frames(run->symbols, symbols_place(run->symbols, place.pc), place.pc, false, frames,
+                   INLINED_MAX);
+    answer[0] = '\0';
+    if (frames[0].file && frames[0].line)
+        snprintf(answer, WIRE_PLACE_BYTES, "%s:%u", frames[0].file, frames[0].line);
+}
+
 static void take_map(Run *run, const WireRecord *record)
 {
     Wire_map map;

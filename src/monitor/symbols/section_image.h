@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // An ELF file in memory made of named sections, for what elfutils cannot open as it
-// stands: units of a .dwp package, and sections compressed in ways it does not know.
+// stands, or takes long to: units of a .dwp package, and compressed sections.
 #ifndef MUNINN_MONITOR_SYMBOLS_SECTION_IMAGE_H
 #define MUNINN_MONITOR_SYMBOLS_SECTION_IMAGE_H
 
@@ -33,7 +33,8 @@ void section_image_free(SectionImage *image);
 // the Elf's own.
 bool section_bytes(Elf *elf, const char *name, PlainSection *ret_bytes, void **ret_owned);
 
-// True when a debug section is compressed with zstd, which older elfutils do not know.
-bool section_is_zstd(Elf_Scn *scn);
+// True when a debug section is compressed in a way that elfutils do not know (zstd, to older ones)
+// or that somebody else decompresses several times as fast.
+bool section_is_packed(Elf_Scn *scn);
 
 #endif

@@ -33,6 +33,7 @@ typedef struct SymbolsConfig {
     bool keep_debuginfo;            // --keep-debuginfo: names of code that is unmapped by now
     bool read_inline_info;          // --read-inline-info
     bool demangle;                  // --demangle
+    bool only_code;                 // nobody will ask about variables
     // Told when debug info was given up, once for each file: one line without a newline. May be
     // NULL.
     void (*warn)(void *opaque, const char *line);

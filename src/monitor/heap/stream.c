@@ -12,7 +12,7 @@ static inline const u64 *fetch_ahead(const HeapModel *model, const u64 *at, cons
     if (at >= end)
         return at;
     blocks_prefetch(&model->blocks, heap_place_address(at[2]));
-    return at + ((u8)at[0] == RECORD_HEAP_FREE ? WIRE_STREAM_FREE : WIRE_STREAM_ALLOC);
+    return at + (at[0] >> 16 & 0xffff); // which of the two kinds cannot be predicted
 }
 
 static inline void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)

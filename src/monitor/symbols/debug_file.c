@@ -254,7 +254,7 @@ static Dwarf *open_decompressed(DebugFile *file, Elf *elf, const SymbolsConfig *
 
     for (size_t i = 0; i < name_count; i++) {
         sections[count].name = names[i];
-        if (section_bytes(elf, names[i], &sections[count], &owned[count]))
+        if (section_for_image(elf, names[i], &sections[count], &owned[count]))
             count++;
     }
     bool built = section_image_build(&file->plain, sections, count, "", -1, 0);

@@ -18,112 +18,7 @@
 #define COMPRESS_ZSTD      2 // ELFCOMPRESS_ZSTD, newer than Debian 12's elf.h
 #define PLAIN_SECTION_MAX  (4 * GiB)
 
-// ---- building -------------------------------------------------------------------------------
-
-static u64 align8(u64 size)
-{
-    return (size + 7) & ~7ull;
-}
-
-static u32 put_name(u8 *names, u64 *end, const char *name)
-{
-    u32 at = (u32)*end;
-    size_t size = strlen(name) + 1;
-    memcpy(names + at, name, size);
-    *end += size;
-    return at;
-}
-
-static void put_header(u8 *bytes, u64 headers_at, size_t section_count)
-{
-    Elf64_Ehdr head = {
-        .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-        .e_type = ET_DYN,
-        .e_machine = EM_X86_64,
-        .e_version = EV_CURRENT,
-        .e_shoff = headers_at,
-        .e_ehsize = sizeof(Elf64_Ehdr),
-        .e_shentsize = sizeof(Elf64_Shdr),
-        .e_shnum = (u16)section_count,
-        .e_shstrndx = 1,
-    };
-    memcpy(bytes, &head, sizeof head);
-}
-
-static void fill(SectionImage *image, const PlainSection *sections, size_t count, u64 names_size,
-                 const char *shared_name, u64 shared_at, size_t shared_size)
-{
-    Elf64_Shdr headers[SECTION_IMAGE_MAX + 3] = { 0 };
-    u64 names_at = sizeof(Elf64_Ehdr), names_end = 1, at = align8(names_at + names_size);
-    size_t used = 2;
-
-    headers[1] = (Elf64_Shdr){
-        .sh_name = put_name(image->bytes + names_at, &names_end, ".shstrtab"),
-        .sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = names_size,
-        .sh_addralign = 1 };
-    for (size_t i = 0; i < count; i++) {
-        headers[used++] = (Elf64_Shdr){
-            .sh_name = put_name(image->bytes + names_at, &names_end, sections[i].name),
-            .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = sections[i].size,
-            .sh_addralign = 1 };
-        if (sections[i].size)
-            memcpy(image->bytes + at, sections[i].data, sections[i].size);
-        at = align8(at + sections[i].size);
-    }
-    if (shared_size)
-        headers[used++] = (Elf64_Shdr){
-            .sh_name = put_name(image->bytes + names_at, &names_end, shared_name),
-            .sh_type = SHT_PROGBITS, .sh_offset = shared_at, .sh_size = shared_size,
-            .sh_addralign = 1 };
-    memcpy(image->bytes + at, headers, used * sizeof headers[0]);
-    put_header(image->bytes, at, used);
-}
-
-bool section_image_build(SectionImage *image, const PlainSection *sections, size_t count,
-                         const char *shared_name, int shared_fd, size_t shared_size)
-{
-    u64 names_size = 1 + sizeof ".shstrtab" + strlen(shared_name) + 1;
-    u64 front = sizeof(Elf64_Ehdr) + sizeof(Elf64_Shdr) * (SECTION_IMAGE_MAX + 3) + 64;
-
-    *image = (SectionImage){ 0 };
-    if (count > SECTION_IMAGE_MAX)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        names_size += strlen(sections[i].name) + 1;
-        front += align8(sections[i].size) + 8;
-    }
-    if (shared_fd < 0)
-        shared_size = 0;
-    u64 shared_at = PAGE_UP(front + names_size);
-    image->size = shared_at + PAGE_UP(shared_size);
-    image->bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (image->bytes == MAP_FAILED) {
-        image->bytes = NULL;
-        return false;
-    }
-    if (shared_size && mmap(image->bytes + shared_at, shared_size, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_FIXED, shared_fd, 0) == MAP_FAILED) {
-        section_image_free(image);
-        return false;
-    }
-    fill(image, sections, count, names_size, shared_name, shared_at, shared_size);
-    image->elf = elf_memory((char *)image->bytes, image->size);
-    if (!image->elf)
-        section_image_free(image);
-    return image->elf != NULL;
-}
-
-void section_image_free(SectionImage *image)
-{
-    if (image->elf)
-        elf_end(image->elf);
-    if (image->bytes)
-        munmap(image->bytes, image->size);
-    *image = (SectionImage){ 0 };
-}
-
-// ---- reading --------------------------------------------------------------------------------
+// ---- compression ----------------------------------------------------------------------------
 
 typedef size_t ZstdDecompress(void *to, size_t to_size, const void *from, size_t from_size);
 typedef void *DeflateNew(void);
@@ -192,16 +87,133 @@ static bool unpack(const Elf64_Chdr *head, const u8 *from, size_t from_size, u8 
            size == head->ch_size;
 }
 
-static bool read_packed(Elf_Scn *scn, PlainSection *ret_bytes, void **ret_owned)
+// Into `to`, which has room for it.
+static bool unpack_section(Elf_Scn *scn, u8 *to)
 {
     Elf_Data *data = elf_rawdata(scn, NULL);
     Elf64_Chdr head;
 
     memcpy(&head, data->d_buf, sizeof head);
-    u8 *plain = head.ch_size <= PLAIN_SECTION_MAX ? malloc(head.ch_size + 1) : NULL;
-    if (!plain)
+    return unpack(&head, (u8 *)data->d_buf + sizeof head, data->d_size - sizeof head, to);
+}
+
+// ---- building -------------------------------------------------------------------------------
+
+static u64 align8(u64 size)
+{
+    return (size + 7) & ~7ull;
+}
+
+static u32 put_name(u8 *names, u64 *end, const char *name)
+{
+    u32 at = (u32)*end;
+    size_t size = strlen(name) + 1;
+    memcpy(names + at, name, size);
+    *end += size;
+    return at;
+}
+
+static void put_header(u8 *bytes, u64 headers_at, size_t section_count)
+{
+    Elf64_Ehdr head = {
+        .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+        .e_type = ET_DYN,
+        .e_machine = EM_X86_64,
+        .e_version = EV_CURRENT,
+        .e_shoff = headers_at,
+        .e_ehsize = sizeof(Elf64_Ehdr),
+        .e_shentsize = sizeof(Elf64_Shdr),
+        .e_shnum = (u16)section_count,
+        .e_shstrndx = 1,
+    };
+    memcpy(bytes, &head, sizeof head);
+}
+
+static void fill(SectionImage *image, const PlainSection *sections, size_t count, u64 names_size,
+                 const char *shared_name, u64 shared_at, size_t shared_size)
+{
+    Elf64_Shdr headers[SECTION_IMAGE_MAX + 3] = { 0 };
+    u64 names_at = sizeof(Elf64_Ehdr), names_end = 1, at = align8(names_at + names_size);
+    size_t used = 2;
+
+    headers[1] = (Elf64_Shdr){
+        .sh_name = put_name(image->bytes + names_at, &names_end, ".shstrtab"),
+        .sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = names_size,
+        .sh_addralign = 1 };
+    for (size_t i = 0; i < count; i++) {
+        headers[used++] = (Elf64_Shdr){
+            .sh_name = put_name(image->bytes + names_at, &names_end, sections[i].name),
+            .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = sections[i].size,
+            .sh_addralign = 1 };
+        if (sections[i].packed && !unpack_section(sections[i].packed, image->bytes + at))
+            headers[used - 1].sh_size = 0;
+        else if (!sections[i].packed && sections[i].size)
+            memcpy(image->bytes + at, sections[i].data, sections[i].size);
+        at = align8(at + sections[i].size);
+    }
+    if (shared_size)
+        headers[used++] = (Elf64_Shdr){
+            .sh_name = put_name(image->bytes + names_at, &names_end, shared_name),
+            .sh_type = SHT_PROGBITS, .sh_offset = shared_at, .sh_size = shared_size,
+            .sh_addralign = 1 };
+    memcpy(image->bytes + at, headers, used * sizeof headers[0]);
+    put_header(image->bytes, at, used);
+}
+
+bool section_image_build(SectionImage *image, const PlainSection *sections, size_t count,
+                         const char *shared_name, int shared_fd, size_t shared_size)
+{
+    u64 names_size = 1 + sizeof ".shstrtab" + strlen(shared_name) + 1;
+    u64 front = sizeof(Elf64_Ehdr) + sizeof(Elf64_Shdr) * (SECTION_IMAGE_MAX + 3) + 64;
+
+    *image = (SectionImage){ 0 };
+    if (count > SECTION_IMAGE_MAX)
         return false;
-    if (!unpack(&head, (u8 *)data->d_buf + sizeof head, data->d_size - sizeof head, plain)) {
+    for (size_t i = 0; i < count; i++) {
+        names_size += strlen(sections[i].name) + 1;
+        front += align8(sections[i].size) + 8;
+    }
+    if (shared_fd < 0)
+        shared_size = 0;
+    u64 shared_at = PAGE_UP(front + names_size);
+    image->size = shared_at + PAGE_UP(shared_size);
+    image->bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (image->bytes == MAP_FAILED) {
+        image->bytes = NULL;
+        return false;
+    }
+    if (shared_size && mmap(image->bytes + shared_at, shared_size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_FIXED, shared_fd, 0) == MAP_FAILED) {
+        section_image_free(image);
+        return false;
+    }
+    fill(image, sections, count, names_size, shared_name, shared_at, shared_size);
+    image->elf = elf_memory((char *)image->bytes, image->size);
+    if (!image->elf)
+        section_image_free(image);
+    return image->elf != NULL;
+}
+
+void section_image_free(SectionImage *image)
+{
+    if (image->elf)
+        elf_end(image->elf);
+    if (image->bytes)
+        munmap(image->bytes, image->size);
+    *image = (SectionImage){ 0 };
+}
+
+// ---- reading --------------------------------------------------------------------------------
+
+static bool read_packed(Elf_Scn *scn, PlainSection *ret_bytes, void **ret_owned)
+{
+    Elf64_Chdr head;
+
+    if (!compression_of(scn, &head) || head.ch_size > PLAIN_SECTION_MAX)
+        return false;
+    u8 *plain = malloc(head.ch_size + 1);
+    if (!plain || !unpack_section(scn, plain)) {
         free(plain);
         return false;
     }
@@ -246,5 +258,21 @@ bool section_bytes(Elf *elf, const char *name, PlainSection *ret_bytes, void **r
         return false;
     ret_bytes->data = data->d_buf;
     ret_bytes->size = data->d_size;
+    return true;
+}
+
+bool section_for_image(Elf *elf, const char *name, PlainSection *ret_section, void **ret_owned)
+{
+    Elf_Scn *scn = elf_section(elf, name);
+    Elf64_Chdr head;
+
+    ret_section->packed = NULL;
+    *ret_owned = NULL;
+    if (!scn || !section_is_packed(scn) || !compression_of(scn, &head))
+        return section_bytes(elf, name, ret_section, ret_owned);
+    if (head.ch_size > PLAIN_SECTION_MAX)
+        return false;
+    ret_section->packed = scn;
+    ret_section->size = head.ch_size;
     return true;
 }

@@ -15,6 +15,7 @@ typedef struct PlainSection {
     const char *name;
     const void *data;
     size_t size;
+    Elf_Scn *packed; // what it is decompressed from, straight into the image; NULL: `data`
 } PlainSection;
 
 typedef struct SectionImage {
@@ -28,6 +29,10 @@ typedef struct SectionImage {
 bool section_image_build(SectionImage *image, const PlainSection *sections, size_t count,
                          const char *shared_name, int shared_fd, size_t shared_size);
 void section_image_free(SectionImage *image);
+
+// As section_bytes(), for an image that is built while the Elf is open: a packed section is
+// only looked at.
+bool section_for_image(Elf *elf, const char *name, PlainSection *ret_section, void **ret_owned);
 
 // The bytes of a section, decompressed. `ret_owned` is to be freed, or NULL when the bytes are
 // the Elf's own.

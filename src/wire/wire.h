@@ -35,7 +35,7 @@
 enum { WIRE_VERSION = 1 };
 
 enum {
-    WIRE_RING_BYTES = 256 * 1024, // a power of two
+    WIRE_RING_BYTES = 1 << 20, // what a stream of events makes while another has the core
     WIRE_RINGS = 2048,
     WIRE_RECORD_BYTES_MAX = 64 * 1024,
     WIRE_FINDINGS = 1 << 18,

@@ -99,8 +99,10 @@ typedef struct ToolFunction {
     ToolWrapFn *before, *after;
     // Or the function is lean: for such as are called all the time. Of lean functions that
     // call each other only the outermost is told, when it has returned, with four arguments; one
-    // that is told `lean_before` may be told twice, and not at all within others. As fast
-    // handlers. What thread->lean_repeat foresees is not told but counted there.
+    // that is told `lean_before` may be told twice, and not at all within others; nor, if the
+    // tool sets thread->lean_told, the others that it calls with the same first argument. As fast
+    // handlers. What thread->lean_repeat foresees is not told but counted there. With size_arg
+    // only lean_size is known afterwards.
     ToolLeanFn *lean_before, *lean_after;
     u32 size_arg; // lean: 1 + the argument that is a size; 0: it never repeats
     u64 data;     // the tool's own

@@ -51,7 +51,7 @@ static void fork_child(ToolThread *thread)
     MassifThread *mt = massif_thread(thread);
     pages_discard(mt->announced, ANNOUNCED_BYTES);
     memset(mt->cache.slots, 0, sizeof(mt->cache.slots));
-    mt->last_freed = 0;
+    thread->lean_told = 0;
     mt->ring = NULL;
     thread->lean_repeat = &nothing;
     massif_threads = 1;

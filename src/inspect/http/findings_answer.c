@@ -13,7 +13,7 @@ enum {
     LIMIT_DEFAULT = 200,
     LIMIT_MAX = 2000,
     EXCERPT_AROUND = 3, // lines before and after
-    FINDINGS_OF_GROUP = 200,
+    FINDINGS_OF_GROUP = 2000,
 };
 
 typedef enum Status { STATUS_NONE, STATUS_NEW, STATUS_KNOWN, STATUS_FIXED } Status;

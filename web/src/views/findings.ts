@@ -144,16 +144,14 @@ class FindingsView implements View {
             all.modules.length > 0 &&
                 facet(
                     'Module',
-                    ...all.modules
-                        .slice(0, 40)
-                        .map((module) =>
-                            this.option(
-                                'find.module',
-                                module.object,
-                                base_name(module.object),
-                                module.findings,
-                            ),
+                    ...all.modules.map((module) =>
+                        this.option(
+                            'find.module',
+                            module.object,
+                            base_name(module.object),
+                            module.findings,
                         ),
+                    ),
                 ),
         );
     }

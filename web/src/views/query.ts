@@ -30,6 +30,7 @@ class QueryView implements View {
     private readonly loader: Loader;
     private readonly result = h('div', { class: 'view-body' });
     private readonly examples = h('select', {
+        class: 'examples',
         'aria-label': 'Examples',
         onchange: () => this.take_example(),
     });

@@ -71,7 +71,7 @@ function cards(heap: HeapInfo): HTMLElement[] {
         card(
             'Allocated',
             bytes(totals.allocated),
-            `in all ${rate(totals.allocated, bytes)}`,
+            ['in all', rate(totals.allocated, bytes)].filter(Boolean).join(', '),
             bytes_exact(totals.allocated),
         ),
         card(
@@ -245,6 +245,22 @@ function create(app: App): View {
                     );
                 }),
             ),
+            rows.length === TOP &&
+                answer.rows_total > TOP &&
+                h(
+                    'button',
+                    {
+                        type: 'button',
+                        class: 'link',
+                        onclick: () =>
+                            store.go('contexts', {
+                                'ctx.group': 'function',
+                                'ctx.sort': metric,
+                                'ctx.order': null,
+                            }),
+                    },
+                    `${count(answer.rows_total - TOP)} more…`,
+                ),
         );
     }
 

@@ -59,16 +59,9 @@ static Map fingerprints(const Findings *findings)
     return map;
 }
 
-static u64 hash_text(u64 hash, const char *text)
-{
-    for (; text && *text; text++)
-        hash = (hash ^ (u8)*text) * 1099511628211ull;
-    return (hash ^ 0xff) * 1099511628211ull;
-}
-
 static u64 place_hash(const FoundFrame *place)
 {
-    u64 hash = 14695981039346656037ull;
+    u64 hash = HASH_SEED;
 
     if (!place)
         return hash;

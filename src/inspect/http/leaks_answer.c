@@ -6,20 +6,11 @@
 
 #include "inspect/http/leak_tree.h"
 
-static u64 hash_text(u64 hash, const char *text)
-{
-    for (; text && *text; text++)
-        hash = (hash ^ (u8)*text) * 1099511628211ull;
-    return (hash ^ 0xff) * 1099511628211ull;
-}
-
 static u64 child_key(u32 parent, const FoundFrame *frame, const char *title, u64 record)
 {
-    u64 hash = 14695981039346656037ull ^ parent * 0x9e3779b97f4a7c15ull ^
-               record * 0xd6e8feb86659fd93ull;
+    u64 hash = HASH_SEED ^ parent * 0x9e3779b97f4a7c15ull ^ record * 0xd6e8feb86659fd93ull;
 
     hash = hash_text(hash, title);
-
     if (!frame)
         return hash;
     hash = hash_text(hash_text(hash, frame->function), frame->file);

@@ -108,7 +108,7 @@ void json_function(Json *out, const Recording *recording, const Named *function)
 
 // -------------------------------------------------------------------------- names
 
-static u64 hash_text(u64 hash, const char *text)
+u64 hash_text(u64 hash, const char *text)
 {
     for (; text && *text; text++)
         hash = (hash ^ (u8)*text) * 1099511628211ull;
@@ -152,7 +152,7 @@ static StackFrame stack_frame_of(const Recording *recording, u32 place)
 
 static void name_place(Names *names, Table tables[3], Recording *recording, u32 place)
 {
-    const u64 seed = 14695981039346656037ull;
+    const u64 seed = HASH_SEED;
     RecordedFrame room;
     const RecordedFrame *frame = place_frame(recording, place, &room);
     StackFrame at = stack_frame_of(recording, place);

@@ -79,16 +79,9 @@ static bool is_empty(const i64 cells[CELL_COUNT])
 
 // ------------------------------------------------------------------------- the base
 
-static u64 hash_text(u64 hash, const char *text)
-{
-    for (; text && *text; text++)
-        hash = (hash ^ (u8)*text) * 1099511628211ull;
-    return (hash ^ (text ? 0xfe : 0xff)) * 1099511628211ull;
-}
-
 static u64 identity(const View *view, const Names *names, const Groups *groups, u32 index)
 {
-    u64 hash = 14695981039346656037ull;
+    u64 hash = HASH_SEED;
     RecordedFrame room;
     char text[2048];
     u32 place;

@@ -91,19 +91,12 @@ static void node_words(void *arg, u32 index, NodeWords *ret_words)
 
 // ---------------------------------------------------------------------- differences
 
-static u64 hash_text(u64 hash, const char *text)
-{
-    for (; text && *text; text++)
-        hash = (hash ^ (u8)*text) * 1099511628211ull;
-    return (hash ^ (text ? 0xfe : 0xff)) * 1099511628211ull;
-}
-
 // Equal for nodes that are called the same, below the same parent. Lines do not count
 // between two recordings: an edit above a function moves all of it.
 static u64 node_identity(const WordsOf *of, u32 index, u32 parent, bool with_line)
 {
     NodeWords words = {0};
-    u64 hash = 14695981039346656037ull ^ parent;
+    u64 hash = HASH_SEED ^ parent;
 
     node_words((void *)of, index, &words);
     hash = hash_text(hash_text(hash * 1099511628211ull, words.name), words.file);

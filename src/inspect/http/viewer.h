@@ -123,6 +123,10 @@ const u64 *chosen_counts(Call *call, const Chosen *chosen, Metric metric);
 
 // -------------------------------------------------------------------------- names
 
+// FNV-1a, of several texts one after the other; NULL and "" differ.
+#define HASH_SEED 14695981039346656037ull
+u64 hash_text(u64 hash, const char *text);
+
 // A place is a level of a stack: a frame of the recording or, where a context has none because
 // nothing is known of its pc, the number of frames plus the context.
 enum { PLACE_NONE = -1 }; // as u32

@@ -157,7 +157,7 @@ def parser():
 
 def parse(tool, *words):
     """The status and the lines that parse_options prints."""
-    done = subprocess.run([parser(), tool, *words], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([parser(), tool, *words], capture_output=True, text=True, timeout=300,
                           env=PLAIN_ENV | ASAN_ENV)
     assert done.returncode in (0, 1) and done.stderr == "", done.stderr
     return done.returncode, done.stdout.splitlines()
@@ -341,7 +341,7 @@ def valgrind_help(tool):
     if not Path("/usr/bin/valgrind").exists():
         raise Skip("valgrind is not installed")
     done = subprocess.run(["/usr/bin/valgrind", f"--tool={tool}", "--help-debug"], env=PLAIN_ENV,
-                          capture_output=True, text=True, timeout=60, cwd="/")
+                          capture_output=True, text=True, timeout=300, cwd="/")
     text = done.stdout.split("Extra options read from")[0]
     assert len(text) > 8000, text
     return text
@@ -388,7 +388,7 @@ def each_refusal_says_why():
 
 @test
 def hostile_options_never_crash_the_parser():
-    done = subprocess.run([parser(), "--fuzz", "40000"], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([parser(), "--fuzz", "40000"], capture_output=True, text=True, timeout=300,
                           env=PLAIN_ENV | ASAN_ENV)
     equal([done.returncode, done.stderr], [0, ""])
     good, total = map(int, re.match(r"(\d+) of (\d+) accepted", done.stdout).groups())
@@ -676,7 +676,7 @@ def what_is_made_from_the_table_is_up_to_date():
 def the_manual_page_is_sound_roff():
     if not shutil.which("man"):
         raise Skip("man is not installed")
-    done = subprocess.run(["man", "--warnings", "-l", ROOT / "docs/man/muninn.1"], timeout=60,
+    done = subprocess.run(["man", "--warnings", "-l", ROOT / "docs/man/muninn.1"], timeout=300,
                           capture_output=True, env=PLAIN_ENV | {"MANWIDTH": "90"})
     equal([done.returncode, done.stderr.decode()], [0, ""])
     assert b"--suppressions=FILE" in done.stdout
@@ -687,7 +687,7 @@ def complete_in_bash(*words):
     quoted = " ".join(f"'{word}'" for word in words)
     text = (f". {ROOT}/completions/muninn.bash; COMP_WORDS=({quoted}); "
             f"COMP_CWORD={len(words) - 1}; _muninn; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60,
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=300,
                           env=PLAIN_ENV, cwd="/")
     equal(done.stderr, "")
     return done.stdout.split()
@@ -715,10 +715,10 @@ def fish_and_zsh_read_their_completions():
         text = (f"source {ROOT}/completions/muninn.fish; complete -C 'muninn --tool='; "
                 "complete -C 'muninn ct'; complete -C 'muninn -q true --stat'")
         done = subprocess.run(["fish", "--no-config", "-c", text], capture_output=True, text=True,
-                              timeout=60, env=PLAIN_ENV | {"HOME": str(WORK)})
+                              timeout=300, env=PLAIN_ENV | {"HOME": str(WORK)})
         assert "--tool=count" in done.stdout and done.stderr == "", done
         assert "ctl\t" in done.stdout and "--stats" not in done.stdout, done.stdout
     if shutil.which("zsh"):
-        done = subprocess.run(["zsh", "-f", "-n", ROOT / "completions/_muninn"], timeout=60,
+        done = subprocess.run(["zsh", "-f", "-n", ROOT / "completions/_muninn"], timeout=300,
                               capture_output=True, env=PLAIN_ENV)
         equal([done.returncode, done.stderr], [0, b""])

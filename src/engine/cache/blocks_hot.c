@@ -8,6 +8,7 @@
 
 static CodePtr *const lookup_table = (CodePtr *)LOOKUP_TABLE;
 static CodePtr *const return_table = (CodePtr *)RETURN_TABLE;
+static u64 *const second_table = (u64 *)SECOND_TABLE;
 static CodePtr *const version_table = (CodePtr *)VERSION_TABLE;
 
 Block *cache_find(GuestAddr pc, u32 version)
@@ -64,7 +65,27 @@ static void unlink_exit(u32 index)
 
 static CodePtr *version_slot(const Block *b)
 {
-    return &version_table[(u16)(b->pc + version_key(b->state, b->version))];
+    return &version_table[version_sum(b->pc, b->state, b->version) >> (64 - VERSION_BITS)];
+}
+
+static bool has_second_word(const Block *b)
+{
+    return b->version == 0 && b->pc >> 47 == 0;
+}
+
+// For the gateways, which take what they find there for the clean block at that pc.
+static void publish_second(const Block *b)
+{
+    if (has_second_word(b))
+        __atomic_store_n(&second_table[second_index(b->pc)], second_word(b->pc, b->body),
+                         __ATOMIC_RELEASE);
+}
+
+static void withdraw_second(const Block *b)
+{
+    u64 *slot = &second_table[second_index(b->pc)];
+    if (has_second_word(b) && *slot == second_word(b->pc, b->body))
+        __atomic_store_n(slot, 0, __ATOMIC_RELEASE);
 }
 
 bool cache_publish_entry(Block *b, EntryKind kind)
@@ -87,8 +108,10 @@ bool cache_publish_entry(Block *b, EntryKind kind)
     }
     if (!entry)
         return false;
-    if (cache_links && !b->retired)
+    if (cache_links && !b->retired) {
         __atomic_store_n(slot, entry, __ATOMIC_RELEASE);
+        publish_second(b);
+    }
     return true;
 }
 
@@ -117,5 +140,6 @@ void block_unlink(Block *b)
         unlink_exit(b->first_exit + i);
     withdraw(&lookup_table[(u16)b->pc], b->entry, gateway_lookup_miss());
     withdraw(&return_table[(u16)b->pc], b->return_entry, gateway_return_miss());
+    withdraw_second(b);
     withdraw(version_slot(b), b->version_entry, gateway_version_miss());
 }

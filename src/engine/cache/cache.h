@@ -23,11 +23,15 @@
 #include "engine/run/run.h"
 
 #define CACHE_UNITS 8
-#define LOOKUP_TABLE 0x60010000ull // 64 Ki code pointers, indexed by the low 16 bits of a guest pc
+#define TABLES_START 0x60200000ull // 2 MiB: one huge page, where there are such
+#define LOOKUP_TABLE TABLES_START  // 64 Ki code pointers, indexed by the low 16 bits of a guest pc
 #define LOOKUP_ENTRIES 65536
-#define RETURN_TABLE 0x60090000ull // the same for returns, whose target is found below rsp
-#define VERSION_TABLE 0x60110000ull // the same for dirty ones, indexed by pc + version_key()
-#define BLOCKS_START 0x60200000ull
+#define RETURN_TABLE 0x60280000ull // the same for returns, whose target is found below rsp
+#define SECOND_TABLE 0x60300000ull // second_word()s of what is, or was, in those two
+#define SECOND_BITS 17
+#define VERSION_TABLE 0x60400000ull // code pointers for dirty blocks, by the top of version_sum()
+#define VERSION_BITS 18
+#define BLOCKS_START 0x60600000ull
 
 // Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
 #define VERSION_ORIGINAL (1u << 31)
@@ -37,13 +41,31 @@
 // The guard of the block's first instruction has failed.
 #define VERSION_FIRST (1u << 29)
 #define VERSION_NUMBER (VERSION_FIRST - 1) // the tool's own
-// What distinguishes versions of one pc in the version table, where the sum of pc and key is
-// looked up: by the state that each is made for. Gateways compute the same.
+
+// What the first two tables have no room for is found in the second one by the gateways, with a
+// few instructions more. An entry is one word, so that it is always seen whole: the body's place
+// in the cache, and above it what second_index() does not tell of the pc. 0: none.
+#define SECOND_CODE_BITS 28
+static inline u32 second_index(GuestAddr pc)
+{
+    return (u32)(pc ^ (u32)pc >> SECOND_BITS) & ((1u << SECOND_BITS) - 1);
+}
+static inline u64 second_word(GuestAddr pc, CodePtr body)
+{
+    return ((pc >> 12) + 1) << SECOND_CODE_BITS | ((u64)body & ((1u << SECOND_CODE_BITS) - 1));
+}
+
+// What distinguishes versions of one pc in the version table: the state that each is made
+// for. Gateways compute the same.
 #define VERSION_FACTOR 0x9e3779b97f4a7c15ull
 #define VERSION_FIRST_KEY 0x5bd1e9955bd16b43ull
 static inline u64 version_key(u64 state, u32 version)
 {
     return state * VERSION_FACTOR + (version & VERSION_FIRST ? VERSION_FIRST_KEY : 0);
+}
+static inline u64 version_sum(GuestAddr pc, u64 state, u32 version)
+{
+    return (pc + version_key(state, version)) * VERSION_FACTOR;
 }
 
 // From `host_offset` on, the code belongs to the guest instruction at

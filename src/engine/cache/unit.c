@@ -5,6 +5,7 @@
 #include "engine/cache/unit.h"
 
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/log/log.h"
 #include "engine/thread/thread.h"
+#include "engine/toolapi/toolapi.h"
 
 Unit units[CACHE_UNITS];
 u64 cache_epoch = 1;
@@ -38,14 +40,29 @@ void *cache_reserve_table(size_t bytes)
     return at;
 }
 
-static void map_table(u64 at, CodePtr miss)
+static void fill_table(u64 table, u64 entries, CodePtr miss)
 {
-    CodePtr *table = mmap((void *)at, LOOKUP_ENTRIES * sizeof(CodePtr), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (table != (void *)at)
+    for (u64 i = 0; i < entries; i++)
+        __atomic_store_n(&((CodePtr *)table)[i], miss, __ATOMIC_RELEASE);
+}
+
+static void empty_tables(void)
+{
+    fill_table(LOOKUP_TABLE, LOOKUP_ENTRIES, gateway_lookup_miss());
+    fill_table(RETURN_TABLE, LOOKUP_ENTRIES, gateway_return_miss());
+    if (tool->version)
+        fill_table(VERSION_TABLE, 1u << VERSION_BITS, gateway_version_miss());
+}
+
+static void map_tables(void)
+{
+    size_t size = BLOCKS_START - TABLES_START;
+    void *tables = mmap((void *)TABLES_START, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
+    if (tables != (void *)TABLES_START)
         refuse_to_start();
-    for (unsigned i = 0; i < LOOKUP_ENTRIES; i++)
-        table[i] = miss;
+    madvise(tables, size, MADV_HUGEPAGE); // branches touch them all over
+    empty_tables();
 }
 
 // Tables are address space above all, which is limited where a cache is made small for that.
@@ -75,9 +92,7 @@ void cache_init(u64 size_bytes, bool link)
     if (code != (void *)BLOCKS_START)
         refuse_to_start();
     madvise(code, unit_size * CACHE_UNITS, MADV_HUGEPAGE); // fewer page faults and iTLB misses
-    map_table(LOOKUP_TABLE, gateway_lookup_miss());
-    map_table(RETURN_TABLE, gateway_return_miss());
-    map_table(VERSION_TABLE, gateway_version_miss());
+    map_tables();
 
     for (unsigned i = 0; i < CACHE_UNITS; i++) {
         Unit *u = &units[i];
@@ -174,12 +189,6 @@ static Unit *next_unit(void)
     return u;
 }
 
-static void empty_table(u64 table, CodePtr miss)
-{
-    for (u32 i = 0; i < LOOKUP_ENTRIES; i++)
-        __atomic_store_n(&((CodePtr *)table)[i], miss, __ATOMIC_RELEASE);
-}
-
 void cache_start_again(void)
 {
     for (unsigned i = 0; i < CACHE_UNITS; i++) {
@@ -190,9 +199,8 @@ void cache_start_again(void)
     }
     index_clear();
     pages_clear();
-    empty_table(LOOKUP_TABLE, gateway_lookup_miss());
-    empty_table(RETURN_TABLE, gateway_return_miss());
-    empty_table(VERSION_TABLE, gateway_version_miss());
+    memset((void *)SECOND_TABLE, 0, sizeof(u64) << SECOND_BITS);
+    empty_tables();
 }
 
 static bool unit_has_room(const Unit *u, size_t code_room, size_t max_exits, size_t max_marks)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Decoding through Zydis; see decode.h.
-#include "engine/decode/decode.h"
+#include "engine/decode/shape.h"
 
 #include <cpuid.h>
 #include <string.h>
@@ -158,9 +158,9 @@ static bool is_truncating_branch(const ZydisDecodedInstruction *z, u8 lowering)
 static const u8 preamble[16] = {0x48, 0xc1, 0xc7, 3,  0x48, 0xc1, 0xc7, 13,
                                 0x48, 0xc1, 0xc7, 61, 0x48, 0xc1, 0xc7, 51};
 
-static bool may_begin_request(const u8 *bytes, size_t max)
+bool decode_may_be_request(const u8 *bytes)
 {
-    return max >= DECODE_BYTES_MAX && memcmp(bytes, preamble, 4) == 0;
+    return memcmp(bytes, preamble, 4) == 0;
 }
 
 static bool is_request(const u8 *bytes, RequestKind *ret_kind)
@@ -188,7 +188,7 @@ static bool is_request(const u8 *bytes, RequestKind *ret_kind)
 DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn)
 {
     RequestKind request;
-    bool may_be_request = may_begin_request(bytes, max);
+    bool may_be_request = max >= DECODE_BYTES_MAX && decode_may_be_request(bytes);
     if (UNLIKELY(may_be_request) && is_request(bytes, &request)) {
         *ret_insn = (Insn){.pc = pc, .bytes = bytes, .len = DECODE_BYTES_MAX,
                            .decided_by = DECODE_BYTES_MAX, .lowering = LOWER_REQUEST,
@@ -278,31 +278,4 @@ bool decode_operands(const Insn *insn, ZydisDecodedInstruction *ret_z,
     *ret_z = last.z;
     memcpy(ret_operands, last.operands, last.z.operand_count * sizeof(last.operands[0]));
     return true;
-}
-
-static u32 gpr_bit(ZydisRegister reg)
-{
-    if (reg == ZYDIS_REGISTER_NONE)
-        return 0;
-    ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-    if (ZydisRegisterGetClass(full) != ZYDIS_REGCLASS_GPR64)
-        return 0;
-    return 1u << (full - ZYDIS_REGISTER_RAX);
-}
-
-u32 insn_gprs_used(const Insn *insn)
-{
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
-        return 0xffff;
-    u32 used = 0;
-    for (unsigned i = 0; i < z.operand_count; i++) {
-        const ZydisDecodedOperand *op = &operands[i];
-        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER)
-            used |= gpr_bit(op->reg.value);
-        else if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
-            used |= gpr_bit(op->mem.base) | gpr_bit(op->mem.index);
-    }
-    return used;
 }

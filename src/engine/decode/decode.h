@@ -4,8 +4,9 @@
 //
 // Zydis decodes; this keeps what matters in 64 bytes, because a block holds
 // dozens of them and most instructions are only copied. The lowering of each
-// mnemonic comes from ops.def. A tool that wants operands asks Zydis again
-// through decode_operands().
+// mnemonic comes from ops.def. What Zydis said is remembered by the bytes that decide it
+// (shape.h), so that decode_shared() seldom asks it. Who wants all of the operands asks
+// Zydis again through decode_operands().
 #ifndef MUNINN_ENGINE_DECODE_DECODE_H
 #define MUNINN_ENGINE_DECODE_DECODE_H
 
@@ -58,6 +59,7 @@ typedef struct Insn {
     const u8 *bytes;   // in the client's memory; stable while the engine lock is held
     GuestAddr target;  // of a direct branch; address of a rip-relative operand
     const ZydisAccessedFlags *flags; // NULL: touches none
+    const struct InsnShape *shape;   // NULL: unknown; of decode_shared(), while the lock is held
     u16 mnemonic;      // ZydisMnemonic
     u8 len;
     u8 lowering;       // Lowering
@@ -72,6 +74,41 @@ typedef struct Insn {
     u8 decided_by;     // bytes, from bytes[0] on, that made it what it is: len, or more when it
                        // might have begun a client request
 } Insn;
+
+#define INSN_NO_REG 16
+
+// Where an operand is.
+typedef struct InsnAddress {
+    u8 base, index; // general registers, or INSN_NO_REG
+    u8 scale;
+    u8 segment;     // 0x64 or 0x65 if that base is added, else 0
+    bool is_rip;    // disp counts from the end of the instruction
+    bool is_narrow; // 32 bits wide
+    bool is_hidden; // of an operand that assemblers do not write, such as push's
+    bool is_one;    // and not a vector of addresses
+    i64 disp;
+} InsnAddress;
+
+// An access to memory.
+typedef struct InsnAccess {
+    InsnAddress address;
+    u32 size_bytes; // of one element; 0: varies at run time (xsave and the like)
+    bool reads, writes;
+    u8 operand;     // which operand of the instruction it is
+    bool is_plain;  // at one address, neither repeated nor masked
+} InsnAccess;
+
+// What an instruction does with general registers. Operands count in Zydis' order.
+typedef struct InsnForm {
+    u16 gprs_used;    // bit r: general register r is read, written or used in an address
+    u8 dst, src;      // the first and second operand if they are 64-bit registers, or INSN_NO_REG
+    u8 lea_base;      // of the address that lea computes
+    bool lea_indexed;
+    bool has_imm;     // the second operand is a constant
+    bool writes_dst;
+    bool writes_rsp;  // by an operand that assemblers write
+    bool is_repeated; // a string instruction with a repeat prefix
+} InsnForm;
 
 void decode_init(void);
 
@@ -90,6 +127,12 @@ typedef enum DecodeResult {
 // among them.
 DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn);
 
+// The same from what is remembered, which is less work; engine lock held. The instruction is
+// good until decode_forget().
+DecodeResult decode_shared(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn);
+// Makes room for more to remember, if it is short; engine lock held.
+void decode_forget(void);
+
 // True when control never reaches the instruction behind this one in line.
 bool insn_ends_block(const Insn *insn);
 
@@ -97,6 +140,17 @@ bool insn_ends_block(const Insn *insn);
 // False for a client request, which has no operands but registers.
 bool decode_operands(const Insn *insn, ZydisDecodedInstruction *ret_z,
                      ZydisDecodedOperand ret_operands[ZYDIS_MAX_OPERAND_COUNT]);
+
+// The accesses of an instruction to memory, at most `max` of them: explicit and implicit
+// operands (stack, string instructions). Returns how many.
+unsigned insn_accesses(const Insn *insn, InsnAccess *ret_accesses, unsigned max);
+
+// Returns `room`, or what is remembered.
+const InsnForm *insn_form(const Insn *insn, InsnForm *room);
+
+// The displacement and the constant that the instruction ends with, as far as its form has them.
+i64 insn_disp(const Insn *insn);
+i64 insn_imm(const Insn *insn);
 
 // Bit r is set when general register r is read, written or used in an address.
 u32 insn_gprs_used(const Insn *insn);

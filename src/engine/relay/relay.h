@@ -52,7 +52,7 @@ typedef struct RelayPart {
 typedef struct RelayFinding {
     u32 kind;         // KIND_ of wire/kinds.def
     u32 value_count;
-    u64 values[6];
+    u64 values[7];
     const char *text; // NULL: none
     u32 context;
     u32 part_count;

@@ -22,7 +22,8 @@ typedef struct Gateways {
     CodePtr leave[EXIT_REASON_COUNT]; // jump here to leave the cache
     CodePtr lookup_miss;              // jump here with rcx = guest target, rax/rcx spilled
     CodePtr return_miss;              // jump here with the target at [rsp-8], rcx spilled
-    CodePtr version_guard, version_exit, version_indirect, version_miss, version_end;
+    CodePtr version_guard, version_exit, version_indirect, version_miss;
+    CodePtr lookup, lookup_end;       // all of these
 
     CodePtr tool_call, tool_return, tool_return_end;
 

@@ -164,20 +164,69 @@ static void emit_leave(Emitter *e)
         emit_store_fs_imm32(e, CTX(exit_reason), reason);
         emit_jmp(e, leave);
     }
+}
 
-    // An indirect branch whose table entry is empty or belongs to another
-    // target: rcx is the target, rax and rcx of the client are spilled.
-    gateway.lookup_miss = e->pc;
-    emit_store_fs(e, CTX(pc), RCX);
+// The status flags come back, and the registers that were spilled.
+static void emit_end_of_search(Emitter *e)
+{
+    emit_load_fs(e, RAX, CTX(second_flags));
+    put_bytes(e, (u8[]){0x04, 0x7f, 0x9e}, 3); // add al, 0x7f ; sahf
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     emit_load_fs(e, RAX, CTX_SPILL(RAX));
-    emit_jmp(e, gateway.leave[EXIT_INDIRECT]);
+}
 
+// Goes to the clean block at rcx if the second table has it, and leaves otherwise. rax and rcx are
+// spilled.
+//   mov fs:[pc], rcx ; spill rdx ; lahf ; seto al ; mov fs:[second_flags], rax
+//   sub dword fs:[second_left], 1 ; js leave
+//   eax := second_index(rcx) ; mov rdx, [rax*8 + table] ; eax := the body that it names
+//   shr rdx, CODE_BITS ; shr rcx, 12 ; add rcx, 1 ; cmp rcx, rdx ; jne leave
+//   mov fs:[enter_target], rax ; restore ; jmp fs:[enter_target]
+static void emit_second_search(Emitter *e, ExitReason reason)
+{
+    emit_store_fs(e, CTX(pc), RCX);
+    emit_store_fs(e, CTX_SPILL(RDX), RDX);
+    put_bytes(e, (u8[]){0x9f, 0x0f, 0x90, 0xc0}, 4);
+    emit_store_fs(e, CTX(second_flags), RAX);
+    put_bytes(e, (u8[]){0x64, 0x83, 0x2c, 0x25}, 4);
+    put_u32(e, (u32)CTX(second_left));
+    put_u8(e, 1);
+    CodePtr enough = emit_forward(e, 0x0f88);
+    put_bytes(e, (u8[]){0x89, 0xc8, 0xc1, 0xe8, SECOND_BITS}, 5); // mov eax, ecx ; shr eax, BITS
+    put_bytes(e, (u8[]){0x31, 0xc8, 0x25}, 3);                    // xor eax, ecx ; and eax, mask
+    put_u32(e, (1u << SECOND_BITS) - 1);
+    put_bytes(e, (u8[]){0x48, 0x8b, 0x14, 0xc5}, 4);              // mov rdx, [rax*8 + table]
+    put_u32(e, (u32)SECOND_TABLE);
+    put_bytes(e, (u8[]){0x89, 0xd0, 0x25}, 3);                    // mov eax, edx ; and eax, mask
+    put_u32(e, (1u << SECOND_CODE_BITS) - 1);
+    put_u8(e, 0x0d);                                              // or eax, GATEWAY_START
+    put_u32(e, (u32)GATEWAY_START);
+    put_bytes(e, (u8[]){0x48, 0xc1, 0xea, SECOND_CODE_BITS}, 4);  // shr rdx, CODE_BITS
+    put_bytes(e, (u8[]){0x48, 0xc1, 0xe9, 12}, 4);                // shr rcx, 12
+    put_bytes(e, (u8[]){0x48, 0x83, 0xc1, 1}, 4);                 // add rcx, 1
+    put_bytes(e, (u8[]){0x48, 0x39, 0xd1}, 3);                    // cmp rcx, rdx
+    CodePtr unknown = emit_forward(e, 0x0f85);
+    emit_store_fs(e, CTX(enter_target), RAX);
+    emit_end_of_search(e);
+    emit_jmp_fs(e, CTX(enter_target));
+
+    place_label(e, enough);
+    place_label(e, unknown);
+    emit_end_of_search(e);
+    emit_jmp(e, gateway.leave[reason]);
+}
+
+// An indirect branch whose table entry is empty or belongs to another target: rcx is the
+// target, rax and rcx of the client are spilled. And the same for returns.
+static void emit_misses(Emitter *e)
+{
+    gateway.lookup_miss = e->pc;
+    emit_second_search(e, EXIT_INDIRECT);
     gateway.return_miss = e->pc;
     emit_op_base(e, 0x8b, RCX, RSP, -8);
-    emit_store_fs(e, CTX(pc), RCX);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    emit_jmp(e, gateway.leave[EXIT_RETURN]);
+    emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    emit_second_search(e, EXIT_RETURN);
 }
 
 // mulx rax, rcx, [factor]: rcx := rdx * factor, and no flag changes.
@@ -187,13 +236,12 @@ static void emit_mulx(Emitter *e, u64 factor_at)
     put_u32(e, (u32)factor_at);
 }
 
-// rcx := the key of the thread's state. rax and rcx are spilled.
+// rcx := the key of the thread's state. rax and rcx are spilled, and rdx here.
 static void emit_state_key(Emitter *e, u64 factor_at)
 {
     emit_store_fs(e, CTX_SPILL(RDX), RDX);
     emit_load_fs(e, RDX, CTX(tool_state));
     emit_mulx(e, factor_at);
-    emit_load_fs(e, RDX, CTX_SPILL(RDX));
 }
 
 // The way from block to block where the version is known only as it runs. No flag is
@@ -201,7 +249,8 @@ static void emit_state_key(Emitter *e, u64 factor_at)
 //   guard:    mov dword fs:[guard_failed], 1 ; spills ; rcx := key ; mov rax, FIRST_KEY
 //             lea rcx, [rcx + rax] ; jmp find
 //   exit:     spills ; rcx := key
-//   find:     mov rax, fs:[pc] ; lea rcx, [rcx + rax] ; movzx eax, cx ; jmp [rax*8 + table]
+//   find:     mov rax, fs:[pc] ; lea rdx, [rcx + rax] ; rcx := rdx * factor
+//             mov edx, 64 - BITS ; shrx rax, rcx, rdx ; restore rdx ; jmp [rax*8 + table]
 //   indirect: mov fs:[pc], rcx ; rcx := key ; jmp find
 static void emit_version_lookup(Emitter *e)
 {
@@ -234,8 +283,12 @@ static void emit_version_lookup(Emitter *e)
     place_label(e, find);
     place_label(e, find_too);
     emit_load_fs(e, RAX, CTX(pc));
-    emit_lea_sum(e, RCX, RCX, RAX);
-    put_bytes(e, (u8[]){0x0f, 0xb7, 0xc1, 0xff, 0x24, 0xc5}, 6); // movzx eax, cx ; jmp
+    emit_lea_sum(e, RDX, RCX, RAX);
+    emit_mulx(e, factor_at);
+    emit_mov_imm(e, RDX, 64 - VERSION_BITS);
+    put_bytes(e, (u8[]){0xc4, 0xe2, 0xeb, 0xf7, 0xc1}, 5); // shrx rax, rcx, rdx
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    put_bytes(e, (u8[]){0xff, 0x24, 0xc5}, 3);
     put_u32(e, (u32)VERSION_TABLE);
 
     gateway.version_miss = e->pc;
@@ -244,7 +297,6 @@ static void emit_version_lookup(Emitter *e)
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     emit_load_fs(e, RAX, CTX_SPILL(RAX));
     emit_jmp(e, gateway.leave[EXIT_VERSIONED]);
-    gateway.version_end = e->pc;
 }
 
 // i64 gateway_syscall(nr, a0 … a5)
@@ -350,7 +402,10 @@ void gateway_init(void)
     Emitter e = {at, (CodePtr)at + GATEWAY_SIZE};
     emit_enter(&e);
     emit_leave(&e);
+    gateway.lookup = e.pc;
+    emit_misses(&e);
     emit_version_lookup(&e);
+    gateway.lookup_end = e.pc;
     emit_syscall(&e);
     emit_tool_call(&e);
     ASSERT(emit_room(&e) > 0);
@@ -384,7 +439,7 @@ GatewayPlace gateway_place(u64 host_pc)
         return GATEWAY_TOOL_RETURN;
     if (between(host_pc, gateway.tool_call, gateway.tool_return))
         return GATEWAY_TOOL_CALL;
-    if (between(host_pc, gateway.version_guard, gateway.version_end))
+    if (between(host_pc, gateway.lookup, gateway.lookup_end))
         return GATEWAY_LOOKUP;
     return GATEWAY_LEAVING;
 }

@@ -8,6 +8,10 @@
 #include "engine/run/gateway.h"
 #include "engine/toolapi/toolapi.h"
 
+// Of blocks that share a place in the first table the one that is used often should have it:
+// one in so many that the second table knows is put there.
+enum { SECOND_FOUND_MAX = 31 };
+
 // Finds out where to go on while the thread still counts as inside the cache: the
 // record of the exit lives no longer than that (C3, C4). False when C must do more.
 static bool note_target(ThreadCtx *ctx)
@@ -94,6 +98,7 @@ CodePtr run_light(void)
     if (!has_target || ctx->client_step)
         return NULL;
     ctx->stat_dispatches++;
+    ctx->second_left = SECOND_FOUND_MAX;
     ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
 
     CodePtr code = NULL;

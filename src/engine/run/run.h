@@ -107,12 +107,15 @@ typedef struct ThreadCtx {
     u64 spill[GPR_COUNT]; // client value of register r while an expansion uses r
     u64 engine_rsp;       // the engine's stack, valid while inside the cache
     u64 enter_target;     // where gateway_enter jumps
+    u64 second_flags;     // in ah and al while a gateway searches the second table
+    i32 second_left;      // what it may find there before C is to prefer the next one
     u32 exit_reason;      // ExitReason
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
     u32 guard_failed;     // the next block is entered because its first instruction's guard failed
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
     CallStack callstack;  // kept if callstack_wanted
+    struct ContextCache *contexts; // of tool_context(), with calltags_wanted
     GuestAddr branch_pc;  // with it: the last indirect branch, and the last return that it missed
     u64 old_sp;           // rsp before an instruction that loads it
     u64 tool_slot[32];    // per-thread words for the tool's inline counters

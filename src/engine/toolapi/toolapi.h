@@ -121,6 +121,9 @@ typedef struct Tool {
     const char *name;
     const char *summary;
     u32 needs; // ToolNeeds bits
+    // With TOOL_NEEDS_CALLTAGS: 0, or the distance to the tool's own shadow, where the tags are
+    // kept; see calltags/calltags.h.
+    u64 shadow_offset;
 
     // --- life
     void (*prepare)(const Options *options); // before anything of the client's is mapped
@@ -231,11 +234,7 @@ void tool_call(ToolBlock *block, ToolCallFn *fn, u64 arg);
 
 // As tool_call() before the current instruction accesses memory, with the
 // effective address of that access.
-typedef struct ToolAccess {
-    u32 size_bytes; // of one element; 0: varies at run time (xsave and the like)
-    bool reads, writes;
-    u8 operand; // which operand of the instruction it is
-} ToolAccess;
+typedef InsnAccess ToolAccess; // decode/decode.h
 
 // The memory accesses of an instruction that have an address: explicit and
 // implicit operands (stack, string instructions). Returns how many, at most max.

@@ -16,6 +16,7 @@
 #define BLOCK_RUNS_MAX 16
 #define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
 #define EXIT_STUB_BYTES 29
+#define LINK_STUB_BYTES 17 // of one that is to be linked
 #define EXIT_STUBS_ROOM (BLOCK_EXITS_MAX * EXIT_STUB_BYTES)
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
 #define INSN_GUARDS_MAX 24 // three accesses of 64 bytes
@@ -43,7 +44,7 @@ typedef struct Builder {
         u16 spilled;        // to be loaded again in the stub
         bool returns;       // calls `fn` and goes on at `back`
         const Insn *insn;
-        u8 operand;         // whose address fn gets
+        InsnAccess access;  // whose address fn gets
         ToolCallFn *fn;
         u64 arg;
         CodePtr back;
@@ -87,10 +88,10 @@ void lean_return(Builder *b, const struct RedirectSite *site);
 // Fills b->flags_live; liveness.c.
 void find_live_flags(Builder *b);
 
-// lea dst, [the explicit memory operand], segment base included; operand_x64.c.
+// lea dst, [where b->insn accesses memory], segment base included; operand_x64.c.
 // The client's value of dst is still in dst. False when there is no address (VSIB).
-bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstruction *z,
-                          const ZydisDecodedOperand *operand);
+bool access_is_push(const InsnAccess *access);
+bool emit_access_address(Builder *b, unsigned dst, const InsnAccess *access);
 
 // Sets the hardware's gs from a base in ThreadCtx; operand_x64.c.
 void emit_set_gs(Builder *b, i32 base_slot);
@@ -100,11 +101,12 @@ void emit_tool_call(Builder *b, void (*fn)(ThreadCtx *, u64, GuestAddr), u64 arg
 
 // The shadow call stack, for tools that ask for it; callstack_x64.c.
 // After a call's return address has been pushed. Uses rax.
+void emit_callstack_before_push(Builder *b, GuestAddr return_address, bool counts);
 void emit_callstack_push(Builder *b, GuestAddr return_address);
 // A whole return with its search, rax, rcx and rdx spilled on the way.
 void emit_callstack_return(Builder *b, u16 pop_bytes);
 // Of the tags (calltags/calltags.h), which emit_callstack_push() sets: in any other return.
-void emit_calltag_clear(Builder *b);
+void emit_calltag_clear(Builder *b, bool by_insn);
 // Around an instruction that loads rsp from something that is no frame.
 bool callstack_watches(const Builder *b);
 void emit_callstack_before_load(Builder *b);

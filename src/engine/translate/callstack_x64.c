@@ -40,13 +40,20 @@ static void emit_calltag(Builder *b, i32 disp, u32 tag)
     put_u32(&b->e, tag);
 }
 
+// A shared shadow is marked before the push, as for any: `counts` unless it is no call.
+void emit_callstack_before_push(Builder *b, GuestAddr return_address, bool counts)
+{
+    if (calltags_wanted && calltags_shared)
+        emit_calltag(b, -8, counts ? calltag_of(return_address) : 0);
+}
+
 //     mov rax, fs:[top] ; ret, sp, context of the entry above := return_address, rsp, 0
 //     lea rax, [rax + SIZE] ; mov fs:[top], rax
 // The first store meets the guard when the entries are full; the handler makes
 // room, reloads rax from top and lets it run again.
 void emit_callstack_push(Builder *b, GuestAddr return_address)
 {
-    if (calltags_wanted)
+    if (calltags_wanted && !calltags_shared)
         emit_calltag(b, 0, calltag_of(return_address));
     if (!callstack_wanted)
         return;
@@ -64,10 +71,11 @@ void emit_callstack_push(Builder *b, GuestAddr return_address)
         emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
 }
 
-// The return address has been popped.
-void emit_calltag_clear(Builder *b)
+// The return address has been popped. By an instruction, the tool marks a shared shadow, as
+// for any pop.
+void emit_calltag_clear(Builder *b, bool by_insn)
 {
-    if (calltags_wanted)
+    if (calltags_wanted && !(calltags_shared && by_insn))
         emit_calltag(b, -8, 0);
 }
 
@@ -108,7 +116,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(e, 0x59);
-    emit_calltag_clear(b);
+    emit_calltag_clear(b, true);
     builder_mark_nowhere(b);
     if (pop_bytes)
         emit_lea(e, RSP, RSP, pop_bytes);
@@ -127,31 +135,20 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
 
 // --------------------------------------------------------------- loads of rsp
 
-static bool is_frame_register(ZydisRegister reg)
-{
-    return reg == ZYDIS_REGISTER_RSP || reg == ZYDIS_REGISTER_RBP;
-}
-
 // The register or memory base that an instruction moves to its first operand.
-static ZydisRegister source_of(const ZydisDecodedInstruction *z,
-                               const ZydisDecodedOperand *operands)
+static unsigned source_of(const Insn *insn, const InsnForm *form)
 {
-    const ZydisDecodedOperand *source = &operands[1];
-    if (z->mnemonic == ZYDIS_MNEMONIC_LEA)
-        return source->mem.base;
-    return source->type == ZYDIS_OPERAND_TYPE_REGISTER ? source->reg.value : ZYDIS_REGISTER_NONE;
+    return insn->mnemonic == ZYDIS_MNEMONIC_LEA ? form->lea_base : form->src;
 }
 
 // Whether `reg` was computed from rsp earlier in this block: alloca.
-static bool comes_from_rsp(const Builder *b, const Insn *until, ZydisRegister reg)
+static bool comes_from_rsp(const Builder *b, const Insn *until, unsigned reg)
 {
     for (const Insn *insn = b->insns; insn < until; insn++) {
-        ZydisDecodedInstruction z;
-        ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+        InsnForm room;
+        const InsnForm *form = insn_form(insn, &room);
         bool copies = insn->mnemonic == ZYDIS_MNEMONIC_MOV || insn->mnemonic == ZYDIS_MNEMONIC_LEA;
-        if (copies && decode_operands(insn, &z, operands) &&
-            operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER && operands[0].reg.value == reg &&
-            source_of(&z, operands) == ZYDIS_REGISTER_RSP)
+        if (copies && form->dst == reg && source_of(insn, form) == RSP)
             return true;
     }
     return false;
@@ -165,23 +162,15 @@ static bool loads_rsp(const Builder *b, const Insn *insn)
     case ZYDIS_MNEMONIC_INC: case ZYDIS_MNEMONIC_DEC: return false;
     default: break;
     }
-    if (insn->lowering != LOWER_COPY || !(insn_gprs_used(insn) >> RSP & 1))
+    InsnForm room;
+    const InsnForm *form = insn_form(insn, &room);
+    if (insn->lowering != LOWER_COPY || !form->writes_rsp)
         return false;
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
-        return false;
-    bool writes = false;
-    for (unsigned i = 0; i < z.operand_count_visible; i++)
-        writes |= operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-                  operands[i].reg.value == ZYDIS_REGISTER_RSP &&
-                  (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
-    if (!writes)
-        return false;
-    if (z.mnemonic != ZYDIS_MNEMONIC_MOV && z.mnemonic != ZYDIS_MNEMONIC_LEA)
+    if (insn->mnemonic != ZYDIS_MNEMONIC_MOV && insn->mnemonic != ZYDIS_MNEMONIC_LEA)
         return true;
-    ZydisRegister source = source_of(&z, operands);
-    return !is_frame_register(source) && !comes_from_rsp(b, insn, source);
+    unsigned source = source_of(insn, form);
+    return source != RSP && source != RBP &&
+           (source == INSN_NO_REG || !comes_from_rsp(b, insn, source));
 }
 
 bool callstack_watches(const Builder *b)

@@ -100,41 +100,15 @@ void tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
 
 unsigned tool_accesses(const ToolInsn *insn, ToolAccess *ret_accesses, unsigned max)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
-        return 0;
-    unsigned n = 0;
-    for (unsigned i = 0; i < z.operand_count && n < max; i++) {
-        const ZydisDecodedOperand *op = &operands[i];
-        if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.type == ZYDIS_MEMOP_TYPE_AGEN ||
-            op->mem.type == ZYDIS_MEMOP_TYPE_MIB)
-            continue;
-        ret_accesses[n++] = (ToolAccess){
-            .size_bytes = op->size / 8u,
-            .reads = op->actions & ZYDIS_OPERAND_ACTION_MASK_READ,
-            .writes = op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE,
-            .operand = (u8)i,
-        };
-    }
-    return n;
+    return insn_accesses(insn, ret_accesses, max);
 }
 
 //     mov fs:[spill rax], rax ; lea rax, operand ; mov fs:[call_address], rax
 //     mov rax, fs:[spill rax] ; call
 void tool_call_access(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u64 arg)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    ASSERT(decode_operands(b->insn, &z, operands));
-    const ZydisDecodedOperand *op = &operands[access->operand];
     builder_spill(b, RAX);
-    bool known = emit_operand_address(b, RAX, &z, op);
-    // A push stores below the stack pointer it starts with.
-    bool pushes = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && access->writes &&
-                  op->mem.base == ZYDIS_REGISTER_RSP;
-    if (pushes)
-        emit_lea(&b->e, RAX, RAX, -(i32)access->size_bytes);
+    bool known = emit_access_address(b, RAX, access);
     if (!known)
         emit_mov_imm(&b->e, RAX, 0);
     emit_store_fs(&b->e, CTX(call_address), RAX);

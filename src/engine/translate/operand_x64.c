@@ -286,31 +286,31 @@ void lower_copy(Builder *b, const Insn *insn)
     }
 }
 
-bool emit_operand_address(Builder *b, unsigned dst, const ZydisDecodedInstruction *z,
-                          const ZydisDecodedOperand *operand)
+// A push stores below the stack pointer it starts with.
+bool access_is_push(const InsnAccess *access)
 {
-    if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM && operand->mem.type != ZYDIS_MEMOP_TYPE_AGEN)
+    return access->address.is_hidden && access->writes && access->address.base == RSP;
+}
+
+bool emit_access_address(Builder *b, unsigned dst, const InsnAccess *access)
+{
+    const InsnAddress *a = &access->address;
+    if (!a->is_one)
         return false;
-    MemoryOperand m = {.base = gpr_number(operand->mem.base),
-                       .index = gpr_number(operand->mem.index),
-                       .scale = operand->mem.scale,
-                       .disp = operand->mem.disp.value};
-    if (operand->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT)
-        correct_absent_base(z, &m);
-    bool rip = operand->mem.base == ZYDIS_REGISTER_RIP || operand->mem.base == ZYDIS_REGISTER_EIP;
-    if (rip)
+    MemoryOperand m = {.base = a->base, .index = a->index, .scale = a->scale, .disp = a->disp};
+    if (access_is_push(access))
+        m.disp -= access->size_bytes;
+    if (a->is_rip)
         emit_mov_imm(&b->e, dst, b->insn->pc + b->insn->len + (u64)m.disp);
     else if (!fits_i32(m.disp)) // moffs64
         emit_mov_imm(&b->e, dst, (u64)m.disp);
     else
-        emit_lea_memory(&b->e, dst, &m,
-                        z->address_width == 32 && operand->mem.base != ZYDIS_REGISTER_RSP);
+        emit_lea_memory(&b->e, dst, &m, a->is_narrow);
 
-    bool fs = operand->mem.segment == ZYDIS_REGISTER_FS;
-    if (fs || operand->mem.segment == ZYDIS_REGISTER_GS) {
+    if (a->segment) {
         unsigned base = dst == RAX ? RCX : RAX;
         builder_spill(b, base);
-        emit_load_fs(&b->e, base, fs ? CTX(client_fs) : CTX(client_gs));
+        emit_load_fs(&b->e, base, a->segment == 0x64 ? CTX(client_fs) : CTX(client_gs));
         emit_lea_sum(&b->e, dst, dst, base);
         builder_unspill(b, base);
     }

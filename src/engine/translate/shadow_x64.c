@@ -16,16 +16,6 @@ typedef struct ShadowOperand {
     bool on_rcx;          // the address was computed into rcx, which is spilled
 } ShadowOperand;
 
-static unsigned gpr_of(ZydisRegister reg)
-{
-    if (reg == ZYDIS_REGISTER_NONE || reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP)
-        return GPR_COUNT;
-    ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-    return ZydisRegisterGetClass(full) == ZYDIS_REGCLASS_GPR64
-               ? (unsigned)(full - ZYDIS_REGISTER_RAX)
-               : GPR_COUNT;
-}
-
 static bool flags_live(const Builder *b)
 {
     return b->flags_live[b->insn - b->insns] != 0;
@@ -95,69 +85,33 @@ static void put_store(Emitter *e, const ShadowOperand *op, unsigned size, i32 ex
 
 // --------------------------------------------------------------- operands
 
-static bool decode_access(const Builder *b, const ToolAccess *access, ZydisDecodedInstruction *z,
-                          ZydisDecodedOperand *operands)
-{
-    return decode_operands(b->insn, z, operands) && access->operand < z->operand_count &&
-           operands[access->operand].type == ZYDIS_OPERAND_TYPE_MEMORY;
-}
-
-static bool is_push(const ZydisDecodedOperand *op, const ToolAccess *access)
-{
-    return op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && access->writes &&
-           op->mem.base == ZYDIS_REGISTER_RSP;
-}
-
 bool tool_shadow_can_check(const ToolBlock *b, const ToolAccess *access)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    (void)b;
     u32 size = access->size_bytes;
     bool even = size && size <= 64 && ((size & (size - 1)) == 0 || size == 10);
-    if (!even || !decode_access(b, access, &z, operands))
-        return false;
-    const ZydisDecodedOperand *op = &operands[access->operand];
-    bool repeated = z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
-                                    ZYDIS_ATTRIB_HAS_REPNE);
-    return op->mem.type == ZYDIS_MEMOP_TYPE_MEM && !repeated &&
-           !(z.attributes & ZYDIS_ATTRIB_HAS_EVEX && z.avx.mask.reg != ZYDIS_REGISTER_K0 &&
-             z.avx.mask.reg != ZYDIS_REGISTER_NONE);
+    return even && access->is_plain;
 }
 
 // Spills rcx and computes the address there if the operand cannot be encoded with gs.
 static void open_operand(Builder *b, const ToolAccess *access, ShadowOperand *ret_op)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    ASSERT(decode_access(b, access, &z, operands));
-    const ZydisDecodedOperand *op = &operands[access->operand];
-    ShadowOperand shadow = {
-        .base = gpr_of(op->mem.base),
-        .index = gpr_of(op->mem.index),
-        .scale = op->mem.scale,
-        // The stack's own operands are not narrowed by the prefix (linkers pad calls with it).
-        .address32 = z.address_width == 32 && op->mem.base != ZYDIS_REGISTER_RSP,
-    };
-    i64 disp = op->mem.disp.value;
-    bool explicit = op->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
-    if (explicit && (z.attributes & ZYDIS_ATTRIB_HAS_SIB) && z.raw.modrm.mod == 0 &&
-        z.raw.sib.base == 5) {
-        shadow.base = GPR_COUNT; // whatever REX.B says
-        disp = z.raw.disp.value;
-    }
-    if (op->mem.base == ZYDIS_REGISTER_RIP || op->mem.base == ZYDIS_REGISTER_EIP)
+    const InsnAddress *a = &access->address;
+    ShadowOperand shadow = {.base = a->base, .index = a->index, .scale = a->scale,
+                            .address32 = a->is_narrow};
+    i64 disp = a->disp;
+    if (a->is_rip)
         disp += (i64)(b->insn->pc + b->insn->len);
-    if (is_push(op, access))
+    if (access_is_push(access))
         disp -= (i64)access->size_bytes;
-    bool segment = op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS;
-    if (!segment && !shadow.address32 && disp >= INT32_MIN &&
+    if (!a->segment && !shadow.address32 && disp >= INT32_MIN &&
         disp + TOOL_SHADOW_DISP + 64 <= INT32_MAX) {
         shadow.disp = (i32)disp;
         *ret_op = shadow;
         return;
     }
     builder_spill(b, RCX);
-    emit_operand_address(b, RCX, &z, op);
+    emit_access_address(b, RCX, access);
     *ret_op = (ShadowOperand){.base = RCX, .index = GPR_COUNT, .on_rcx = true};
 }
 
@@ -172,7 +126,7 @@ static void close_operand(Builder *b)
 typedef struct GuardAction {
     ToolCallFn *fn; // NULL: go on in the block's VERSION_FIRST
     u64 arg;
-    u8 operand;
+    const InsnAccess *access;
 } GuardAction;
 
 // jne or jmp to a stub that is emitted later.
@@ -187,7 +141,8 @@ static unsigned add_guard(Builder *b, unsigned opcode, const GuardAction *action
     b->guards[index].spilled = b->spilled;
     b->guards[index].returns = action->fn != NULL;
     b->guards[index].insn = b->insn;
-    b->guards[index].operand = action->operand;
+    if (action->fn)
+        b->guards[index].access = *action->access;
     b->guards[index].fn = action->fn;
     b->guards[index].arg = action->arg;
     put_u32(&b->e, 0);
@@ -242,7 +197,7 @@ void tool_shadow_guard(ToolBlock *b, const ToolAccess *access)
 
 void tool_shadow_guard_call(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u64 arg)
 {
-    guard(b, access, &(GuardAction){fn, arg, access->operand});
+    guard(b, access, &(GuardAction){fn, arg, access});
 }
 
 // The stub of a guard that calls:
@@ -250,18 +205,9 @@ void tool_shadow_guard_call(ToolBlock *b, const ToolAccess *access, ToolCallFn *
 //     restore rax ; call ; jmp back
 static void emit_call_stub(Builder *b, unsigned index)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     b->insn = b->guards[index].insn;
-    ASSERT(decode_operands(b->insn, &z, operands));
-    const ZydisDecodedOperand *op = &operands[b->guards[index].operand];
-    bool pushes = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
-                  op->mem.base == ZYDIS_REGISTER_RSP &&
-                  (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
     emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
-    emit_operand_address(b, RAX, &z, op);
-    if (pushes)
-        emit_lea(&b->e, RAX, RAX, -(i32)(op->size / 8));
+    emit_access_address(b, RAX, &b->guards[index].access);
     emit_store_fs(&b->e, CTX(call_address), RAX);
     emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
     emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)b->guards[index].fn);

@@ -103,7 +103,7 @@ static bool worth_following(const Builder *b, GuestAddr target, u32 version)
 
 static FetchResult decode_at(GuestAddr pc, size_t room, Insn *ret_insn)
 {
-    switch (decode_insn(pc, (const u8 *)pc, room, ret_insn)) {
+    switch (decode_shared(pc, (const u8 *)pc, room, ret_insn)) {
     case DECODE_OK: return FETCH_OK;
     case DECODE_TRUNCATED: return FETCH_NO_ACCESS;
     case DECODE_TOO_LONG: return FETCH_TOO_LONG;
@@ -259,7 +259,7 @@ static CodePtr emit_return_entry(Emitter *e, GuestAddr pc)
     return entry;
 }
 
-// The entry from the version table: rcx is the sum of pc and key, rax and rcx are spilled.
+// The entry from the version table: rcx is version_sum(), rax and rcx are spilled.
 //   other: jmp version_miss
 //   entry: lea rcx, [rcx - sum + 1] ; loop other ; [mov dword fs:[guard_failed], 0]
 //          mov rcx, fs:[spill rcx] ; mov rax, fs:[spill rax]
@@ -268,7 +268,7 @@ static CodePtr emit_version_entry(Emitter *e, const Block *block)
     CodePtr other = e->pc;
     emit_jmp(e, gateway_version_miss());
     CodePtr entry = e->pc;
-    emit_subtract(e, block->pc + version_key(block->state, block->version) - 1);
+    emit_subtract(e, version_sum(block->pc, block->state, block->version) - 1);
     emit_unless_one(e, other);
     if (block->version & VERSION_FIRST)
         emit_store_fs_imm32(e, CTX(guard_failed), 0);
@@ -299,6 +299,11 @@ bool translate_add_entry(Block *block, EntryKind kind)
     return true;
 }
 
+static bool is_looked_up(const Block *block, const Exit *x)
+{
+    return x->dynamic && !x->original && !(block->version & VERSION_STEPPED);
+}
+
 // Where unlinked exits lead, away from the blocks so that hot code stays dense:
 //     mov dword fs:[exit_link], index ; jmp leave
 // or, when the version of the target is known only then:
@@ -306,7 +311,10 @@ bool translate_add_entry(Block *block, EntryKind kind)
 static void emit_exit_stubs(Builder *b)
 {
     Block *block = b->block;
-    size_t bytes = block->exit_count * EXIT_STUB_BYTES;
+    size_t bytes = 0;
+    for (u32 i = 0; i < block->exit_count; i++)
+        bytes += is_looked_up(block, cache_exit(block->first_exit + i)) ? EXIT_STUB_BYTES
+                                                                        : LINK_STUB_BYTES;
     CodePtr at = cache_reserve_cold(block, bytes);
     ASSERT(at); // BLOCK_CODE_ROOM counts them
     Emitter cold = {at, at + bytes};
@@ -314,7 +322,7 @@ static void emit_exit_stubs(Builder *b)
         u32 index = block->first_exit + i;
         Exit *x = cache_exit(index);
         x->stub = cold.pc;
-        if (x->dynamic && !x->original && !(block->version & VERSION_STEPPED)) {
+        if (is_looked_up(block, x)) {
             emit_store_fs_imm64(&cold, CTX(pc), x->target);
             emit_jmp(&cold, gateway_version_exit());
         } else {
@@ -414,6 +422,7 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     b->spilled = 0;
     b->changes_version = false;
     b->next_pc = pc;
+    decode_forget();
     *ret_result = collect(b, version & ~VERSION_ORIGINAL, ret_fault);
     if (*ret_result != FETCH_OK)
         return NULL;

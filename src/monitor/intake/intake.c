@@ -237,6 +237,14 @@ static RecordFn *const take_fns[RECORD_TYPES] = {
 #include "wire/records.def"
 };
 
+void run_take_stream(void *arg, u32 ring, const u64 *words, size_t count)
+{
+    Run *run = arg;
+    if (run->finished || !run->report || !run->heap)
+        return;
+    run->records += heap_take_stream(heap_decoder(run->heap), ring, words, count);
+}
+
 void run_take(void *arg, const WireRecord *record)
 {
     Run *run = arg;

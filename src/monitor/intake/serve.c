@@ -135,6 +135,8 @@ static bool run_open(Run *run)
         .warn_opaque = run,
     });
     open_heap(run);
+    if (run->heap && run->consumer)
+        wire_stream_to(run->consumer, run_take_stream);
     vec_init(&run->findings, sizeof(RunFinding *));
     run->asks = run->options->gen_suppressions == GEN_SUPPRESSIONS_YES;
     return run->consumer && run->symbols;

@@ -94,11 +94,29 @@ static void forget_overwritten(ToolBlock *block, MemberSet members)
         return;
     for (MemberSet left = members; left; left &= left - 1) {
         unsigned member = (unsigned)__builtin_ctzll(left);
-        tool_state_store(block, member < 16 ? (u32)offsetof(Definedness, gpr) + 8 * member
-                                            : (u32)offsetof(Definedness, flags), 0);
+        unsigned words = member < 32 ? 1 : 8;
+        u32 at = member < 16   ? (u32)offsetof(Definedness, gpr) + 8 * member
+                 : member < 32 ? (u32)offsetof(Definedness, flags)
+                               : (u32)offsetof(Definedness, vector) + 64 * (member - 32);
+        for (unsigned i = 0; i < words; i++)
+            tool_state_store(block, at + 8 * i, 0);
     }
     tool_state_and(block, ~members);
     current &= ~members;
+}
+
+// At calls and returns most registers hold nothing by the ABI. What they still carry would ride
+// along through all that follows: it counts as defined.
+static void forget_dead(ToolBlock *block, MemberSet dead, bool is_call)
+{
+    const MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
+    const MemberSet plain = 0xffff | MEMBER_FLAGS | (MEMBERS_VECTOR & ~scalars);
+    if (dead & ~plain) {
+        tool_call(block, access_call, !is_call);
+        exact = false;
+    } else {
+        forget_overwritten(block, dead);
+    }
 }
 
 // ----------------------------------------------------------------------- stack
@@ -108,8 +126,8 @@ static void forget_overwritten(ToolBlock *block, MemberSet members)
 // and call store is marked by them.
 static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    InsnForm room;
+    const InsnForm *form;
     enum { INLINE_BYTES_MAX = 256 };
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_LEAVE:
@@ -128,22 +146,18 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     case ZYDIS_MNEMONIC_MOV: break;
     default: return false;
     }
-    if (!decode_operands(insn, &z, operands) ||
-        operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
-        operands[0].reg.value != ZYDIS_REGISTER_RSP)
+    form = insn_form(insn, &room);
+    if (form->dst != RSP)
         return false;
     i64 amount;
-    if (operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && insn->mnemonic != ZYDIS_MNEMONIC_MOV) {
-        amount = operands[1].imm.value.s;
+    if (form->has_imm && insn->mnemonic != ZYDIS_MNEMONIC_MOV) {
+        amount = insn_imm(insn);
         if (insn->mnemonic == ZYDIS_MNEMONIC_SUB)
             amount = -amount;
-    } else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA &&
-               operands[1].mem.base == ZYDIS_REGISTER_RSP &&
-               operands[1].mem.index == ZYDIS_REGISTER_NONE) {
-        amount = operands[1].mem.disp.value;
-    } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
-               operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-               operands[1].reg.value == ZYDIS_REGISTER_RBP) {
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA && form->lea_base == RSP &&
+               !form->lea_indexed) {
+        amount = insn_disp(insn);
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && form->src == RBP) {
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 3);
         return true;
@@ -190,25 +204,17 @@ typedef struct StackOperand {
     i64 disp;
 } StackOperand;
 
-static StackOperand stack_operand(const ToolInsn *insn, const ToolAccess *access)
+static StackOperand stack_operand(const ToolAccess *access)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
-        return (StackOperand){0};
-    const ZydisDecodedOperand *op = &operands[access->operand];
-    bool elsewhere = op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS;
-    return (StackOperand){op->mem.base == ZYDIS_REGISTER_RSP && !elsewhere,
-                          op->mem.index != ZYDIS_REGISTER_NONE, op->mem.disp.value};
+    const InsnAddress *at = &access->address;
+    return (StackOperand){at->base == RSP && !at->segment && !at->is_narrow && at->is_one,
+                          at->index != INSN_NO_REG, at->disp};
 }
 
 static bool is_repeated(const ToolInsn *insn)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    return decode_operands(insn, &z, operands) &&
-           z.meta.category == ZYDIS_CATEGORY_STRINGOP &&
-           (z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE));
+    InsnForm room;
+    return insn_form(insn, &room)->is_repeated;
 }
 
 // xsave and its like.
@@ -250,7 +256,7 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
     }
     u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
                (access->writes ? ACCESS_WRITES : 0);
-    StackOperand stack = stack_operand(insn, access);
+    StackOperand stack = stack_operand(access);
     bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
     if (stack.on_stack && stack.disp < 0 && stack.disp >= -RED_ZONE)
         lookahead_note_zone(insn->pc, (u32)(-stack.disp + 7) & ~7u);
@@ -305,6 +311,13 @@ bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
     return exact;
 }
 
+// What comes from the stack says nothing of where the stack is.
+static bool keeps_rsp(const ToolInsn *insn)
+{
+    return insn->mnemonic == ZYDIS_MNEMONIC_POP || insn->mnemonic == ZYDIS_MNEMONIC_PUSH ||
+           insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_CALL;
+}
+
 void instrument_insn(ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
@@ -332,7 +345,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
         if (uses || (writes & current && !overwrites)) {
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
             if (first || (reads & current) || count)
-                current |= writes;
+                current |= writes & ~(keeps_rsp(insn) ? MEMBER_GPR(RSP) : 0);
             exact = false;
             if (!leaves) {
                 moves_stack(block, insn);
@@ -340,12 +353,13 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
             }
         }
     }
-    if (leaves && current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN)) {
-        tool_call(block, access_call, !is_call);
-        exact = false;
+    if (leaves)
+        forget_dead(block, current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),
+                    is_call);
+    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
+        if (!is_call || accesses[i].reads) // what is pushed gets a tag
+            check_access(block, insn, &accesses[i]);
     }
-    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++)
-        check_access(block, insn, &accesses[i]);
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);
     moves_stack(block, insn);

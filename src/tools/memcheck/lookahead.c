@@ -4,6 +4,7 @@
 #include "tools/memcheck/lookahead.h"
 
 #include "engine/aspace/aspace.h"
+#include "tools/memcheck/memcheck.h"
 
 enum { INSNS_MAX = 96, FUNCTION_BYTES_MAX = 4096 };
 
@@ -21,8 +22,13 @@ static bool take(Ahead *a)
     size_t size = sizeof(a->bytes);
     while (size && !guest_read(a->pc, a->bytes, size))
         size--;
-    return size && decode_insn(a->pc, a->bytes, size, &a->insn) == DECODE_OK &&
-           decode_operands(&a->insn, &a->z, a->operands);
+    return size && decode_shared(a->pc, a->bytes, size, &a->insn) == DECODE_OK &&
+           a->insn.lowering != LOWER_REQUEST;
+}
+
+static bool take_with_operands(Ahead *a)
+{
+    return take(a) && decode_operands(&a->insn, &a->z, a->operands);
 }
 
 // ------------------------------------------------------------------- the red zone
@@ -36,20 +42,13 @@ typedef struct FrameShape {
     bool below;  // some byte below rsp was
 } FrameShape;
 
-static bool is_register(const ZydisDecodedOperand *op, ZydisRegister reg)
+static void note_operand(FrameShape *shape, unsigned base, i64 disp)
 {
-    return op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value == reg;
-}
-
-static void note_operand(FrameShape *shape, const ZydisDecodedOperand *op)
-{
-    if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
-        return;
     i64 at;
-    if (op->mem.base == ZYDIS_REGISTER_RSP)
-        at = shape->depth - op->mem.disp.value;
-    else if (op->mem.base == ZYDIS_REGISTER_RBP && shape->framed)
-        at = shape->frame - op->mem.disp.value;
+    if (base == RSP)
+        at = shape->depth - disp;
+    else if (base == RBP && shape->framed)
+        at = shape->frame - disp;
     else
         return;
     shape->below |= at > shape->depth;
@@ -57,33 +56,44 @@ static void note_operand(FrameShape *shape, const ZydisDecodedOperand *op)
         shape->lowest = at;
 }
 
-// What the instruction does to rsp and rbp. False: that is not to be followed.
-static bool follow(FrameShape *shape, const Ahead *a)
+static void note_operands(FrameShape *shape, const Insn *insn, const InsnForm *form)
 {
-    const ZydisDecodedOperand *op = a->operands;
-    i64 constant = op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? op[1].imm.value.s : 0;
-    switch (a->z.mnemonic) {
+    enum { ACCESSES_MAX = 4 };
+    InsnAccess accesses[ACCESSES_MAX];
+    unsigned count = insn_accesses(insn, accesses, ACCESSES_MAX);
+    for (unsigned i = 0; i < count; i++) {
+        const InsnAddress *at = &accesses[i].address;
+        if (!at->is_hidden && !at->is_narrow)
+            note_operand(shape, at->base, at->disp);
+    }
+    if (insn->mnemonic == ZYDIS_MNEMONIC_LEA)
+        note_operand(shape, form->lea_base, insn_disp(insn));
+}
+
+// What the instruction does to rsp and rbp. False: that is not to be followed.
+static bool follow(FrameShape *shape, const Insn *insn, const InsnForm *form)
+{
+    switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_PUSH: shape->depth += 8; return true;
-    case ZYDIS_MNEMONIC_POP: shape->depth -= 8; return !is_register(&op[0], ZYDIS_REGISTER_RSP);
+    case ZYDIS_MNEMONIC_POP: shape->depth -= 8; return form->dst != RSP;
     case ZYDIS_MNEMONIC_LEAVE: shape->depth = shape->frame - 8; return shape->framed;
     case ZYDIS_MNEMONIC_MOV:
-        if (is_register(&op[0], ZYDIS_REGISTER_RBP)) {
-            shape->framed = is_register(&op[1], ZYDIS_REGISTER_RSP);
+        if (form->dst == RBP) {
+            shape->framed = form->src == RSP;
             shape->frame = shape->depth;
         }
         break;
     case ZYDIS_MNEMONIC_SUB:
     case ZYDIS_MNEMONIC_ADD:
-        if (is_register(&op[0], ZYDIS_REGISTER_RSP) &&
-            op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
-            shape->depth += a->z.mnemonic == ZYDIS_MNEMONIC_SUB ? constant : -constant;
+        if (form->dst == RSP && form->has_imm) {
+            i64 constant = insn_imm(insn);
+            shape->depth += insn->mnemonic == ZYDIS_MNEMONIC_SUB ? constant : -constant;
             return true;
         }
         break;
     default: break;
     }
-    return !is_register(&op[0], ZYDIS_REGISTER_RSP) ||
-           !(op[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+    return form->dst != RSP || !form->writes_dst;
 }
 
 // Whether the function goes on behind this instruction, in line.
@@ -103,14 +113,16 @@ static u32 scan_function(GuestAddr function)
 {
     enum { RED_ZONE = 128, FRAME_MAX = 1 << 20 };
     FrameShape shape = {0};
-    Ahead a = {.pc = function};
+    Ahead a;
+    a.pc = function;
     for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
         bool calls = a.insn.lowering == LOWER_CALL || a.insn.lowering == LOWER_CALL_INDIRECT;
         if (calls || a.insn.lowering == LOWER_SYSCALL)
             return 0;
-        for (unsigned k = 0; k < a.z.operand_count; k++)
-            note_operand(&shape, &a.operands[k]);
-        if (!follow(&shape, &a) || !goes_on(&a, function))
+        InsnForm room;
+        const InsnForm *form = insn_form(&a.insn, &room);
+        note_operands(&shape, &a.insn, form);
+        if (!follow(&shape, &a.insn, form) || !goes_on(&a, function))
             break;
     }
     // What lies further below is no red zone's: it will be told of.
@@ -240,10 +252,13 @@ static bool is_to_mask(const Ahead *a)
 
 bool lookahead_is_compared(const Insn *insn)
 {
-    Ahead a = {.pc = insn->pc};
+    if (use_of(insn->mnemonic) == USE_UNKNOWN)
+        return false; // most loads
+    Ahead a;
+    a.pc = insn->pc;
     u32 loaded = 0, read, written;
     bool decided = false;
-    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+    for (u32 i = 0; i < INSNS_MAX && take_with_operands(&a); i++, a.pc += a.insn.len) {
         VectorUse use = use_of(a.z.mnemonic);
         vectors_of(&a, &read, &written);
         bool uses = i == 0 || read & loaded;

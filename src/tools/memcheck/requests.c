@@ -196,8 +196,12 @@ static u64 do_vbits(ToolThread *thread, const u64 args[6], u64 otherwise)
         if (!guest_read(vbits, shadow_of(data), size))
             return VBITS_BAD_ADDRESS;
     } else {
-        if (!guest_write(vbits, shadow_of(data), size))
-            return VBITS_BAD_ADDRESS;
+        for (u64 i = 0; i < size; i++) {
+            u8 v;
+            shadow_read(data + i, 1, &v);
+            if (!guest_write(vbits + i, &v, 1))
+                return VBITS_BAD_ADDRESS;
+        }
         shadow_make_defined(vbits, size);
     }
     return VBITS_DONE;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What heap recordings cost: bytes of an event, CPU to write one, time and memory to open them.
+"""What heap recordings cost: bytes of an event, CPU to write one, time and memory to open and view
+them.
 
 Real recordings are made of the programs that allocate most; the large one is generated, because
 what counts for its reader is its size. tests/lib/measure_recording.c asks it.
@@ -9,6 +10,7 @@ import re
 
 import programs
 import targets
+import viewing
 
 EVENTS_FULL, EVENTS_QUICK = 110_000_000, 20_000_000  # the former is about 1 GiB before compression
 
@@ -103,5 +105,6 @@ def bench_recordings(bench, workloads):
     size_mib = os.path.getsize(path) / (1 << 20)
     show(f"recording of {events // 1000000} million events, MiB on disk", f"{size_mib:.0f}")
     result["opened"] = opened(bench, measure, path)
+    result["viewed"] = viewing.bench_view(bench, path)
     os.unlink(path)
     return result

@@ -44,10 +44,14 @@ TOOLS = {
 }
 
 TRANSLATE_NS = 350.0
+LEAKS_S = 3.0  # a search in a heap of 10 million blocks
 RECORD_NS = 50.0  # on the wire: 20 million a second
 EVENT_BYTES = 12.0  # of a recording, before compression
 FIRST_ANSWER_MS = 2000.0  # of a recording of 1 GiB
 READER_KIB = 512 * MIB_KIB
+PICTURE_MS = 3000.0  # of a recording of 100 million events in the viewer
+INTERACTION_MS = 200.0  # CPU of the server
+VIEW_KIB = 1024 * MIB_KIB
 
 
 def of(tool):

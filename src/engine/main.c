@@ -34,8 +34,8 @@ static Options options;
 
 static bool on_thread_start(ThreadCtx *ctx)
 {
-    if (calltags_wanted)
-        calltags_thread_start(ctx);
+    if (calltags_wanted && !calltags_thread_start(ctx))
+        return false;
     if (callstack_wanted && !callstack_init(&ctx->callstack, 0, ~0ull))
         return false;
     if (!redirect_thread_start(ctx))
@@ -53,6 +53,7 @@ static void on_thread_end(ThreadCtx *ctx)
         tool->thread_end(ctx);
     if (ctx->callstack.bottom)
         callstack_free(&ctx->callstack);
+    calltags_thread_end(ctx);
     redirect_thread_end(ctx);
     relay_thread_end(ctx);
     follow_thread_end();
@@ -63,6 +64,7 @@ static void on_fork_prepare(ThreadCtx *ctx)
     (void)ctx;
     descriptors_fork_prepare();
     callstack_fork_prepare();
+    calltags_fork_prepare();
     request_fork_prepare();
     fdtrack_fork_prepare();
 }
@@ -72,6 +74,7 @@ static void on_fork_parent(ThreadCtx *ctx)
     (void)ctx;
     fdtrack_fork_done();
     request_fork_done(false);
+    calltags_fork_done();
     callstack_fork_done(false);
     descriptors_fork_parent();
 }
@@ -82,6 +85,7 @@ static void on_fork_child(ThreadCtx *ctx)
 {
     fdtrack_fork_done();
     request_fork_done(true);
+    calltags_fork_done();
     callstack_fork_done(true);
     aspace_after_fork();
     descriptors_fork_child();
@@ -244,10 +248,11 @@ int main(int argc, char **argv, char **envp)
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
     calltags_wanted = tool->needs & TOOL_NEEDS_CALLTAGS;
-    if (calltags_wanted && !calltags_init())
+    if (calltags_wanted && !calltags_init(tool->shadow_offset))
         log_refuse("the addresses for the tags of calls are taken, or the limit on address space "
                    "(ulimit -v) is too small for them");
-    callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK || options.track_fds != TRACK_FDS_NO;
+    callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK ||
+                       (options.track_fds != TRACK_FDS_NO && !calltags_wanted);
     fdtrack_init(options.track_fds);
     request_init(options.verbosity > 0);
     if (relay_is_on()) {
@@ -255,6 +260,7 @@ int main(int argc, char **argv, char **envp)
         request_text_hook = relay_client_text;
         request_error_count = relay_error_count;
         request_monitor_hook = relay_run_command;
+        request_place_hook = relay_place;
         signal_kicks = true;
     }
     redirect_init();

@@ -87,8 +87,6 @@ static int parse_options(int argc, char **argv)
         exit(EXIT_USAGE);
     }
     options_init(&options);
-    if (is_compat)
-        options.tool = "memcheck";
     int index = options_parse(sources.argc, sources.argv, &options);
     if (index >= 0 && options.muninn_exe != NULL) {
         say("unknown option --muninn-exe; muninn --help lists them");
@@ -126,22 +124,8 @@ static void answer_help_and_version(void)
     exit(EXIT_SUCCESS);
 }
 
-static bool tool_is_there(const char *name)
-{
-    for (const OptionValue *tool = option_tools; tool->name != NULL; tool++)
-        if (strcmp(tool->name, name) == 0)
-            return tool->refusal == NULL;
-    return false;
-}
-
 static void settle_options(void)
 {
-    // Chosen by our name, not by an option that could have been refused.
-    if (is_compat && !tool_is_there(options.tool)) {
-        say("valgrind means --tool=%s, which is not in this version of muninn; name another",
-            options.tool);
-        exit(EXIT_USAGE);
-    }
     if (options_settle(&options) < 0 || !option_files_settle(&options)) {
         say("%s", options.error);
         exit(EXIT_USAGE);

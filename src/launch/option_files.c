@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,19 +76,68 @@ static bool settle_output(Options *options, const OptionRow *row, const char **p
 
 // ---------------------------------------------------------------- files to be read
 
+// What is read by others, in another process and perhaps several times, cannot be a pipe, nor be
+// named by a descriptor of ours.
+static bool is_read_once(const char *path)
+{
+    static const char *const ours[] = {"/dev/fd/", "/dev/std", "/proc/self/fd/"};
+    struct stat status;
+
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (strncmp(path, ours[i], strlen(ours[i])) == 0)
+            return true;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
 static bool settle_input(Options *options, const OptionRow *row, const char **path)
 {
     if (access(*path, R_OK) != 0)
         return option_fail(options, "--%s=%.300s: %s", row->name, *path, strerror(errno));
+    if (row->kind == OPTION_PATH && is_read_once(*path))
+        return option_fail(options, "--%s=%.300s: a file is needed here, not a pipe or a device",
+                           row->name, *path);
     *path = make_absolute(*path, false);
+    return true;
+}
+
+// Takes the text itself, which then goes where the name would have gone: as an argument, which
+// limits its size.
+static bool read_input(Options *options, const OptionRow *row, const char **path)
+{
+    enum { TEXT_MAX = 120 * 1024 };
+    int fd = open(*path, O_RDONLY | O_CLOEXEC);
+    char *item = malloc(strlen(*path) + TEXT_MAX + 3);
+    ssize_t n = -1;
+
+    if (fd < 0 || item == NULL)
+        return option_fail(options, "--%s=%.300s: %s", row->name, *path, strerror(errno));
+    char *text = item + sprintf(item, "%c%s\n", OPTIONS_READ, *path), *at = text;
+    do {
+        n = read(fd, at, (size_t)(text + TEXT_MAX + 1 - at));
+        at += n > 0 ? n : 0;
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    close(fd);
+    if (n < 0)
+        return option_fail(options, "--%s=%.300s: %s", row->name, *path, strerror(errno));
+    if (at > text + TEXT_MAX || memchr(text, '\0', (size_t)(at - text)) != NULL)
+        return option_fail(options, "--%s=%.300s: what is not a file may have 120 KiB of text",
+                           row->name, *path);
+    *at = '\0';
+    *path = item;
     return true;
 }
 
 static bool settle_inputs(Options *options, const OptionRow *row, OptionList *list)
 {
-    for (u32 i = 0; i < list->count; i++)
-        if (!settle_input(options, row, &list->items[i]))
+    bool is_text = row->field == offsetof(Options, suppressions);
+
+    for (u32 i = 0; i < list->count; i++) {
+        bool once = is_text && is_read_once(list->items[i]);
+
+        if (once ? !read_input(options, row, &list->items[i])
+                 : !settle_input(options, row, &list->items[i]))
             return false;
+    }
     return true;
 }
 

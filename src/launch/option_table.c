@@ -92,7 +92,7 @@ _Static_assert(ARRAY_LEN(option_rows) <= OPTIONS_ROWS_MAX, "Options.given needs 
 _Static_assert(sizeof(Options) <= UINT16_MAX, "OptionRow.field must reach every field");
 
 const Options option_defaults = {
-    .tool = "none",
+    .tool = "memcheck",
     .vgdb = VGDB_YES,
     .log_fd = 2,
     .seccomp_fd = -1,

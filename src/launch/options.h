@@ -43,6 +43,9 @@
 // refused, never dropped.
 #define OPTIONS_LIST_MAX 256
 
+// Begins what stands for a file that could be read only once: a pipe, a terminal.
+#define OPTIONS_READ '\n'
+
 typedef struct OptionList {
     u32 count;
     const char *items[OPTIONS_LIST_MAX];
@@ -91,7 +94,7 @@ typedef struct Options {
     u32 summary;             // SUMMARY_
     const char *error_markers; // "BEGIN,END" or NULL
     u32 show_error_list;     // ERROR_LIST_
-    OptionList suppressions; // files, absolute
+    OptionList suppressions; // files, absolute; or OPTIONS_READ, a name, a newline, and its text
     u32 gen_suppressions;    // GEN_SUPPRESSIONS_
     i32 input_fd;            // where --gen-suppressions=yes reads the answers
     bool show_below_main;

@@ -4,11 +4,24 @@
 // the run.
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "launch/options.h"
 #include "monitor/intake/intake.h"
 
 static Options options;
+
+// A file that the launcher has read is shown by its name.
+static char *as_written(char *word)
+{
+    char *value = strchr(word, '='), *name = NULL;
+
+    if (value && value[1] == OPTIONS_READ &&
+        asprintf(&name, "%.*s%.*s", (int)(value + 1 - word), word, (int)strcspn(value + 2, "\n"),
+                 value + 2) >= 0)
+        return name;
+    return word;
+}
 
 int main(int argc, char **argv)
 {
@@ -33,7 +46,7 @@ int main(int argc, char **argv)
     int words = 0;
     for (int i = 1; i < program - 1; i++) {
         if (!options_is_internal(argv[i]))
-            argv[words++] = argv[i];
+            argv[words++] = as_written(argv[i]);
     }
     return intake_serve(&(IntakeCommand){
         .options = &options,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Events to columns and back. See events.h for the idea. The encoder runs once for every
-// event of the client, so it allocates nothing and touches one line of its table of blocks.
-#include "recording/events.h"
+// Events to columns and back. See events.h for the idea; what every event runs through is in
+// encode.h.
+#include "recording/encode.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEN_BITS = 14, FIRST_CAPACITY = 1 << 12, VARINT_SLACK = 8 };
+enum { FIRST_CAPACITY = 1 << 12, VARINT_SLACK = 8 };
 enum { REPEATS_IN_BODY_MAX = 1 << 24 }; // more than a slice can have
 
 // The most bytes that an event may take in a column.
@@ -16,37 +16,12 @@ static const u8 column_bytes[COLUMNS] = {
     [COLUMN_SIZE] = 10, [COLUMN_AGE] = 10, [COLUMN_RARE] = 40,
 };
 
-// What glibc's malloc gives for a request: a guess that costs nothing when it is right.
-static inline u64 guess_usable(u64 size)
-{
-    return size <= 24 ? 24 : ((size + 8 + 15) & ~15ull) - 8;
-}
-
-// Blocks lie at multiples of 16: the low bits go to the top, where zeros are free.
-static inline u64 pack_address(u64 delta)
-{
-    return zigzag((i64)delta >> 4) ^ (delta << 60);
-}
-
-static inline u64 unpack_address(u64 packed)
-{
-    u64 low = packed >> 60;
-
-    return ((u64)unzigzag(packed & (UINT64_MAX >> 4)) << 4) | low;
-}
-
-static inline u32 seen_slot(u64 address)
-{
-    return (u32)((address >> 4) * 0x9e3779b97f4a7c15ull >> (64 - SEEN_BITS));
-}
-
 bool encoder_init(EventEncoder *encoder, const RecordingInfo *info)
 {
     *encoder = (EventEncoder){ 0 };
     encoder->counts_instructions = info->counts_instructions;
     encoder->clock_space = info->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
-    encoder->seen = calloc(1u << SEEN_BITS, sizeof(SeenBlock));
-    return encoder->seen && encoder_make_room(encoder);
+    return encoder_make_room(encoder);
 }
 
 void encoder_free(EventEncoder *encoder)
@@ -56,10 +31,14 @@ void encoder_free(EventEncoder *encoder)
     free(encoder->seen);
 }
 
+bool encoder_keep_seen(EventEncoder *encoder)
+{
+    encoder->seen = calloc(1u << SEEN_BITS, sizeof(SeenBlock));
+    return encoder->seen != NULL;
+}
+
 bool encoder_make_room(EventEncoder *encoder)
 {
-    if (encoder->count < encoder->capacity)
-        return true;
     u32 capacity = encoder->capacity ? encoder->capacity * 2 : FIRST_CAPACITY;
     for (u32 i = 0; i < COLUMNS; i++) {
         size_t used = (size_t)(encoder->at[i] - encoder->columns[i]);
@@ -74,100 +53,10 @@ bool encoder_make_room(EventEncoder *encoder)
     return true;
 }
 
-static inline void put(EventEncoder *encoder, EventColumn column, u64 value)
-{
-    encoder->at[column] = varint_write(encoder->at[column], value);
-}
-
-// What is unusual about an event; the bits go to its head.
-static u32 put_rare(EventEncoder *encoder, const HeapEvent *event, u32 site_thread, u64 advance)
-{
-    u32 head = 0;
-
-    if (event->thread != site_thread) {
-        head |= HEAD_THREAD;
-        put(encoder, COLUMN_RARE, event->thread);
-    }
-    if (event->time.allocated_bytes - encoder->last.allocated_bytes != advance) {
-        head |= HEAD_ALLOCATED;
-        u64 off = event->time.allocated_bytes - encoder->last.allocated_bytes;
-        put(encoder, COLUMN_RARE, zigzag((i64)off));
-    }
-    if (encoder->counts_instructions) {
-        u64 executed = event->time.instructions - encoder->last.instructions;
-        put(encoder, COLUMN_RARE, zigzag((i64)executed));
-    }
-    return head;
-}
-
-static inline u32 put_block(EventEncoder *encoder, const HeapEvent *event)
-{
-    u32 kind = event->kind == EVENT_FREE;
-
-    put(encoder, COLUMN_SITE, event->site);
-    put(encoder, COLUMN_ADDRESS, pack_address(event->address - encoder->last_address[kind]));
-    put(encoder, COLUMN_SIZE, event->size);
-    encoder->last_address[kind] = event->address;
-    if (event->usable == guess_usable(event->size))
-        return 0;
-    put(encoder, COLUMN_RARE, zigzag((i64)(event->usable - event->size)));
-    return HEAD_USABLE;
-}
-
-static inline u32 put_free(EventEncoder *encoder, const HeapEvent *event)
-{
-    SeenBlock *seen = &encoder->seen[seen_slot(event->address)];
-    u32 ago = encoder->allocations - seen->number;
-
-    if (seen->number > encoder->chunk_start && seen->address == event->address &&
-        ago < BACK_REFERENCES &&
-        seen->born_ns == event->born_ns && seen->site == event->site &&
-        seen->size == event->size && seen->usable == event->usable) {
-        put(encoder, COLUMN_AGE, ago);
-        return HEAD_FREE | HEAD_BACK;
-    }
-    put(encoder, COLUMN_AGE, event->time.ns - event->born_ns);
-    return HEAD_FREE | put_block(encoder, event);
-}
-
-static inline u32 put_alloc(EventEncoder *encoder, const HeapEvent *event)
-{
-    encoder->allocations++;
-    encoder->seen[seen_slot(event->address)] = (SeenBlock){
-        .address = event->address, .born_ns = event->time.ns, .size = (u32)event->size,
-        .usable = (u32)event->usable, .site = event->site, .number = encoder->allocations,
-    };
-    return put_block(encoder, event);
-}
-
-void encoder_add(EventEncoder *encoder, const HeapEvent *event, u32 site_thread, Space space)
-{
-    u64 advance = space == encoder->clock_space ? event->size : 0;
-
-    if (encoder->count == 0) {
-        encoder->start = event->time;
-        encoder->start.allocated_bytes -= advance;
-        encoder->last = encoder->start;
-    }
-    put(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
-    u32 head = event->kind == EVENT_FREE ? put_free(encoder, event) : put_alloc(encoder, event);
-    head |= (event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0) |
-            (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
-    head |= put_rare(encoder, event, site_thread, advance);
-    *encoder->at[COLUMN_HEAD]++ = (u8)head;
-    encoder->last = event->time;
-    encoder->count++;
-}
-
-void encoder_prefetch(const EventEncoder *encoder, u64 address)
-{
-    __builtin_prefetch(&encoder->seen[seen_slot(address)], 1);
-}
-
 void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns)
 {
-    put(encoder, COLUMN_TIME, step_ns);
-    put(encoder, COLUMN_AGE, count);
+    encode_varint(encoder, COLUMN_TIME, step_ns);
+    encode_varint(encoder, COLUMN_AGE, count);
     *encoder->at[COLUMN_HEAD]++ = HEAD_REPEAT;
     encoder->count++;
     encoder->last.ns += count * step_ns;
@@ -189,10 +78,6 @@ void encoder_finish(EventEncoder *encoder, Bytes *bytes)
     encoder->count = 0;
     encoder->chunk_start = encoder->allocations;
     memset(encoder->last_address, 0, sizeof(encoder->last_address));
-    if (encoder->allocations < 1u << 31)
-        return;
-    memset(encoder->seen, 0, sizeof(SeenBlock) << SEEN_BITS);
-    encoder->allocations = encoder->chunk_start = 0;
 }
 
 // --------------------------------------------------------------------- reading

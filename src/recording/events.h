@@ -5,8 +5,9 @@
 // compresses well. A body stands alone: nothing of another chunk is needed, except the sites.
 //
 // Most blocks die young, so a free of one of the last BACK_REFERENCES blocks of its chunk is
-// "the block k allocations ago", 2 bytes instead of 12. The writer finds k by a small table
-// that forgets; what is not found there is written in full.
+// "the block k allocations ago", 2 bytes instead of 12. Whoever gives the events may keep the
+// number of each block's allocation, which tells k; for others the writer has a small table that
+// forgets, and what is not found there is written in full.
 #ifndef MUNINN_RECORDING_EVENTS_H
 #define MUNINN_RECORDING_EVENTS_H
 
@@ -39,7 +40,7 @@ typedef struct SeenBlock {
     u64 address, born_ns;
     u32 size, usable; // larger ones are not kept
     u32 site;
-    u32 number;       // of the allocation; those of earlier chunks are not above chunk_start
+    u32 number;       // of the allocation
 } SeenBlock;
 _Static_assert(sizeof(SeenBlock) == 32, "two in a cache line");
 
@@ -58,20 +59,19 @@ typedef struct EventEncoder {
     u32 count, capacity;
     bool counts_instructions;
     Space clock_space;    // whose sizes advance Moment.allocated_bytes
-    u32 allocations;      // so far; 2^31 are not reached: the table is emptied before
+    u32 allocations;      // so far, modulo 2^32
     u32 chunk_start;      // allocations before this chunk
     Moment start, last;
     u64 last_address[2];  // by EventKind
-    SeenBlock *seen;      // by a hash of the address
+    SeenBlock *seen;      // by a hash of the address; NULL: whoever gives events keeps numbers
 } EventEncoder;
 
 bool encoder_init(EventEncoder *encoder, const RecordingInfo *info);
 void encoder_free(EventEncoder *encoder);
-// False: no memory for one more.
+// The events to come have no numbers. False: no memory.
+bool encoder_keep_seen(EventEncoder *encoder);
+// For as many as there are, if count is capacity. False: no memory.
 bool encoder_make_room(EventEncoder *encoder);
-// There is room. The site's own thread and space are given, for what follows from them.
-void encoder_add(EventEncoder *encoder, const HeapEvent *event, u32 site_thread, Space space);
-void encoder_prefetch(const EventEncoder *encoder, u64 address);
 // The last two events come `count` times more; there is room. Moves the clock.
 void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns);
 // Appends the body to `bytes` and begins a new one.

@@ -135,17 +135,21 @@ static inline Cursor cursor_of(const void *data, size_t size)
 
 u64 cursor_varint_slow(Cursor *cursor);
 
+// As in writing, lengths cannot be predicted: up to 8 bytes are read at once, cut after the first
+// without the high bit, and their groups of 7 bits pushed together.
 static inline u64 cursor_varint(Cursor *cursor)
 {
-    if (LIKELY(cursor->end - cursor->at >= 2)) {
-        u32 low = cursor->at[0], high = cursor->at[1];
-        if (low < 0x80) {
-            cursor->at++;
-            return low;
-        }
-        if (high < 0x80) {
-            cursor->at += 2;
-            return (low & 0x7f) | high << 7;
+    if (LIKELY(cursor->end - cursor->at >= 8)) {
+        u64 word;
+        memcpy(&word, cursor->at, sizeof(word));
+        u64 ends = ~word & 0x8080808080808080;
+        if (LIKELY(ends)) {
+            u32 last_bit = (u32)__builtin_ctzll(ends);
+            cursor->at += (last_bit + 1) / 8;
+            word &= (2ull << last_bit) - 1;
+            word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
+            word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
+            return (word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4;
         }
     }
     return cursor_varint_slow(cursor);

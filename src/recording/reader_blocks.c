@@ -246,9 +246,20 @@ bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn 
 }
 
 // ---------------------------------------------------------------- the writer's own list
+bool recording_lists_living(const Recording *recording)
+{
+    size_t leaves = recording->leaf_count;
+
+    if (recording->has_living_list)
+        return true;
+    // No list is written of nothing.
+    return recording->end.known && leaves &&
+           reader_leaf(recording, leaves - 1)->info.totals.blocks[SPACE_HEAP] == 0;
+}
+
 bool recording_knows_living(const Recording *recording, u32 spaces)
 {
-    return (recording->has_living_list && spaces == 1u << SPACE_HEAP) ||
+    return (recording_lists_living(recording) && spaces == 1u << SPACE_HEAP) ||
            recording_events_kept_since_ns(recording) == 0;
 }
 
@@ -300,7 +311,7 @@ bool recording_each_living(Recording *recording, u32 spaces, u64 to_ns, BlockFn 
     SpaceFilter filter = { recording, spaces, fn, arg };
     DeadFilter nobody = { 0 };
 
-    if (!recording->has_living_list || spaces != 1u << SPACE_HEAP)
+    if (!recording_lists_living(recording) || spaces != 1u << SPACE_HEAP)
         return each_block(recording, &nobody, to_ns, tell_if_in_space, &filter);
     for (size_t i = 0; i < recording->living_chunk_count; i++)
         if (!tell_listed(recording, recording->living_chunks[i], to_ns, fn, arg))

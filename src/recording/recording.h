@@ -106,6 +106,7 @@ typedef struct HeapEvent {
     u64 size;      // asked for
     u64 usable;    // got
     u64 born_ns;   // of a free: when it was allocated
+    u32 number;    // of a free, where WriterConfig.has_numbers: what its allocation was given
 } HeapEvent;
 
 // The sums of one site. The first two are of a moment, the others of a range of time.
@@ -199,6 +200,7 @@ typedef struct WriterConfig {
     const char *path;
     u64 max_bytes;      // of the file; 0: no limit
     u32 level;          // of zstd; 0: its default
+    bool has_numbers;   // events will have them, so that nothing need be looked up
 } WriterConfig;
 
 // NULL: *ret_error says why, errno-like. Every function below is cheap when nothing is to be
@@ -217,10 +219,8 @@ void recording_set_thread(RecordingWriter *writer, const RecordedThread *thread)
 u32 recording_add_site(RecordingWriter *writer, const RecordedSite *site); // from 0
 // In order of time; one that comes late is recorded as of the one before. Its clock of bytes has
 // it already in it. Sums are kept by the writer: slices come of themselves, every so many events
-// or milliseconds, and when asked.
-void recording_add_event(RecordingWriter *writer, const HeapEvent *event);
-// An event that comes soon may well be of this address: a hint that makes it cheaper.
-void recording_prefetch(const RecordingWriter *writer, u64 address);
+// or milliseconds, and when asked. Returns the number of an allocation; 0 is none.
+u32 recording_add_event(RecordingWriter *writer, const HeapEvent *event);
 // The last two events were a temporary block, allocated and freed: that happened `count` more times
 // (RECORDING_REPEATS_MAX at most), every `step_ns`, which is no less than what it lived.
 enum { RECORDING_REPEATS_MAX = 1 << 17 };
@@ -322,6 +322,8 @@ bool recording_each_block(Recording *recording, u64 from_ns, u64 to_ns, BlockFn 
 // Blocks of these spaces (bits 1 << Space) that live at the end and were born before to_ns, in any
 // order. Quick if the writer told them, as it does for the heap, or once somebody has asked.
 bool recording_each_living(Recording *recording, u32 spaces, u64 to_ns, BlockFn *fn, void *arg);
+// Whether the writer told those of the heap.
+bool recording_lists_living(const Recording *recording);
 // Whether those of these spaces are known although events were given up.
 bool recording_knows_living(const Recording *recording, u32 spaces);
 

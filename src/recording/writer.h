@@ -52,7 +52,8 @@ struct RecordingWriter {
     int fd;
     char *path;
     u64 max_bytes;
-    int level, events_level; // of zstd
+    int level, events_level; // of zstd; 0: not compressed
+    bool is_fixed_level;     // and the user's, for events too
     RecordingInfo info;     // strings are owned
     u64 offset;             // where the next chunk goes
     char *error;            // nothing is written any more

@@ -53,7 +53,7 @@ static bool append_body(RecordingWriter *writer, const Bytes *body, ChunkHeader 
 
     header->codec = CODEC_PLAIN;
     header->plain_bytes = (u32)body->count;
-    if (body->count >= COMPRESS_FROM && bytes_reserve(stored, bound)) {
+    if (body->count >= COMPRESS_FROM && level != 0 && bytes_reserve(stored, bound)) {
         size_t n = ZSTD_compressCCtx(writer->compressor, stored->data + begin, bound, body->data,
                                      body->count, level);
         if (!ZSTD_isError(n) && n < body->count) {

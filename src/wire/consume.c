@@ -32,7 +32,6 @@ typedef struct RingView {
     u64 next;      // stamp of the record at read, when has_next
     u64 header;    // its first word, checked
     u64 available; // write position when last looked at
-    u64 hint;      // WireRecord.hint, as seen from the record before the one at read
     bool has_next;
     bool damaged;
     // What is held back (W6)
@@ -50,6 +49,7 @@ struct WireConsumer {
     WireShared *shared;
     u32 damaged;
     u32 drain; // counts the turns
+    WireStreamFn *stream;
     RingView rings[WIRE_RINGS];
     u64 copy[WIRE_RECORD_BYTES_MAX / 8];
 };
@@ -100,6 +100,11 @@ void wire_consumer_free(WireConsumer *consumer)
     free(consumer);
 }
 
+void wire_stream_to(WireConsumer *consumer, WireStreamFn *fn)
+{
+    consumer->stream = fn;
+}
+
 u32 wire_damaged_rings(const WireConsumer *consumer)
 {
     return consumer->damaged;
@@ -148,9 +153,6 @@ static inline void look(WireConsumer *consumer, RingView *view, WireRing *ring)
             view->read = read += bytes;
             continue;
         }
-        u64 hinted = bytes + HEADER_BYTES; // in the record behind it
-        if (LIKELY(offset + hinted + 8 <= WIRE_RING_BYTES && read + hinted + 8 <= available))
-            memcpy(&view->hint, ring->data + offset + hinted, sizeof(view->hint));
         memcpy(&view->next, ring->data + offset + 8, sizeof(view->next));
         view->header = header;
         view->has_next = true;
@@ -257,7 +259,54 @@ static inline void take(WireConsumer *consumer, u32 index, WireRecord *ret_recor
     view->last = view->next;
     view->read += bytes;
     look(consumer, view, ring);
-    ret_record->hint = view->hint;
+}
+
+// The words of a record that may be in a stream; 0: it is none of these.
+static inline size_t stream_words(u64 header)
+{
+    u64 words = header >> 16 & 0xffff;
+    u8 type = (u8)header;
+    bool fits = type == RECORD_HEAP_FREE ? words == WIRE_STREAM_FREE
+                                         : type == RECORD_HEAP_ALLOC && words == WIRE_STREAM_ALLOC;
+    return fits ? words : 0;
+}
+
+// How much of the copy, of `words` words, is a stream of stamps up to `limit`.
+static size_t stream_length(const u64 *copy, size_t words, u64 limit, RingView *view,
+                            size_t *ret_records)
+{
+    size_t at = 0, records = 0;
+    while (at + 1 < words) {
+        size_t length = stream_words(copy[at]);
+        if (length == 0 || at + length > words || copy[at + 1] > limit)
+            break;
+        if ((u8)copy[at] == RECORD_HEAP_ALLOC)
+            view->taken_run = (u8)(copy[at] >> 8);
+        view->last = copy[at + 1];
+        at += length;
+        records++;
+    }
+    *ret_records = records;
+    return at;
+}
+
+// Takes a stream, if there is one at view->read. Returns the number of its records.
+static size_t take_stream(WireConsumer *consumer, u32 index, u64 limit, void *arg)
+{
+    enum { BYTES = 8192 }; // of a cache's size, and not too long for those who wait for room
+    RingView *view = &consumer->rings[index];
+    WireRing *ring = &consumer->shared->rings[index];
+    u64 offset = view->read % WIRE_RING_BYTES, bytes = view->available - view->read;
+    size_t records;
+    bytes = min_u64(min_u64(bytes, BYTES), WIRE_RING_BYTES - offset);
+    memcpy(consumer->copy, ring->data + offset, bytes);
+    size_t words = stream_length(consumer->copy, bytes / 8, limit, view, &records);
+    if (words == 0)
+        return 0;
+    view->read += words * 8;
+    consumer->stream(arg, index, consumer->copy, words);
+    look(consumer, view, ring);
+    return records;
 }
 
 // The stamp below which this ring will have no further record.
@@ -287,6 +336,25 @@ static void retire(WireConsumer *consumer, u32 index)
     __atomic_store_n(&ring->state, RING_FREE, __ATOMIC_RELEASE);
 }
 
+// One record, or a stream of them, and hands it over. Returns how many.
+static size_t take_next(WireConsumer *consumer, u32 index, u64 limit, WireRecordFn *fn, void *arg)
+{
+    RingView *view = &consumer->rings[index];
+    WireRecord record;
+    if (consumer->stream && !view->next_is_held && !view->was_peeked &&
+        stream_words(view->header)) {
+        size_t count = take_stream(consumer, index, limit, arg);
+        if (count)
+            return count;
+    }
+    if (UNLIKELY(view->next_is_held))
+        take_held(consumer, index, &record);
+    else
+        take(consumer, index, &record);
+    fn(arg, &record);
+    return 1;
+}
+
 // Takes from `index` while its records are older than all others can be.
 static size_t take_run(WireConsumer *consumer, u32 index, u64 limit, WireRecordFn *fn, void *arg)
 {
@@ -295,13 +363,7 @@ static size_t take_run(WireConsumer *consumer, u32 index, u64 limit, WireRecordF
     size_t count = 0;
     u64 given_back = view->read;
     while (view->has_next && view->next <= limit && count < WIRE_DRAIN_MAX) {
-        WireRecord record;
-        if (UNLIKELY(view->next_is_held))
-            take_held(consumer, index, &record);
-        else
-            take(consumer, index, &record);
-        fn(arg, &record);
-        count++;
+        count += take_next(consumer, index, limit, fn, arg);
         if (view->read - given_back > WIRE_RING_BYTES / 8) {
             give_back(ring, view->read);
             given_back = view->read;

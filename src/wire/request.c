@@ -8,7 +8,7 @@
 #include "base/raw_syscall.h"
 #include "wire/wire.h"
 
-enum { CLOSE_TRIES = 1000, CLOSE_PAUSE_NS = 200000 };
+enum { CLOSE_TRIES = 10000, CLOSE_PAUSE_NS = 200000 }; // two seconds, on a busy machine more
 
 u32 wire_request(WireShared *shared, const char *text, bool for_all)
 {

@@ -40,6 +40,7 @@ enum {
     WIRE_RECORD_BYTES_MAX = 64 * 1024,
     WIRE_FINDINGS = 1 << 18,
     WIRE_REQUEST_BYTES = 4096,
+    WIRE_PLACE_BYTES = 64,
     WIRE_FRAMES_MAX = 512, // of one stack
     WIRE_DRAIN_MAX = 65536,
 };
@@ -76,6 +77,19 @@ typedef enum MappedPlace {
     MAPPED_DATA,
     MAPPED_BSS,
 } MappedPlace;
+
+// Value 0 of PART_HELD_BY: what holds a block, in the order in which they are preferred.
+typedef enum HolderKind {
+    HOLDER_DATA, // of an ELF object; the monitor makes HOLDER_GLOBAL of it if it knows a name
+    HOLDER_TLS,
+    HOLDER_STACK,
+    HOLDER_MEMORY,
+    HOLDER_REGISTER,
+    HOLDER_RECORD,
+    HOLDER_OTHERS,
+    HOLDER_GLOBAL,
+    HOLDER_KIND_COUNT
+} HolderKind;
 
 // Of a finding.
 typedef enum FindingFlags {
@@ -147,6 +161,7 @@ typedef struct WireRing {
     u32 producer_waits; // futex: a producer sleeps until `read` moves
     u32 synced;         // futex: sequence of the last SYNC record that was dealt with
     u32 command_status; // WireCommandStatus of the thread's last COMMAND
+    char place[WIRE_PLACE_BYTES]; // answer to its last PLACE: "file:line", or ""
     // Set once in a while.
     _Alignas(64) WireHeld held;
     _Alignas(64) u32 state; // WireRingState
@@ -284,7 +299,6 @@ typedef struct WireRecord {
     u64 stamp;
     const u64 *words; // a private copy
     size_t count;
-    u64 hint;         // the first word of the ring's next but one, or anything: to prefetch by
 } WireRecord;
 
 typedef struct WireConsumer WireConsumer;
@@ -294,6 +308,12 @@ void wire_consumer_free(WireConsumer *consumer);
 // Hands over what can be put in order now, up to about WIRE_DRAIN_MAX; with `final`, when no
 // producer lives any more, everything. Returns the number of records.
 typedef void WireRecordFn(void *arg, const WireRecord *record);
+// Events of the heap come in streams: those of one ring that follow each other are handed over
+// together, if `fn` is set. `words` is a private copy of records, whole and nothing but HEAP_ALLOC
+// (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE), each with its header and stamp.
+enum { WIRE_STREAM_ALLOC = 4, WIRE_STREAM_FREE = 3 };
+typedef void WireStreamFn(void *arg, u32 ring, const u64 *words, size_t count);
+void wire_stream_to(WireConsumer *consumer, WireStreamFn *fn);
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg);
 // Rings whose contents made no sense; what was in them is lost.
 u32 wire_damaged_rings(const WireConsumer *consumer);

@@ -16,7 +16,7 @@ def sockets(runtime):
     return [(int(name.split("-")[0]), os.path.join(folder, name)) for name in names]
 
 
-def ask_path(path, command, timeout=5):
+def ask_path(path, command, timeout=60):
     """(status, answer); status -1 when the other end has gone."""
     answer = b""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:

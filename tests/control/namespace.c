@@ -22,7 +22,7 @@ int main(void)
     pid_t child = fork();
     if (child == 0) {
         muninn_test_finding(INVALID_READ, 4, 0, 0, NULL, 0);
-        sleep(60);
+        sleep(300);
         _exit(0);
     }
     printf("%d\n", child);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Threads that sleep, each in another system call, for DURATION_MS: until their timeout, or
+// Threads that sleep, each in another system call, for 1.5 seconds: until their timeout, or
 // until the waker does what they wait for. While they are being asked what they do, results
 // and times must be what they are when nobody asks. Prints a line for each that is wrong,
-// and `done`.
+// and `done`. With an argument they sleep until standard input ends, and nothing is checked.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,16 +31,25 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DURATION_MS = 1500, EARLY_MS = 3, LATE_MS = 4000, BULK = 1 << 20 };
+// A sleep that begins anew with each question never ends; one that is only late is the machine's.
+enum { DURATION_MS = 1500, HOLD_MS = 600000, EARLY_MS = 3, LATE_MS = 60000, BULK = 1 << 20 };
 
-static const struct timespec duration = {DURATION_MS / 1000, DURATION_MS % 1000 * 1000000};
+static int duration_ms = DURATION_MS;
+static struct timespec duration;
 static const struct timespec slack = {0, 300000000};
 static int pipes[16][2]; // silent until the waker writes into them
 static int pair[2], bulk_pair[2], waitall_pair[2], bulk_pipe[2];
 static int sem_id, sem_quiet, msg_id;
 static pid_t child;
 static atomic_int handled;
-static pthread_barrier_t start;
+static atomic_int begun; // threads that know when they began
+
+static long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static int failed(const char *name, const char *what, long result)
 {
@@ -60,7 +70,7 @@ static int failed(const char *name, const char *what, long result)
 static int in_poll(const char *name)
 {
     struct pollfd fd = {pipes[0][0], POLLIN, 0};
-    EXPECT(poll(&fd, 1, DURATION_MS), 0, 0);
+    EXPECT(poll(&fd, 1, duration_ms), 0, 0);
 }
 
 static int in_ppoll(const char *name)
@@ -73,7 +83,7 @@ static int in_ppoll(const char *name)
 
 static int in_select(const char *name)
 {
-    struct timeval left = {DURATION_MS / 1000, DURATION_MS % 1000 * 1000};
+    struct timeval left = {duration_ms / 1000, duration_ms % 1000 * 1000};
     fd_set set;
     FD_ZERO(&set);
     FD_SET(pipes[0][0], &set);
@@ -93,7 +103,7 @@ static int in_pselect(const char *name)
 static int in_epoll_wait(const char *name)
 {
     struct epoll_event event;
-    EXPECT(syscall(SYS_epoll_wait, epoll_create1(0), &event, 1, DURATION_MS), 0, 0);
+    EXPECT(syscall(SYS_epoll_wait, epoll_create1(0), &event, 1, duration_ms), 0, 0);
 }
 
 static int in_epoll_pwait(const char *name)
@@ -101,7 +111,7 @@ static int in_epoll_pwait(const char *name)
     struct epoll_event event;
     sigset_t all;
     sigfillset(&all);
-    EXPECT(epoll_pwait(epoll_create1(0), &event, 1, DURATION_MS, &all), 0, 0);
+    EXPECT(epoll_pwait(epoll_create1(0), &event, 1, duration_ms, &all), 0, 0);
 }
 
 static int in_epoll_pwait2(const char *name)
@@ -135,8 +145,8 @@ static struct timespec point(clockid_t clock)
 {
     struct timespec now;
     clock_gettime(clock, &now);
-    now.tv_sec += DURATION_MS / 1000;
-    now.tv_nsec += DURATION_MS % 1000 * 1000000;
+    now.tv_sec += duration_ms / 1000;
+    now.tv_nsec += duration_ms % 1000 * 1000000;
     if (now.tv_nsec >= 1000000000) {
         now.tv_sec++;
         now.tv_nsec -= 1000000000;
@@ -197,7 +207,7 @@ static int in_io_getevents(const char *name)
 
 static int timed_socket(int option)
 {
-    struct timeval timeout = {DURATION_MS / 1000, DURATION_MS % 1000 * 1000};
+    struct timeval timeout = {duration_ms / 1000, duration_ms % 1000 * 1000};
     int ends[2];
     socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
     setsockopt(ends[0], SOL_SOCKET, option, &timeout, sizeof timeout);
@@ -229,7 +239,7 @@ static int in_send_with_timeout(const char *name)
 
 static int in_accept_with_timeout(const char *name)
 {
-    struct timeval timeout = {DURATION_MS / 1000, DURATION_MS % 1000 * 1000};
+    struct timeval timeout = {duration_ms / 1000, duration_ms % 1000 * 1000};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     snprintf(address.sun_path + 1, 60, "muninn-sleepers-%d", getpid());
@@ -295,6 +305,7 @@ static int in_fcntl(const char *name)
     unlink(path);
     pid_t holder = fork();
     if (holder == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         fcntl(fd, F_SETLKW, &lock);
         if (write(pipes[4][1], "x", 1) != 1)
             _exit(1);
@@ -346,7 +357,7 @@ static int in_poll_of_signalfd(const char *name)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, NULL);
     struct pollfd fd = {signalfd(-1, &all, SFD_NONBLOCK), POLLIN, 0};
-    EXPECT(poll(&fd, 1, DURATION_MS), 0, 0);
+    EXPECT(poll(&fd, 1, duration_ms), 0, 0);
 }
 
 static int in_sigwait(const char *name)
@@ -381,16 +392,18 @@ static int in_read_interrupted(const char *name)
 static int in_poll_interrupted(const char *name)
 {
     struct pollfd fd = {pipes[0][0], POLLIN, 0};
-    EXPECT(poll(&fd, 1, 60000), -1, EINTR);
+    EXPECT(poll(&fd, 1, HOLD_MS), -1, EINTR);
 }
 
 static int in_nanosleep_interrupted(const char *name)
 {
-    struct timespec twice = {2 * DURATION_MS / 1000, 2 * DURATION_MS % 1000 * 1000000}, left = {0};
-    if (nanosleep(&twice, &left) != -1 || errno != EINTR)
+    struct timespec long_time = {HOLD_MS / 1000, 0}, left = {0};
+    long begin = now_ms();
+    if (nanosleep(&long_time, &left) != -1 || errno != EINTR)
         return failed(name, "nanosleep", 0);
-    long ms = left.tv_sec * 1000 + left.tv_nsec / 1000000;
-    return ms > DURATION_MS + EARLY_MS || ms < 1 ? failed(name, "what is left", ms) : 0;
+    long ms = left.tv_sec * 1000 + left.tv_nsec / 1000000, took = now_ms() - begin;
+    bool is_right = ms <= HOLD_MS - duration_ms + EARLY_MS && ms >= HOLD_MS - took - EARLY_MS;
+    return is_right ? 0 : failed(name, "what is left", ms);
 }
 
 // ---------------------------------------------------------------------- the whole
@@ -419,26 +432,19 @@ static Sleeper sleepers[] = {
     S(in_read_with_timeout), S(in_send_with_timeout), S(in_accept_with_timeout), S(in_read),
     S(in_read_all_blocked), S(in_poll_for_ever), S(in_recvmmsg), S(in_semop), S(in_msgrcv),
     S(in_wait), S(in_fcntl), S(in_write), S(in_send), S(in_recv_all),
-    S(in_poll_of_signalfd), K(in_signalfd), K(in_sigwait), K(in_pause), K(in_sigsuspend), K(in_read_interrupted), K(in_poll_interrupted),
-    K(in_nanosleep_interrupted),
+    S(in_poll_of_signalfd), K(in_signalfd), K(in_sigwait), K(in_pause), K(in_sigsuspend),
+    K(in_read_interrupted), K(in_poll_interrupted), K(in_nanosleep_interrupted),
 };
 enum { COUNT = sizeof sleepers / sizeof *sleepers };
-
-static long now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void *sleep_in(void *arg)
 {
     Sleeper *sleeper = arg;
-    pthread_barrier_wait(&start);
     long begin = now_ms();
+    begun++;
     sleeper->failed = sleeper->fn(sleeper->name);
     long took = now_ms() - begin;
-    if (took < DURATION_MS - EARLY_MS || took > DURATION_MS + LATE_MS)
+    if (took < duration_ms - EARLY_MS || took > duration_ms + LATE_MS)
         sleeper->failed = failed(sleeper->name, "milliseconds", took);
     return NULL;
 }
@@ -474,10 +480,30 @@ static void wake(void)
             pthread_kill(sleepers[i].thread, sleepers[i].wake_by_signal);
 }
 
-int main(void)
+static void remove_queues(void)
+{
+    semctl(sem_id, 0, IPC_RMID);
+    semctl(sem_quiet, 0, IPC_RMID);
+    msgctl(msg_id, IPC_RMID, NULL);
+}
+
+static void hold(void)
+{
+    char byte;
+    while (read(0, &byte, 1) > 0)
+        ;
+    remove_queues();
+    _exit(0);
+}
+
+int main(int argc, char **argv)
 {
     struct sigaction action = {.sa_handler = handler};
     int bad = 0;
+
+    (void)argv;
+    duration_ms = argc > 1 ? HOLD_MS : DURATION_MS;
+    duration = (struct timespec){duration_ms / 1000, duration_ms % 1000 * 1000000};
 
     sigaction(SIGUSR1, &action, NULL);
     for (size_t i = 0; i < sizeof pipes / sizeof *pipes; i++)
@@ -501,13 +527,15 @@ int main(void)
         nanosleep(&slack, NULL);
         _exit(0);
     }
-    pthread_barrier_init(&start, NULL, COUNT + 1);
     for (int i = 0; i < COUNT; i++)
         pthread_create(&sleepers[i].thread, NULL, sleep_in, &sleepers[i]);
-    pthread_barrier_wait(&start);
+    while (begun < COUNT)
+        usleep(1000);
     puts("ready");
     fflush(stdout);
-    nanosleep(&slack, NULL); // all of them have begun
+    if (argc > 1)
+        hold();
+    nanosleep(&slack, NULL); // all of them sleep
     if (write(pipes[6][1], "x", 1) != 1)
         return 1;
     nanosleep(&duration, NULL);
@@ -516,9 +544,7 @@ int main(void)
         pthread_join(sleepers[i].thread, NULL);
         bad += sleepers[i].failed;
     }
-    semctl(sem_id, 0, IPC_RMID);
-    semctl(sem_quiet, 0, IPC_RMID);
-    msgctl(msg_id, IPC_RMID, NULL);
+    remove_queues();
     puts(bad ? "failed" : "done");
     return bad != 0;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2
-// TIMEOUT: 20
 //
 // A JIT that rewrites one function ten thousand times, and one that fills a megabyte with
 // thousands of small functions calling one another, then frees it and starts again.

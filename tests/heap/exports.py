@@ -211,7 +211,7 @@ def svg_in_browser(out):
     done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu",
                            f"--user-data-dir={path('browser')}", "--dump-dom",
                            f"file://{path('svg.html')}"], capture_output=True, text=True,
-                          check=False, timeout=60)
+                          check=False, timeout=300)
     said = re.search(r'<pre id="said">(.*?)</pre>', done.stdout)
     said = json.loads(said[1]) if said and said[1] else [done.stderr[-300:]]
     width = said[0]

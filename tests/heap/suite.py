@@ -37,7 +37,7 @@ def same(name, found, expected):
     verdict(name, "" if found == expected else f"{str(found)[:400]}, not {str(expected)[:400]}")
 
 
-def heap(*words, timeout=60, **more):
+def heap(*words, timeout=300, **more):
     return subprocess.run([MUNINN, "heap", *map(str, words)], capture_output=True, check=False,
                           timeout=timeout, **more)
 

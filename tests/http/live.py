@@ -11,17 +11,19 @@ from server import BUILD, MUNINN, WORK, Server, heap, make_recording
 
 TESTS = []
 PROGRAM = r"""
+#include <poll.h>
 #include <stdlib.h>
-#include <unistd.h>
 static void *make(size_t n) { return malloc(n); }
 int main(int argc, char **argv)
 {
-    for (int i = 0; i < atoi(argv[1]); i++) {
+    struct pollfd in = {0, POLLIN, 0};
+    int is_wanted = 1;
+    for (int i = 0; i < atoi(argv[1]) || is_wanted; i++) {
         for (int k = 0; k < 100; k++) {
             make(1000);
             free(make(10));
         }
-        usleep(50000);
+        is_wanted = is_wanted && poll(&in, 1, 50) == 0;
     }
     return argc == 0;
 }
@@ -38,13 +40,14 @@ def close():
 
 
 def start(tool, rounds, *options):
-    """A program under muninn that grows, and its pid once a monitor answers for it."""
+    """A program under muninn that grows for so many rounds, and on until its standard input is
+    closed; once a monitor answers for it."""
     source = WORK / "grow.c"
     source.write_text(PROGRAM)
     subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", "-o", WORK / "grow", source], check=True)
     process = subprocess.Popen([MUNINN, f"--tool={tool}", *options, "./grow", str(rounds)],
-                               cwd=WORK, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 10
+                               cwd=WORK, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         done = subprocess.run([MUNINN, "ctl", str(process.pid), "status"], capture_output=True)
         if done.returncode == 0:
@@ -54,7 +57,7 @@ def start(tool, rounds, *options):
     raise AssertionError("no monitor answers")
 
 
-def events(server, until, timeout_s=15):
+def events(server, until, timeout_s=120):
     """(kind, data) of a stream, until one of a kind comes."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout_s)
     connection.request("GET", "/api/events?f=0", headers={"X-Muninn-Token": server.token})
@@ -79,7 +82,6 @@ def a_program_that_runs_is_followed_to_its_end():
     if BUILD.name == "asan":
         return "an engine with sanitizers runs nothing"
     process = start("massif", 70)
-    time.sleep(0.3)
     server = Server(str(process.pid))
     try:
         file = server.api("files")["files"][0]
@@ -106,7 +108,9 @@ def a_program_that_runs_is_followed_to_its_end():
                 tree = server.api("tree")
                 assert {"make", "main"} <= set(tree["names"]), tree["names"]
                 assert tree["total"] > 0 and max(first["totals"]["heap"]) > 0
-        process.wait(10)
+            if asked and len(seen) > 12 and not process.stdin.closed:
+                process.stdin.close()
+        process.wait(120)
         versions = [data["version"] for _, data in seen]
         equal(versions, sorted(versions))
         heaps = [data["heap"] for kind, data in seen if kind == "change"]
@@ -125,30 +129,101 @@ def a_program_that_runs_is_followed_to_its_end():
         server.stop()
 
 
+def leak_check(server):
+    status, _, body = server.raw("/api/action?do=leak-check", {"X-Muninn-Action": "1"},
+                                 method="POST")
+    answer = json.loads(body)
+    equal((status, answer.get("status")), (200, 0))
+    assert "definitely lost" in answer["text"], answer["text"]
+
+
+def leaked(server):
+    """Bytes of the definite leak of make(), as the findings have it; there is one record of it."""
+    findings = [finding for group in server.api("findings")["groups"]
+                for finding in group["findings"] if finding["kind"] == "leak-definite"]
+    equal(len(findings), 1)
+    assert "make" in [frame["function"] for frame in findings[0]["stack"]]
+    return findings[0]["leak"]["bytes"]
+
+
+@test
+def a_leak_check_now_is_in_the_findings():
+    if BUILD.name == "asan":
+        return "an engine with sanitizers runs nothing"
+    report = WORK / "now.json"
+    process = start("memcheck", 100000, f"--json-file={report}", "-q")
+    server = Server(str(process.pid))  # its report is found
+    try:
+        file = server.api("files")["files"][0]
+        equal((file["kind"], file["live"], file["path"]), ("findings", True, str(report)))
+        equal(server.api("findings")["findings_total"], 0)
+        deadline = time.monotonic() + 60
+        first = later = 0
+        while later <= first and time.monotonic() < deadline:
+            leak_check(server)
+            later = leaked(server)
+            first = first or later
+            equal(server.api("leaks")["total"], later)
+        assert later > first > 0, (first, later)
+    finally:
+        process.kill()
+        process.wait()
+        server.stop()
+
+
 @test
 def a_report_that_grows_is_read_again():
     if BUILD.name == "asan":
         return "an engine with sanitizers runs nothing"
-    report = WORK / "grows.json"
-    process = start("memcheck", 60, f"--json-file={report}", "-q")
+    process = start("memcheck", 60, f"--json-file={WORK / 'grows.json'}", "-q")
+    server = Server(WORK / "grows.json")
     try:
-        done = subprocess.run([MUNINN, "view", "--no-open", str(process.pid)], timeout=20,
-                              capture_output=True, text=True)
-        equal(done.returncode, 1)
-        assert "no heap recording" in done.stderr, done.stderr
-        server = Server(report)
-        try:
-            equal(server.api("files")["files"][0]["live"], True)
-            status, _, body = server.raw("/api/action?do=leak-check", {"X-Muninn-Action": "1"},
-                                         method="POST")
-            assert status in (200, 409), (status, body)
-            list(events(server, "end"))
-            assert server.api("info")["status"] == "finished"
-        finally:
-            server.stop()
+        equal(server.api("files")["files"][0]["live"], True)
+        process.stdin.close()
+        list(events(server, "end"))
+        assert server.api("info")["status"] == "finished"
     finally:
         process.kill()
         process.wait()
+        server.stop()
+
+
+@test
+def a_running_program_without_a_file_to_look_at_is_told():
+    if BUILD.name == "asan":
+        return "an engine with sanitizers runs nothing"
+    process = start("memcheck", 100000, "-q")
+    try:
+        done = subprocess.run([MUNINN, "view", "--no-open", str(process.pid)], timeout=300,
+                              capture_output=True, text=True)
+        equal(done.returncode, 1)
+        assert "--json-file" in done.stderr, done.stderr
+    finally:
+        process.kill()
+        process.wait()
+
+
+@test
+def how_a_program_ended_is_told():
+    if BUILD.name == "asan":
+        return "an engine with sanitizers runs nothing"
+    options = ("--tool=massif", "-q", "--massif-out-file=/dev/null")
+    ends = []
+    for name, command in (("exit", "exit 3"), ("signal", "kill -TERM $$"),
+                          ("killed", "kill -KILL $$"), ("executed", "exec /bin/true")):
+        path = WORK / f"ended-{name}.heap"
+        subprocess.run([MUNINN, *options, f"--recording-file={path}", "/bin/sh", "-c", command],
+                       capture_output=True)
+        ends.append((name, path))
+    server = Server(*[path for _, path in ends])
+    try:
+        for number, (name, _) in enumerate(ends):
+            end = server.api("info", f=number)["end"]
+            equal((end["kind"], end["known"]), (name, name in ("exit", "signal")))
+            equal((end["status"], end["signal"]),
+                  (3 if name == "exit" else 0, 15 if name == "signal" else 0))
+    finally:
+        server.stop()
 
 
 @test
@@ -176,6 +251,6 @@ def profiles_of_other_programs_are_opened():
             if kind == "heaptrack":
                 equal(info["totals"]["leaked"], total)
             server.api("timeline", f=file["id"])
-            server.api("map", f=file["id"])
+            server.api("map", expect=409, f=file["id"])  # their addresses are made up
     finally:
         server.stop()

@@ -42,7 +42,7 @@ class Server:
         self.process = subprocess.Popen([MUNINN, "view", "--no-open", *words],
                                         stdout=subprocess.PIPE, stderr=self.errors)
         line = b""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while b"\n" not in line and time.monotonic() < deadline:
             if select.select([self.process.stdout], [], [], 0.2)[0]:
                 piece = os.read(self.process.stdout.fileno(), 4096)
@@ -55,7 +55,7 @@ class Server:
             raise RuntimeError(f"no address: {line!r} {self.said()!r}")
         self.host, self.port, self.token = match[1], int(match[2]), match[3]
 
-    def raw(self, path, headers=None, method="GET", body=None, token=True, timeout=30):
+    def raw(self, path, headers=None, method="GET", body=None, token=True, timeout=300):
         """(status, headers, bytes); without the token if asked."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         sent = dict(headers or {})
@@ -68,7 +68,7 @@ class Server:
         finally:
             connection.close()
 
-    def send(self, data, timeout=5):
+    def send(self, data, timeout=120):
         """Bytes as they are; returns what came back."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
             connection.sendall(data)
@@ -88,7 +88,7 @@ class Server:
         if parameters:
             path += "?" + urllib.parse.urlencode(
                 {k.rstrip("_"): v for k, v in parameters.items()})
-        for _ in range(200):
+        for _ in range(1000):
             status, _, body = self.raw("/api/" + path)
             if status != 202:
                 break
@@ -105,6 +105,20 @@ class Server:
                     total = max(total, int(line.split()[1]) * 1024)
         return total
 
+    def wait_for_parts(self, limit_s=60):
+        """Until what is known of all events is known (src/inspect/http/parts.h), or the time is over:
+        then answers come of walks, and are as right."""
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            try:
+                names = [(task / "comm").read_text().strip() for task in tasks.iterdir()]
+            except OSError:  # one of them has just ended
+                continue
+            if "parts" not in names:
+                return
+            time.sleep(0.05)
+
     def said(self):
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")
@@ -112,7 +126,7 @@ class Server:
     def stop(self, number=signal.SIGINT):
         self.process.send_signal(number)
         try:
-            status = self.process.wait(10)
+            status = self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise

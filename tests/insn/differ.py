@@ -6,7 +6,7 @@ Shared by tests/insn/run and tests/random/run. The environment:
   BUILD         the build directory (default: build, beside tests)
   INSN_ENGINE   a whole command to use instead of `MUNINN --tool=none`; `native` is allowed
   INSN_XMASK    limits the compared xsave components, for engines that lack some
-  INSN_TIMEOUT  seconds allowed to one run (default 120)
+  INSN_TIMEOUT  seconds allowed to one run (default 600)
 """
 import os
 import shlex
@@ -16,7 +16,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
-TIMEOUT_S = float(os.environ.get("INSN_TIMEOUT", "120"))
+TIMEOUT_S = float(os.environ.get("INSN_TIMEOUT", "600"))
 CRASHES_MAX = 20  # after so many deaths of the engine the rest of a file is not worth the time
 EXPLAIN_MAX = 30  # differences shown in full
 

@@ -40,7 +40,7 @@ def set_up():
 
 def run(*args, env=None, launcher=None, **kwargs):
     return subprocess.run([launcher or BIN / "muninn", *args], env=PLAIN_ENV | (env or {}),
-                          capture_output=True, timeout=60, **kwargs)
+                          capture_output=True, timeout=300, **kwargs)
 
 
 class Started:

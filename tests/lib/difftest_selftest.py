@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The harness must notice: engines that lie in one way each, and what difftest says of them."""
+"""The harness must notice: engines that lie in one way each, and what difftest says of them; suites
+that fail in one way each, and what tests/run says of them at its end."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -25,7 +27,7 @@ RUN = f"import sys; sys.path.insert(0, {LIB_DIR!r}); sys.dont_write_bytecode = T
       "import difftest; sys.exit(difftest.main({suite!r}))"
 
 
-def run_suite(engine, expected="exit 3", ending="return 3", timeout="10"):
+def run_suite(engine, expected="exit 3", ending="return 3", timeout="300"):
     """Runs a suite of one guest; a line of shell plays the engine ("$@" is the guest)."""
     with tempfile.TemporaryDirectory() as root:
         suite = os.path.join(root, "suite")
@@ -73,10 +75,41 @@ class Notices(unittest.TestCase):
                         f"ended in exit {128 + number}, native in signal {number}")
 
     def test_a_hang(self):
-        self.expect(run_suite("exec sleep 60", timeout="1"), 1, "time-out (1 s)")
+        self.expect(run_suite("exec sleep 300", timeout="10"), 1, "time-out (10 s)")
 
     def test_a_native_run_that_breaks_its_promise(self):
         self.expect(run_suite('exec "$@"', "exit 0"), 1, "native run ended in exit 3, not exit 0")
+
+
+SUITES = {
+    "fails": "echo noise; echo 'ok - one'; echo 'not ok - two: a reason'; "
+             "echo '1 passed, 1 failed, 0 skipped'; exit 1",
+    "dies": "echo 'ok - one'; kill -9 $$",
+    "passes": "echo 'ok - one'; echo '1 passed, 0 failed, 0 skipped'",
+}
+
+
+class Summary(unittest.TestCase):
+    def test_failures_are_repeated_at_the_end(self):
+        with tempfile.TemporaryDirectory() as root:
+            tests = os.path.join(root, "tests")
+            os.makedirs(os.path.join(tests, "lib"))
+            shutil.copy(os.path.join(LIB_DIR, "default_signals.py"), os.path.join(tests, "lib"))
+            shutil.copy(os.path.join(LIB_DIR, os.pardir, "run"), tests)
+            for name, script in SUITES.items():
+                os.mkdir(os.path.join(tests, name))
+                path = os.path.join(tests, name, "run")
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(f"#!/bin/sh\n{script}\n")
+                os.chmod(path, 0o755)
+            done = subprocess.run([os.path.join(tests, "run")], stdout=subprocess.PIPE, text=True,
+                                  env=dict(os.environ, BUILD=root), check=False)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[-4:-2], [
+            "dies: not ok - dies: printed no sum at its end; died of SIGKILL",
+            "fails: not ok - two: a reason"])
+        self.assertTrue(lines[-2].endswith("; failed: dies fails"))
+        self.assertEqual((lines[-1], done.returncode), ("3 passed, 2 failed, 0 skipped", 1))
 
 
 class VerdictLines(unittest.TestResult):
@@ -104,7 +137,8 @@ class VerdictLines(unittest.TestResult):
 
 def main():
     result = VerdictLines()
-    unittest.defaultTestLoader.loadTestsFromTestCase(Notices).run(result)
+    for case in (Notices, Summary):
+        unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
     failed = len(result.failures) + len(result.errors)
     print(f"{result.testsRun - failed} passed, {failed} failed")
     return 1 if failed else 0

@@ -127,17 +127,30 @@ __attribute__((unused)) static void wait_and_show(const char *who, pid_t pid)
     show_status(who, status);
 }
 
-// Returns when the process (or thread) `pid` has been blocked in the kernel for some milliseconds.
-__attribute__((unused)) static void wait_until_asleep(pid_t pid)
+// The letter of what a process (or thread) does, as in /proc: 'S' sleeps, 'Z' is dead; '\0': gone.
+__attribute__((unused)) static char state_of(pid_t pid)
 {
     char path[64], line[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    for (int seen = 0; seen < 5; sleep_ms(2)) {
-        FILE *file = fopen(path, "r");
-        if (!file)
-            return;
-        const char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-        seen = end && end[2] == 'S' ? seen + 1 : 0;
-        fclose(file);
-    }
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    const char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+    fclose(file);
+    return end ? end[2] : '?';
+}
+
+// Returns when the process (or thread) `pid` has been blocked in the kernel for some milliseconds.
+__attribute__((unused)) static void wait_until_asleep(pid_t pid)
+{
+    char state;
+    for (int seen = 0; seen < 5 && (state = state_of(pid)) != 0; sleep_ms(2))
+        seen = state == 'S' ? seen + 1 : 0;
+}
+
+// Returns when the process, or the first of its threads, has ended, though perhaps not for all.
+__attribute__((unused)) static void wait_until_dead(pid_t pid)
+{
+    for (char state; (state = state_of(pid)) != 0 && state != 'Z' && state != 'X';)
+        sleep_ms(2);
 }

@@ -45,9 +45,9 @@ static int in_children(size_t bytes)
         if (fork() == 0) {
             int ok = take(bytes);
             __atomic_add_fetch(ready, 1, __ATOMIC_SEQ_CST);
-            for (int ms = 0; ms < 3000 && __atomic_load_n(ready, __ATOMIC_SEQ_CST) < 3; ms++)
+            for (int ms = 0; ms < 60000 && __atomic_load_n(ready, __ATOMIC_SEQ_CST) < 3; ms++)
                 usleep(1000);
-            usleep(50000);
+            usleep(300000);
             _exit(ok ? 0 : 1);
         }
     }
@@ -58,7 +58,9 @@ static int in_children(size_t bytes)
 
 static int as_daemon(void)
 {
-    if (fork() == 0) {
+    pid_t child = fork();
+
+    if (child == 0) {
         setsid();
         if (fork() == 0) {
             for (;;)
@@ -66,8 +68,7 @@ static int as_daemon(void)
         }
         _exit(0);
     }
-    usleep(20000);
-    return 0;
+    return waitpid(child, NULL, 0) == child ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -95,7 +96,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (strcmp(mode, "slow") == 0) {
-        usleep(300000);
+        sleep(1);
         return take(bytes) ? 0 : 1;
     }
     if (strcmp(mode, "stop") == 0)

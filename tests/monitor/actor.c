@@ -55,6 +55,14 @@ static void say(int fd, const char *text)
         _exit(99);
 }
 
+// Until standard input ends.
+static void await(void)
+{
+    char byte;
+    while (read(0, &byte, 1) > 0)
+        ;
+}
+
 // ------------------------------------------------------------------------- stacks
 
 // Eight ways to the same finding: frames 5 to 7 differ, or 3 and 4, by the bits of `way`.

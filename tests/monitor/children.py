@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Processes that the client makes: each has its own report with its own pid, and the right one."""
 
-import os
 import re
-import signal
 import subprocess
 
 from world import (
     ACTOR,
+    LIMIT,
     MUNINN,
     Skip,
     WORK,
     clean_environment,
     folder,
-    monitor_of,
+    kill_monitor,
+    let_go,
     reads,
     run,
     start,
@@ -23,7 +23,7 @@ from world import (
 )
 
 
-def logs(where, count, seconds=20):
+def logs(where, count, seconds=LIMIT):
     """{pid: text} of the finished logs in the folder, when there are that many."""
 
     def all_there():
@@ -162,7 +162,7 @@ def two_hundred_children_at_once_have_reports():
     where = folder()
     done = run("storm", 200, "find", 1000, options=[f"--log-file={where}/%p"])
     assert done.status == 0, done
-    found = sorted(reads(text)[0] for text in logs(where, 201, seconds=40).values())
+    found = sorted(reads(text)[0] for text in logs(where, 201, seconds=2 * LIMIT).values())
     assert found == [*range(200), 1000], found
 
 
@@ -300,7 +300,7 @@ def a_program_that_is_the_first_of_its_namespace_sees_no_strange_child():
         env=clean_environment(),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
     )
     assert done.returncode == 4 and done.stdout == "end\n", done
     assert sorted(reads(done.stderr)) == [1, 2, 3], repr(done.stderr)
@@ -322,8 +322,7 @@ def a_child_of_a_program_that_lost_its_monitor_is_not_told_again():
     process = start(
         "out",
         "ready",
-        "sleep",
-        300,
+        "await",
         "find",
         1,
         "fork",
@@ -333,8 +332,10 @@ def a_child_of_a_program_that_lost_its_monitor_is_not_told_again():
         "exit",
         3,
         options=[f"--log-file={log}"],
+        stdin=subprocess.PIPE,
     )
     assert process.stdout.readline() == b"ready\n"
-    os.kill(monitor_of(log), signal.SIGKILL)
-    process.communicate(timeout=30)
+    kill_monitor(log)
+    let_go(process)
+    process.communicate(timeout=LIMIT)
     assert process.returncode == 3 and log.read_text().count("the monitor has gone") == 1

@@ -10,8 +10,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from world import (
+    LIMIT,
     died_of,
     folder,
+    kill_monitor,
+    let_go,
     monitor_of,
     monitors_of,
     reads,
@@ -147,16 +150,18 @@ def an_exit_status_is_the_clients_unless_asked_otherwise():
 def the_client_outlives_its_monitor_with_one_warning():
     for words, seen in (
         # Found out at the next finding, by many threads at once, or at the end.
-        (["find", 1, "out", "ready", "sleep", 300, "find", 2, "find", 3, "exit", 6], 1),
-        (["out", "ready", "sleep", 300, "threads", 20, 3, "find", 3, "exit", 6], 0),
-        (["find", 1, "out", "ready", "sleep", 300, "exit", 6], 1),
-        (["find", 1, "out", "ready", "sleep", 300, "print", "x", "print", "y", "exit", 6], 1),
+        (["find", 1, "out", "ready", "await", "find", 2, "find", 3, "exit", 6], 1),
+        (["out", "ready", "await", "threads", 20, 3, "find", 3, "exit", 6], 0),
+        (["find", 1, "out", "ready", "await", "exit", 6], 1),
+        (["find", 1, "out", "ready", "await", "print", "x", "print", "y", "exit", 6], 1),
     ):
         log = folder() / "log"
-        process = start(*words, options=[f"--log-file={log}", "--error-exitcode=9"])
+        options = [f"--log-file={log}", "--error-exitcode=9"]
+        process = start(*words, options=options, stdin=subprocess.PIPE)
         assert process.stdout.readline() == b"ready\n"
-        os.kill(monitor_of(log), signal.SIGKILL)
-        out, err = process.communicate(timeout=60)
+        kill_monitor(log)
+        let_go(process)
+        out, err = process.communicate(timeout=LIMIT)
         assert process.returncode == 6, (words, process.returncode, err)
         text = log.read_text() + err.decode()
         warnings = [line for line in text.splitlines() if "monitor" in line]
@@ -168,15 +173,24 @@ def the_client_outlives_its_monitor_with_one_warning():
 def a_monitor_that_is_stopped_holds_the_client_and_no_more():
     log = folder() / "log"
     process = start(
-        "out", "ready", "sleep", 200, "find", 1, "out", "past", options=[f"--log-file={log}"]
+        "out",
+        "ready",
+        "await",
+        "find",
+        1,
+        "out",
+        "past",
+        options=[f"--log-file={log}"],
+        stdin=subprocess.PIPE,
     )
     assert process.stdout.readline() == b"ready\n"
     monitor = monitor_of(log)
     os.kill(monitor, signal.SIGSTOP)
+    let_go(process)
     time.sleep(0.6)
     assert process.poll() is None
     os.kill(monitor, signal.SIGCONT)
-    assert process.communicate(timeout=60)[0] == b"past\n"
+    assert process.communicate(timeout=LIMIT)[0] == b"past\n"
     assert summary(log.read_text()) == (1, 1)
 
 

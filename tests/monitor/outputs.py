@@ -40,7 +40,7 @@ class Listener:
 
     def __init__(self, sizes=(1, 7, 100, 3, 4096)):
         self.server = socket.create_server(("127.0.0.1", 0))
-        self.server.settimeout(30)
+        self.server.settimeout(120)
         self.port = self.server.getsockname()[1]
         self.pieces, self.sizes = [], sizes
         self.thread = threading.Thread(target=self.take, daemon=True)
@@ -48,7 +48,7 @@ class Listener:
 
     def take(self):
         connection, _ = self.server.accept()
-        connection.settimeout(30)
+        connection.settimeout(120)
         turn = 0
         while piece := connection.recv(self.sizes[turn % len(self.sizes)]):
             self.pieces.append(piece)
@@ -56,7 +56,7 @@ class Listener:
         connection.close()
 
     def data(self):
-        self.thread.join(timeout=30)
+        self.thread.join(timeout=120)
         assert not self.thread.is_alive(), "the connection was not closed"
         self.server.close()
         return b"".join(self.pieces)
@@ -104,7 +104,7 @@ def a_log_goes_to_any_descriptor():
         pass_fds=[writer],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         env=clean_environment(),
     )
     os.close(writer)
@@ -196,7 +196,7 @@ def xml_through_a_descriptor():
     reader, writer = os.pipe()
     done = subprocess.run(
         command("find", 1, options=["--xml=yes", f"--xml-fd={writer}"]),
-        timeout=60,
+        timeout=120,
         pass_fds=[writer],
         capture_output=True,
         text=True,
@@ -387,7 +387,7 @@ def descriptors_are_reported_as_by_the_incumbent():
             argv,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             stdin=subprocess.DEVNULL,
             env=clean_environment(),
         )

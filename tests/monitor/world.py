@@ -114,7 +114,7 @@ def run(*words, options=(), tool="findingtest", program=None, environment=None, 
     return Done(done)
 
 
-def wait_for(condition, seconds=20, what="what was waited for"):
+def wait_for(condition, seconds=LIMIT, what="what was waited for"):
     """The first true value of condition(); files of the monitor's appear when it is ready."""
     end = time.monotonic() + seconds
     while True:
@@ -136,7 +136,7 @@ def reads(log):
     return [int(n.replace(",", "")) for n in re.findall(r"Invalid read of size ([\d,]+)", log)]
 
 
-def wait_for_end(path, seconds=20):
+def wait_for_end(path, seconds=LIMIT):
     """The text of a log that has its summary."""
 
     def whole():
@@ -146,7 +146,7 @@ def wait_for_end(path, seconds=20):
     return wait_for(whole, seconds, f"the end of {path.name}")
 
 
-def wait_for_xml(path, seconds=20):
+def wait_for_xml(path, seconds=LIMIT):
     def whole():
         return path.exists() and path.read_bytes().rstrip().endswith(b"</valgrindoutput>")
 
@@ -154,7 +154,7 @@ def wait_for_xml(path, seconds=20):
     return ElementTree.parse(path).getroot()
 
 
-def wait_for_json(path, seconds=20):
+def wait_for_json(path, seconds=LIMIT):
     def whole():
         try:
             return json.loads(path.read_text())
@@ -217,6 +217,19 @@ def start(*words, options=(), tool="findingtest", environment=None, **others):
         env=clean_environment(environment),
         **others,
     )
+
+
+def let_go(process):
+    """Ends the `await` of a program that was started with stdin=PIPE."""
+    process.stdin.close()
+    process.stdin = None
+
+
+def kill_monitor(log):
+    """Kills the monitor that writes this log; it is gone on return."""
+    pid = monitor_of(log)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: pid not in monitors(), what="the death of the monitor")
 
 
 def died_of(done, number):

@@ -82,7 +82,7 @@ def a_limit_on_file_size_from_outside_is_the_programs():
             ],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             env=clean_environment(),
         )
         assert done.returncode == 3, done

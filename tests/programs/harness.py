@@ -24,7 +24,8 @@ from typing import Callable, Optional
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 STRESS_MODES = ("tiny-blocks", "tiny-cache", "no-link", "signals")
 STRESS_SLOWDOWN = 3  # how much longer than a plain run a stressed one may take
-STRAGGLER_S = 5  # how long a process may live on after the program it belongs to
+PATIENCE = 8  # how much longer than a row says, on a machine that is busy with other things
+STRAGGLER_S = 60  # how long a process may live on after the program it belongs to
 
 
 class RunError(Exception):
@@ -47,7 +48,7 @@ class Row:
     masks: tuple = ()  # (pattern, replacement): text that differs between two native runs
     environment: dict = field(default_factory=dict)
     forbidden: Optional[Callable] = None  # () -> why this machine cannot run it natively, or None
-    timeout_s: float = 20
+    timeout_s: float = 20  # what a run may take on an idle machine
 
 
 @dataclass
@@ -363,7 +364,7 @@ def run_row(row, muninn, guests, stress, failures):
             yield "skip", row.name, reason
             return
         try:
-            native = run_once(row, muninn, None, guests, base, row.timeout_s)
+            native = run_once(row, muninn, None, guests, base, row.timeout_s * PATIENCE)
         except RunError as error:
             yield "not ok", row.name, f"natively: {error}"
             return
@@ -376,7 +377,7 @@ def run_row(row, muninn, guests, stress, failures):
             title = f"{row.name} [{mode}]" if mode else row.name
             arguments = ["--tool=none", *row.options]
             arguments += [f"--stress={mode}"] if mode else []
-            limit_s = row.timeout_s * (STRESS_SLOWDOWN if mode else 1)
+            limit_s = row.timeout_s * PATIENCE * (STRESS_SLOWDOWN if mode else 1)
             reason = compare(native, row, muninn, arguments, guests, base, limit_s, title, failures)
             yield ("not ok" if reason else "ok"), title, reason
             if reason and not mode:

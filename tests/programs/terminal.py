@@ -17,6 +17,7 @@ import time
 from harness import RunError
 
 PROMPT = b"@@ "
+WAITING = ("61", "247")  # wait4, waitid
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = b"\x03", b"\x04", b"\x1a", b"\x1c"
 
 # What the user types, as the line, what shows that it is time for the key, and the key.
@@ -43,6 +44,17 @@ BASH_SESSION = [
     ("(trap 'echo interrupted; exit 5' INT; echo re\"\"ady; read line)", rb"^ready\r", CTRL_C),
     ("echo status $?", None, None),
 ]
+
+
+def system_call_of(pid):
+    """The number of the call that a process sleeps in, as text. Where that may not be read, it is
+    taken to wait soon."""
+    try:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+            return file.read().split()[0]
+    except OSError:
+        time.sleep(0.1)
+        return WAITING[0]
 
 
 class Session:
@@ -86,6 +98,10 @@ class Session:
             "a job in the foreground", lambda: os.tcgetpgrp(self.master) != self.pid
         )
 
+    def wait_until_the_shell_waits(self):
+        """The shell gives the terminal away just before it waits for the job."""
+        self.context.until("a shell that waits", lambda: system_call_of(self.pid) in WAITING)
+
     def close(self):
         while self.read():
             continue
@@ -103,7 +119,7 @@ def bash_session(context):
         if cue:
             session.expect(cue)
             session.wait_for_foreground_job()
-            time.sleep(0.05)  # the shell gives the terminal away just before it waits
+            session.wait_until_the_shell_waits()
             session.send(keys)
         session.expect(rb"\n" + re.escape(PROMPT))
     session.send(b"exit 12\r")

@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 {
     int depth = argc > 1 ? atoi(argv[1]) : 0;
     const char *tool = argc > 2 ? argv[2] : "";
-    char name[32] = "", cut[3] = "", bytes[8];
+    char name[32] = "", cut[3] = "", bytes[64];
     unsigned long leaked = 0;
 
     CHECK((int)MUNINN_RUNNING == depth);

@@ -46,7 +46,7 @@ class FdTests:
         self.muninn, self.program, self.run, self.verdict = muninn, program, run, verdict
 
     def track(self, how, mode, *options):
-        return self.run(self.muninn, f"--track-fds={how}", *options, self.program, mode)
+        return self.run(self.muninn, "--tool=none", f"--track-fds={how}", *options, self.program, mode)
 
     def compare(self, name, out, err, how="yes", inherited=None):
         """The list against what the program saw, and the first line."""

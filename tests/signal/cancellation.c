@@ -84,12 +84,11 @@ int main(void)
     for (size_t i = 0; i < 4; i++) {
         pthread_t thread;
         void *result;
-        started = 0;
+        started = cancel_sent = 0;
         pthread_create(&thread, NULL, cases[i].body, NULL);
         while (!started)
             usleep(100);
         usleep(5000);
-        cancel_sent = 0;
         pthread_cancel(thread);
         cancel_sent = 1;
         pthread_join(thread, &result);

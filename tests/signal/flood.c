@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2
 // STRESS: tiny-blocks
-// TIMEOUT: 30
 //
 // The parent bombards a child with twenty thousand signals of several kinds while it computes and
 // moves data through a pipe: no real-time signal is lost, no byte is wrong.

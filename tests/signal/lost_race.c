@@ -7,7 +7,6 @@
 // RUN[sleep]: 4
 // RUN[futex]: 5
 // STRESS: tiny-blocks
-// TIMEOUT: 20
 //
 // A signal that arrives just before a call blocks must end the call, however late the engine learns
 // of it: thousands of tries, with the moment swept across the entry of the call. One lost race and

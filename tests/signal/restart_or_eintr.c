@@ -13,22 +13,24 @@
 #include <sys/wait.h>
 
 static volatile sig_atomic_t hits;
-static int ends[2];
+static int ends[2], handled[2];
 
 static void handler(int sig, siginfo_t *info, void *context)
 {
     (void)sig, (void)info, (void)context;
     hits++;
+    CHECK(write(handled[1], "h", 1) == 1);
 }
 
-// A child signals us after a while, and a while later makes the call succeed.
+// A child signals us when we sleep, and when the signal was handled makes the call succeed.
 static pid_t start_sender(int fd_to_feed)
 {
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
         wait_until_asleep(parent);
         kill(parent, SIGUSR1);
-        sleep_ms(50);
+        char byte;
+        CHECK(read(handled[0], &byte, 1) == 1);
         if (fd_to_feed >= 0 && write(fd_to_feed, "x", 1) != 1)
             _exit(1);
         _exit(0);
@@ -64,19 +66,19 @@ static void try_calls(void)
 
     child = start_sender(-1);
     struct pollfd nothing = {ends[0], POLLIN, 0};
-    SHOW(poll(&nothing, 1, 2000));
+    SHOW(poll(&nothing, 1, 60000));
     waitpid(child, NULL, 0);
     child = start_sender(-1);
-    struct timespec request = {2, 0}, rest = {9, 9};
+    struct timespec request = {60, 0}, rest = {99, 9};
     SHOW(nanosleep(&request, &rest));
-    say("remainder in range %d\n", rest.tv_sec < 2);
+    say("remainder in range %d\n", rest.tv_sec < 60);
     waitpid(child, NULL, 0);
     say("signals %d\n", hits);
 }
 
 int main(void)
 {
-    CHECK(pipe(ends) == 0);
+    CHECK(pipe(ends) == 0 && pipe(handled) == 0);
     on_signal(SIGUSR1, handler, SA_RESTART);
     say("with SA_RESTART\n");
     try_calls();

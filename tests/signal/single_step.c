@@ -4,7 +4,6 @@
 // MUNINN: --tool=none
 // MUNINN: --tool=count
 // STDERR: any
-// TIMEOUT: 30
 //
 // A program that steps itself with the trap flag, by popf and by sigreturn, gets one trap per
 // instruction, where the hardware gives one. Small sequences are shown instruction by instruction;

@@ -30,17 +30,21 @@ static void stop_and_show(const char *who, pid_t child, int sig)
 
 int main(void)
 {
+    int ready[2];
+    char byte;
+    CHECK(pipe(ready) == 0);
     pid_t child = fork();
     if (child == 0) {
         setpgid(0, 0); // an orphaned group would ignore the terminal stops
         on_signal(SIGCONT, handler, SA_RESTART);
         on_signal(SIGUSR1, handler, SA_RESTART);
+        CHECK(write(ready[1], "r", 1) == 1);
         volatile uint64_t x = 1;
         while (!finish)
             x = x * 3 + 1;
         _exit(continued > 0 ? 3 : 4);
     }
-    sleep_ms(20);
+    CHECK(read(ready[0], &byte, 1) == 1);
     stop_and_show("computing", child, SIGSTOP);
     sleep_ms(20);
     stop_and_show("computing", child, SIGTSTP);
@@ -51,12 +55,12 @@ int main(void)
 
     child = fork();
     if (child == 0) {
-        struct timespec t = {0, 300000000};
+        struct timespec t = {2, 0};
         int64_t before = now_ns();
         int result = nanosleep(&t, NULL);
-        _exit(result == 0 && now_ns() - before >= 300000000 ? 7 : 8);
+        _exit(result == 0 && now_ns() - before >= 2000000000 ? 7 : 8);
     }
-    sleep_ms(20);
+    wait_until_asleep(child);
     stop_and_show("sleeping", child, SIGSTOP);
     wait_and_show("sleeping", child);
 

@@ -2,7 +2,6 @@
 // BUILD: -O1 -pthread
 // STRESS: signals
 // STRESS: tiny-blocks
-// TIMEOUT: 20
 //
 // The signals of faults, when somebody sends them and the client blocks them, are signals like any
 // other: they wait, are seen by sigpending, read by signalfd, taken by sigwaitinfo in any thread,
@@ -86,14 +85,14 @@ static void test_signalfd(int fd)
         read_one("killed", fd);
     struct pollfd entry = {fd, POLLIN, 0};
     on_child(kill_segv);
-    SHOW(poll(&entry, 1, 5000));
+    SHOW(poll(&entry, 1, 60000));
     read_one("polled", fd);
     SHOW(poll(&entry, 1, 0));
     int ep = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN};
     CHECK(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &event) == 0);
     on_child(queue_fpe);
-    SHOW(epoll_wait(ep, &event, 1, 5000));
+    SHOW(epoll_wait(ep, &event, 1, 60000));
     read_one("epolled", fd);
     SHOW(epoll_wait(ep, &event, 1, 0));
     close(ep);

@@ -78,7 +78,7 @@ int main(void)
     struct itimerspec soon = {{0, 0}, {0, 1000000}};
     timerfd_settime(timer, 0, &soon, NULL);
     struct pollfd polled[] = {{timer, POLLIN, 0}, {-1, POLLIN, 0}, {12345, POLLIN, 0}};
-    SHOW(poll(polled, 2, 2000));
+    SHOW(poll(polled, 2, 60000));
     SHOW(poll(polled, 3, 0));
     say("revents %x %x %x\n", polled[0].revents, polled[1].revents, polled[2].revents);
     pid_t child = fork();
@@ -86,7 +86,7 @@ int main(void)
         _exit(4);
     int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
     struct pollfd gone = {pidfd, POLLIN, 0};
-    SHOW(poll(&gone, 1, 5000));
+    SHOW(poll(&gone, 1, 60000));
     siginfo_t info = {0};
     SHOW(waitid(P_PIDFD, pidfd, &info, WEXITED));
     say("status %d\n", info.si_status);

@@ -114,7 +114,7 @@ static void *die_strictly(void *unused)
 
 static void *outlive(void *unused)
 {
-    sleep_ms(50);
+    wait_until_dead(getpid());
     say("outlived\n");
     syscall(SYS_exit, 0);
     return unused;

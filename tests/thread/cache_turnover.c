@@ -2,7 +2,6 @@
 // BUILD: -O2 -pthread
 // STRESS: tiny-cache
 // STRESS: tiny-cache,tiny-blocks
-// TIMEOUT: 20
 //
 // Threads that translate more code than a small cache holds, so that it is filled again and again
 // while others have just left it, beside threads that store to a page they execute. A thread that

@@ -68,10 +68,10 @@ static void test_pidfd(bool three, long files)
     struct pollfd entry = {pidfd, POLLIN, 0};
     SHOW(poll(&entry, 1, 60));
     go = 1;
-    SHOW(poll(&entry, 1, 5000));
+    SHOW(poll(&entry, 1, 60000));
     say("done %d, child's table has it: %d\n", done, in_child);
     SHOW(close(pidfd));
-    for (int i = 0; i < 1000 && tid; i++)
+    for (int i = 0; i < 60000 && tid; i++)
         usleep(1000);
 }
 

@@ -70,7 +70,7 @@ int main(void)
         CHECK(waitpid(child, NULL, 0) == child);
     }
     int tasks = count_tasks();
-    for (int i = 0; i < 2000 && tasks > 1; i++, tasks = count_tasks())
+    for (int i = 0; i < 60000 && tasks > 1; i++, tasks = count_tasks())
         usleep(1000);
     say("tasks left: %d\n", tasks);
     return 0;

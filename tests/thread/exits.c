@@ -47,7 +47,7 @@ static void *work(void *arg)
         exit(17);
     case 4:
     case 8:
-        usleep(30000); // main is dead by now, as good as certain
+        wait_until_dead(getpid());
         say("the last thread\n");
         if (how == 8)
             syscall(SYS_exit, 3);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O1 -pthread
-// TIMEOUT: 30
 //
 // Children of vfork that are killed at any moment, most of all while they run code for the first
 // time: neither their parent nor its other thread stops for that.

@@ -23,7 +23,6 @@ class Screen:
                 time.sleep(0.001)
             os.execve(command[0], command, env)
         self.resize(width, height)
-        self.cells, self.row, self.column = self.blank(), 0, 0
         self.raw = self.unread = ""
         self.scrolled = 0
         self.modes = set()
@@ -36,9 +35,13 @@ class Screen:
         self.width, self.height = width, height
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         self.cells, self.row, self.column = self.blank(), 0, 0
+        self.is_in_place = False  # what came since the last "home" did not scroll
+        self.frames_in_place = 0  # so many whole ones, one after the other
 
     def control(self, arguments, letter):
         if letter == "H":
+            self.frames_in_place += self.is_in_place
+            self.is_in_place = True
             self.row = self.column = 0
         elif letter == "K":
             self.cells[self.row][self.column:] = [" "] * (self.width - self.column)
@@ -70,6 +73,7 @@ class Screen:
                     self.row += 1
                 else:
                     self.scrolled += 1
+                    self.is_in_place, self.frames_in_place = False, 0
             elif char >= " ":
                 if self.column < self.width:
                     self.cells[self.row][self.column] = char
@@ -98,7 +102,7 @@ class Screen:
     def lines(self):
         return ["".join(row).rstrip() for row in self.cells]
 
-    def wait_for(self, condition, seconds=15):
+    def wait_for(self, condition, seconds=60):
         """Reads until condition(lines) is true. Returns whether it came to be."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.status is None:
@@ -110,7 +114,7 @@ class Screen:
     def press(self, keys):
         os.write(self.fd, keys.encode())
 
-    def end(self, seconds=15):
+    def end(self, seconds=60):
         """The exit status, or None if it does not end."""
         until = time.monotonic() + seconds
         while self.status is None and time.monotonic() < until:

@@ -92,12 +92,12 @@ static void *pair_thread(void *argument)
     return (void *)cost;
 }
 
-TEST(two_threads_are_no_slower_each_than_one)
+// How many times as much a pair costs in the slower of two threads as in one alone.
+static double price_of_company(void)
 {
     pthread_t threads[2];
     void *alone, *both[2];
 
-    start_heap();
     CHECK(pthread_create(&threads[0], NULL, pair_thread, (void *)1) == 0);
     pthread_join(threads[0], &alone);
     for (u64 i = 0; i < 2; i++)
@@ -106,7 +106,20 @@ TEST(two_threads_are_no_slower_each_than_one)
         pthread_join(threads[i], &both[i]);
     printf("# a pair: %.1f ns alone, %.1f and %.1f ns with two threads\n",
            (double)(u64)alone / PAIRS, (double)(u64)both[0] / PAIRS, (double)(u64)both[1] / PAIRS);
-    CHECK((u64)both[0] < (u64)alone * 4 && (u64)both[1] < (u64)alone * 4);
+    return (double)max_u64((u64)both[0], (u64)both[1]) / (double)(u64)alone;
+}
+
+// What others do on the machine may disturb one measurement, a common lock disturbs all.
+TEST(two_threads_are_no_slower_each_than_one)
+{
+    double price;
+
+    start_heap();
+    u32 tries = 0;
+    do {
+        price = price_of_company();
+    } while (price >= 4 && ++tries < 10);
+    CHECK(price < 4);
     heap_destroy();
 }
 

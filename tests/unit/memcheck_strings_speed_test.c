@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // What a string function costs by itself, without the interception: the numbers are printed, the
-// limits are generous, for machines that are busy.
+// limits are a hundred times what is usual, which only a defect reaches.
 #include <time.h>
 
 #include "memcheck_strings_world.h"
 
+// Of processor time: what others do on the machine does not count.
 static double now_ns(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
@@ -44,7 +45,7 @@ TEST(clean_strings_cost_little)
 {
     world_start();
     shadow_make_defined(ARENA_START, ARENA_BYTES);
-    enum { LIMIT_NS = 400 };
+    enum { LIMIT_NS = 4000 };
     u64 s7 = text_at(16, 7), t7 = text_at(512, 7), s100 = text_at(1024, 100),
         t100 = text_at(1280, 100), big = ARENA_START + 4096;
     CHECK(ns_per_call("strlen", s7, 0, 0) < LIMIT_NS);
@@ -69,7 +70,7 @@ TEST(what_is_undefined_behind_the_end_costs_nothing)
     shadow_make_defined(ARENA_START, ARENA_BYTES);
     u64 s7 = text_at(16, 4);
     shadow_make_undefined(s7 + 5, 100);
-    enum { LIMIT_NS = 400 };
+    enum { LIMIT_NS = 4000 };
     CHECK(ns_per_call("strlen", s7, 0, 0) < LIMIT_NS);
     CHECK(ns_per_call("strcmp", s7, s7, 0) < LIMIT_NS);
     CHECK(!told.condition);

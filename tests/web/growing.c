@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Holds more and more for a minute, then lets go: something to look at while it runs.
+// Holds more and more for five minutes and loses some, then lets go: something to look at while
+// it runs.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char *kept[4000];
+static char *kept[20000];
 
-static char *grow(int step)
+__attribute__((noinline)) static char *grow(int step)
 {
     char *block = malloc(2000 + (size_t)step);
 
@@ -15,13 +16,19 @@ static char *grow(int step)
     return block;
 }
 
+__attribute__((noinline)) static void lose(int step)
+{
+    *(volatile char *)grow(step) = 2;
+}
+
 int main(void)
 {
-    for (int i = 0; i < 4000; i++) {
+    for (int i = 0; i < 20000; i++) {
         kept[i] = grow(i);
+        lose(i);
         usleep(15000);
     }
-    for (int i = 0; i < 4000; i++)
+    for (int i = 0; i < 20000; i++)
         free(kept[i]);
     return 0;
 }

@@ -57,9 +57,12 @@ export function check(condition, what) {
     if (!condition) throw new Error(what);
 }
 
+// Only what never comes takes that long, on whatever machine.
+const PATIENCE_MS = 120_000;
+
 // Tries until `work` does not throw.
-export async function eventually(work, timeout_ms = 5000) {
-    const deadline = Date.now() + timeout_ms;
+export async function eventually(work) {
+    const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
         try {
             return await work();
@@ -79,7 +82,7 @@ export function file(name) {
 // Runs a program to its end; tests go on meanwhile.
 export function run(program, words, options = {}) {
     return new Promise((done) => {
-        const limits = { timeout: 60_000, maxBuffer: 1 << 28, cwd: OUT, ...options };
+        const limits = { timeout: 5 * PATIENCE_MS, maxBuffer: 1 << 28, cwd: OUT, ...options };
         execFile(program, words, limits, (error, out, errors) =>
             done({ ok: error === null, out, text: `${out}${errors}` }),
         );
@@ -162,9 +165,8 @@ export class Server {
         };
         server.process.stdout.on('data', take);
         server.process.stderr.on('data', take);
-        await eventually(
-            () => check(/http:\S+token=\w+/.test(server.text), `no address in: ${server.text}`),
-            8000,
+        await eventually(() =>
+            check(/http:\S+token=\w+/.test(server.text), `no address in: ${server.text}`),
         );
         server.url = /http:\S+token=\w+/.exec(server.text)[0];
         server.origin = new URL(server.url).origin;
@@ -209,6 +211,7 @@ export async function open_page(browser, options = {}) {
         colorScheme: 'light',
         ...options,
     });
+    context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     page.complaints = [];
     page.asked = [];
@@ -243,8 +246,6 @@ export async function settled(page) {
         () =>
             document.querySelector('.nav, .message') &&
             !document.querySelector('.is-loading, [data-busy]'),
-        null,
-        { timeout: 8000 },
     );
 }
 

@@ -27,12 +27,12 @@ async function start_on_running() {
         if (files[0].live) return server;
         server.stop();
         throw new Error('it is not called running');
-    }, 10_000);
+    });
 }
 
 export async function live_tests(browser) {
     await test('a running program is followed', async () => {
-        const program = spawn(process.env.MUNINN, ['--tool=memcheck', '-q', 'sleep', '60'], {
+        const program = spawn(process.env.MUNINN, ['--tool=memcheck', '-q', 'sleep', '3600'], {
             stdio: 'ignore',
         });
         const writer = spawn(
@@ -56,28 +56,26 @@ export async function live_tests(browser) {
             const ran = async () =>
                 (await page.locator('.facts').last().innerText()).replace(/.*ran/s, '');
             const before = await ran();
-            await eventually(
-                async () => check((await ran()) !== before, `it still says ${before}`),
-                8000,
+            await eventually(async () =>
+                check((await ran()) !== before, `it still says ${before}`),
             );
             await page.getByRole('button', { name: 'Follow' }).click();
-            await page.waitForTimeout(1000); // what was under way may still arrive
-            const frozen = await ran();
-            await page.waitForTimeout(1500);
-            check((await ran()) === frozen, 'it follows although it should not');
+            await eventually(async () => {
+                const frozen = await ran(); // what was under way may still arrive
+                await page.waitForTimeout(1500);
+                check((await ran()) === frozen, 'it follows although it should not');
+            });
             await page.getByRole('button', { name: 'Snapshot' }).click();
             await page.locator('dialog').waitFor();
             await page.keyboard.press('Escape');
             await shot(page, 'live');
             writer.stdin.end();
             program.kill('SIGKILL');
-            await eventually(
-                async () =>
-                    check(
-                        (await page.locator('.badge.is-live').count()) === 0,
-                        'it is still called running',
-                    ),
-                8000,
+            await eventually(async () =>
+                check(
+                    (await page.locator('.badge.is-live').count()) === 0,
+                    'it is still called running',
+                ),
             );
             await page.context().close();
         } finally {
@@ -98,9 +96,8 @@ export async function live_tests(browser) {
         const pid = String(program.pid);
         let server = null;
         try {
-            await eventually(
-                async () => check((await muninn('ctl', pid, 'status')).ok, 'no answer'),
-                15_000,
+            await eventually(async () =>
+                check((await muninn('ctl', pid, 'status')).ok, 'no answer'),
             );
             server = await Server.start(pid);
             const page = await open_page(browser);
@@ -110,12 +107,53 @@ export async function live_tests(browser) {
             await page.locator('dialog').waitFor();
             equal(await page.locator('dialog h2').innerText(), 'Snapshot', 'the answer');
             await page.keyboard.press('Escape');
+            await page.locator('.moments [data-reason=asked]').first().waitFor();
             const { states } = await server.get('/api/info');
             check(
                 states.some((state) => state.reason === 'asked'),
                 'the moment is not in the recording',
             );
             await shot(page, 'live-massif');
+            await page.context().close();
+        } finally {
+            program.kill('SIGKILL');
+            server?.stop();
+        }
+    });
+
+    await test('a program under memcheck is opened by its pid, and checked for leaks', async () => {
+        await compile('growing', 'tests/web/growing.c');
+        const program = spawn(
+            process.env.MUNINN,
+            ['--tool=memcheck', '-q', `--json-file=${file('now.json')}`, file('growing')],
+            { stdio: 'ignore', cwd: OUT },
+        );
+        const pid = String(program.pid);
+        let server = null;
+        try {
+            await eventually(async () =>
+                check((await muninn('ctl', pid, 'status')).ok, 'no answer'),
+            );
+            server = await Server.start(pid);
+            const page = await open_page(browser);
+            await page.goto(server.url);
+            await settled(page);
+            check((await page.locator('.badge.is-live').count()) === 1, 'it is not called running');
+            const before = await page.locator('.finding').count();
+            await page.getByRole('button', { name: 'Leak check' }).click();
+            await page.locator('dialog').waitFor();
+            equal(await page.locator('dialog h2').innerText(), 'Leak check', 'the answer');
+            const words = await page.locator('dialog').innerText();
+            check(words.includes('lost'), words);
+            await shot(page, 'live-leak-check');
+            await page.keyboard.press('Escape');
+            await eventually(async () => {
+                const shown = await page.locator('.finding').count();
+                check(shown > before, `${shown} findings, ${before} before`);
+            });
+            const text = await page.locator('main').innerText();
+            check(/definitely lost/.test(text), text.slice(0, 300));
+            await shot(page, 'live-memcheck');
             await page.context().close();
         } finally {
             program.kill('SIGKILL');

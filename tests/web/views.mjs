@@ -4,9 +4,6 @@
 // told.
 import { check, equal, go, number_in, settled, shot, test } from './harness.mjs';
 
-// What is asked for until the user chooses; an export holds fewer answers.
-const usual = (page) => (page.saved ? 'live' : 'peak');
-
 const cells = (page, row) => page.locator('.table-row').nth(row).locator('[role=gridcell]');
 
 // The exact number behind one that is shown rounded.
@@ -27,7 +24,7 @@ async function shows_summary(page, server) {
 }
 
 async function shows_flame(page, server) {
-    const tree = await server.get(`/api/tree?by_function=1&metric=${usual(page)}`);
+    const tree = await server.get(`/api/tree?by_function=1&metric=peak`);
     const status = page.locator('.flame-status');
     equal(
         number_in(await status.locator('.num').first().getAttribute('title')),
@@ -50,12 +47,12 @@ async function shows_flame(page, server) {
 }
 
 async function shows_tree(page, server) {
-    const tree = await server.get(`/api/tree?by_function=1&metric=${usual(page)}`);
+    const tree = await server.get(`/api/tree?by_function=1&metric=peak`);
     equal(await exact(cells(page, 0).nth(1)), tree.value[1], 'the first row');
 }
 
 async function shows_contexts(page, server) {
-    const { rows, rows_total } = await server.get(`/api/contexts?sort=${usual(page)}`);
+    const { rows, rows_total } = await server.get(`/api/contexts?sort=peak`);
     equal(Number(await page.locator('.table').getAttribute('aria-rowcount')), rows_total, 'rows');
     for (const i of [0, 1]) {
         check(
@@ -68,7 +65,7 @@ async function shows_contexts(page, server) {
 }
 
 async function shows_callers(page, server) {
-    const { rows } = await server.get(`/api/functions?metric=${usual(page)}`);
+    const { rows } = await server.get(`/api/functions?metric=peak`);
     equal(await exact(cells(page, 0).nth(1)), rows[0].total, 'total of the first function');
 }
 

@@ -8,10 +8,11 @@
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 
-bool calltags_wanted;
+bool calltags_wanted, calltags_shared;
+u64 calltags_offset;
 u16 *calltags_depths;
 
-bool calltags_init(void)
+static bool map_own(void)
 {
     void *start = (void *)PAGE_DOWN(CALLTAGS_OFFSET);
     u64 size = CLIENT_END + PAGE_SIZE;
@@ -21,23 +22,44 @@ bool calltags_init(void)
         return false;
     madvise(at, size, MADV_NOHUGEPAGE);
     madvise(at, size, MADV_DONTDUMP);
+    return true;
+}
+
+bool calltags_init(u64 shared_offset)
+{
+    calltags_shared = shared_offset != 0;
+    calltags_offset = calltags_shared ? shared_offset : CALLTAGS_OFFSET;
+    if (!calltags_shared && !map_own())
+        return false;
     calltags_depths = mmap(NULL, CONTEXTS_MAX * sizeof(u16), PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return calltags_depths != MAP_FAILED;
 }
 
-void calltags_thread_start(ThreadCtx *ctx)
+bool calltags_thread_start(ThreadCtx *ctx)
 {
-    ctx->engine_gs = CALLTAGS_OFFSET - CALLTAGS_DISP;
-    __asm__ volatile("wrgsbase %0" : : "r"(ctx->engine_gs));
+    if (!calltags_shared) {
+        ctx->engine_gs = CALLTAGS_OFFSET - CALLTAGS_DISP;
+        __asm__ volatile("wrgsbase %0" : : "r"(ctx->engine_gs));
+    }
     if (ctx->gpr[RSP] < CLIENT_END)
-        *calltags_word(ctx->gpr[RSP]) = CALLTAG_ROOT;
+        calltags_add_root(ctx->gpr[RSP]);
+    ctx->contexts = pages_map(sizeof(*ctx->contexts));
+    return ctx->contexts != NULL;
+}
+
+void calltags_thread_end(ThreadCtx *ctx)
+{
+    if (ctx->contexts)
+        pages_unmap(ctx->contexts, sizeof(*ctx->contexts));
+    ctx->contexts = NULL;
 }
 
 void calltags_unmapped(GuestAddr start, GuestAddr end)
 {
     // The words at both ends share their pages with neighbours.
     u64 first = PAGE_UP(start + CALLTAGS_OFFSET), last = PAGE_DOWN(end + CALLTAGS_OFFSET);
-    if (end <= CLIENT_END && first < last)
+    calltags_drop_roots(start, end);
+    if (!calltags_shared && end <= CLIENT_END && first < last)
         pages_discard((void *)first, last - first);
 }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Calling contexts for tools that ask seldom and must cost little otherwise. Every word of
-// a client stack has a word of shadow, at the same distance for all, through gs. A call
-// stores a tag of its return address there, a return clears it: one instruction each,
-// without a register or a flag. A query walks up from the stack pointer and takes the words
-// that have a tag and still hold the return address that it was made of.
+// Calling contexts at next to no cost where nobody asks. Every word of a client stack has a
+// word of shadow, at the same distance for all, through gs. A call stores a tag of its return
+// address there, a return clears it: one instruction each, without a register or a
+// flag. A query walks up from the stack pointer and takes the words that have a tag and
+// still hold the return address that it was made of.
 //
 //   call   push return_address ; mov qword gs:[rsp + DISP], tag
 //   ret    pop rcx             ; mov qword gs:[rsp + DISP - 8], 0
+//
+// The shadow is these tags' own, or it is one that a tool keeps anyway (`shared`): memcheck's
+// V bytes. There a call has to store 0 for the address that it pushes, and a return ones for
+// what it leaves: the tags are free. Who reads such a word as V bytes asks calltags_is_tag().
 //
 // callstack/callstack.h is exact in every case, and costs 15 to 20 instructions for
 // a call and its return. Here a stack that is left neither by returns nor by a load of rsp
@@ -15,15 +19,18 @@
 // frame covers them and never writes those words.
 //
 // Glossary
-//   tag      31 bits of a return address, not 0; the upper half of the word is then the
-//            context of that frame, once somebody has asked (0: nobody has)
-//   signal   a word whose lower half has the upper bit, and the index of an Interruption
-//   root     a word that ends the walk: there is nothing above it
+//   tag      a hash of a return address, in the lower half of a word; the upper half is the
+//            context of that frame, once somebody has asked (0: nobody has). Some bits of each
+//            byte are the same in all tags, and no run of ones: V bytes hardly ever have them
+//   signal   the lower half of the word of a handler's return address: an Interruption is known
+//   root     the end of a stack: no frame is there or above. Known for each stack that was seen
+//            to begin
 //
 // What must stay true
 //   K1  A word with a context stands for a frame whose callers are what they were when it was
 //       found: they have not returned, since it has not.
-//   K2  Shadow is there for all that the client can have, and is the engine's alone.
+//   K2  Shadow is there for all that the client can have, and is the engine's alone; or, where
+//       it is shared, for all that the client has, and the tool marks what a stack has left.
 #ifndef MUNINN_ENGINE_CALLTAGS_CALLTAGS_H
 #define MUNINN_ENGINE_CALLTAGS_CALLTAGS_H
 
@@ -38,34 +45,56 @@
 // the displacement (Zen does for rsp) overlook the segment, and would take the tag for
 // what the next pop reads. sqlite3 ran 2.4 times as long without it.
 #define CALLTAGS_DISP 0x1231f8
-#define CALLTAG_ROOT (~0ull)
+
+#define CALLTAG_FIXED 0x26262626u // bits of a tag that are always those of the pattern
+#define CALLTAG_PATTERN 0x22222222u
+#define CALLTAG_SIGNAL_BIT 0x80000000u
+#define CALLTAG_SIGNAL (CALLTAG_PATTERN | CALLTAG_SIGNAL_BIT)
 
 extern u16 *calltags_depths; // how many frames a context has, by its id
 
 // Tags are kept; set before the first block is translated.
 extern bool calltags_wanted;
+// In the shadow of the tool, at this distance.
+extern bool calltags_shared;
+extern u64 calltags_offset;
 
 static inline u64 *calltags_word(GuestAddr slot)
 {
-    return (u64 *)((slot & ~7ull) + CALLTAGS_OFFSET);
+    return (u64 *)((slot & ~7ull) + calltags_offset);
+}
+
+// A word of a frame that is no more.
+static inline void calltags_clear(GuestAddr slot)
+{
+    *calltags_word(slot) = calltags_shared ? ~0ull : 0;
 }
 
 static inline u32 calltag_of(GuestAddr return_address)
 {
-    u32 tag = (u32)return_address & 0x7fffffff;
-    return tag ? tag : 1;
+    u32 hash = (u32)(return_address ^ return_address >> 29) * 0x9e3779b1u;
+    return (hash & ~CALLTAG_FIXED & ~CALLTAG_SIGNAL_BIT) | CALLTAG_PATTERN;
 }
 
-// False: the kernel refuses the address space.
-bool calltags_init(void);
-// The thread begins with the stack pointer that it has now.
-void calltags_thread_start(ThreadCtx *ctx);
+// False: the kernel refuses the address space. `shared_offset`: 0, or the distance to
+// the tool's shadow, of which every byte is 0 or more for what may be read.
+bool calltags_init(u64 shared_offset);
+// The thread begins with the stack pointer that it has now. False: there is no memory.
+bool calltags_thread_start(ThreadCtx *ctx);
+void calltags_thread_end(ThreadCtx *ctx);
 void calltags_unmapped(GuestAddr start, GuestAddr end);
+// Around a fork, so that the child finds no lock taken.
+void calltags_fork_prepare(void);
+void calltags_fork_done(void);
 // A signal handler begins, with its return address at `slot`: its caller is what it has
 // interrupted at pc and sp.
 void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp);
-// rsp goes from old_sp to new_sp by a load: up the same stack, or to another.
-void calltags_load_sp(u64 old_sp, u64 new_sp);
+// rsp goes from old_sp to new_sp by a load. True: up the same stack.
+bool calltags_load_sp(u64 old_sp, u64 new_sp);
+// The end of the stack that an address is in: the next root, the address included.
+GuestAddr calltags_root_above(GuestAddr address);
+void calltags_add_root(GuestAddr root);
+void calltags_drop_roots(GuestAddr start, GuestAddr end);
 
 // A thread's own memory of contexts. `fn`, if set, is called for every context that enters it.
 typedef struct ContextCache {
@@ -74,14 +103,29 @@ typedef struct ContextCache {
     struct {
         GuestAddr pc;
         u32 parent, context; // context 0: empty
-    } slots[4096];
+    } slots[16384];
+    // How far it is from rsp, where a function is at this pc, to its return address: the same
+    // each time, unless the function takes stack as it needs it.
+    struct CallShape {
+        GuestAddr pc;
+        u64 up; // CALLTAGS_VARIES: not the same
+    } shapes[2048];
 } ContextCache;
+#define CALLTAGS_VARIES UINT64_MAX
 
 // The current context: `pc` within the innermost frame. *ret_slot is where the return
 // address of that frame is, 0 if there is none. Takes time proportional to the words
 // of the frames that have been called since the last query.
 u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_slot);
-// The same for one who asks seldom.
-u32 calltags_context_once(GuestAddr pc, u64 sp);
+// Whether the shadow of this word, aligned to 8 bytes, is that of a return address.
+bool calltags_is_tag(GuestAddr slot);
+// The frame that an address is in: the slot of its return address, at or above the address; 0:
+// it is in none.
+GuestAddr calltags_frame_slot(GuestAddr address);
+// The slot of the frame that it has called: below the address, not below sp; 0: there is none.
+GuestAddr calltags_callee_slot(GuestAddr address, u64 sp);
+// Where the frame above this slot goes on: the return address in it or, if it was interrupted
+// by a signal, the place of that, with CONTEXT_EXACT_PC.
+GuestAddr calltags_caller_pc(GuestAddr slot);
 
 #endif

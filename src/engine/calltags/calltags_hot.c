@@ -13,7 +13,7 @@ enum {
     BATCH = 1024,             // new frames of one query; those above them are left out
     WALK_BYTES = 1 << 20,     // without a frame or a root: there is none
     FRESH_BYTES = 512,        // some tag is within these, of a stack that is resumed
-    SAME_STACK_BYTES = 1 << 20,
+    SAME_STACK_BYTES = 8 << 20,
 };
 
 // ------------------------------------------------------------------- contexts
@@ -57,34 +57,36 @@ static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
 
 // ------------------------------------------------------------------- signals
 
-#define SIGNAL_BIT 0x80000000u
-enum { INTERRUPTIONS = 1024 }; // of all threads; older ones end the walk
+enum { INTERRUPTIONS = 1024 }; // of all threads, by slot; one may drive another out
 
 typedef struct Interruption {
     GuestAddr slot; // of the handler's return address
     GuestAddr pc, sp;
 } Interruption;
 static Interruption interruptions[INTERRUPTIONS];
-static u32 interruption_count; // atomic
+
+static Interruption *interruption_of(GuestAddr slot)
+{
+    return &interruptions[slot / 8 % INTERRUPTIONS];
+}
 
 void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp)
 {
     if (slot >= CLIENT_END)
         return;
-    u32 index = __atomic_fetch_add(&interruption_count, 1, __ATOMIC_RELAXED) % INTERRUPTIONS;
-    interruptions[index] = (Interruption){slot, pc, sp};
-    *calltags_word(slot) = SIGNAL_BIT | index;
+    *interruption_of(slot) = (Interruption){slot, pc, sp};
+    *calltags_word(slot) = CALLTAG_SIGNAL;
 }
 
 static const Interruption *interruption_at(GuestAddr slot, u64 word)
 {
-    const Interruption *i = &interruptions[word % INTERRUPTIONS];
-    return (u32)word & SIGNAL_BIT && i->slot == slot && i->sp < CLIENT_END ? i : NULL;
+    const Interruption *i = interruption_of(slot);
+    return (u32)word == CALLTAG_SIGNAL && i->slot == slot && i->sp < CLIENT_END ? i : NULL;
 }
 
 // ------------------------------------------------------------------- the walk
 
-// A word of the client's stack; 0 if it is not there any more.
+// A word of the client's stack, or of its shadow; 0 if it is not there any more.
 static inline u64 read_stack(GuestAddr slot)
 {
     u64 word = 0;
@@ -92,38 +94,111 @@ static inline u64 read_stack(GuestAddr slot)
     return word;
 }
 
-// The first word that is not 0, from `word` on; `end` or later: there is none. How many words
+// Whether a word may be a tag or a signal's: most of what a tool has there is neither.
+static inline bool may_count(u64 word)
+{
+    return ((u32)word & CALLTAG_FIXED) == CALLTAG_PATTERN;
+}
+
+static inline bool is_frame(GuestAddr slot, u64 word)
+{
+    return may_count(word) &&
+           ((u32)word == calltag_of(read_stack(slot)) || interruption_at(slot, word));
+}
+
+bool calltags_is_tag(GuestAddr slot)
+{
+    return is_frame(slot, *calltags_word(slot));
+}
+
+// The first word that may count, from `word` on; `end` if there is none. How many words
 // a frame has cannot be predicted, so that a branch for each would be mispredicted once in
 // every frame: SCAN of them are looked at together, which most frames do not exceed.
 static inline const u64 *next_word(const u64 *word, const u64 *end)
 {
     enum { SCAN = 8 };
-    for (; word < end; word += SCAN) {
+    for (; word + SCAN <= end; word += SCAN) {
         u32 used = 0;
 #pragma GCC unroll 8
         for (u32 i = 0; i < SCAN; i++)
-            used |= (u32)(word[i] != 0) << i;
+            used |= (u32)may_count(word[i]) << i;
         if (LIKELY(used))
             return word + __builtin_ctz(used);
     }
-    return end;
+    while (word < end && !may_count(*word))
+        word++;
+    return word;
 }
 
-// The first word from `at` on that is a root or a frame; 0: there is none.
-static inline GuestAddr next_frame(GuestAddr at, u64 *ret_word)
+// The first frame from `at` on; 0: there is none.
+static inline GuestAddr find_frame(GuestAddr at, u64 *ret_word)
 {
-    const u64 *word = calltags_word(at), *end = word + WALK_BYTES / 8;
-    for (;; word++) {
-        word = next_word(word, end);
-        if (word >= end)
+    GuestAddr end = min_u64(calltags_root_above(at), at + WALK_BYTES);
+    const u64 *word = calltags_word(at), *last_of_all = calltags_word(end);
+    while (word < last_of_all) {
+        if (UNLIKELY(!engine_can_read(word)))
             return 0;
-        GuestAddr slot = (u64)word - CALLTAGS_OFFSET;
-        if (*word == CALLTAG_ROOT || (u32)*word == calltag_of(read_stack(slot)) ||
-            interruption_at(slot, *word)) {
-            *ret_word = *word;
+        const u64 *last = (const u64 *)min_u64(PAGE_DOWN((u64)word) + PAGE_SIZE, (u64)last_of_all);
+        for (;; word++) {
+            word = next_word(word, last);
+            if (word >= last)
+                break;
+            GuestAddr slot = (u64)word - calltags_offset;
+            if (is_frame(slot, *word)) {
+                *ret_word = *word;
+                return slot;
+            }
+        }
+    }
+    return 0;
+}
+
+GuestAddr calltags_frame_slot(GuestAddr address)
+{
+    u64 word;
+    return address < CLIENT_END ? find_frame(address, &word) : 0;
+}
+
+GuestAddr calltags_callee_slot(GuestAddr address, u64 sp)
+{
+    for (GuestAddr slot = (address & ~7ull) - 8; slot >= sp && slot < address; slot -= 8) {
+        if (calltags_is_tag(slot))
+            return slot;
+    }
+    return 0;
+}
+
+GuestAddr calltags_caller_pc(GuestAddr slot)
+{
+    const Interruption *i = interruption_at(slot, *calltags_word(slot));
+    return i ? i->pc | CONTEXT_EXACT_PC : read_stack(slot);
+}
+
+static __attribute__((noinline)) GuestAddr learn_frame(struct CallShape *shape, GuestAddr pc,
+                                                       GuestAddr at, u64 *ret_word)
+{
+    GuestAddr slot = find_frame(at, ret_word);
+    if (!slot)
+        return 0;
+    u64 up = slot - at;
+    shape->up = shape->pc == pc && shape->up != up ? CALLTAGS_VARIES : up;
+    shape->pc = pc;
+    return slot;
+}
+
+// The same where `pc` is, with `at` as its stack pointer; usually known from the last time.
+static inline GuestAddr next_frame(ContextCache *cache, GuestAddr pc, GuestAddr at, u64 *ret_word)
+{
+    struct CallShape *shape = &cache->shapes[(pc ^ pc >> 11) % ARRAY_LEN(cache->shapes)];
+    if (LIKELY(shape->pc == pc && shape->up != CALLTAGS_VARIES)) {
+        GuestAddr slot = at + shape->up;
+        u64 word = read_stack((u64)calltags_word(slot)); // it may be beyond the stack
+        if (LIKELY((u32)word == calltag_of(read_stack(slot)))) {
+            *ret_word = word;
             return slot;
         }
     }
+    return learn_frame(shape, pc, at, ret_word);
 }
 
 // The context of the frame at `slot`, whose word has none; and those of the new frames above.
@@ -136,11 +211,11 @@ static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *c
         const Interruption *i = interruption_at(slot, word);
         slots[count] = slot;
         pcs[count++] = i ? i->pc | CONTEXT_EXACT_PC : read_stack(slot);
-        slot = next_frame(i ? i->sp : slot + 8, &word);
-        if (slot && (word == CALLTAG_ROOT || word >> 32))
+        slot = i ? find_frame(i->sp, &word) : next_frame(cache, pcs[count - 1], slot + 8, &word);
+        if (slot && word >> 32)
             break;
     }
-    if (slot && count < BATCH && word != CALLTAG_ROOT)
+    if (slot && count < BATCH)
         context = (u32)(word >> 32);
     else if (slot && count == BATCH)
         context = intern(0, CONTEXT_OMITTED_PC);
@@ -156,8 +231,8 @@ u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_s
 {
     u64 word = 0;
     u32 parent = 0;
-    GuestAddr slot = sp < CLIENT_END ? next_frame(sp, &word) : 0;
-    if (slot && word != CALLTAG_ROOT) {
+    GuestAddr slot = sp < CLIENT_END ? next_frame(cache, pc, sp, &word) : 0;
+    if (slot) {
         parent = (u32)(word >> 32);
         if (parent == 0)
             parent = name_frames(slot, cache);
@@ -168,48 +243,28 @@ u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_s
     return find_cached(cache, parent, pc);
 }
 
-u32 calltags_context_once(GuestAddr pc, u64 sp)
-{
-    // Of all threads; who asks seldom can wait for it.
-    static ContextCache cache;
-    static Lock lock;
-    GuestAddr slot;
-    lock_acquire(&lock);
-    u32 context = calltags_context(pc, sp, &cache, &slot);
-    lock_release(&lock);
-    return context;
-}
-
 // ------------------------------------------------------------------- loads of rsp
-
-static bool has_root(GuestAddr start, GuestAddr end)
-{
-    for (const u64 *word = calltags_word(start); word < calltags_word(end); word++) {
-        if (*word == CALLTAG_ROOT)
-            return true;
-    }
-    return false;
-}
 
 static void begin_if_fresh(GuestAddr sp)
 {
-    for (GuestAddr at = sp; at < sp + FRESH_BYTES; at += 8) {
-        u64 word = *calltags_word(at);
-        if (word == CALLTAG_ROOT || (word && (u32)word == calltag_of(read_stack(at))))
-            return;
-    }
-    *calltags_word(sp + 8) = CALLTAG_ROOT;
+    u64 word;
+    GuestAddr slot = find_frame(sp, &word);
+    if (!slot || slot >= sp + FRESH_BYTES)
+        calltags_add_root(sp + FRESH_BYTES / 2); // its first registers are popped yet
 }
 
-void calltags_load_sp(u64 old_sp, u64 new_sp)
+bool calltags_load_sp(u64 old_sp, u64 new_sp)
 {
     if (old_sp >= CLIENT_END || new_sp >= CLIENT_END - PAGE_SIZE)
-        return;
+        return false;
     u64 up = new_sp - old_sp, down = old_sp - new_sp;
-    if (up < SAME_STACK_BYTES && !has_root(old_sp, new_sp)) {
-        for (u64 *word = calltags_word(old_sp); word < calltags_word(new_sp); word++)
+    if (up < SAME_STACK_BYTES && new_sp <= calltags_root_above(old_sp)) {
+        for (u64 *word = calltags_word(old_sp); !calltags_shared && word < calltags_word(new_sp);
+             word++)
             *word = 0;
-    } else if (down > PAGE_SIZE) {
-        begin_if_fresh(new_sp);
+        return true;
     }
+    if (down > PAGE_SIZE)
+        begin_if_fresh(new_sp);
+    return false;
 }

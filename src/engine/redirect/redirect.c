@@ -252,7 +252,7 @@ static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
     if (ctx->callstack.bottom)
         callstack_ret_miss(&ctx->callstack, ctx->gpr[RSP]);
     if (calltags_wanted)
-        *calltags_word(ctx->gpr[RSP]) = 0;
+        calltags_clear(ctx->gpr[RSP]);
     ctx->gpr[RSP] += 8;
 }
 

@@ -252,6 +252,19 @@ bool relay_run_command(ThreadCtx *ctx, const char *command)
            __atomic_load_n(&producer->ring->command_status, __ATOMIC_ACQUIRE) != COMMAND_UNKNOWN;
 }
 
+void relay_place(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_PLACE_BYTES])
+{
+    WireProducer *producer = relay_producer(ctx);
+
+    ret_text[0] = '\0';
+    if (!producer)
+        return;
+    wire_put_place(producer, &(Wire_place){pc});
+    wire_sync(producer);
+    if (!relay_check())
+        snprintf(ret_text, WIRE_PLACE_BYTES, "%.*s", WIRE_PLACE_BYTES - 1, producer->ring->place);
+}
+
 // ----------------------------------------------------------------------- time
 
 // The counter's pace is that of the whole run so far.

@@ -52,7 +52,7 @@ typedef struct RelayPart {
 typedef struct RelayFinding {
     u32 kind;         // KIND_ of wire/kinds.def
     u32 value_count;
-    u64 values[6];
+    u64 values[7];
     const char *text; // NULL: none
     u32 context;
     u32 part_count;
@@ -94,6 +94,8 @@ void relay_accept_kicks(void);
 void relay_poll(ThreadCtx *ctx);
 // Runs a command for the client, which finds the answer in its report. False: it is unknown.
 bool relay_run_command(ThreadCtx *ctx, const char *command);
+// "file:line" of a code address; "" if that is not known.
+void relay_place(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_PLACE_BYTES]);
 // A piece of the answer, of whole lines, to whoever has given the command that runs now.
 void relay_answer(ThreadCtx *ctx, const char *text);
 void relay_answer_format(ThreadCtx *ctx, const char *format, ...)

@@ -17,7 +17,7 @@
 u64 (*request_error_count)(void);
 bool (*request_monitor_hook)(ThreadCtx *ctx, const char *command);
 bool (*request_option_hook)(ThreadCtx *ctx, const char *option);
-void (*request_place_hook)(GuestAddr pc, char ret_text[REQUEST_PLACE_MAX]);
+void (*request_place_hook)(ThreadCtx *ctx, GuestAddr pc, char ret_text[REQUEST_PLACE_MAX]);
 
 enum { COMMAND_MAX = 1024 };
 
@@ -49,8 +49,8 @@ static bool write_answer(ThreadCtx *ctx, GuestAddr to, const void *answer, size_
 {
     if (!guest_write(to, answer, size))
         return false;
-    if (tool->written)
-        tool->written(ctx, to, size);
+    if (tool->answered)
+        tool->answered(ctx, to, size);
     return true;
 }
 
@@ -169,7 +169,7 @@ static u64 do_place(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 {
     char text[REQUEST_PLACE_MAX] = "";
     if (request_place_hook)
-        request_place_hook(args[1], text);
+        request_place_hook(ctx, args[1], text);
     text[sizeof(text) - 1] = 0;
     write_answer(ctx, args[2], text, strlen(text) + 1);
     return otherwise;

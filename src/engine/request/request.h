@@ -55,7 +55,7 @@ extern bool (*request_option_hook)(ThreadCtx *ctx, const char *option);
 
 // Writes "file:line" of a code address, or "" if that is not known.
 #define REQUEST_PLACE_MAX 64
-extern void (*request_place_hook)(GuestAddr pc, char ret_text[REQUEST_PLACE_MAX]);
+extern void (*request_place_hook)(ThreadCtx *ctx, GuestAddr pc, char ret_text[REQUEST_PLACE_MAX]);
 
 // True while the thread has asked for no reports.
 static inline bool request_errors_disabled(const ThreadCtx *ctx)

@@ -10,6 +10,7 @@
 // pushed, and a plain return gives back what it has popped; pc stays the target.
 #include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
+#include "engine/calltags/calltags.h"
 #include "engine/emit/emit.h"
 #include "engine/run/emulate.h"
 
@@ -64,6 +65,8 @@ static bool undo_call(ThreadCtx *ctx)
         return false;
     if (ctx->callstack.bottom)
         callstack_load_sp(&ctx->callstack, sp, sp + 8, false);
+    if (calltags_wanted)
+        calltags_clear(sp);
     return true;
 }
 

@@ -115,6 +115,7 @@ typedef struct ThreadCtx {
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
     CallStack callstack;  // kept if callstack_wanted
+    struct ContextCache *contexts; // of tool_context(), with calltags_wanted
     GuestAddr branch_pc;  // with it: the last indirect branch, and the last return that it missed
     u64 old_sp;           // rsp before an instruction that loads it
     u64 tool_slot[32];    // per-thread words for the tool's inline counters

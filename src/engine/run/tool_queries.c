@@ -14,8 +14,11 @@
 
 u32 tool_context(ToolThread *thread, GuestAddr pc)
 {
+    GuestAddr slot;
+    if (thread->contexts)
+        return calltags_context(pc, thread->gpr[RSP], thread->contexts, &slot);
     if (!thread->callstack.bottom)
-        return calltags_wanted ? calltags_context_once(pc, thread->gpr[RSP]) : 0;
+        return 0;
     return callstack_context(&thread->callstack, pc, thread->gpr[RSP]);
 }
 

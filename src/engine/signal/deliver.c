@@ -17,6 +17,19 @@ void signal_block_host(void)
     host_set_mask(MASK_ALL);
 }
 
+u64 signal_admit_faults(void)
+{
+    u64 before = host_get_mask();
+
+    host_set_mask(MASK_ALL & ~(SIG_BIT(SIGSEGV) | SIG_BIT(SIGBUS)));
+    return before;
+}
+
+void signal_put_host_mask(u64 mask)
+{
+    host_set_mask(mask);
+}
+
 void signal_restore_host_mask(ThreadCtx *ctx)
 {
     host_set_mask(ctx->pending_signal ? ~MASK_SYNCHRONOUS : mask_for_host(ctx->client_mask));

@@ -58,6 +58,10 @@ void signal_set_client_mask(ThreadCtx *ctx, u64 mask);
 // Blocks everything on the host, the synchronous signals included. Undone by
 // signal_restore_host_mask(), which establishes R3 again.
 void signal_block_host(void);
+// Blocks everything but SIGSEGV and SIGBUS, which guest_read() needs where it may meet bad
+// memory, and opens those. Returns what signal_put_host_mask() takes.
+u64 signal_admit_faults(void);
+void signal_put_host_mask(u64 mask);
 void signal_restore_host_mask(ThreadCtx *ctx);
 // The mask and the ignored signals exactly as execve() must pass them on, and back.
 void signal_prepare_exec(ThreadCtx *ctx);

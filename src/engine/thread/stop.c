@@ -15,7 +15,7 @@
 
 enum {
     ROUND_NS = 200000,
-    ROUNDS_MAX = 10000, // two seconds: a thread may be stopped by a debugger, or by SIGSTOP
+    ROUNDS_MAX = 25000, // five seconds: a thread may be stopped by a debugger, or by SIGSTOP
     KICK_EVERY = 50,    // rounds; a signal may have met the thread outside the cache
     FUTEX_WAIT = 0,
     FUTEX_WAKE = 1,

@@ -66,6 +66,15 @@ void thread_resume_others(ThreadCtx *ctx);
 extern u32 thread_stopper; // atomic: tid of the one that goes on
 void thread_wait_while_stopped(ThreadCtx *ctx);
 
+// --- work on several processors (workers.c), while the others stand still. Runs
+// fn(argument, 0 … count-1, count) at once, the first on the caller, and waits; count is at
+// most `wanted` and THREAD_WORKERS_MAX, less where threads are not to be had. fn must not use
+// thread-local variables nor a Lock.
+#define THREAD_WORKERS_MAX 16
+void thread_run_workers(u32 wanted, void (*fn)(void *argument, u32 worker, u32 count),
+                        void *argument);
+u32 thread_processors(void); // that the calling thread may run on
+
 // Held while threads are made and while the process forks.
 extern Lock thread_lock;
 

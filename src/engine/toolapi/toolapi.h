@@ -121,6 +121,9 @@ typedef struct Tool {
     const char *name;
     const char *summary;
     u32 needs; // ToolNeeds bits
+    // With TOOL_NEEDS_CALLTAGS: 0, or the distance to the tool's own shadow, where the tags are
+    // kept; see calltags/calltags.h.
+    u64 shadow_offset;
 
     // --- life
     void (*prepare)(const Options *options); // before anything of the client's is mapped
@@ -179,9 +182,10 @@ typedef struct Tool {
     void (*signal_return)(ToolThread *thread, GuestAddr handler_sp); // and the handler has ended
     // An instruction of the client's has faulted; the signal has not been delivered.
     void (*client_fault)(ToolThread *thread, const siginfo_t *info);
-    // The engine has written memory of the client's: a signal frame, on the kernel's behalf,
-    // or what a request of the core answers.
+    // The engine has written memory of the client's, on the kernel's behalf: a signal frame.
     void (*written)(ToolThread *thread, GuestAddr start, u64 size);
+    // The same, where the client wanted the answer to a request of the core.
+    void (*answered)(ToolThread *thread, GuestAddr start, u64 size);
 
     // --- a command of the user's, from `muninn ctl` or the client, at a safe point: answers
     // by relay_answer() (relay/relay.h). May change the text. False: it is unknown.

@@ -101,11 +101,12 @@ void emit_tool_call(Builder *b, void (*fn)(ThreadCtx *, u64, GuestAddr), u64 arg
 
 // The shadow call stack, for tools that ask for it; callstack_x64.c.
 // After a call's return address has been pushed. Uses rax.
+void emit_callstack_before_push(Builder *b, GuestAddr return_address, bool counts);
 void emit_callstack_push(Builder *b, GuestAddr return_address);
 // A whole return with its search, rax, rcx and rdx spilled on the way.
 void emit_callstack_return(Builder *b, u16 pop_bytes);
 // Of the tags (calltags/calltags.h), which emit_callstack_push() sets: in any other return.
-void emit_calltag_clear(Builder *b);
+void emit_calltag_clear(Builder *b, bool by_insn);
 // Around an instruction that loads rsp from something that is no frame.
 bool callstack_watches(const Builder *b);
 void emit_callstack_before_load(Builder *b);

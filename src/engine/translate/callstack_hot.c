@@ -23,12 +23,10 @@ void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address)
     (void)address;
     if (UNLIKELY(ctx->lean_sp != 0))
         redirect_lean_unwound(ctx, ctx->gpr[RSP] + (how & LOAD_RSP_RETURNS ? 0 : 8), ~0ull);
-    if (calltags_wanted)
-        calltags_load_sp(ctx->old_sp, ctx->gpr[RSP]);
-    if (!callstack_wanted)
-        return;
-    bool same = callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP],
-                                  how & LOAD_RSP_CALLS);
+    bool same = calltags_wanted && calltags_load_sp(ctx->old_sp, ctx->gpr[RSP]);
+    if (callstack_wanted)
+        same = callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP],
+                                 how & LOAD_RSP_CALLS);
     if (same && tool->stack_loaded)
         tool->stack_loaded(ctx, ctx->old_sp);
 }

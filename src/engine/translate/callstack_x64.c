@@ -40,13 +40,20 @@ static void emit_calltag(Builder *b, i32 disp, u32 tag)
     put_u32(&b->e, tag);
 }
 
+// A shared shadow is marked before the push, as for any: `counts` unless it is no call.
+void emit_callstack_before_push(Builder *b, GuestAddr return_address, bool counts)
+{
+    if (calltags_wanted && calltags_shared)
+        emit_calltag(b, -8, counts ? calltag_of(return_address) : 0);
+}
+
 //     mov rax, fs:[top] ; ret, sp, context of the entry above := return_address, rsp, 0
 //     lea rax, [rax + SIZE] ; mov fs:[top], rax
 // The first store meets the guard when the entries are full; the handler makes
 // room, reloads rax from top and lets it run again.
 void emit_callstack_push(Builder *b, GuestAddr return_address)
 {
-    if (calltags_wanted)
+    if (calltags_wanted && !calltags_shared)
         emit_calltag(b, 0, calltag_of(return_address));
     if (!callstack_wanted)
         return;
@@ -64,10 +71,11 @@ void emit_callstack_push(Builder *b, GuestAddr return_address)
         emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
 }
 
-// The return address has been popped.
-void emit_calltag_clear(Builder *b)
+// The return address has been popped. By an instruction, the tool marks a shared shadow, as
+// for any pop.
+void emit_calltag_clear(Builder *b, bool by_insn)
 {
-    if (calltags_wanted)
+    if (calltags_wanted && !(calltags_shared && by_insn))
         emit_calltag(b, -8, 0);
 }
 
@@ -108,7 +116,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(e, 0x59);
-    emit_calltag_clear(b);
+    emit_calltag_clear(b, true);
     builder_mark_nowhere(b);
     if (pop_bytes)
         emit_lea(e, RSP, RSP, pop_bytes);

@@ -112,7 +112,7 @@ static void intercept_entry(Builder *b, const RedirectSite *site)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(&b->e, 0x59);
-    emit_calltag_clear(b);
+    emit_calltag_clear(b, false);
     emit_lookup(b);
 }
 

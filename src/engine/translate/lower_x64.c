@@ -38,9 +38,10 @@ static void lower_jmp(Builder *b, const Insn *insn)
     b->fallthrough = false;
 }
 
-// push return_address; the client's stack must hold the guest's address.
-static void emit_push_return(Builder *b, GuestAddr return_address)
+// push return_address; the client's stack must hold the guest's address. `counts`: as a call.
+static void emit_push_return(Builder *b, GuestAddr return_address, bool counts)
 {
+    emit_callstack_before_push(b, return_address, counts);
     if (fits_i32((i64)return_address)) {
         put_u8(&b->e, 0x68);
         put_u32(&b->e, (u32)return_address);
@@ -58,8 +59,9 @@ static void emit_push_return(Builder *b, GuestAddr return_address)
 
 static void lower_call(Builder *b, const Insn *insn)
 {
-    emit_push_return(b, insn->pc + insn->len);
-    if (insn->target != insn->pc + insn->len) // not `call next; pop`
+    bool counts = insn->target != insn->pc + insn->len; // not `call next; pop`
+    emit_push_return(b, insn->pc + insn->len, counts);
+    if (counts)
         emit_callstack_push(b, insn->pc + insn->len);
     builder_exit(b, OP_JMP_REL32, insn->target);
     b->fallthrough = false;
@@ -142,7 +144,7 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
-    emit_push_return(b, insn->pc + insn->len);
+    emit_push_return(b, insn->pc + insn->len, true);
     emit_callstack_push(b, insn->pc + insn->len);
     emit_lookup(b);
 }
@@ -157,21 +159,19 @@ static void lower_ret(Builder *b, const Insn *insn)
         emit_callstack_return(b, insn->pop_bytes);
         return;
     }
-    if (insn->pop_bytes)
+    bool looks_up = insn->pop_bytes || block_is_dirty(b->block) || b->changes_version;
+    if (looks_up)
         builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(&b->e, 0x59);
-    emit_calltag_clear(b);
-    if (insn->pop_bytes) {
+    emit_calltag_clear(b, true);
+    if (insn->pop_bytes)
         emit_lea(&b->e, RSP, RSP, insn->pop_bytes);
+    if (looks_up) {
         emit_lookup(b);
         return;
     }
     b->fallthrough = false;
-    if (block_is_dirty(b->block)) {
-        emit_jmp(&b->e, gateway_return_miss()); // for want of a call stack: no tool does this
-        return;
-    }
     put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);
     put_bytes(&b->e, (u8[]){0xff, 0x24, 0xcd}, 3);
     put_u32(&b->e, (u32)RETURN_TABLE);
@@ -204,7 +204,7 @@ static void lower_request(Builder *b, const Insn *insn)
         leave_at(b, insn->pc, EXIT_REQUEST);
         return;
     }
-    emit_push_return(b, insn->pc + insn->len);
+    emit_push_return(b, insn->pc + insn->len, true);
     emit_callstack_push(b, insn->pc + insn->len);
     emit_store_fs(&b->e, CTX(pc), RAX);
     emit_store_fs_imm32(&b->e, CTX(redirect_armed), 1);

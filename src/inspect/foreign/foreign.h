@@ -23,6 +23,7 @@
 //   "heaptrack"   every event; one thread; addresses are made up
 //   "pprof"       one moment; blocks have the mean size of their stack
 Recording *foreign_open(const char *path, RecordingWarnFn *warn, void *arg, char **ret_error);
+enum { UNIT_INSTRUCTIONS, UNIT_MS, UNIT_BYTES }; // RecordingInfo.time_unit
 
 // ----------------------------------------------------------------------- files
 

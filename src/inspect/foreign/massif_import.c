@@ -9,7 +9,6 @@
 
 #include "inspect/foreign/import.h"
 
-enum { UNIT_INSTRUCTIONS, UNIT_MS, UNIT_BYTES }; // TIME_UNIT_ of the options
 static const char below_threshold[] = "[below massif's threshold]";
 static const char overhead[] = "[what the allocator adds]";
 static const char since_detailed[] = "[since the last detailed snapshot]";
@@ -240,7 +239,7 @@ bool import_massif(Import *import, ForeignText *text, char **ret_error)
     if (is_begun && file->problem)
         import_warn(import, "%s", file->problem);
     if (is_begun && !is_ms)
-        import_warn(import, "its times are %s: a %s of them is a second here",
+        import_warn(import, "its times are %s: where seconds stand, a %s of them is one",
                     is_i ? "instructions" : "bytes", is_i ? "billion" : "million");
     u32 peak = find_peak(file);
     for (u32 i = 0; is_begun && i < file->snapshot_count; i++)

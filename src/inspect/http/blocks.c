@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "inspect/http/blocks.h"
+#include "inspect/http/parts.h"
 
 typedef struct Walk {
     Call *call;
@@ -175,6 +175,14 @@ static bool take_living(void *arg, const RecordedBlock *block)
     return !later->walk.call->code;
 }
 
+static bool take_known(void *arg, const LiveBlock *block)
+{
+    Later *later = arg;
+
+    add_block(&later->walk, block);
+    return !later->walk.call->code;
+}
+
 static bool take_later_free(void *arg, const HeapEvent *event)
 {
     Later *later = arg;
@@ -213,9 +221,15 @@ static void walk_later(Later *later, View *view)
     if (!count_wanted(later, view))
         return;
     walk->expected = events - min_u64(walk->expected, events);
-    recording_each_living(recording, later->spaces, later->at_ns, take_living, later);
+    // Who lived at a moment after it that is near, or at the end, and who died in between.
+    u64 until = later->spaces == 1u << SPACE_HEAP
+                    ? parts_each_living(view->parts, later->at_ns, take_known, later)
+                    : 0;
+    if (!until)
+        recording_each_living(recording, later->spaces, later->at_ns, take_living, later);
     if (!walk->call->code && walk->count < later->wanted)
-        recording_each_event(recording, later->at_ns, UINT64_MAX, take_later_free, later);
+        recording_each_event(recording, later->at_ns, until ? until : UINT64_MAX, take_later_free,
+                             later);
     if (!walk->call->code && walk->count)
         qsort(walk->blocks, walk->count, sizeof(LiveBlock), compare_blocks);
 }

@@ -148,34 +148,31 @@ static void put_tables(Export *export, const OpenFile *file)
 {
     static const char *const groups[] = {"group=function", "group=file", "group=library",
                                          "group=thread", NULL};
-    static const char *const metrics[] = {"metric=leaked", "metric=allocated",
-                                          "metric=allocations", "metric=temporary", NULL};
     char key[256];
 
     make_key(key, file, "/api/contexts", "", "");
     Json contexts = put_answer(export, key);
     put_each(export, file, "/api/contexts", nothing, groups);
-    make_key(key, file, "/api/functions", "", "");
-    Json functions = put_answer(export, key);
-    make_key(key, file, "/api/functions", "", "metric=peak");
-    Json at_peak = put_answer(export, key);
-    put_each(export, file, "/api/functions", nothing, metrics);
     put_rows(export, file, &contexts, "/api/stack", "context", "", 200);
-    put_rows(export, file, &functions, "/api/function", "id", "", 40);
-    put_rows(export, file, &at_peak, "/api/function", "id", "metric=peak", 40);
     json_free(&contexts);
-    json_free(&functions);
-    json_free(&at_peak);
 }
 
-static void put_sources(Export *export, const OpenFile *file, const char *metric, u32 most)
+// A list, and for its first rows what the page shows of one.
+static void put_list(Export *export, const OpenFile *file, const char *list, const char *one,
+                     const char *metric, u32 most)
 {
     char key[256];
 
-    make_key(key, file, "/api/sources", "", metric);
-    Json sources = put_answer(export, key);
-    put_rows(export, file, &sources, "/api/source", "id", metric, most);
-    json_free(&sources);
+    make_key(key, file, list, "", metric);
+    Json rows = put_answer(export, key);
+    put_rows(export, file, &rows, one, "id", metric, most);
+    json_free(&rows);
+}
+
+static void put_lists(Export *export, const OpenFile *file, const char *metric, u32 most)
+{
+    put_list(export, file, "/api/functions", "/api/function", metric, 2 * most);
+    put_list(export, file, "/api/sources", "/api/source", metric, most);
 }
 
 static void put_heap(Export *export, const OpenFile *file)
@@ -200,9 +197,13 @@ static void put_heap(Export *export, const OpenFile *file)
     put(export, key);
     make_key(key, file, "/api/sql/tables", "", "");
     put(export, key);
-    put_sources(export, file, "", 20);
+    // The page asks for the peak first.
+    put_lists(export, file, "metric=peak", 20);
     put_each(export, file, "/api/tree", by_function, metrics);
-    put_sources(export, file, "metric=peak", 20);
+    for (int i = 0; metrics[i]; i++) {
+        if (strcmp(metrics[i], "metric=peak") != 0)
+            put_lists(export, file, metrics[i], metrics[i][0] ? 10 : 20);
+    }
 }
 
 static void put_findings(Export *export, const OpenFile *file)

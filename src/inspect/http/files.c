@@ -12,7 +12,7 @@
 #include "inspect/foreign/foreign.h"
 #include "inspect/http/findings.h"
 #include "inspect/http/live.h"
-#include "inspect/http/viewer.h"
+#include "inspect/http/parts.h"
 
 enum { HEAD_BYTES = 4096 };
 
@@ -114,6 +114,7 @@ void file_free(OpenFile *file)
 {
     for (int i = 0; i < LANE_COUNT; i++) {
         memo_clear(&file->views[i].memo);
+        parts_free(file->views[i].parts);
         if (file->views[i].recording)
             recording_free(file->views[i].recording);
         pthread_mutex_destroy(&file->views[i].lock);

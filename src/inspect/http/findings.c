@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "inspect/http/findings.h"
 #include "monitor/report/report.h"
 
@@ -61,6 +62,54 @@ static char *read_report(const char *path, size_t *ret_size, char **ret_error)
     return data;
 }
 
+// A run may search for leaks several times: of a record only what was said last counts.
+static void drop_older_leaks(Findings *findings)
+{
+    Map last = {0};
+    u32 kept = 0;
+    u64 index;
+
+    for (u32 i = 0; i < findings->count; i++) {
+        if (finding_is_leak(&findings->found[i]))
+            map_put(&last, findings->found[i].fingerprint, i);
+    }
+    for (u32 i = 0; i < findings->count; i++) {
+        Found *found = &findings->found[i];
+        bool is_older = finding_is_leak(found) && map_get(&last, found->fingerprint, &index) &&
+                        index != i && findings->found[index].check != found->check;
+        if (is_older)
+            free(found->parts);
+        else
+            findings->found[kept++] = *found;
+    }
+    findings->count = kept;
+    map_free(&last);
+}
+
+// Where indirect leaks are records of their own, what is lost with a block is theirs.
+static void count_own_bytes(Findings *findings)
+{
+    bool has_indirect = false;
+
+    for (u32 i = 0; i < findings->count; i++)
+        has_indirect |= strcmp(findings->found[i].kind, "leak-indirect") == 0;
+    for (u32 i = 0; i < findings->count; i++) {
+        Found *found = &findings->found[i];
+        u64 own = 0;
+        // "72 (16 direct, 56 indirect) bytes in 2 blocks …": the incumbent's words, and ours.
+        const char *at = strstr(found->what, " (");
+        const char *word = at ? strstr(at, " direct, ") : NULL;
+        for (at = at ? at + 2 : NULL; word && at < word; at++) {
+            if (*at >= '0' && *at <= '9')
+                own = own * 10 + (u64)(*at - '0');
+            else if (*at == '(' || *at == ' ')
+                break; // what it has grown by
+        }
+        bool has_own = has_indirect && word;
+        found->own_bytes = has_own ? min_u64(own, found->leaked_bytes) : found->leaked_bytes;
+    }
+}
+
 Findings *findings_load(const char *path, char **ret_error)
 {
     size_t size = 0;
@@ -78,8 +127,11 @@ Findings *findings_load(const char *path, char **ret_error)
     bool good = is_xml ? findings_read_xml(findings, text, size)
                        : findings_read_json(findings, text, size);
     free(text);
-    if (good)
+    if (good) {
+        drop_older_leaks(findings);
+        count_own_bytes(findings);
         return findings;
+    }
     findings_free(findings);
     if (asprintf(ret_error, "%s: this looks like a report, but no finding can be read", path) < 0)
         *ret_error = NULL;

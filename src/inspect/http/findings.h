@@ -27,6 +27,16 @@ typedef struct FoundPart {
     FoundStack stack;
 } FoundPart;
 
+// Where pointers to a leak's blocks are: docs/user/json.md.
+typedef struct FoundHolder {
+    const char *kind;
+    u64 blocks, bytes;
+    u64 record; // of "record": its number in the same search
+    FoundStack stack;
+    const char *name, *object; // NULL: none
+    u64 thread, address;
+} FoundHolder;
+
 typedef struct Found {
     u64 id;
     const char *kind, *tool, *what, *suppression, *param; // suppression, param: NULL if none
@@ -36,6 +46,10 @@ typedef struct Found {
     const char *thread_name;
     bool has_leak;
     u64 leaked_bytes, leaked_blocks;
+    u64 own_bytes; // what counts when records are added up: not what others have, too
+    u64 check, record; // which search, and its number in it
+    FoundHolder *holders;
+    u32 holder_count;
     FoundStack stack;
     FoundPart *parts;
     u32 part_count;

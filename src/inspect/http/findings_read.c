@@ -64,6 +64,35 @@ static void read_parts(Findings *findings, Found *found, const Dom *list)
     }
 }
 
+// Records of a search come in order: one that does not begins another search.
+static u64 guess_check(const Findings *findings, const Found *found)
+{
+    for (u32 i = findings->count - 1; i-- > 0;) {
+        const Found *before = &findings->found[i];
+        if (before->has_leak)
+            return before->check + (found->record <= before->record);
+    }
+    return 1;
+}
+
+static void read_holders(Findings *findings, Found *found, const Dom *list)
+{
+    u32 room = count_items(list, PARTS_MAX);
+
+    found->holders =
+        room ? arena_alloc(&findings->arena, room * sizeof(FoundHolder), 8) : NULL;
+    for (const Dom *item = list ? list->first : NULL;
+         found->holders && item && found->holder_count < room; item = item->next) {
+        found->holders[found->holder_count++] = (FoundHolder){
+            .kind = or_empty(dom_text(item, "kind")), .blocks = dom_number(item, "blocks"),
+            .bytes = dom_number(item, "bytes"), .record = dom_number(item, "record"),
+            .stack = read_stack(findings, dom_child(item, "stack")),
+            .name = dom_text(item, "name"), .object = dom_text(item, "object"),
+            .thread = dom_number(item, "thread"), .address = dom_number(item, "address"),
+        };
+    }
+}
+
 static void read_finding(Findings *findings, const Dom *item)
 {
     Found *found = item->kind == DOM_OBJECT && item->is_whole ? findings_add(findings) : NULL;
@@ -84,6 +113,11 @@ static void read_finding(Findings *findings, const Dom *item)
     found->has_leak = leak && leak->kind == DOM_OBJECT;
     found->leaked_bytes = dom_number(leak, "bytes");
     found->leaked_blocks = dom_number(leak, "blocks");
+    found->record = dom_number(leak, "record");
+    found->check = dom_number(leak, "check");
+    if (found->has_leak && !found->check)
+        found->check = guess_check(findings, found);
+    read_holders(findings, found, dom_child(leak, "held_by"));
     found->stack = read_stack(findings, dom_child(item, "stack"));
     read_parts(findings, found, dom_child(item, "parts"));
     found->fingerprint =

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/foreign/foreign.h"
 #include "inspect/http/findings.h"
 #include "inspect/http/series.h"
 #include "inspect/http/viewer.h"
@@ -201,6 +202,27 @@ static void put_only_code(Call *call)
     json_close(out, ']');
 }
 
+static const char *end_kind(const RecordingEnd *end)
+{
+    if (!end->known)
+        return "unknown";
+    if (end->kind == END_UNTOLD)
+        return "killed";
+    if (end->kind == END_EXECUTED)
+        return "executed";
+    return end->signal ? "signal" : "exit";
+}
+
+// A massif.out may count bytes or instructions: its importer makes times of them.
+static const char *clock_of(const RecordingInfo *info)
+{
+    bool is_massif_out = info->tool && strcmp(info->tool, "massif.out") == 0;
+
+    if (is_massif_out && info->time_unit == UNIT_BYTES)
+        return "bytes";
+    return is_massif_out && info->time_unit == UNIT_INSTRUCTIONS ? "instructions" : "ns";
+}
+
 static void put_run(Json *out, const Recording *recording)
 {
     const RecordingInfo *info = recording_info(recording);
@@ -213,8 +235,10 @@ static void put_run(Json *out, const Recording *recording)
     json_key_i64(out, "pid", info->pid);
     json_key_u64(out, "start_unix_ns", info->start_unix_ns);
     json_key_u64(out, "duration_ns", recording_last(recording).ns);
+    json_key_text(out, "clock", clock_of(info));
     json_key_open(out, "end", '{');
     json_key_bool(out, "known", end->known && end->kind == END_TOLD);
+    json_key_text(out, "kind", end_kind(end));
     json_key_i64(out, "status", end->status);
     json_key_i64(out, "signal", end->signal);
     json_close(out, '}');
@@ -249,7 +273,7 @@ static void put_findings_info(Json *out, const OpenFile *file)
 
     for (u32 i = 0; i < findings->count; i++) {
         errors += findings->found[i].count;
-        leaked += findings->found[i].leaked_bytes;
+        leaked += findings->found[i].own_bytes;
         blocks += findings->found[i].leaked_blocks;
     }
     json_key_text(out, "tool", findings->tool);

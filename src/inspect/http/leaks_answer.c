@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// /api/leaks: the leak records of a report as a tree of their stacks.
+// /api/leaks: the leak records of a report as a tree of their stacks, or of who holds them.
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "inspect/http/findings_filter.h"
-#include "inspect/http/tree.h"
-
-typedef struct LeakTree {
-    Call *call;
-    ShownTree tree;
-    u32 capacity;
-    const FoundFrame **frames; // of each node; NULL: `titles` has its name
-    const char **titles;
-    i64 *findings; // of each node: the id of the record that ends there; -1: none, or several
-    Map children;  // hash of parent and name → node
-    bool by_holder, bottom_up;
-} LeakTree;
+#include "inspect/http/leak_tree.h"
 
 static u64 hash_text(u64 hash, const char *text)
 {
@@ -26,9 +13,12 @@ static u64 hash_text(u64 hash, const char *text)
     return (hash ^ 0xff) * 1099511628211ull;
 }
 
-static u64 child_key(u32 parent, const FoundFrame *frame, const char *title)
+static u64 child_key(u32 parent, const FoundFrame *frame, const char *title, u64 record)
 {
-    u64 hash = hash_text(14695981039346656037ull ^ parent * 0x9e3779b97f4a7c15ull, title);
+    u64 hash = 14695981039346656037ull ^ parent * 0x9e3779b97f4a7c15ull ^
+               record * 0xd6e8feb86659fd93ull;
+
+    hash = hash_text(hash, title);
 
     if (!frame)
         return hash;
@@ -57,9 +47,10 @@ static bool grow(LeakTree *leaks)
     return true;
 }
 
-static u32 child_of(LeakTree *leaks, u32 parent, const FoundFrame *frame, const char *title)
+u32 leak_child(LeakTree *leaks, u32 parent, const FoundFrame *frame, const char *title,
+               u64 record)
 {
-    u64 key = child_key(parent, frame, title), known;
+    u64 key = child_key(parent, frame, title, record), known;
     u32 node = leaks->tree.count;
 
     if (node > 0 && map_get(&leaks->children, key, &known))
@@ -76,18 +67,17 @@ static u32 child_of(LeakTree *leaks, u32 parent, const FoundFrame *frame, const 
     return node;
 }
 
-static void add_record(LeakTree *leaks, const Found *found)
+static void add_record(LeakTree *leaks, const Found *found, u32 node, bool bottom_up)
 {
     const FoundStack *stack = &found->stack;
-    u32 node = leaks->by_holder ? child_of(leaks, 0, NULL, finding_title(found->kind)) : 0;
 
     for (u32 i = 0; i < stack->count && !leaks->call->code; i++) {
-        u32 at = leaks->bottom_up ? i : stack->count - 1 - i;
-        node = child_of(leaks, node, &stack->frames[at], NULL);
+        u32 at = bottom_up ? i : stack->count - 1 - i;
+        node = leak_child(leaks, node, &stack->frames[at], NULL, 0);
     }
     if (leaks->call->code)
         return;
-    leaks->tree.nodes[node].self += (i64)found->leaked_bytes;
+    leaks->tree.nodes[node].self += (i64)found->own_bytes;
     leaks->findings[node] = leaks->tree.nodes[node].count ? -1 : (i64)found->id;
     leaks->tree.nodes[node].count += found->leaked_blocks;
 }
@@ -122,23 +112,59 @@ static void node_words(void *arg, u32 node, NodeWords *ret_words)
     ret_words->flags = (frame->inlined ? 1u : 0u) | (frame->function ? 0u : 2u);
 }
 
-void answer_leaks(Call *call)
+// Those that are wanted, to be freed.
+static const Found **choose_records(Call *call, u32 *ret_count)
 {
-    static const char *const ways[] = {"caller", "holder"};
     const Findings *findings = call->file->findings;
     FindingFilter filter = finding_filter(call);
-    TreeCut cut = call_tree_cut(call);
-    LeakTree leaks = {.call = call,
-                      .by_holder = request_choice(call->request, "by", ways, 2, 0) == 1,
-                      .bottom_up = request_flag(call->request, "bottom_up")};
-    Json *out = &call->out;
+    const Found **records = call_alloc(call, findings->count, sizeof(*records));
 
-    child_of(&leaks, 0, NULL, "(all)");
-    for (u32 i = 0; !call->code && i < findings->count; i++) {
+    *ret_count = 0;
+    for (u32 i = 0; records && i < findings->count; i++) {
         const Found *found = &findings->found[i];
         if (finding_is_leak(found) && finding_is_wanted(&filter, found))
-            add_record(&leaks, found);
+            records[(*ret_count)++] = found;
     }
+    return records;
+}
+
+static bool know_holders(const Found **records, u32 count)
+{
+    for (u32 i = 0; i < count; i++) {
+        if (records[i]->holder_count)
+            return true;
+    }
+    return false;
+}
+
+static void fill_tree(LeakTree *leaks, const Found **records, u32 count)
+{
+    static const char *const ways[] = {"caller", "holder"};
+    bool by_holder = request_choice(leaks->call->request, "by", ways, 2, 0) == 1;
+    bool bottom_up = request_flag(leaks->call->request, "bottom_up");
+
+    leak_child(leaks, 0, NULL, "(all)", 0);
+    if (by_holder && know_holders(records, count)) {
+        leak_tree_by_holder(leaks, records, count);
+        return;
+    }
+    for (u32 i = 0; i < count && !leaks->call->code; i++) {
+        const char *title = by_holder ? finding_title(records[i]->kind) : NULL;
+        u32 node = title ? leak_child(leaks, 0, NULL, title, 0) : 0;
+        add_record(leaks, records[i], node, bottom_up);
+    }
+}
+
+void answer_leaks(Call *call)
+{
+    TreeCut cut = call_tree_cut(call);
+    LeakTree leaks = {.call = call};
+    Json *out = &call->out;
+    u32 count;
+    const Found **records = choose_records(call, &count);
+
+    if (records)
+        fill_tree(&leaks, records, count);
     if (!call->code) {
         TreeColumn column = {"finding", leaks.findings};
         add_up(&leaks);
@@ -152,6 +178,8 @@ void answer_leaks(Call *call)
         json_close(out, '}');
     }
     map_free(&leaks.children);
+    arena_free(&leaks.arena);
+    free(records);
     free(leaks.tree.nodes);
     free(leaks.frames);
     free(leaks.titles);

@@ -2,6 +2,7 @@
 //
 // See live.h. One thread looks at all live files; streams wait for its `tick`.
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inspect/http/findings.h"
 #include "inspect/http/live.h"
 #include "monitor/control/control.h"
 
@@ -17,7 +19,7 @@ enum {
     TICK_MS = 250,
     QUIET_MS = 5000, // then a stream says that it is there
     STREAMS_MAX = 8,
-    ASK_MS = 1000,
+    ASK_MS = 5000, // for a monitor to answer, on a busy machine too
     ACTION_MS = 20 * 1000, // a leak check of a large program takes its time
     ALIVE_EVERY = 4,       // ticks
     NAMES_EVERY = 6,
@@ -265,7 +267,7 @@ void live_answer_action(Call *call)
 {
     static const char *const actions[] = {"snapshot", "leak-check"};
     // The recording keeps the snapshot; massif's own file of it is not wanted.
-    static const char *const commands[] = {"snapshot /dev/null", "leak_check full"};
+    static const char *const commands[] = {"snapshot /dev/null", "leak_check full any"};
     Request *request = call->request;
     u64 id = request_u64(request, "f", 0, UINT32_MAX);
     u32 action = request_choice(request, "do", actions, 2, 2);
@@ -300,12 +302,33 @@ void live_answer_action(Call *call)
 
 // ---------------------------------------------------------------- a program's recording
 
-// The path behind a descriptor if it is a recording, to be freed.
-static char *try_descriptor(i32 monitor, const char *name)
+static bool is_recording(const char *path)
+{
+    char *error = NULL;
+    Recording *recording = recording_open(path, NULL, NULL, &error);
+
+    free(error);
+    if (recording)
+        recording_free(recording);
+    return recording != NULL;
+}
+
+static bool is_report(const char *path)
+{
+    char head[4096];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    ssize_t size = fd >= 0 ? read(fd, head, sizeof(head)) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    return size > 0 && findings_look(head, (size_t)size);
+}
+
+// The path behind a descriptor if it is what is looked for, to be freed.
+static char *try_descriptor(i32 monitor, const char *name, bool is_wanted(const char *path))
 {
     char link[64], path[PATH_MAX];
     struct stat by_link, by_path;
-    char *error = NULL;
 
     snprintf(link, sizeof(link), "/proc/%d/fd/%.20s", monitor, name);
     ssize_t n = readlink(link, path, sizeof(path) - 1);
@@ -313,30 +336,35 @@ static char *try_descriptor(i32 monitor, const char *name)
         return NULL;
     path[n] = '\0';
     if (stat(link, &by_link) != 0 || !S_ISREG(by_link.st_mode) || stat(path, &by_path) != 0 ||
-        by_link.st_ino != by_path.st_ino || by_link.st_dev != by_path.st_dev)
+        by_link.st_ino != by_path.st_ino || by_link.st_dev != by_path.st_dev || !is_wanted(path))
         return NULL;
-    Recording *recording = recording_open(path, NULL, NULL, &error);
-    free(error);
-    if (!recording)
-        return NULL;
-    recording_free(recording);
     return strdup(path);
 }
 
-char *live_find_recording(i32 pid, char **ret_error)
+static char *find_descriptor(i32 monitor, bool is_wanted(const char *path))
 {
-    i32 monitor = control_find_monitor(pid);
     char folder[32], *path = NULL;
 
     snprintf(folder, sizeof(folder), "/proc/%d/fd", monitor);
     DIR *dir = monitor ? opendir(folder) : NULL;
     for (struct dirent *entry; dir && !path && (entry = readdir(dir));)
-        path = try_descriptor(monitor, entry->d_name);
+        path = try_descriptor(monitor, entry->d_name, is_wanted);
     if (dir)
         closedir(dir);
+    return path;
+}
+
+char *live_find_recording(i32 pid, char **ret_error)
+{
+    i32 monitor = control_find_monitor(pid);
+    char *path = find_descriptor(monitor, is_recording);
+
+    if (!path)
+        path = find_descriptor(monitor, is_report);
     if (path)
         return path;
-    const char *why = monitor ? "its tool writes no heap recording (--tool=massif does)"
+    const char *why = monitor ? "its tool writes neither a heap recording (--tool=massif does) nor "
+                                "a report (--json-file=FILE)"
                               : "no program with this process id runs under muninn";
     if (asprintf(ret_error, "%d: %s", pid, why) < 0)
         *ret_error = NULL;

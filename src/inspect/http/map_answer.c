@@ -386,7 +386,11 @@ static bool find_blocks(Call *call, AddressMap *map)
         request_blame(call->request, "end: it is not behind start");
     if (!chosen_parse(call, false, &map->chosen))
         return false;
-    map->live = chosen_blocks(call, &map->chosen);
+    // Those of other programs are made up.
+    if (strcmp(call->file->format, "muninn") != 0)
+        call_fail(call, 409, "no-events", "addresses of blocks are not in a file of %s",
+                  call->file->format);
+    map->live = call->code ? NULL : chosen_blocks(call, &map->chosen);
     return map->live && choose_blocks(map);
 }
 

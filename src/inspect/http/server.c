@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "inspect/http/live.h"
+#include "inspect/http/parts.h"
 #include "inspect/http/server.h"
 
 enum {
@@ -487,6 +488,7 @@ Server *server_start(Viewer *viewer, const ServerConfig *config, char **ret_erro
     if (fd >= 0) {
         server->jobs = jobs_start(viewer);
         server->live = live_start(viewer);
+        parts_start(viewer);
         if (server->jobs && server->live && start_daemon(server, fd))
             return server;
         close(fd);

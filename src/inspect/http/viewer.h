@@ -14,6 +14,7 @@
 #include "recording/query.h"
 
 typedef struct Findings Findings; // findings.h
+typedef struct Parts Parts;       // parts.h
 
 // A recording is read by two lanes, each with a reader of its own, so that a walk through
 // all events does not hold up what follows the mouse.
@@ -24,6 +25,7 @@ typedef struct View {
     Recording *recording; // NULL in the slow lane until it is needed
     u64 version;          // of the file, when the memo was begun
     Memo memo;
+    Parts *parts; // of the slow lane; NULL: not yet
 } View;
 
 typedef enum FileKind { FILE_UNREADABLE, FILE_HEAP, FILE_FINDINGS } FileKind;

@@ -14,7 +14,7 @@
 #include "monitor/control/control_internal.h"
 
 enum {
-    ASK_MS = 300, // for a monitor to answer
+    ASK_MS = 5000, // for a monitor to answer, on a busy machine too
     COMMAND_SHOWN = 512,
 };
 

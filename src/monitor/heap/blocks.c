@@ -22,15 +22,7 @@ static LiveBlock *slots_map(u64 slot_count)
     return slots;
 }
 
-static void put(BlockTable *table, const LiveBlock *block)
-{
-    u64 at = blocks_home(table, block->address);
-    while (table->slots[at].address != 0)
-        at = at + 1 < table->slot_count ? at + 1 : 0;
-    table->slots[at] = *block;
-}
-
-static bool grow(BlockTable *table)
+bool blocks_grow(BlockTable *table)
 {
     u64 slot_count = FIRST_SLOTS;
     if (table->slot_count)
@@ -40,26 +32,16 @@ static bool grow(BlockTable *table)
     BlockTable larger = {
         .slots = slots_map(slot_count),
         .slot_count = slot_count,
-        .count = table->count,
         .limit = slot_count < SMALL_SLOTS ? slot_count / 2 : slot_count - slot_count / 8,
     };
     if (!larger.slots)
         return false;
     for (u64 i = 0; i < table->slot_count; i++) {
-        if (table->slots[i].address != 0)
-            put(&larger, &table->slots[i]);
+        if (table->slots[i].place != 0)
+            blocks_add(&larger, &table->slots[i]);
     }
     blocks_free(table);
     *table = larger;
-    return true;
-}
-
-bool blocks_add(BlockTable *table, const LiveBlock *block)
-{
-    if (table->count >= table->limit && !grow(table))
-        return false;
-    put(table, block);
-    table->count++;
     return true;
 }
 
@@ -69,9 +51,9 @@ void blocks_remove(BlockTable *table, LiveBlock *block)
 
     for (u64 at = hole;;) {
         at = at + 1 < n ? at + 1 : 0;
-        if (table->slots[at].address == 0)
+        if (table->slots[at].place == 0)
             break;
-        u64 home = blocks_home(table, table->slots[at].address);
+        u64 home = blocks_home(table, block_address(&table->slots[at]));
         // It may move up unless its home lies behind the hole, on the way to it.
         u64 from_home = at >= home ? at - home : at + n - home;
         u64 from_hole = at >= hole ? at - hole : at + n - hole;
@@ -80,7 +62,7 @@ void blocks_remove(BlockTable *table, LiveBlock *block)
         table->slots[hole] = table->slots[at];
         hole = at;
     }
-    table->slots[hole].address = 0;
+    table->slots[hole].place = 0;
     table->count--;
 }
 

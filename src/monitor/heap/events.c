@@ -31,13 +31,6 @@ void heap_decoder_init(HeapDecoder *decoder, HeapModel *model, const WireShared 
     heap_decoder_tick(decoder, shared);
 }
 
-static u64 ns_of(const HeapDecoder *decoder, u64 stamp)
-{
-    u64 ticks = stamp > decoder->calibrated_stamp ? stamp - decoder->calibrated_stamp : 0;
-    return decoder->calibrated_ns +
-           (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);
-}
-
 void heap_decoder_tick(HeapDecoder *decoder, const WireShared *shared)
 {
     u64 ns = now_ns() - shared->header.start_ns, ticks = wire_stamp() - decoder->start_stamp;
@@ -47,7 +40,7 @@ void heap_decoder_tick(HeapDecoder *decoder, const WireShared *shared)
     // From here on with the new rate; records that are still to come may be older.
     u64 last_stamp = decoder->last_stamp;
     if (last_stamp > decoder->calibrated_stamp) {
-        decoder->calibrated_ns = ns_of(decoder, last_stamp);
+        decoder->calibrated_ns = heap_decoder_ns(decoder, last_stamp);
         decoder->calibrated_stamp = last_stamp;
     }
     // What the clock is off by is made good over the next second.
@@ -56,16 +49,6 @@ void heap_decoder_tick(HeapDecoder *decoder, const WireShared *shared)
     double factor = 1 + (double)off / 1e9;
     factor = factor < 0.5 ? 0.5 : factor > 2 ? 2 : factor;
     decoder->ns_per_tick_q32 = (u64)((double)rate * factor);
-}
-
-HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp)
-{
-    if (stamp > decoder->last_stamp)
-        decoder->last_stamp = stamp;
-    u64 ns = ns_of(decoder, decoder->last_stamp);
-    if (ns > decoder->last.ns)
-        decoder->last.ns = ns;
-    return decoder->last;
 }
 
 // ------------------------------------------------------------------- events
@@ -97,7 +80,7 @@ static void advance(HeapDecoder *decoder, const HeapNew *block, u64 from, u64 to
     u64 count = to > from ? (to - from) / 2 : 0;
     if (count) {
         HeapTime first = block->time;
-        u64 ns = ns_of(decoder, first_stamp);
+        u64 ns = heap_decoder_ns(decoder, first_stamp);
         if (from == 0 && ns < first.ns)
             first.ns = ns;
         u64 lived_ns = (u64)((unsigned __int128)lived * decoder->ns_per_tick_q32 >> 32);
@@ -278,6 +261,5 @@ static TakeFn *const take_fns[RECORD_TYPES] = {
 bool heap_take(HeapDecoder *decoder, const WireRecord *record)
 {
     TakeFn *take = record->type < RECORD_TYPES ? take_fns[record->type] : NULL;
-    heap_prefetch(decoder->model, heap_place_address(record->hint));
     return take && record->ring < WIRE_RINGS && take(decoder, record);
 }

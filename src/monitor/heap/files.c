@@ -100,6 +100,7 @@ static void open_recording(HeapModel *model)
     WriterConfig writer = {
         .path = model->recording_path,
         .max_bytes = options->max_recording_bytes,
+        .has_numbers = true,
     };
     // Whoever writes a file of this name, the program before execve perhaps, keeps it.
     struct stat status;
@@ -195,10 +196,10 @@ static void record_living(HeapModel *model)
 {
     for (u64 i = 0; i < model->blocks.slot_count; i++) {
         const LiveBlock *block = &model->blocks.slots[i];
-        if (block->address && block->site != SITE_IGNORED)
+        if (block->place && block->site != SITE_IGNORED)
             recording_add_living(model->writer, &(RecordedBlock){
-                .site = block->site, .address = block->address, .size = block->size,
-                .usable = block->size + block->slack, .born_ns = block->born_ns});
+                .site = block->site, .address = block_address(block), .size = block->size,
+                .usable = block_usable(block), .born_ns = block->born_ns});
     }
 }
 

@@ -162,11 +162,24 @@ HeapDecoder *heap_decoder(HeapModel *model);
 void heap_decoder_init(HeapDecoder *decoder, HeapModel *model, const WireShared *shared);
 // Adjusts the clock: call it every turn of the monitor's loop before the rings are drained.
 void heap_decoder_tick(HeapDecoder *decoder, const WireShared *shared);
-HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp);
-// An event that comes soon may well be of this address: its block is fetched into the cache
-// meanwhile.
-void heap_prefetch(const HeapModel *model, u64 address);
+static inline u64 heap_decoder_ns(const HeapDecoder *decoder, u64 stamp)
+{
+    u64 ticks = stamp > decoder->calibrated_stamp ? stamp - decoder->calibrated_stamp : 0;
+    return decoder->calibrated_ns +
+           (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);
+}
+static inline HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp)
+{
+    if (stamp > decoder->last_stamp)
+        decoder->last_stamp = stamp;
+    u64 ns = heap_decoder_ns(decoder, decoder->last_stamp);
+    if (ns > decoder->last.ns)
+        decoder->last.ns = ns;
+    return decoder->last;
+}
 // True: the record was one of the heap's.
 bool heap_take(HeapDecoder *decoder, const WireRecord *record);
+// What a WireStreamFn gets; returns how many records it was.
+size_t heap_take_stream(HeapDecoder *decoder, u32 ring, const u64 *words, size_t count);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "monitor/heap/model.h"
+#include "monitor/heap/model_event.h"
 
 static void set_up(HeapModel *model, const HeapConfig *config)
 {
@@ -56,17 +56,17 @@ static void record_inherited(HeapModel *model)
 {
     for (u64 i = 0; i < model->blocks.slot_count; i++) {
         LiveBlock *block = &model->blocks.slots[i];
-        if (block->address == 0)
+        if (block->place == 0)
             continue;
         block->born_ns = 0;
         if (block->site != SITE_IGNORED)
-            model_record(model, &(HeapEvent){
+            block->number = model_record(model, &(HeapEvent){
                 .kind = EVENT_ALLOC,
                 .site = block->site,
                 .thread = model->sites[block->site].thread,
-                .address = block->address,
+                .address = block_address(block),
                 .size = block->size,
-                .usable = block->size + block->slack,
+                .usable = block_usable(block),
             });
     }
     for (size_t i = 0; i < model->ranges.count; i++) {
@@ -91,13 +91,14 @@ static void forget_younger(HeapModel *model, u64 ns)
     vec_init(&younger, sizeof(u64));
     for (u64 i = 0; i < model->blocks.slot_count; i++) {
         const LiveBlock *block = &model->blocks.slots[i];
-        if (block->address != 0 && block->born_ns > ns)
-            vec_push(&younger, &block->address);
+        u64 address = block_address(block);
+        if (address != 0 && block->born_ns > ns)
+            vec_push(&younger, &address);
     }
     for (size_t i = 0; i < younger.count; i++) {
         LiveBlock *block = blocks_find(&model->blocks, *(u64 *)vec_at(&younger, i));
         if (block->site != SITE_IGNORED)
-            site_shrink(model, block->site, block->size, block->size + block->slack, 1);
+            site_shrink(model, block->site, block->size, block_usable(block), 1);
         blocks_remove(&model->blocks, block);
     }
     vec_free(&younger);

@@ -6,19 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "monitor/heap/model.h"
+#include "monitor/heap/model_event.h"
 
 // ------------------------------------------------------------------------ time
-
-void model_set_time(HeapModel *model, const HeapTime *time)
-{
-    // A run of temporary blocks is told when it is over, so its beginning may be behind us.
-    model->now = (Moment){
-        .ns = max_u64(time->ns, model->now.ns),
-        .instructions = max_u64(time->instructions, model->now.instructions),
-        .allocated_bytes = model->allocated_bytes,
-    };
-}
 
 Moment model_moment(const HeapModel *model)
 {
@@ -38,50 +28,10 @@ Moment model_moment(const HeapModel *model)
     return moment;
 }
 
-u64 model_clock(const HeapModel *model, const Moment *moment)
-{
-    switch (model->options->time_unit) {
-    case TIME_UNIT_MS: return moment->ns;
-    case TIME_UNIT_BYTES: return moment->allocated_bytes;
-    default: return moment->instructions ? moment->instructions : moment->ns;
-    }
-}
-
-void model_check(HeapModel *model, Space space)
-{
-    if (UNLIKELY(model->trigger_count != 0))
-        triggers_check(model);
-    if (UNLIKELY(model_clock(model, &model->now) >= model->next_check) && model->counts[space])
-        snapshots_take(model);
-}
-
 // ----------------------------------------------------------------------- sites
 
-// M3.
-static inline void site_touch(HeapModel *model, Site *site)
-{
-    for (int kind = 0; kind < PEAK_KINDS; kind++) {
-        if (site->epoch[kind] != model->peaks[kind].epoch) {
-            site->epoch[kind] = model->peaks[kind].epoch;
-            site->saved[kind] = site->live;
-        }
-    }
-}
-
-static inline void peak_check(HeapModel *model, PeakKind kind)
-{
-    Peak *peak = &model->peaks[kind];
-    if (model->total[kind] > peak->bytes) {
-        peak->bytes = model->total[kind];
-        peak->epoch++;
-        peak->moment = model->now;
-        peak->site_count = model->site_count;
-        peak->requested_bytes = model->requested_bytes;
-    }
-}
-
 // What massif.out counts for blocks of a space; `usable` is what the allocator gave.
-static inline u64 main_bytes(const HeapModel *model, Space space, u64 usable, u64 blocks)
+static u64 main_bytes(const HeapModel *model, Space space, u64 usable, u64 blocks)
 {
     if (!model->counts[space])
         return 0;
@@ -129,26 +79,11 @@ void site_shrink(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
         model->total[space == SPACE_MAPPED ? PEAK_MAPPED : PEAK_STACK] -= size;
 }
 
-void model_record(HeapModel *model, HeapEvent *event)
-{
-    model->events++;
-    if (!model->writer)
-        return;
-    if (model->sites[event->site].space == model->clock_space)
-        model->requested_bytes += event->size;
-    event->time.allocated_bytes = model->requested_bytes;
-    model->recorded_ns = max_u64(model->recorded_ns, event->time.ns);
-    recording_add_event(model->writer, event);
-}
-
-void window_add(Window *window, u32 bucket, u64 count)
+// Wider than it was.
+void window_widen(Window *window, u32 bucket, u64 count)
 {
     u32 first = window->first, end = first + window->count;
 
-    if (LIKELY(bucket - first < window->count)) {
-        window->counts[bucket - first] += count;
-        return;
-    }
     if (window->count == 0)
         first = end = bucket;
     u32 new_first = bucket < first ? bucket : first;
@@ -165,170 +100,48 @@ void window_add(Window *window, u32 bucket, u64 count)
 
 // ---------------------------------------------------------------------- blocks
 
-// What one block adds to the clock B, when it comes and when it goes.
-static u64 clock_bytes(const HeapModel *model, u64 usable)
-{
-    return usable + model->admin_bytes;
-}
-
-static void advance_bytes(HeapModel *model, u64 bytes)
-{
-    if (model->counts[SPACE_HEAP])
-        model->allocated_bytes += bytes;
-    model->now.allocated_bytes = model->allocated_bytes;
-}
-
-static u64 usable_of(const LiveBlock *block)
-{
-    return block->size + block->slack;
-}
-
-static void count_allocation(Site *site, u64 size, u64 count)
-{
-    site->allocations += count;
-    site->allocated_bytes += size * count;
-    window_add(&site->sizes, bucket_of(size), count);
-}
-
-// Takes a block out of the table and of everything but the clock.
-static void end_block(HeapModel *model, LiveBlock *found, u32 thread, u32 flags)
-{
-    LiveBlock block = *found;
-
-    blocks_remove(&model->blocks, found);
-    if (block.site == SITE_IGNORED)
-        return;
-    Site *site = &model->sites[block.site];
-    site_shrink(model, block.site, block.size, usable_of(&block), 1);
-    site->frees++;
-    site->temporary += (flags & EVENT_TEMPORARY) != 0;
-    u64 lived_ns = model->now.ns > block.born_ns ? model->now.ns - block.born_ns : 0;
-    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
-    model_record(model, &(HeapEvent){
-        .kind = EVENT_FREE,
-        .flags = flags,
-        .site = block.site,
-        .thread = thread,
-        .time = model->now,
-        .address = block.address,
-        .size = block.size,
-        .usable = usable_of(&block),
-        .born_ns = block.born_ns,
-    });
-}
-
-// The other way round. A block of an ignored site is kept, so that its end is known.
-static void begin_block(HeapModel *model, const HeapNew *new, u32 site, u32 flags)
-{
-    u64 slack = new->usable > new->size ? new->usable - new->size : 0;
-    LiveBlock block = {
-        .address = new->address,
-        .size = new->size,
-        .born_ns = new->time.ns,
-        .site = site,
-        .slack = (u32)min_u64(slack, UINT32_MAX),
-    };
-    if (!blocks_add(&model->blocks, &block)) {
-        model->oddities.lost_blocks++;
-        return;
-    }
-    if (site == SITE_IGNORED)
-        return;
-    site_grow(model, site, block.size, usable_of(&block), 1);
-    count_allocation(&model->sites[site], block.size, 1);
-    model_record(model, &(HeapEvent){
-        .kind = EVENT_ALLOC,
-        .flags = flags,
-        .site = site,
-        .thread = new->thread,
-        .time = model->now,
-        .address = block.address,
-        .size = block.size,
-        .usable = usable_of(&block),
-    });
-}
-
 enum { LATE_MAX = 1 << 16 };
 
 // H4: the free of what was here comes later.
-static void end_late_block(HeapModel *model, LiveBlock *found, u32 thread)
+void end_late_block(HeapModel *model, LiveBlock *found, u32 thread)
 {
     if (map_count(&model->late) >= LATE_MAX)
         map_free(&model->late); // none of those will come any more
-    map_put(&model->late, found->address, model->now.ns);
+    map_put(&model->late, block_address(found), model->now.ns);
     model->oddities.late_frees++;
     end_block(model, found, thread, 0);
 }
 
-static bool is_late_free(HeapModel *model, u64 address)
+bool is_late_free(HeapModel *model, u64 address)
 {
     u64 ns;
 
-    if (LIKELY(map_count(&model->late) == 0) || !map_get(&model->late, address, &ns))
+    if (!map_get(&model->late, address, &ns))
         return false;
     map_remove(&model->late, address);
     return model->now.ns - ns <= HEAP_LATE_NS;
 }
 
-void heap_prefetch(const HeapModel *model, u64 address)
-{
-    blocks_prefetch(&model->blocks, address);
-    if (model->writer)
-        recording_prefetch(model->writer, address);
-}
-
 void heap_alloc(HeapModel *model, const HeapNew *new)
 {
-    if (new->address == 0)
-        return;
-    model_set_time(model, &new->time);
-    u32 site = site_find(model, SPACE_HEAP, new->context, new->thread);
-    LiveBlock *old = blocks_find(&model->blocks, new->address);
-    if (UNLIKELY(old != NULL))
-        end_late_block(model, old, new->thread);
-    if (site != SITE_IGNORED) {
-        advance_bytes(model, clock_bytes(model, max_u64(new->usable, new->size)));
-        model->allocations++;
-    }
-    begin_block(model, new, site, 0);
-    thread_at(model, new->thread)->last_block = new->address;
-    model_check(model, SPACE_HEAP);
+    model_alloc(model, new);
 }
 
 void heap_free(HeapModel *model, const HeapTime *time, u32 thread, u64 address)
 {
-    model_set_time(model, time);
-    if (UNLIKELY(is_late_free(model, address)))
-        return;
-    LiveBlock *block = blocks_find(&model->blocks, address);
-    if (!block) {
-        model->oddities.unknown_frees += address != 0;
-        return;
-    }
-    ModelThread *freeing = thread_at(model, thread);
-    bool temporary = freeing->last_block == address && block->site != SITE_IGNORED &&
-                     model->sites[block->site].thread == thread;
-    if (temporary)
-        freeing->last_block = 0;
-    if (block->site != SITE_IGNORED) {
-        advance_bytes(model, clock_bytes(model, usable_of(block)));
-        model->frees++;
-        model->temporary += temporary;
-    }
-    end_block(model, block, thread, temporary ? EVENT_TEMPORARY : 0);
-    model_check(model, SPACE_HEAP);
+    model_free(model, time, thread, address);
 }
 
 void heap_realloc(HeapModel *model, const HeapNew *new, u64 old_address)
 {
     model_set_time(model, &new->time);
-    LiveBlock *old = is_late_free(model, old_address) ? NULL
-                                                      : blocks_find(&model->blocks, old_address);
-    if (!old || new->address == 0) {
+    bool is_late = map_count(&model->late) && is_late_free(model, old_address);
+    LiveBlock *old = is_late ? NULL : blocks_find(&model->blocks, old_address);
+    if (!old || !is_block_address(new->address)) {
         heap_alloc(model, new);
         return;
     }
-    u64 before = usable_of(old), after = max_u64(new->usable, new->size);
+    u64 before = block_usable(old), after = max_u64(new->usable, new->size);
     // A block that is ignored stays so, whoever makes it larger.
     u32 site = old->site == SITE_IGNORED
                    ? SITE_IGNORED
@@ -364,7 +177,7 @@ static void record_temporary(HeapModel *model, const HeapEvent *first, u64 count
         event.time.ns = event.born_ns = ns;
         event.kind = EVENT_ALLOC;
         event.flags = 0;
-        model_record(model, &event);
+        event.number = model_record(model, &event);
         event.time.ns += min_u64(lived_ns, step_ns);
         event.kind = EVENT_FREE;
         event.flags = EVENT_TEMPORARY;
@@ -385,7 +198,7 @@ static void record_temporary(HeapModel *model, const HeapEvent *first, u64 count
 void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapTime *first,
                     u64 lived_ns)
 {
-    if (new->address == 0 || count == 0 || count > RUN_MAX)
+    if (!is_block_address(new->address) || count == 0 || count > RUN_MAX)
         return; // nobody has that many: the wire is damaged
     u64 usable = max_u64(new->usable, new->size), each_ns = lived_ns / count;
     HeapTime freed = {min_u64(first->ns + each_ns, new->time.ns), first->instructions};
@@ -413,7 +226,7 @@ void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapT
     site_grow(model, number, new->size, usable, 1);
     count_allocation(site, new->size, count);
     event.time = model->now;
-    model_record(model, &event);
+    event.number = model_record(model, &event);
     model_check(model, SPACE_HEAP);
 
     model_set_time(model, &freed);

@@ -3,6 +3,8 @@
 // The heap model from inside; private to heap/.
 //
 //   model.c      what an event changes: sites, totals, peaks
+//   model_event.h  the part of it that every event runs through
+//   stream.c     streams of events from the wire
 //   ranges.c     the same for ranges of pages, and stacks
 //   blocks.c     live heap blocks by address
 //   places.c     contexts, sites, modules: the numbers by which everything is known
@@ -265,31 +267,29 @@ static inline ModelThread *thread_at(HeapModel *model, u32 number)
 
 // ------------------------------------------------------------------- model.c
 
-void model_set_time(HeapModel *model, const HeapTime *time);
 // One block of a site more or less. These do all but the table of blocks and the recording.
 void site_grow(HeapModel *model, u32 site, u64 size, u64 usable, u64 blocks);
 void site_shrink(HeapModel *model, u32 site, u64 size, u64 usable, u64 blocks);
+void window_widen(Window *window, u32 bucket, u64 count);
+// H4: the free of what is here comes later.
+void end_late_block(HeapModel *model, LiveBlock *found, u32 thread);
+bool is_late_free(HeapModel *model, u64 address);
 // Now, also when nothing has happened for a while.
 Moment model_moment(const HeapModel *model);
 // The clock of --time-unit.
-u64 model_clock(const HeapModel *model, const Moment *moment);
-// After an event in a space: a snapshot, if it is time for one.
-void model_check(HeapModel *model, Space space);
+static inline u64 model_clock(const HeapModel *model, const Moment *moment)
+{
+    switch (model->options->time_unit) {
+    case TIME_UNIT_MS: return moment->ns;
+    case TIME_UNIT_BYTES: return moment->allocated_bytes;
+    default: return moment->instructions ? moment->instructions : moment->ns;
+    }
+}
 // A site's live figures at a peak; M2.
 static inline Live site_at_peak(const HeapModel *model, const Site *site, PeakKind kind)
 {
     return site->epoch[kind] == model->peaks[kind].epoch ? site->saved[kind] : site->live;
 }
-// Its clock of bytes is set here.
-void model_record(HeapModel *model, HeapEvent *event);
-
-// Counts of powers of two: 0, 1, 2-3, 4-7 …
-static inline u32 bucket_of(u64 value)
-{
-    return value ? 64 - (u32)__builtin_clzll(value) : 0;
-}
-void window_add(Window *window, u32 bucket, u64 count);
-
 // --------------------------------------------------------------------- top.c
 
 // Who wants to know: said in pieces, then done. arg NULL: nobody any more.

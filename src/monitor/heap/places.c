@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/pages.h"
-#include "monitor/heap/model.h"
+#include "monitor/heap/model_event.h"
 
 void places_init(HeapModel *model)
 {

@@ -5,7 +5,7 @@
 // recording it is one reallocation.
 #include <string.h>
 
-#include "monitor/heap/model.h"
+#include "monitor/heap/model_event.h"
 
 // The first range that ends behind the address, or the number of ranges.
 static size_t range_from(const HeapModel *model, u64 address)

@@ -20,10 +20,11 @@
 #include "monitor/intake/run.h"
 
 enum {
-    KICK_MS = 100,     // for one thread to answer
-    GIVE_UP_MS = 2000, // for any of them to begin
-    STACKS_MS = 500,   // for all of them to tell their stacks
-    LOOK_MS = 2,       // between looks at the rings while an answer is due
+    KICK_MS = 100,      // for one thread to answer
+    STOPPED_MS = 2000,  // for any of them to begin, while the program is stopped
+    GIVE_UP_MS = 10000, // and while it only has to wait for a processor, on a machine that is busy
+    STACKS_MS = 2000,   // for all of them to tell their stacks
+    LOOK_MS = 2,        // between looks at the rings while an answer is due
     TIDS_MAX = 4096,
 };
 
@@ -174,18 +175,24 @@ static bool withdraw(Run *run, Commands *c)
                                        __ATOMIC_RELAXED);
 }
 
+static u64 patience_ms(char state)
+{
+    return state == 'T' || state == 't' ? STOPPED_MS : GIVE_UP_MS;
+}
+
 static void watch_job(Run *run, Commands *c)
 {
-    u64 now = now_ms();
+    u64 now = now_ms(), waited = now - c->begun_ms;
+    char state = waited < STOPPED_MS ? '?' : process_state(run->os_pid, run->os_pid);
     bool taken = __atomic_load_n(&run->shared->header.request_taken, __ATOMIC_ACQUIRE) ==
                  c->sequence;
 
     if (taken)
         return; // a command may take its time
-    if (now - c->begun_ms >= GIVE_UP_MS && withdraw(run, c)) {
+    if (waited >= patience_ms(state) && withdraw(run, c)) {
         if (c->jobs[0].call)
             control_printf(c->jobs[0].call, "no thread of the program answers: %s\n",
-                           why_silent(process_state(run->os_pid, run->os_pid)));
+                           why_silent(state));
         end_job(run, c, 1);
     } else if (now - c->kicked_ms >= KICK_MS) {
         kick_next(run, c);

@@ -216,6 +216,7 @@ static WireVerdict judge(Run *run, RunFinding *f)
 static void complete(Run *run, RunFinding *f)
 {
     f->finding.parts = f->parts;
+    holders_sort(f);
     f->verdict = judge(run, f);
     wire_finding_judge(run->shared, f->id, f->verdict);
 }
@@ -232,6 +233,8 @@ static void set_leak(Finding *finding, const u64 *values, size_t count)
     finding->leaked_blocks = values[1];
     finding->record = values[2];
     finding->record_count = values[3];
+    finding->direct_bytes = values[4];
+    finding->leak_check = count > 6 ? values[6] : 0;
 }
 
 // "Open file descriptor 3: /path": what is behind the colon.
@@ -293,6 +296,8 @@ void findings_add(Run *run, const Wire_finding *record)
                                            record->values.count);
     f->parts = arena_alloc(&run->arena, (2 * record->parts + 1) * sizeof(FindingPart),
                            _Alignof(FindingPart)); // a part may become two
+    f->holdings = arena_alloc(&run->arena, (record->parts + 1) * sizeof(LeakHolding),
+                              _Alignof(LeakHolding));
     vec_push(&run->findings, &f);
     map_put(&run->finding_by_id, record->id, (u64)f);
     if (f->parts_missing == 0)
@@ -308,6 +313,12 @@ void findings_add_part(Run *run, const Wire_part *record)
     RunFinding *f = (RunFinding *)value;
     if (f->parts_missing == 0)
         return;
+    if (record->kind == PART_HELD_BY) {
+        holders_add(run, f, record);
+        if (--f->parts_missing == 0)
+            complete(run, f);
+        return;
+    }
     report_part_text((u32)record->kind, record->values.data, record->values.count,
                      record->text.data, text, sizeof(text));
     size_t at = f->finding.part_count;

@@ -128,6 +128,23 @@ static void take_command(Run *run, const WireRecord *record)
     __atomic_store_n(&run->shared->rings[record->ring].command_status, status, __ATOMIC_RELEASE);
 }
 
+static void take_place(Run *run, const WireRecord *record)
+{
+    enum { INLINED_MAX = 32 };
+    char *answer = run->shared->rings[record->ring].place;
+    Frame frames[INLINED_MAX];
+    Wire_place place;
+
+    if (!wire_get_place(record, &place))
+        return;
+    // Of what is inlined there, the innermost.
+    symbols_frames(run->symbols, symbols_place(run->symbols, place.pc), place.pc, false, frames,
+                   INLINED_MAX);
+    answer[0] = '\0';
+    if (frames[0].file && frames[0].line)
+        snprintf(answer, WIRE_PLACE_BYTES, "%s:%u", frames[0].file, frames[0].line);
+}
+
 static void take_map(Run *run, const WireRecord *record)
 {
     Wire_map map;
@@ -219,6 +236,14 @@ static RecordFn *const take_fns[RECORD_TYPES] = {
 #define RECORD(NAME, Name, ...) [RECORD_##NAME] = take_##Name,
 #include "wire/records.def"
 };
+
+void run_take_stream(void *arg, u32 ring, const u64 *words, size_t count)
+{
+    Run *run = arg;
+    if (run->finished || !run->report || !run->heap)
+        return;
+    run->records += heap_take_stream(heap_decoder(run->heap), ring, words, count);
+}
 
 void run_take(void *arg, const WireRecord *record)
 {

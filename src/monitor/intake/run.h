@@ -22,6 +22,7 @@ typedef struct RunFinding {
     u32 flags;                  // FINDING_
     u32 parts_missing;          // PART records that have not come
     FindingPart *parts;
+    LeakHolding *holdings;      // room for one for each part
     WireVerdict verdict;
     Suppression *suppression;   // that matched, or NULL
     const char *suppression_kind; // "Addr4"
@@ -60,6 +61,7 @@ typedef struct Run {
 } Run;
 
 void run_take(void *run, const WireRecord *record); // a WireRecordFn
+void run_take_stream(void *run, u32 ring, const u64 *words, size_t count); // a WireStreamFn
 
 // findings.c
 void findings_add(Run *run, const Wire_finding *record);
@@ -99,6 +101,10 @@ int core_command(const CommandAnswer *answer, ControlCommandId id, const char *a
 // The state of a process or thread of it as /proc has it: 'R', 'S', 'T'; '?' if there is none.
 char process_state(i32 pid, i32 tid);
 u64 now_ms(void);
+
+// holders.c: who holds the blocks of a leak
+void holders_add(Run *run, RunFinding *finding, const Wire_part *record);
+void holders_sort(RunFinding *finding); // when all are there
 
 // parts.c
 // Says what a part has to say, line by line.

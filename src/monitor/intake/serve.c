@@ -29,12 +29,26 @@ static const char *tool_title(const Options *options)
     return options->tool;
 }
 
+// A file's name or, if the launcher had to read it, OPTIONS_READ, its name, a newline and its text.
+static bool load_file(Run *run, const char *item, const char **ret_error)
+{
+    const char *end = strchr(item + 1, '\n');
+
+    if (item[0] != OPTIONS_READ || !end)
+        return suppress_load(run->suppressions, item, ret_error);
+    char *name = strndup(item + 1, (size_t)(end - item - 1));
+    bool ok = suppress_parse(run->suppressions, name ? name : "", end + 1, strlen(end + 1),
+                             ret_error);
+    free(name);
+    return ok;
+}
+
 // False when one of the files is not what it should be: the run is refused.
 static bool load_suppressions(Run *run)
 {
     const char *error;
     for (u32 i = 0; i < run->options->suppressions.count; i++) {
-        if (!suppress_load(run->suppressions, run->options->suppressions.items[i], &error)) {
+        if (!load_file(run, run->options->suppressions.items[i], &error)) {
             dprintf(INTAKE_LOG, "muninn: %s\n", error);
             return false;
         }
@@ -121,6 +135,8 @@ static bool run_open(Run *run)
         .warn_opaque = run,
     });
     open_heap(run);
+    if (run->heap && run->consumer)
+        wire_stream_to(run->consumer, run_take_stream);
     vec_init(&run->findings, sizeof(RunFinding *));
     run->asks = run->options->gen_suppressions == GEN_SUPPRESSIONS_YES;
     return run->consumer && run->symbols;

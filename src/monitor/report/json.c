@@ -68,18 +68,63 @@ static void put_part(Buffer *out, const FindingPart *part)
     buffer_putc(out, '}');
 }
 
+// What nobody knows is left out.
+static void put_known(Buffer *out, const char *name, u64 number)
+{
+    if (number)
+        buffer_printf(out, ", \"%s\": %llu", name, (unsigned long long)number);
+}
+
+static void put_holding(Buffer *out, const LeakHolding *holding)
+{
+    static const char *const kinds[HOLDER_KIND_COUNT] = {
+        [HOLDER_DATA] = "data",         [HOLDER_TLS] = "tls",           [HOLDER_STACK] = "stack",
+        [HOLDER_MEMORY] = "memory",     [HOLDER_REGISTER] = "register", [HOLDER_RECORD] = "record",
+        [HOLDER_OTHERS] = "others",     [HOLDER_GLOBAL] = "global",
+    };
+
+    buffer_printf(out, "{\"kind\": \"%s\", \"blocks\": %llu, \"bytes\": %llu",
+                  kinds[holding->kind], (unsigned long long)holding->blocks,
+                  (unsigned long long)holding->bytes);
+    if (holding->kind == HOLDER_RECORD) {
+        put_known(out, "record", holding->record);
+        json_put_member(out, "leak", report_kind(holding->record_kind)->id);
+        buffer_puts(out, ", \"stack\": ");
+        put_stack(out, &holding->stack);
+    }
+    json_put_member(out, "name", holding->name);
+    json_put_member(out, "object", holding->object);
+    put_known(out, "thread", holding->thread);
+    put_known(out, "holders", holding->holders);
+    if (holding->address)
+        buffer_printf(out, ", \"address\": \"0x%llx\"", (unsigned long long)holding->address);
+    buffer_putc(out, '}');
+}
+
+static void put_leak(Buffer *out, const Finding *finding)
+{
+    buffer_printf(
+        out, ", \"leak\": {\"bytes\": %llu, \"blocks\": %llu, \"record\": %llu, \"records\": %llu",
+        (unsigned long long)finding->leaked_bytes, (unsigned long long)finding->leaked_blocks,
+        (unsigned long long)finding->record, (unsigned long long)finding->record_count);
+    buffer_printf(out, ", \"direct_bytes\": %llu", (unsigned long long)finding->direct_bytes);
+    put_known(out, "check", finding->leak_check);
+    buffer_puts(out, ", \"held_by\": [");
+    for (size_t i = 0; i < finding->holding_count; i++) {
+        if (i)
+            buffer_puts(out, ", ");
+        put_holding(out, &finding->holdings[i]);
+    }
+    buffer_puts(out, "]}");
+}
+
 // What only some kinds have.
 static void put_details(Buffer *out, const Finding *finding)
 {
     const KindWords *words = report_kind(finding->kind);
 
     if (finding->has_leak)
-        buffer_printf(
-            out,
-            ", \"leak\": {\"bytes\": %llu, \"blocks\": %llu, \"record\": %llu, "
-            "\"records\": %llu}",
-            (unsigned long long)finding->leaked_bytes, (unsigned long long)finding->leaked_blocks,
-            (unsigned long long)finding->record, (unsigned long long)finding->record_count);
+        put_leak(out, finding);
     if (words && strcmp(words->tool, "CoreError") == 0) {
         buffer_printf(out, ", \"fd\": {\"number\": %d", finding->fd);
         json_put_member(out, "path", finding->path);

@@ -35,6 +35,20 @@ typedef struct FindingPart {
     u32 line;
 } FindingPart;
 
+// Who points to blocks of a leak.
+typedef struct LeakHolding {
+    u32 kind; // HOLDER_ of the wire
+    u64 blocks, bytes;
+    u64 record;         // of HOLDER_RECORD: its number
+    u32 record_kind;    // and its KIND_
+    ReportStack stack;  // and the innermost frames of its stack
+    u64 thread;         // of HOLDER_TLS, HOLDER_STACK, HOLDER_REGISTER
+    u64 holders;        // of HOLDER_OTHERS: how many
+    u64 address;        // of the first pointer; 0: none
+    const char *name;   // of a variable or a register; NULL: none
+    const char *object; // path; NULL: none
+} LeakHolding;
+
 typedef struct Finding {
     u32 kind;                // KIND_ of wire/kinds.def
     u64 unique;              // the same in the error list and counts
@@ -44,6 +58,10 @@ typedef struct Finding {
     bool has_leak;           // leaked_* hold (xwhat with leakedbytes, leakedblocks)
     u64 leaked_bytes, leaked_blocks;
     u64 record, record_count; // "loss record N of M"
+    u64 direct_bytes;         // of leaked_bytes: without what is lost with them
+    u64 leak_check;           // which search found it, from 1; 0: not known
+    const LeakHolding *holdings; // the most bytes first
+    size_t holding_count;
     i32 fd;                   // of Fd… kinds; -1 otherwise
     const char *path;         // of that descriptor, or NULL
     const char *param;        // of SyscallParam: "write(buf)"; else NULL

@@ -50,7 +50,7 @@ void suppress_free(SuppressSet *set);
 // (valid until suppress_free), if any of it is not a suppression.
 bool suppress_parse(SuppressSet *set, const char *file, const char *text, size_t size,
                     const char **ret_error);
-// The same from a file, which may be a pipe: bash's <(…) works.
+// The same from a file, which may be a pipe.
 bool suppress_load(SuppressSet *set, const char *path, const char **ret_error);
 
 // The first entry that matches, in the order of reading, or NULL. The caller counts

@@ -32,14 +32,26 @@ LeakCheck *leak_check(const LeakInput *input, LeakHistory *history)
     if (!check)
         return NULL;
     check->input = *input;
+    if (input->wants_holders)
+        check->input.workers = 1;
     check->marks = per_block(check, sizeof(u8));
     check->parents = per_block(check, sizeof(u32));
     check->indirect_bytes = per_block(check, sizeof(u64));
+    if (input->wants_holders) {
+        check->holders = per_block(check, sizeof(u32));
+        check->made_of = per_block(check, sizeof(u32));
+    }
     if (check->marks)
         leak_prefer_huge_pages(check->marks, input->block_count);
-    if (check->marks && check->parents && check->indirect_bytes &&
-        leak_index_build(&check->index, input) && leak_mark_from_roots(check) &&
-        leak_find_cliques(check) && leak_make_records(check, history))
+    if (check->holders && check->made_of) {
+        leak_prefer_huge_pages(check->holders, input->block_count * sizeof(u32));
+        leak_prefer_huge_pages(check->made_of, input->block_count * sizeof(u32));
+    }
+    if (check->marks && !input->wants_holders == !(check->holders && check->made_of) &&
+        check->parents && check->indirect_bytes &&
+        leak_codes_make(&check->codes, input) && leak_index_build(&check->index, input) &&
+        leak_mark_from_roots(check) && leak_find_cliques(check) &&
+        leak_make_records(check, history) && leak_make_holders(check))
         return check;
     leak_free(check);
     return NULL;
@@ -48,6 +60,8 @@ LeakCheck *leak_check(const LeakInput *input, LeakHistory *history)
 void leak_free(LeakCheck *check)
 {
     free_per_block(check, check->marks, sizeof(u8));
+    leak_holders_free(check);
+    leak_codes_free(&check->codes);
     free_per_block(check, check->parents, sizeof(u32));
     free_per_block(check, check->indirect_bytes, sizeof(u64));
     free_per_block(check, check->first_child, sizeof(u32));

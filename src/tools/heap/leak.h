@@ -81,15 +81,19 @@ typedef struct LeakRange {
     GuestAddr high; // not in it
 } LeakRange;
 
+typedef void LeakWork(void *argument, u32 worker, u32 count);
+
 typedef struct LeakInput {
     const LeakBlock *blocks; // ascending by start; fewer than 2^31; below 2^47
     u64 block_count;
     const LeakRange *roots; // memory that is not the heap's: data, stacks, thread-local
     u64 root_count;
+    u64 coarse_roots; // so many at the end are not told apart by words as holders
     const u64 *words; // more roots: registers of all threads
     u64 word_count;
     u32 heuristics; // LEAK_HEURISTIC_BIT()s
     u32 workers;    // at least 1
+    bool wants_holders; // leak_holders() will be asked: one worker marks, to find shortest ways
     void *data;     // for the functions below, which all workers call at once
 
     // Copies `count` words, at most 512 and all in one page. A word that is not wholly
@@ -102,9 +106,10 @@ typedef struct LeakInput {
     bool (*is_vtable)(void *data, GuestAddr value);
     // Contexts with equal keys are merged in one record. NULL: each is its own key.
     u32 (*context_key)(void *data, u32 context);
-    // Runs fn(argument, 0 … workers-1) at the same time and waits. May be NULL for one worker.
-    void (*run_workers)(void *data, u32 workers, void (*fn)(void *argument, u32 worker),
-                        void *argument);
+    // Runs fn(argument, 0 … count-1, count) at the same time and waits; count is at least 1 and at
+    // most `workers`. May be NULL for one worker. fn uses neither thread-local variables nor
+    // a Lock.
+    void (*run_workers)(void *data, u32 workers, LeakWork *fn, void *argument);
 } LeakInput;
 
 // All blocks of one kind and one context (or what context_key() takes for one).
@@ -119,6 +124,7 @@ typedef struct LeakRecord {
     u64 old_bytes;
     u64 old_indirect_bytes;
     bool is_new; // there was no such record then
+    u32 made;    // its number in the order of making
 } LeakRecord;
 
 typedef struct LeakAmount {
@@ -159,6 +165,9 @@ typedef enum LeakDelta { LEAK_ANY, LEAK_INCREASED, LEAK_CHANGED, LEAK_NEW } Leak
 bool leak_record_matches(const LeakRecord *record, LeakDelta delta);
 
 LeakKind leak_kind_of(const LeakCheck *check, u64 block);
+// Whether a heuristic takes a pointer to the inside of this block for one to its start.
+bool leak_heuristic_takes(const LeakInput *input, LeakHeuristic heuristic, GuestAddr start,
+                          u64 size_bytes, GuestAddr pointer);
 LeakHeuristic leak_heuristic_of(const LeakCheck *check, u64 block);
 
 // The blocks of a record, ascending. Behind each lost one come, one level deeper, the blocks
@@ -172,9 +181,27 @@ typedef struct LeakListed {
 typedef bool LeakListVisit(void *data, const LeakListed *listed);
 void leak_list_blocks(LeakCheck *check, u64 record, LeakListVisit *fn, void *data);
 
+// Who holds the blocks of a record. Each block has one holder: the last step of a shortest way
+// from a root, the first of the roots and then of the words if there are several. A block that is
+// indirectly lost is held by one that is lost, a definitely lost one by nobody. So holders are
+// trees.
+typedef enum LeakPlace { LEAK_IN_WORD, LEAK_IN_ROOT, LEAK_IN_BLOCK, LEAK_IN_OTHERS } LeakPlace;
+typedef struct LeakHolder {
+    LeakPlace place;
+    u64 index;          // of the word, the root, the record that the block is of; how many others
+    GuestAddr location; // of a root: its first pointer, or the first of neighbours
+    u64 blocks;         // of the record that is asked for
+    u64 bytes;
+} LeakHolder;
+
+enum { LEAK_HOLDERS_MAX = 49 };
+// Returns how many: roots and words, in pieces as large as it takes, then records, the most bytes
+// first, then the others. 0 without wants_holders.
+u32 leak_holders(const LeakCheck *check, u64 record, LeakHolder ret_holders[LEAK_HOLDERS_MAX]);
+
 // Every place that holds a pointer into [address, +size): words, then roots, then blocks.
 typedef struct LeakPointer {
-    enum { LEAK_IN_WORD, LEAK_IN_ROOT, LEAK_IN_BLOCK } place;
+    LeakPlace place;
     u64 index;          // of the word, the root or the block
     GuestAddr location; // of a word: 0
     u64 value;

@@ -26,7 +26,7 @@ static bool take_in(void *owner, u32 block, GuestAddr value, u32 reader)
         return false;
     u64 *total = &check->indirect_bytes[clique->leader];
     *total += leak_block_size(&check->input.blocks[block]);
-    check->parents[block] = reader;
+    check->parents[block] = reader - check->codes.first_block;
     check->marks[block] = MARK_INDIRECT;
     if (mark == MARK_LEADER && check->indirect_bytes[block]) {
         *total += check->indirect_bytes[block];

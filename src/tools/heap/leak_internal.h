@@ -6,7 +6,6 @@
 #define MUNINN_TOOLS_HEAP_LEAK_INTERNAL_H
 
 #include "base/assert.h"
-#include "base/futex_lock.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "tools/heap/leak.h"
@@ -45,10 +44,24 @@ typedef struct LeakIndex {
     GuestAddr high;
 } LeakIndex;
 
+// Where a pointer was read: words of roots, then words of the input, then blocks. A root whose
+// words are not told apart has one code.
+typedef struct LeakCodes {
+    u32 *of_root; // of the first word of each
+    u64 root_bytes;
+    u64 fine_roots; // the words of those are told apart
+    u32 first_word;
+    u32 first_block;
+} LeakCodes;
+
 struct LeakCheck {
     LeakInput input;
     LeakIndex index;
+    LeakCodes codes;
     u8 *marks;
+    u32 *holders; // of what is reached: the code of who holds it. NULL: not wanted
+    u32 *made_of; // LeakRecord.made of its record. NULL: not wanted
+    struct LeakHolderTable *holder_table; // NULL: not wanted
     u32 *parents;        // of the indirect: the block that points to it. Touched only there
     u64 *indirect_bytes; // of leaders. Touched only there
     u32 *first_child;    // made when blocks are listed: the lost, by parent
@@ -106,6 +119,11 @@ static inline u32 leak_index_find(const LeakIndex *index, const LeakBlock *block
 typedef bool WordVisit(void *data, GuestAddr location, u64 value);
 bool leak_for_each_word(const LeakInput *input, GuestAddr address, GuestAddr high, WordVisit *fn,
                         void *data);
+
+bool leak_codes_make(LeakCodes *codes, const LeakInput *input);
+void leak_codes_free(LeakCodes *codes);
+bool leak_make_holders(LeakCheck *check); // of all records; after them
+void leak_holders_free(LeakCheck *check);
 
 bool leak_mark_from_roots(LeakCheck *check); // false: no memory
 bool leak_find_cliques(LeakCheck *check);

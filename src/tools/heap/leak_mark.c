@@ -5,12 +5,16 @@
 // hit; the second follows every pointer from those that were not reached after all.
 // Marks grow by an atomic maximum, so the result does not depend on who was first.
 //
-// Work is a stack for each worker. When another is idle, half of a stack goes to the pool.
+// Work is a stack for each worker. When another is idle, half of a stack goes to the pool. To know
+// who holds a block, one worker goes breadth first: then who reaches it first is on a shortest
+// way to it.
 #include "base/pages.h"
+#include "base/raw_syscall.h"
 #include "tools/heap/leak_trace.h"
 
 #define PIECE_BYTES (64 * KiB) // of a root that is read in one go
 #define GIVE_MIN    16         // smaller stacks are not worth sharing
+#define SPINS       64         // before the processor is left to others
 
 typedef struct Marker Marker;
 
@@ -24,13 +28,28 @@ typedef struct Worker {
 struct Marker {
     LeakCheck *check;
     Worker *workers;
-    Lock lock;       // of the pool and of next_root
+    u32 lock;        // of the pool, next_root and is_done: 1 while somebody has it
     TraceStack pool; // work for whoever has none
     u64 next_root;
     u64 next_root_offset;
     u32 idle;
     bool is_done;
 };
+
+// Held for moments only. What a Lock notes of its holder is thread-local: it is not for workers.
+static void marker_lock(Marker *marker)
+{
+    for (u32 tries = 1; __atomic_exchange_n(&marker->lock, 1, __ATOMIC_ACQUIRE); tries++) {
+        __builtin_ia32_pause();
+        if (tries % SPINS == 0)
+            raw_syscall0(SYS_sched_yield);
+    }
+}
+
+static void marker_unlock(Marker *marker)
+{
+    __atomic_store_n(&marker->lock, 0, __ATOMIC_RELEASE);
+}
 
 // The one word at an address that is aligned, or 0.
 static u64 word_at(const LeakInput *input, GuestAddr address)
@@ -68,20 +87,29 @@ static bool is_multiple_inheritance(const LeakInput *input, GuestAddr start, u64
            input->is_vtable(input->data, second);
 }
 
-static LeakHeuristic heuristic_for(const LeakInput *input, GuestAddr start, u64 size, u64 offset)
+bool leak_heuristic_takes(const LeakInput *input, LeakHeuristic heuristic, GuestAddr start,
+                          u64 size, GuestAddr pointer)
 {
-    u32 wanted = input->heuristics;
+    u64 offset = pointer - start;
 
-    if ((wanted & LEAK_HEURISTIC_BIT(LEAK_STDSTRING)) && is_stdstring(input, start, size, offset))
-        return LEAK_STDSTRING;
-    if ((wanted & LEAK_HEURISTIC_BIT(LEAK_LENGTH64)) && offset == 8 &&
-        word_at(input, start) == size - 8)
-        return LEAK_LENGTH64;
-    if ((wanted & LEAK_HEURISTIC_BIT(LEAK_NEWARRAY)) && is_newarray(input, start, size, offset))
-        return LEAK_NEWARRAY;
-    if ((wanted & LEAK_HEURISTIC_BIT(LEAK_MULTIPLE_INHERITANCE)) &&
-        is_multiple_inheritance(input, start, size, offset))
-        return LEAK_MULTIPLE_INHERITANCE;
+    switch (heuristic) {
+    case LEAK_STDSTRING: return is_stdstring(input, start, size, offset);
+    case LEAK_LENGTH64: return offset == 8 && word_at(input, start) == size - 8;
+    case LEAK_NEWARRAY: return is_newarray(input, start, size, offset);
+    case LEAK_MULTIPLE_INHERITANCE:
+        return offset && is_multiple_inheritance(input, start, size, offset);
+    default: return false;
+    }
+}
+
+static LeakHeuristic heuristic_for(const LeakInput *input, GuestAddr start, u64 size,
+                                   GuestAddr pointer)
+{
+    for (u32 h = LEAK_BY_START + 1; h < LEAK_HEURISTIC_COUNT; h++) {
+        if ((input->heuristics & LEAK_HEURISTIC_BIT(h)) &&
+            leak_heuristic_takes(input, (LeakHeuristic)h, start, size, pointer))
+            return (LeakHeuristic)h;
+    }
     return LEAK_BY_START;
 }
 
@@ -95,7 +123,7 @@ static u8 mark_for(const Worker *worker, u32 block, GuestAddr address)
     if (address == start)
         return MARK_START;
     u64 size = leak_block_size(&input->blocks[block]);
-    LeakHeuristic heuristic = heuristic_for(input, start, size, address - start);
+    LeakHeuristic heuristic = heuristic_for(input, start, size, address);
     return heuristic ? mark_of_heuristic(heuristic) : MARK_POSSIBLE;
 }
 
@@ -105,7 +133,6 @@ static bool accept(void *owner, u32 block, GuestAddr value, u32 reader)
     u8 *place = &worker->marker->check->marks[block];
     u8 old = __atomic_load_n(place, __ATOMIC_RELAXED);
 
-    (void)reader;
     if (old == MARK_START || (worker->is_possible && old != MARK_NONE))
         return false;
     u8 mark = mark_for(worker, block, value);
@@ -116,6 +143,8 @@ static bool accept(void *owner, u32 block, GuestAddr value, u32 reader)
         !__atomic_compare_exchange_n(place, &old, mark, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     if (mark == MARK_POSSIBLE && !worker->is_possible && !leak_trace_push(&worker->aside, block))
         worker->tracer.has_failed = true;
+    if (worker->marker->check->holders && old < MARK_REACHED)
+        worker->marker->check->holders[block] = reader;
     return worker->is_possible || (mark >= MARK_REACHED && old < MARK_REACHED);
 }
 
@@ -127,22 +156,22 @@ static void share_work(void *owner)
 
     if (work->count < GIVE_MIN || !__atomic_load_n(&marker->idle, __ATOMIC_RELAXED))
         return;
-    lock_acquire(&marker->lock);
+    marker_lock(marker);
     for (u64 half = work->count / 2; half > 0; half--) {
         if (!leak_trace_push(&marker->pool, work->items[work->count - 1]))
             break;
         work->count--;
     }
-    lock_release(&marker->lock);
+    marker_unlock(marker);
 }
 
 // A piece of a root, or false when all are taken.
-static bool take_root(Marker *marker, GuestAddr *ret_low, GuestAddr *ret_high)
+static bool take_root(Marker *marker, u64 *ret_root, GuestAddr *ret_low, GuestAddr *ret_high)
 {
     const LeakInput *input = &marker->check->input;
     bool taken = false;
 
-    lock_acquire(&marker->lock);
+    marker_lock(marker);
     while (!taken && marker->next_root < input->root_count) {
         const LeakRange *root = &input->roots[marker->next_root];
         GuestAddr low = ((root->low + 7) & ~7ull) + marker->next_root_offset;
@@ -151,24 +180,24 @@ static bool take_root(Marker *marker, GuestAddr *ret_low, GuestAddr *ret_high)
             marker->next_root_offset = 0;
             continue;
         }
+        *ret_root = marker->next_root;
         *ret_low = low;
         *ret_high = root->high - low > PIECE_BYTES ? low + PIECE_BYTES : root->high;
         marker->next_root_offset += PIECE_BYTES;
         taken = true;
     }
-    lock_release(&marker->lock);
+    marker_unlock(marker);
     return taken;
 }
 
 // Waits for work from others. False when nobody has any: the pass is over.
-static bool take_pooled(Worker *worker)
+static bool take_pooled(Worker *worker, u32 workers)
 {
     Marker *marker = worker->marker;
-    u32 workers = marker->check->input.workers;
 
     __atomic_add_fetch(&marker->idle, 1, __ATOMIC_ACQ_REL);
     for (;;) {
-        lock_acquire(&marker->lock);
+        marker_lock(marker);
         u64 share = (marker->pool.count + 1) / 2;
         for (u64 i = 0; i < share; i++)
             leak_trace_block(&worker->tracer, marker->pool.items[--marker->pool.count]);
@@ -177,36 +206,59 @@ static bool take_pooled(Worker *worker)
         if (!share && __atomic_load_n(&marker->idle, __ATOMIC_ACQUIRE) == workers)
             marker->is_done = true;
         bool is_done = marker->is_done;
-        lock_release(&marker->lock);
+        marker_unlock(marker);
         if (share || is_done)
             return share != 0;
-        for (u32 i = 0; i < 64; i++)
+        for (u32 i = 0; i < SPINS; i++)
             __builtin_ia32_pause();
+        raw_syscall0(SYS_sched_yield);
     }
 }
 
-static void run_worker(void *argument, u32 number)
+static void read_words(const LeakCheck *check, Tracer *tracer)
+{
+    for (u64 i = 0; i < check->input.word_count; i++) {
+        leak_trace_from(tracer, check->codes.first_word + (u32)i);
+        leak_trace_word(tracer, 0, check->input.words[i]);
+    }
+}
+
+// Those that were not reached after all.
+static void trace_aside(Worker *worker, const TraceStack *aside)
+{
+    const u8 *marks = worker->marker->check->marks;
+
+    for (u64 i = 0; i < aside->count; i++) {
+        u64 block = aside->items[i];
+        if (__atomic_load_n(&marks[block], __ATOMIC_RELAXED) == MARK_POSSIBLE)
+            leak_trace_block(&worker->tracer, block);
+    }
+}
+
+static void run_worker(void *argument, u32 number, u32 count)
 {
     Marker *marker = argument;
     Worker *worker = &marker->workers[number];
     GuestAddr low, high;
+    u64 root;
 
     if (!worker->is_possible) {
-        while (take_root(marker, &low, &high)) {
+        while (take_root(marker, &root, &low, &high)) {
+            leak_trace_from_root(&worker->tracer, root);
             leak_for_each_word(&marker->check->input, low, high, leak_trace_word, &worker->tracer);
-            leak_trace_drain(&worker->tracer);
+            if (!worker->tracer.is_queue)
+                leak_trace_drain(&worker->tracer);
         }
+        if (number == 0)
+            read_words(marker->check, &worker->tracer);
     } else {
-        const u8 *marks = marker->check->marks;
-        for (u64 i = 0; i < worker->aside.count; i++) {
-            u64 block = worker->aside.items[i];
-            if (__atomic_load_n(&marks[block], __ATOMIC_RELAXED) == MARK_POSSIBLE)
-                leak_trace_block(&worker->tracer, block);
-        }
+        // The first pass may have had more workers than this one.
+        for (u32 i = number; i < marker->check->input.workers; i += count)
+            trace_aside(worker, &marker->workers[i].aside);
     }
     do
         leak_trace_drain(&worker->tracer);
-    while (take_pooled(worker));
+    while (take_pooled(worker, count));
 }
 
 static void run_pass(Marker *marker, bool is_possible)
@@ -220,7 +272,7 @@ static void run_pass(Marker *marker, bool is_possible)
     if (input->workers > 1)
         input->run_workers(input->data, input->workers, run_worker, marker);
     else
-        run_worker(marker, 0);
+        run_worker(marker, 0, 1);
 }
 
 bool leak_mark_from_roots(LeakCheck *check)
@@ -236,9 +288,8 @@ bool leak_mark_from_roots(LeakCheck *check)
         worker->marker = &marker;
         leak_trace_init(&worker->tracer, check, accept, worker);
         worker->tracer.share = share_work;
+        worker->tracer.is_queue = check->holders != NULL;
     }
-    for (u64 i = 0; i < check->input.word_count; i++)
-        leak_trace_word(&marker.workers[0].tracer, 0, check->input.words[i]);
     run_pass(&marker, false);
     run_pass(&marker, true);
     bool has_failed = false;

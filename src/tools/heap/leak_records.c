@@ -63,7 +63,13 @@ static bool record_for(LeakCheck *check, u32 context, u32 key, u32 kind, u64 *re
 
     if (map_get(&check->records_by_key, map_key, ret_index))
         return true;
-    LeakRecord record = {.context = context, .key = key, .kind = kind, .is_new = true};
+    LeakRecord record = {
+        .context = context,
+        .key = key,
+        .kind = kind,
+        .is_new = true,
+        .made = (u32)check->records.count,
+    };
     if (!vec_push(&check->records, &record))
         return false;
     *ret_index = check->records.count - 1;
@@ -97,6 +103,8 @@ static bool add_blocks(LeakCheck *check, RecordCache *cache)
         if (!record_of_block(check, cache, i, &index))
             return false;
         LeakRecord *record = &((LeakRecord *)check->records.data)[index];
+        if (check->made_of)
+            check->made_of[i] = (u32)index;
         LeakAmount *sum = &check->summary.now[record->kind];
         record->blocks++;
         record->bytes += size;

@@ -45,6 +45,27 @@ void leak_trace_free(Tracer *tracer)
     leak_trace_stack_free(&tracer->work);
 }
 
+void leak_trace_from(Tracer *tracer, u32 code)
+{
+    enum { ALL_THE_SAME = 63 };
+
+    tracer->reading = code;
+    tracer->origin = 0;
+    tracer->shift = ALL_THE_SAME;
+}
+
+void leak_trace_from_root(Tracer *tracer, u64 root)
+{
+    enum { WORD_SHIFT = 3 };
+    const LeakCheck *check = tracer->check;
+
+    leak_trace_from(tracer, check->codes.of_root[root]);
+    if (root >= check->codes.fine_roots)
+        return;
+    tracer->origin = check->input.roots[root].low;
+    tracer->shift = WORD_SHIFT;
+}
+
 void leak_trace_block(Tracer *tracer, u64 item)
 {
     if (UNLIKELY(!leak_trace_push(&tracer->work, item)))
@@ -71,6 +92,8 @@ static inline void prefetch_lookup(const LeakCheck *check, GuestAddr address)
     u32 guess = leak_index_guess(index, entry, address);
     __builtin_prefetch(&check->input.blocks[guess]);
     __builtin_prefetch(&check->marks[guess]);
+    if (check->holders)
+        __builtin_prefetch(&check->holders[guess]);
 }
 
 bool leak_trace_word(void *data, GuestAddr location, u64 value)
@@ -78,13 +101,13 @@ bool leak_trace_word(void *data, GuestAddr location, u64 value)
     Tracer *tracer = data;
     const LeakIndex *index = &tracer->check->index;
 
-    (void)location;
     if (LIKELY(value - index->low >= index->high - index->low))
         return true;
     prefetch_lookup(tracer->check, value);
     TraceWord *place = &tracer->words[tracer->next_word++ % TRACE_WORDS];
     TraceWord oldest = *place;
-    *place = (TraceWord){value, tracer->reading};
+    u32 code = tracer->reading + (u32)((location - tracer->origin) >> tracer->shift);
+    *place = (TraceWord){value, code};
     if (oldest.value)
         resolve(tracer, &oldest);
     else
@@ -120,7 +143,7 @@ static void read_item(Tracer *tracer, u64 item)
     // Pieces meet at an aligned word even if the block does not begin at one.
     GuestAddr low = offset ? (start + offset) & ~7ull : start;
     GuestAddr high = end < size ? (start + end) & ~7ull : start + size;
-    tracer->reading = (u32)item;
+    leak_trace_from(tracer, tracer->check->codes.first_block + (u32)item);
     leak_for_each_word(input, low, high, leak_trace_word, tracer);
 }
 
@@ -145,12 +168,22 @@ static u64 swap_block(Tracer *tracer, u64 item)
     return oldest;
 }
 
+static u64 take_item(TraceStack *work, bool from_front)
+{
+    if (!from_front)
+        return work->items[--work->count];
+    u64 item = work->items[work->taken++];
+    if (work->taken == work->count)
+        work->taken = work->count = 0;
+    return item;
+}
+
 void leak_trace_drain(Tracer *tracer)
 {
     for (u32 rounds = 1; !tracer->has_failed; rounds++) {
         u64 oldest = NO_ITEM;
         if (tracer->work.count) {
-            u64 item = tracer->work.items[--tracer->work.count];
+            u64 item = take_item(&tracer->work, tracer->is_queue);
             prefetch_content(tracer, item);
             oldest = swap_block(tracer, item);
         } else if (tracer->waiting_blocks) {

@@ -13,12 +13,13 @@ typedef struct TraceStack {
     u64 *items; // a block | a piece of it << 32
     u64 count;
     u64 capacity;
+    u64 taken; // as a queue: so many from the front
 } TraceStack;
 
 bool leak_trace_push(TraceStack *stack, u64 item); // false: no memory
 void leak_trace_stack_free(TraceStack *stack);
 
-// A pointer `value` to the block was found, in block `reader` or outside. True: read it too.
+// A pointer `value` to the block was found; `reader` is the code of where. True: read it too.
 typedef bool TraceAccept(void *owner, u32 block, GuestAddr value, u32 reader);
 
 typedef struct TraceWord {
@@ -30,6 +31,7 @@ typedef struct Tracer {
     LeakCheck *check;
     TraceAccept *accept;
     void (*share)(void *owner); // called now and then while draining. May be NULL
+    bool is_queue;              // what is found first is read first
     void *owner;
     TraceStack work;
     TraceWord words[TRACE_WORDS]; // pointers whose lookup was prefetched
@@ -38,13 +40,17 @@ typedef struct Tracer {
     u32 next_block;
     u32 waiting_words;
     u32 waiting_blocks;
-    u32 reading;     // the block whose words are followed
+    u32 reading;       // code of the word at `origin`, whose neighbours are followed, …
+    GuestAddr origin;
+    u8 shift;          // … and how far apart those are that have the next codes
     bool has_failed; // no memory
 } Tracer;
 
 void leak_trace_init(Tracer *tracer, LeakCheck *check, TraceAccept *accept, void *owner);
 void leak_trace_free(Tracer *tracer);
 void leak_trace_block(Tracer *tracer, u64 item);                   // to be read
+void leak_trace_from(Tracer *tracer, u32 code);                    // the next words are all this
+void leak_trace_from_root(Tracer *tracer, u64 root);               // they are in this root
 bool leak_trace_word(void *tracer, GuestAddr location, u64 value); // a WordVisit
 void leak_trace_drain(Tracer *tracer);                             // until nothing is left to read
 

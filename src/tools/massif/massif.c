@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Massif as a tool: its hooks, and its state in each thread.
+#include <string.h>
+
 #include "tools/massif/massif.h"
 
 #include "base/pages.h"
@@ -48,7 +50,7 @@ static void fork_child(ToolThread *thread)
 {
     MassifThread *mt = massif_thread(thread);
     pages_discard(mt->announced, ANNOUNCED_BYTES);
-    mt->cache = (ContextCache){event_announce, thread, {{0}}};
+    memset(mt->cache.slots, 0, sizeof(mt->cache.slots));
     mt->last_freed = 0;
     mt->ring = NULL;
     thread->lean_repeat = &nothing;

@@ -93,6 +93,8 @@ void access_store(ToolThread *thread, u64 size, GuestAddr address)
 void access_load(ToolThread *thread, u64 what, GuestAddr address)
 {
     u64 size = what & 0xffffffff;
+    if (shadow_is_mapped(address, size) && shadow_has_tag(address, size))
+        return;
     if (shadow_first_noaccess(thread, address, size) == address + size)
         clear(thread, address, size, true);
     else if (!is_partial_load(thread, address, size) &&
@@ -113,7 +115,7 @@ void access_table(ToolThread *thread, u64 unused, GuestAddr base)
         access_load(thread, 1, at);
 }
 
-// What has no guard: xsave, fxsave, fldenv and their like.
+// What has no guard: fldenv, fnsave and their like.
 void access_any(ToolThread *thread, u64 what, GuestAddr address)
 {
     u64 size = what & 0xffffffff;
@@ -171,10 +173,8 @@ static void open_lanes(ToolThread *thread, const DefinednessStep *step, Definedn
         ret->v[i] = 0;
     for (u32 i = 0; i < ret->count && !ret->bad; i++)
         ret->bad = !check(thread, ret->lane[i].address, ret->lane[i].size, ret->write);
-    for (u32 i = 0; i < ret->count && !ret->bad; i++) {
-        for (u32 k = 0; k < ret->lane[i].size; k++)
-            ret->v[ret->lane[i].at + k] = *shadow_of(ret->lane[i].address + k);
-    }
+    for (u32 i = 0; i < ret->count && !ret->bad; i++)
+        shadow_read(ret->lane[i].address, ret->lane[i].size, &ret->v[ret->lane[i].at]);
     values->memory = (const u8 *)values->address;
     values->memory_v = ret->v;
 }
@@ -217,6 +217,17 @@ void access_lanes(ToolThread *thread, u64 arg, GuestAddr address)
     }
 }
 
+// V bytes of an operand with a return address in it. One that is changed is data.
+static u8 *v_without_tags(GuestAddr address, DefinednessAccess access, u8 room[64])
+{
+    if (access.writes || access.size > 64) {
+        shadow_drop_tags(address, access.size);
+        return shadow_of(address);
+    }
+    shadow_read(address, access.size, room);
+    return room;
+}
+
 void access_step(ToolThread *thread, u64 arg, GuestAddr address)
 {
     const DefinednessStep *step = (const DefinednessStep *)arg;
@@ -233,6 +244,9 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
     bool has_lanes = definedness_has_lanes(step);
     if (UNLIKELY(has_lanes)) {
         open_lanes(thread, step, &values, &lanes);
+    } else if (UNLIKELY(definedness_is_state(step))) {
+        if (!access_state_is_good(thread, step, address))
+            return; // reported: what it saves is nowhere
     } else if (access.size) {
         bool ok = (access.reads && !access.writes && access.size <= sizeof(invalid_v) &&
                    (is_partial_load(thread, address, access.size) ||
@@ -243,6 +257,8 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
         if (ok) {
             values.memory = (const u8 *)address;
             values.memory_v = shadow_of(address);
+            if (access.reads && UNLIKELY(shadow_has_tag(address, access.size)))
+                values.memory_v = v_without_tags(address, access, invalid_v);
         } else {
             // Reported: what it reads counts as defined, what it writes is nowhere.
             for (size_t i = 0; i < sizeof(invalid_v); i++)

@@ -363,8 +363,14 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
     case RULE_XLAT: step->reads |= MEMBER_GPR(0); break; // the index is in no operand
     case RULE_ZEROUPPER:
     case RULE_ZEROALL: step->writes |= 0xffffull << 32; break;
-    case RULE_STATE_SAVE: step->reads |= 0xffffull << 32; break;
-    case RULE_STATE_RESTORE: step->writes |= 0xffffull << 32; break;
+    case RULE_STATE_SAVE:
+        definedness_state_init();
+        step->reads |= MEMBERS_STATE;
+        break;
+    case RULE_STATE_RESTORE:
+        definedness_state_init();
+        step->writes |= MEMBERS_STATE;
+        break;
     case RULE_BSWAP: // of 16 bits the manual says nothing
         if (z->mnemonic == ZYDIS_MNEMONIC_BSWAP && step->size == 2)
             step->rule = RULE_COARSE;

@@ -34,6 +34,7 @@ typedef u64 MemberSet;
 #define MEMBER_MASK(k) (1ull << (20 + (k))) // k0 … k7
 #define MEMBER_VECTOR(n) (1ull << (32 + (n))) // zmm0 … zmm31
 #define MEMBERS_VECTOR (~0ull << 32)
+#define MEMBERS_STATE (MEMBER_X87 | MEMBER_MXCSR | 0xffull << 20 | MEMBERS_VECTOR) // by xsave
 
 // The V bits of a thread's registers.
 typedef struct Definedness {
@@ -84,6 +85,17 @@ bool definedness_lanes_write(const DefinednessStep *step);
 // Those that will be touched; returns how many. Reads mask registers in the hardware (D4).
 u32 definedness_lanes(const DefinednessStep *step, const struct DefinednessValues *values,
                       LaneAccess ret[LANES_MAX]);
+
+// xsave, fxsave, xrstor and fxrstor: parts of memory that the instruction touches, `at` bytes from
+// its operand. What it finds there tells which.
+enum { STATE_SPANS_MAX = 16 };
+typedef struct StateSpan {
+    u32 at, size;
+} StateSpan;
+bool definedness_is_state(const DefinednessStep *step);
+bool definedness_state_saves(const DefinednessStep *step);
+u32 definedness_state_spans(const DefinednessStep *step, const u64 *gpr, GuestAddr address,
+                            StateSpan ret[STATE_SPANS_MAX]);
 
 // The hidden ones, at most two; returns how many. gpr: before the instruction.
 typedef struct HiddenAccess {

@@ -209,7 +209,7 @@ u8 *place_hidden(GuestAddr address, u32 size)
 u64 place_hidden_v(GuestAddr address, u32 size)
 {
     const u8 *at = place_hidden(address, size);
-    return at ? load(at, size) : 0;
+    return at && !shadow_has_tag(address, size) ? load(at, size) : 0;
 }
 
 void place_set_hidden_v(GuestAddr address, u32 size, u64 v)

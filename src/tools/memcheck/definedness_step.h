@@ -126,6 +126,8 @@ MemberSet definedness_member(const Place *place);
 bool definedness_permutation(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
                              DefinednessStep *step);
 
+void definedness_state_init(void); // definedness_state_hot.c: asks the processor
+
 // ------------------------------------------------------------------------- at run time
 // A step under way.
 typedef struct Running {

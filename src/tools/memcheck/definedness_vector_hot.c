@@ -443,7 +443,9 @@ static void mask_rule(Running *r)
     u32 count = step->immediate & 0xff, bits = step->lane * 8u;
     switch (step->rule) {
     case RULE_KMOVE: place_set_v(r, to, a); break;
-    case RULE_KLOGIC: place_set_v(r, to, a | b); break;
+    case RULE_KLOGIC: // a register and itself: all zeros or all ones
+        place_set_v(r, to, step->lane_to && same_vector(step) ? 0 : a | b);
+        break;
     case RULE_KADD: place_set_v(r, to, left_of_lowest(a | b) & all); break;
     case RULE_KSHIFT_LEFT: place_set_v(r, to, count < bits ? a << count & all : 0); break;
     case RULE_KSHIFT_RIGHT: place_set_v(r, to, count < bits ? a >> count : 0); break;

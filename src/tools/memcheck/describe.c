@@ -42,7 +42,7 @@ static const Mapping *mapping_before(const Mapping *mapping)
     return mapping->start ? aspace_find(mapping->start - 1) : NULL;
 }
 
-static MappedPlace place_of(const Mapping *mapping, const char **ret_path)
+MappedPlace describe_place(const Mapping *mapping, const char **ret_path)
 {
     const Mapping *before;
     *ret_path = mapping->name;
@@ -62,7 +62,7 @@ static void describe_mapping(Elsewhere *elsewhere, const Mapping *mapping)
 {
     const char *name;
     RelayPart *part = &elsewhere->parts[0];
-    MappedPlace place = place_of(mapping, &name);
+    MappedPlace place = describe_place(mapping, &name);
     elsewhere->count = 1;
     if (mapping->name && strcmp(mapping->name, "[heap]") == 0) {
         *part = (RelayPart){

@@ -53,6 +53,9 @@ u32 describe_stack(ToolThread *owner, GuestAddr address, RelayPart *ret_parts)
     bool is_return;
     if (address < mt->stack_lo || address >= mt->stack_hi)
         return 0;
+    // What the C library keeps above a thread's stack is none of it.
+    if (owner->client_fs - mt->stack_lo < mt->stack_hi - mt->stack_lo && address >= mt->first_sp)
+        return 0;
     ret_parts[0] = (RelayPart){
         .kind = PART_ADDRESS_STACK,
         .value_count = 2,

@@ -12,7 +12,7 @@
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
 
-enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20 };
+enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20, STATE_LEGACY_BYTES = 512, RED_ZONE = 128 };
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
@@ -94,11 +94,29 @@ static void forget_overwritten(ToolBlock *block, MemberSet members)
         return;
     for (MemberSet left = members; left; left &= left - 1) {
         unsigned member = (unsigned)__builtin_ctzll(left);
-        tool_state_store(block, member < 16 ? (u32)offsetof(Definedness, gpr) + 8 * member
-                                            : (u32)offsetof(Definedness, flags), 0);
+        unsigned words = member < 32 ? 1 : 8;
+        u32 at = member < 16   ? (u32)offsetof(Definedness, gpr) + 8 * member
+                 : member < 32 ? (u32)offsetof(Definedness, flags)
+                               : (u32)offsetof(Definedness, vector) + 64 * (member - 32);
+        for (unsigned i = 0; i < words; i++)
+            tool_state_store(block, at + 8 * i, 0);
     }
     tool_state_and(block, ~members);
     current &= ~members;
+}
+
+// At calls and returns most registers hold nothing by the ABI. What they still carry would ride
+// along through all that follows: it counts as defined.
+static void forget_dead(ToolBlock *block, MemberSet dead, bool is_call)
+{
+    const MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
+    const MemberSet plain = 0xffff | MEMBER_FLAGS | (MEMBERS_VECTOR & ~scalars);
+    if (dead & ~plain) {
+        tool_call(block, access_call, !is_call);
+        exact = false;
+    } else {
+        forget_overwritten(block, dead);
+    }
 }
 
 // ----------------------------------------------------------------------- stack
@@ -116,10 +134,12 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 1);
         return true;
-    case ZYDIS_MNEMONIC_POP:
-    case ZYDIS_MNEMONIC_RET:
-        tool_shadow_fill_stack(block, 0, 8, 0xff);
+    case ZYDIS_MNEMONIC_POP: tool_shadow_fill_stack(block, 0, 8, 0xff); return true;
+    case ZYDIS_MNEMONIC_RET: {
+        u32 zone = lookahead_left_zone(insn->pc);
+        tool_shadow_fill_stack(block, -(i32)zone, zone + 8, 0xff);
         return true;
+    }
     case ZYDIS_MNEMONIC_ADD:
     case ZYDIS_MNEMONIC_SUB:
     case ZYDIS_MNEMONIC_LEA:
@@ -177,10 +197,18 @@ static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
 
 // -------------------------------------------------------------------- accesses
 
-static bool is_on_stack(const ToolAccess *access)
+// Where an operand lies by its constants alone.
+typedef struct StackOperand {
+    bool on_stack; // its base is rsp
+    bool indexed;
+    i64 disp;
+} StackOperand;
+
+static StackOperand stack_operand(const ToolAccess *access)
 {
     const InsnAddress *at = &access->address;
-    return at->base == RSP && at->index == INSN_NO_REG && !at->is_narrow && at->is_one;
+    return (StackOperand){at->base == RSP && !at->segment && !at->is_narrow && at->is_one,
+                          at->index != INSN_NO_REG, at->disp};
 }
 
 static bool is_repeated(const ToolInsn *insn)
@@ -189,22 +217,18 @@ static bool is_repeated(const ToolInsn *insn)
     return insn_form(insn, &room)->is_repeated;
 }
 
-static bool restores_state(const ToolInsn *insn)
+// xsave and its like.
+static bool check_state(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
-    switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_XRSTOR:
-    case ZYDIS_MNEMONIC_XRSTOR64:
-    case ZYDIS_MNEMONIC_FXRSTOR:
-    case ZYDIS_MNEMONIC_FXRSTOR64: return true;
-    default: return false;
-    }
-}
-
-// Far below the stack pointer, by its constant alone.
-static bool is_below_stack(const ToolAccess *access)
-{
-    enum { RED_ZONE = 128 };
-    return is_on_stack(access) && access->address.disp < -RED_ZONE && !access->address.segment;
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    if (access->size_bytes != 0 && access->size_bytes < STATE_LEGACY_BYTES)
+        return false;
+    definedness_prepare(insn, step);
+    if (!definedness_is_state(step))
+        return false;
+    emit_with_step(block, insn, step, access, access_state);
+    return true;
 }
 
 // Masked moves, gathers and scatters.
@@ -224,24 +248,18 @@ static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess
 
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
-    if (check_lanes(block, insn, access))
+    if (check_lanes(block, insn, access) || check_state(block, insn, access))
         return;
-    if (restores_state(insn)) {
-        if (!memcheck_options->undef_value_errors)
-            return;
-        // A step that has saved undefined registers leaves its seal in the first 8 bytes.
-        ToolAccess seal = *access;
-        seal.size_bytes = 8;
-        tool_shadow_guard(block, &seal);
-        return;
-    }
     if (insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
         tool_call_access(block, access, access_table, 0);
         return;
     }
     u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
                (access->writes ? ACCESS_WRITES : 0);
-    bool below = is_below_stack(access);
+    StackOperand stack = stack_operand(access);
+    bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
+    if (stack.on_stack && stack.disp < 0 && stack.disp >= -RED_ZONE)
+        lookahead_note_zone(insn->pc, (u32)(-stack.disp + 7) & ~7u);
     if (below)
         tool_call_access(block, access, access_below, what);
     if (!tool_shadow_can_check(block, access)) {
@@ -253,7 +271,7 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
                                                                        ? ACCESS_COMPARED : 0));
     else if (access->reads)
         tool_shadow_guard(block, access);
-    else if (!below && is_on_stack(access))
+    else if (!below && stack.on_stack && !stack.indexed)
         tool_shadow_clear(block, access);
     else
         tool_shadow_guard_call(block, access, access_store, access->size_bytes);
@@ -293,6 +311,13 @@ bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
     return exact;
 }
 
+// What comes from the stack says nothing of where the stack is.
+static bool keeps_rsp(const ToolInsn *insn)
+{
+    return insn->mnemonic == ZYDIS_MNEMONIC_POP || insn->mnemonic == ZYDIS_MNEMONIC_PUSH ||
+           insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_CALL;
+}
+
 void instrument_insn(ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
@@ -320,7 +345,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
         if (uses || (writes & current && !overwrites)) {
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
             if (first || (reads & current) || count)
-                current |= writes;
+                current |= writes & ~(keeps_rsp(insn) ? MEMBER_GPR(RSP) : 0);
             exact = false;
             if (!leaves) {
                 moves_stack(block, insn);
@@ -328,12 +353,13 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
             }
         }
     }
-    if (leaves && current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN)) {
-        tool_call(block, access_call, !is_call);
-        exact = false;
+    if (leaves)
+        forget_dead(block, current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),
+                    is_call);
+    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
+        if (!is_call || accesses[i].reads) // what is pushed gets a tag
+            check_access(block, insn, &accesses[i]);
     }
-    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++)
-        check_access(block, insn, &accesses[i]);
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);
     moves_stack(block, insn);

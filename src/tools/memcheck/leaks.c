@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/pages.h"
+#include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "tools/memcheck/leaks.h"
 
@@ -112,26 +113,63 @@ size_t leaks_record_text(const LeakRecord *record, u64 number, u64 count, bool w
 
 // ------------------------------------------------------------------ findings
 
-static WireVerdict tell(ToolThread *thread, const LeakWish *wish, const LeakRecord *record,
-                        u64 number, u64 count, bool is_shown)
+static const u32 finding_kinds[LEAK_KIND_COUNT] = {
+    [LOSS_REACHABLE] = KIND_LEAK_REACHABLE,
+    [LOSS_POSSIBLE] = KIND_LEAK_POSSIBLE,
+    [LOSS_INDIRECT] = KIND_LEAK_INDIRECT,
+    [LOSS_DEFINITE] = KIND_LEAK_DEFINITE,
+};
+
+static RelayPart part_of_holder(const LeakScene *scene, const LeakCheck *check,
+                                const LeakHolder *holder)
 {
-    static const u32 kinds[LEAK_KIND_COUNT] = {
-        [LOSS_REACHABLE] = KIND_LEAK_REACHABLE,
-        [LOSS_POSSIBLE] = KIND_LEAK_POSSIBLE,
-        [LOSS_INDIRECT] = KIND_LEAK_INDIRECT,
-        [LOSS_DEFINITE] = KIND_LEAK_DEFINITE,
+    RelayPart part = {
+        .kind = PART_HELD_BY,
+        .value_count = 6,
+        .values = {HOLDER_OTHERS, holder->blocks, holder->bytes, holder->index},
     };
+    if (holder->place == LEAK_IN_ROOT) {
+        const LeakRootPlace *place = &scene->root_places[holder->index];
+        part.values[0] = place->kind;
+        part.values[3] = place->thread;
+        part.values[4] = holder->location;
+        part.text = scene->names + place->name;
+    } else if (holder->place == LEAK_IN_WORD) {
+        part.values[0] = HOLDER_REGISTER;
+        part.values[3] = scene->word_places[holder->index] >> 4;
+        part.values[4] = scene->word_places[holder->index] & 15;
+    } else if (holder->place == LEAK_IN_BLOCK) {
+        const LeakRecord *record = leak_record(check, holder->index);
+        part.values[0] = HOLDER_RECORD;
+        part.values[3] = holder->index + 1;
+        part.values[5] = finding_kinds[record->kind];
+        part.context = record->context;
+    }
+    return part;
+}
+
+static WireVerdict tell(ToolThread *thread, const LeakWish *wish, u64 number, bool is_shown)
+{
+    const LeakRecord *record = leak_record(last.check, number - 1);
+    LeakHolder holders[LEAK_HOLDERS_MAX];
+    RelayPart parts[LEAK_HOLDERS_MAX];
+    u32 holder_count = is_shown ? leak_holders(last.check, number - 1, holders) : 0;
+    u64 count = leak_record_count(last.check);
     char text[256];
     bool with_delta = wish->delta != LEAK_ANY;
     bool is_error = wish->full && wish->errors & leaks_option_bit((LeakKind)record->kind) &&
                     leak_record_matches(record, wish->delta);
     if (with_delta)
         leaks_record_text(record, number, count, true, text, sizeof(text));
+    for (u32 i = 0; i < holder_count; i++)
+        parts[i] = part_of_holder(&last.scene, last.check, &holders[i]);
     return relay_finding(thread, &(RelayFinding){
-        .kind = kinds[record->kind],
-        .value_count = 6,
+        .kind = finding_kinds[record->kind],
+        .value_count = 7,
         .values = {record->bytes + record->indirect_bytes, record->blocks, number, count,
-                   record->bytes, with_delta ? 0 : record->indirect_bytes},
+                   record->bytes, with_delta ? 0 : record->indirect_bytes, checks_made},
+        .part_count = holder_count,
+        .parts = parts,
         .text = with_delta ? text : NULL,
         .context = record->context,
         .flags = FINDING_ASKED_FOR | (is_error ? 0 : FINDING_NOT_ERROR) |
@@ -157,16 +195,16 @@ static bool is_wanted(const LeakWish *wish, const LeakRecord *record)
            leak_record_matches(record, wish->delta);
 }
 
-static void tell_records(ToolThread *thread, const LeakWish *wish, const LeakCheck *check)
+static void tell_records(ToolThread *thread, const LeakWish *wish)
 {
-    u64 count = leak_record_count(check), shown = 0;
+    u64 count = leak_record_count(last.check), shown = 0;
     for (u64 i = 0; i < count; i++) {
-        const LeakRecord *record = leak_record(check, i);
+        const LeakRecord *record = leak_record(last.check, i);
         bool is_shown = is_wanted(wish, record) && (!wish->limit || shown < wish->limit);
         shown += is_shown;
         if (record->blocks == 0 && !is_shown)
             continue;
-        count_in(&leaks_totals, record, tell(thread, wish, record, i + 1, count, is_shown));
+        count_in(&leaks_totals, record, tell(thread, wish, i + 1, is_shown));
     }
 }
 
@@ -185,7 +223,8 @@ LeakLast *leaks_last(void)
 {
     HeapStats stats;
     heap_stats(&stats);
-    return last.check && last.frees == stats.frees ? &last : NULL;
+    last.is_stale = last.frees != stats.frees;
+    return last.check ? &last : NULL;
 }
 
 // The scene and the search while nobody else runs.
@@ -193,6 +232,7 @@ static bool search(ToolThread *thread, const LeakWish *wish)
 {
     HeapStats stats;
     bool ok = false;
+    u64 mask = signal_admit_faults(); // none are, when the program ends
     forget_last();
     thread_stop_others(thread);
     if (leaks_scene_open(thread, wish->heuristics, &last.scene)) {
@@ -204,6 +244,7 @@ static bool search(ToolThread *thread, const LeakWish *wish)
     heap_stats(&stats);
     last.frees = stats.frees;
     thread_resume_others(thread);
+    signal_put_host_mask(mask);
     return ok;
 }
 
@@ -219,7 +260,7 @@ void leaks_check(ToolThread *thread, const LeakWish *wish)
     const LeakSummary *summary = leak_summary(last.check);
     memcpy(leaks_totals.by_heuristic, summary->by_heuristic, sizeof(leaks_totals.by_heuristic));
     if (last.scene.blocks.count)
-        tell_records(thread, wish, last.check);
+        tell_records(thread, wish);
     if (!wish->quiet)
         summary_leaks(thread, wish);
 }

@@ -10,14 +10,25 @@
 
 // ------------------------------------------------------------------ what is searched
 
+// What a root is.
+typedef struct LeakRootPlace {
+    u32 kind;   // HOLDER_ of the wire
+    u32 thread; // of a stack and of thread-local memory: its number
+    u32 name;   // of its file, in LeakScene.names
+} LeakRootPlace;
+
 // The heap and the roots at one moment. All other threads must be stopped.
 typedef struct LeakScene {
     LeakInput input;
     LeakBlockList blocks;
-    LeakRange *roots;
+    LeakRange *roots;    // in the order of their kinds
+    LeakRootPlace *root_places;
     u64 root_count, root_room;
+    u64 coarse_roots;    // HOLDER_MEMORY, at the end
+    char *names;         // one behind the other; the first is empty
+    u64 name_bytes, name_room;
     u64 *words;          // of registers
-    u16 *word_places;    // thread number << 4 | register, for each
+    u32 *word_places;    // thread number << 4 | register, for each
     u64 word_count, word_room;
     LeakRange *constants; // mapped from files and not to be written: where virtual tables are
     u64 constant_count, constant_room;
@@ -29,6 +40,14 @@ typedef struct LeakScene {
 // False: no memory. `heuristics` are HEURISTIC_ bits.
 bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene);
 void leaks_scene_close(LeakScene *scene);
+
+// LEAK_HEURISTIC_BIT()s of HEURISTIC_ bits.
+u32 leaks_heuristic_bits(u32 options);
+
+// Makes room for one more element in an array that is mapped; false: no memory.
+bool leaks_grow(LeakScene *scene, void **array, u64 count, u64 *room, u64 element_bytes);
+// The scene's roots and constants (leaks_roots.c).
+void leaks_add_roots(LeakScene *scene);
 
 // ------------------------------------------------------------------ the search
 
@@ -57,12 +76,12 @@ void leaks_check(ToolThread *thread, const LeakWish *wish);
 // Kinds of the options, by kind of the search.
 u32 leaks_option_bit(LeakKind kind);
 
-// For commands: the last search, as long as it holds. NULL: there is none, or a block
-// was freed since.
+// For commands: the last search. NULL: there is none.
 typedef struct LeakLast {
     LeakScene scene;
     LeakCheck *check;
-    u64 frees; // of the heap when it was made
+    u64 frees;     // of the heap when it was made
+    bool is_stale; // a block was freed since
 } LeakLast;
 LeakLast *leaks_last(void);
 // "112 (16 direct, 96 indirect) bytes in 1 blocks are definitely lost in loss record 7 of 7".

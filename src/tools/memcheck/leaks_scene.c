@@ -1,169 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // What a leak search looks at: the live blocks, and everything of the client's from
-// which a pointer may come. That is all writable memory that is not the heap's own, stacks
-// from the stack pointer up, and the registers of every thread; of all of it only what is
-// addressable and defined.
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
+// which a pointer may come. That is the memory of leaks_roots.c and the registers of every
+// thread; of all of it only what is addressable and defined.
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/thread/thread.h"
 #include "tools/memcheck/leaks.h"
-
-enum {
-    RED_ZONE = 128,
-    SPARSE_PAGES = 4096, // larger mappings are asked which of their pages were ever touched
-};
-
-// ------------------------------------------------------------------ growing arrays
-
-// Makes room for one more element; false: no memory.
-static bool grow(LeakScene *scene, void **array, u64 count, u64 *room, u64 element)
-{
-    if (count < *room)
-        return true;
-    u64 wanted = *room ? 2 * *room : 4096 / element;
-    void *larger = *room ? pages_resize(*array, *room * element, wanted * element)
-                         : pages_map(wanted * element);
-    if (!larger) {
-        scene->failed = true;
-        return false;
-    }
-    *array = larger;
-    *room = wanted;
-    return true;
-}
-
-static void add_root(LeakScene *scene, GuestAddr low, GuestAddr high)
-{
-    if (low >= high || !grow(scene, (void **)&scene->roots, scene->root_count, &scene->root_room,
-                             sizeof(LeakRange)))
-        return;
-    scene->roots[scene->root_count++] = (LeakRange){low, high};
-}
-
-static void add_constant(LeakScene *scene, GuestAddr low, GuestAddr high)
-{
-    if (grow(scene, (void **)&scene->constants, scene->constant_count, &scene->constant_room,
-             sizeof(LeakRange)))
-        scene->constants[scene->constant_count++] = (LeakRange){low, high};
-}
-
-// ------------------------------------------------------------------ memory
-
-// A page that nobody has touched holds no pointer; reading it would only make the kernel
-// map it. The map of a process's own pages tells (bits 62 and 63: swapped, present).
-static void add_touched(LeakScene *scene, int pagemap, GuestAddr low, GuestAddr high)
-{
-    u64 entries[512];
-    GuestAddr from = 0;
-    for (GuestAddr at = low; at < high;) {
-        u64 pages = min_u64(ARRAY_LEN(entries), (high - at) / PAGE_SIZE);
-        ssize_t got = pread(pagemap, entries, pages * 8, (off_t)(at / PAGE_SIZE * 8));
-        if (got != (ssize_t)(pages * 8)) {
-            add_root(scene, from ? from : at, high);
-            return;
-        }
-        for (u64 i = 0; i < pages; i++, at += PAGE_SIZE) {
-            bool touched = entries[i] >> 62 != 0;
-            if (touched && !from) {
-                from = at;
-            } else if (!touched && from) {
-                add_root(scene, from, at);
-                from = 0;
-            }
-        }
-    }
-    if (from)
-        add_root(scene, from, high);
-}
-
-static void add_range(LeakScene *scene, int pagemap, const Mapping *mapping, GuestAddr low,
-                      GuestAddr high)
-{
-    bool is_anonymous = mapping->inode == 0 && mapping->flags & MAP_PRIVATE;
-    if (pagemap >= 0 && is_anonymous && high - low > SPARSE_PAGES * PAGE_SIZE)
-        add_touched(scene, pagemap, PAGE_DOWN(low), high);
-    else
-        add_root(scene, low, high);
-}
-
-// What is left of a mapping without the heap's own memory and the unused parts of stacks.
-static void add_mapping(LeakScene *scene, int pagemap, const Mapping *mapping,
-                        const LeakRange *holes, u64 hole_count)
-{
-    GuestAddr at = mapping->start;
-    while (at < mapping->end) {
-        GuestAddr next = mapping->end, resume = mapping->end;
-        for (u64 i = 0; i < hole_count; i++) {
-            if (holes[i].high > at && holes[i].low < next) {
-                next = max_u64(holes[i].low, at);
-                resume = holes[i].high;
-            }
-        }
-        if (next > at)
-            add_range(scene, pagemap, mapping, at, next);
-        at = max_u64(resume, at + 1);
-    }
-}
-
-typedef struct Holes {
-    LeakScene *scene;
-    LeakRange *ranges;
-    u64 count, room;
-} Holes;
-
-static void add_hole(Holes *holes, GuestAddr low, GuestAddr high)
-{
-    if (low < high && grow(holes->scene, (void **)&holes->ranges, holes->count, &holes->room,
-                           sizeof(LeakRange)))
-        holes->ranges[holes->count++] = (LeakRange){low, high};
-}
-
-static void add_heap_hole(void *data, GuestAddr start, u64 size)
-{
-    add_hole(data, start, start + size);
-}
-
-static void add_stack_hole(ThreadCtx *ctx, void *data)
-{
-    const MemcheckThread *mt = memcheck_thread(ctx);
-    GuestAddr sp = ctx->gpr[RSP];
-    if (mt && sp > mt->stack_lo && sp <= mt->stack_hi)
-        add_hole(data, mt->stack_lo, (sp - RED_ZONE) & ~7ull);
-}
-
-static bool is_device(const Mapping *mapping)
-{
-    return mapping->name && strncmp(mapping->name, "/dev/", 5) == 0 &&
-           strncmp(mapping->name, "/dev/shm/", 9) != 0 && strcmp(mapping->name, "/dev/zero") != 0;
-}
-
-static void add_memory(LeakScene *scene)
-{
-    Holes holes = {.scene = scene};
-    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    heap_for_each_region(add_heap_hole, &holes);
-    thread_for_each(add_stack_hole, &holes);
-    lock_acquire(&engine_lock);
-    for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m)) {
-        if (!(m->prot & PROT_WRITE) || !(m->prot & PROT_READ)) {
-            if (m->inode && m->prot & PROT_READ)
-                add_constant(scene, m->start, m->end);
-        } else if (!is_device(m)) {
-            add_mapping(scene, pagemap, m, holes.ranges, holes.count);
-        }
-    }
-    lock_release(&engine_lock);
-    if (pagemap >= 0)
-        close(pagemap);
-    if (holes.ranges)
-        pages_unmap(holes.ranges, holes.room * sizeof(LeakRange));
-}
 
 // ------------------------------------------------------------------ registers
 
@@ -174,17 +17,17 @@ static void add_registers(ThreadCtx *ctx, void *data)
     for (unsigned r = 0; mt && r < GPR_COUNT; r++) {
         u64 room = scene->word_room;
         if (definedness_of(ctx)->gpr[r] ||
-            !grow(scene, (void **)&scene->words, scene->word_count, &scene->word_room, 8))
+            !leaks_grow(scene, (void **)&scene->words, scene->word_count, &scene->word_room, 8))
             continue;
         if (room != scene->word_room) {
-            void *places = room ? pages_resize(scene->word_places, 2 * room, 2 * scene->word_room)
-                                : pages_map(2 * scene->word_room);
+            void *places = room ? pages_resize(scene->word_places, 4 * room, 4 * scene->word_room)
+                                : pages_map(4 * scene->word_room);
             scene->failed |= !places;
             if (!places)
                 return;
             scene->word_places = places;
         }
-        scene->word_places[scene->word_count] = (u16)(ctx->number << 4 | r);
+        scene->word_places[scene->word_count] = (u32)ctx->number << 4 | r;
         scene->words[scene->word_count++] = ctx->gpr[r];
     }
 }
@@ -317,7 +160,25 @@ static u32 context_key(void *data, u32 context)
     return context < scene->key_count ? scene->keys[context] : context;
 }
 
-static u32 heuristic_bits(u32 options)
+static void run_workers(void *data, u32 workers, LeakWork *fn, void *argument)
+{
+    (void)data;
+    thread_run_workers(workers, fn, argument);
+}
+
+// Threads are worth their making from some milliseconds of work on.
+static u32 workers_for(const LeakScene *scene)
+{
+    enum { BLOCKS_MIN = 50000, ROOT_BYTES_MIN = 16 * MiB };
+    u64 root_bytes = 0;
+    for (u64 i = 0; i < scene->root_count; i++)
+        root_bytes += scene->roots[i].high - scene->roots[i].low;
+    if (scene->blocks.count < BLOCKS_MIN && root_bytes < ROOT_BYTES_MIN)
+        return 1;
+    return (u32)min_u64(thread_processors(), THREAD_WORKERS_MAX);
+}
+
+u32 leaks_heuristic_bits(u32 options)
 {
     static const u8 bits[][2] = {
         {HEURISTIC_STDSTRING, LEAK_STDSTRING},
@@ -340,7 +201,7 @@ bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene)
     *scene = (LeakScene){0};
     if (!add_blocks(scene))
         scene->failed = true;
-    add_memory(scene);
+    leaks_add_roots(scene);
     thread_for_each(add_registers, scene);
     if (scene->failed) {
         leaks_scene_close(scene);
@@ -351,10 +212,13 @@ bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene)
         .block_count = scene->blocks.count,
         .roots = scene->roots,
         .root_count = scene->root_count,
+        .coarse_roots = scene->coarse_roots,
         .words = scene->words,
         .word_count = scene->word_count,
-        .heuristics = heuristic_bits(heuristics),
-        .workers = 1,
+        .heuristics = leaks_heuristic_bits(heuristics),
+        .workers = workers_for(scene),
+        .run_workers = run_workers,
+        .wants_holders = memcheck_options->json_file != NULL,
         .data = scene,
         .read_words = read_words,
         .prefetch = prefetch,
@@ -369,12 +233,16 @@ void leaks_scene_close(LeakScene *scene)
     leak_list_free(&scene->blocks);
     if (scene->roots)
         pages_unmap(scene->roots, scene->root_room * sizeof(LeakRange));
+    if (scene->root_places)
+        pages_unmap(scene->root_places, scene->root_room * sizeof(LeakRootPlace));
+    if (scene->names)
+        pages_unmap(scene->names, scene->name_room);
     if (scene->constants)
         pages_unmap(scene->constants, scene->constant_room * sizeof(LeakRange));
     if (scene->words)
         pages_unmap(scene->words, scene->word_room * 8);
     if (scene->word_places)
-        pages_unmap(scene->word_places, scene->word_room * 2);
+        pages_unmap(scene->word_places, scene->word_room * 4);
     if (scene->keys)
         pages_unmap(scene->keys, (scene->key_count + 1) * sizeof(u32));
     *scene = (LeakScene){0};

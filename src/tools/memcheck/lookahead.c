@@ -148,6 +148,44 @@ u32 lookahead_red_zone(GuestAddr function)
     return known[slot].bytes;
 }
 
+enum { RETURNS = 4096 };
+
+static struct {
+    GuestAddr pc;
+    u32 bytes;
+} returns[RETURNS];
+
+static u64 return_slot(GuestAddr pc)
+{
+    return (pc ^ pc >> 12) % RETURNS;
+}
+
+void lookahead_note_zone(GuestAddr pc, u32 bytes)
+{
+    static GuestAddr seen, seen_end; // by the last call: most functions touch their zone often
+    static u32 seen_bytes;
+    if (pc >= seen && pc < seen_end && bytes <= seen_bytes)
+        return;
+    Ahead a = {.pc = pc};
+    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+        u64 slot = return_slot(a.pc);
+        if (a.insn.lowering != LOWER_RET)
+            continue;
+        if (returns[slot].pc != a.pc || returns[slot].bytes < bytes)
+            returns[slot].bytes = bytes;
+        returns[slot].pc = a.pc;
+    }
+    seen = pc;
+    seen_end = a.pc;
+    seen_bytes = bytes;
+}
+
+u32 lookahead_left_zone(GuestAddr pc)
+{
+    u64 slot = return_slot(pc);
+    return returns[slot].pc == pc ? returns[slot].bytes : 0;
+}
+
 // ------------------------------------------------------------------ compared vectors
 
 typedef enum VectorUse {

@@ -13,6 +13,12 @@
 // that no instruction of its own opens them. 0: it does not.
 u32 lookahead_red_zone(GuestAddr function);
 
+// The same for functions that nobody is seen to call: `pc` touches up to `bytes` below the stack
+// pointer. lookahead_left_zone() is how many of them the `ret` at `pc` leaves, as far as it
+// stands not far behind; that of another function leaves them as well.
+void lookahead_note_zone(GuestAddr pc, u32 bytes);
+u32 lookahead_left_zone(GuestAddr pc);
+
 // Whether `insn` loads a vector that is only compared, as code that looks for the end of a string
 // does it: it may read on to where nothing is, as long as what it finds there decides nothing.
 bool lookahead_is_compared(const Insn *insn);

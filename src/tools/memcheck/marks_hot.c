@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Setting and searching V bytes and U bits over ranges.
+#include "engine/calltags/calltags.h"
 #include "tools/memcheck/memcheck.h"
 
 enum { RED_ZONE = 128 };
@@ -71,18 +72,65 @@ void shadow_make_noaccess(GuestAddr start, u64 size)
     set_u_bits(start, size, true);
 }
 
+bool shadow_is_mapped(GuestAddr start, u64 size)
+{
+    if (start >= CLIENT_END || size > CLIENT_END - start)
+        return false;
+    GuestAddr last = PAGE_DOWN(start + size - 1);
+    for (GuestAddr page = PAGE_DOWN(start); page <= last; page += PAGE_SIZE) {
+        if (!shadow_is_open(page))
+            return false;
+        if (size > 64 * PAGE_SIZE && page < last - PAGE_SIZE)
+            page = last - PAGE_SIZE; // the ends tell for the middle
+    }
+    return true;
+}
+
+// ------------------------------------------------------------------- tags
+
+bool shadow_has_tag(GuestAddr start, u64 size)
+{
+    for (GuestAddr at = start & ~7ull; at < start + size; at += 8) {
+        if (calltags_is_tag(at))
+            return true;
+    }
+    return false;
+}
+
+void shadow_read(GuestAddr start, u64 size, u8 *ret_v)
+{
+    bool tag = false;
+    for (GuestAddr at = start; at < start + size; at++) {
+        if (at == start || !(at & 7))
+            tag = calltags_is_tag(at & ~7ull);
+        *ret_v++ = tag ? 0 : *shadow_of(at);
+    }
+}
+
+void shadow_drop_tags(GuestAddr start, u64 size)
+{
+    for (GuestAddr at = start & ~7ull; at < start + size; at += 8) {
+        if (*shadow_of(at) && calltags_is_tag(at))
+            *(u64 *)shadow_of(at) = 0;
+    }
+}
+
 // The first V byte in [at, end) that is not 0.
 static GuestAddr skip_zero(GuestAddr at, GuestAddr end)
 {
-    while (at < end && at & 7 && *shadow_of(at) == 0)
-        at++;
-    if (at & 7 && at < end)
-        return at;
-    while (at + 8 <= end && *(const u64 *)shadow_of(at) == 0)
-        at += 8;
-    while (at < end && *shadow_of(at) == 0)
-        at++;
-    return at;
+    for (;;) {
+        while (at < end && at & 7 && *shadow_of(at) == 0)
+            at++;
+        while (!(at & 7) && at + 8 <= end && *(const u64 *)shadow_of(at) == 0)
+            at += 8;
+        while (at < end && *shadow_of(at) == 0)
+            at++;
+        if (at >= end)
+            return end;
+        if (!shadow_has_tag(at, 1))
+            return at;
+        at = (at | 7) + 1;
+    }
 }
 
 // K3: below its own stack pointer a thread has nothing.
@@ -125,6 +173,19 @@ GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
             return at;
     }
     return end;
+}
+
+void shadow_define_touchable(ToolThread *thread, GuestAddr start, u64 size)
+{
+    GuestAddr end = start + size;
+    if (LIKELY(shadow_all_touchable(thread, start, size))) {
+        shadow_clear_v(start, size);
+        return;
+    }
+    for (GuestAddr at = skip_zero(start, end); at < end; at = skip_zero(at + 1, end)) {
+        if (!(*u_bits_of(at) >> (at & 7) & 1) && !shadow_below_stack(thread, at))
+            *shadow_of(at) = 0;
+    }
 }
 
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size)

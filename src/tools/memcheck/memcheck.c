@@ -42,7 +42,7 @@ static GuestAddr heap_map(u64 size, u64 alignment)
     // Memory and shadow together miss the TLB twice as often as the program alone would.
     if (size >= 4 * MiB && size <= 64 * MiB) {
         madvise((void *)start, size, MADV_HUGEPAGE);
-        madvise(shadow_of(start), size, MADV_HUGEPAGE);
+        madvise((void *)PAGE_UP((u64)shadow_of(start)), size, MADV_HUGEPAGE);
     }
     return start;
 }
@@ -103,6 +103,7 @@ static void thread_start(ToolThread *thread)
         log_refuse("no memory for a thread");
     thread->tool_thread = mt;
     mt->told_address = ~0ull;
+    mt->first_sp = thread->gpr[RSP];
     thread->engine_gs = SHADOW_OFFSET - TOOL_SHADOW_DISP;
     __asm__ volatile("wrgsbase %0" : : "r"(thread->engine_gs));
     mt->heap = heap_thread_start((u16)thread->number);
@@ -128,7 +129,8 @@ static void thread_end(ToolThread *thread)
 const Tool tool_memcheck = {
     .name = "memcheck",
     .summary = "Finds uses of undefined values, invalid accesses and leaks.",
-    .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLSTACK | TOOL_NEEDS_MONITOR,
+    .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
+    .shadow_offset = SHADOW_OFFSET,
     .prepare = prepare,
     .functions = memcheck_functions,
     .function_count = MEMCHECK_FUNCTIONS,
@@ -150,6 +152,7 @@ const Tool tool_memcheck = {
     .signal_return = signals_returned,
     .client_fault = signals_fault,
     .written = signals_written,
+    .answered = requests_answered,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
     .command = commands_run,

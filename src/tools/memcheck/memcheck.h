@@ -5,7 +5,8 @@
 //
 // Glossary
 //   V byte     the shadow of a client byte, 8 V bits: 0 is defined. Memory that may not be
-//              touched has 0xff, so that one comparison with zero answers both questions
+//              touched has 0xff, so that one comparison with zero answers both questions.
+//              Those of a return address are a tag (calltags/calltags.h), which counts as 0
 //   U bit      1: the byte may not be touched. Only slow paths read it
 //   clean      a block version for threads whose registers are all defined
 //   dirty      a version for one set of registers that may not be
@@ -22,6 +23,7 @@
 #ifndef MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
 #define MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
 
+#include "engine/aspace/aspace.h"
 #include "engine/relay/relay.h"
 #include "engine/toolapi/toolapi.h"
 #include "tools/heap/heap.h"
@@ -29,8 +31,10 @@
 #include "tools/memcheck/origins.h"
 
 // --- where shadow is. SKEW keeps a byte and its shadow out of each other's way in the
-// cache: without it everything takes four times as long.
-#define SHADOW_SKEW 0x123000ull
+// cache: without it everything takes four times as long. Its low twelve bits are not 0: by
+// these processors look for the store that a load waits for, and would find the shadow's
+// (docs/design/shadow-skew.md). So the shadow of a page lies in two.
+#define SHADOW_SKEW 0x123840ull
 #define SHADOW_OFFSET (0x200000000000ull + SHADOW_SKEW)
 #define U_MAP_OFFSET (0x380000000000ull + 0x5a000ull) // + address / 8
 
@@ -42,6 +46,16 @@ static inline u8 *shadow_of(GuestAddr address)
 static inline u8 *u_bits_of(GuestAddr address) // of 8 bytes
 {
     return (u8 *)((address >> 3) + U_MAP_OFFSET);
+}
+
+// Which pages of the client have a shadow: a bit for each, set under the engine lock.
+extern u64 *shadow_open_pages;
+
+static inline bool shadow_is_open(GuestAddr address)
+{
+    u64 page = address >> 12;
+    return address < CLIENT_END &&
+           __atomic_load_n(&shadow_open_pages[page / 64], __ATOMIC_RELAXED) >> page % 64 & 1;
 }
 
 // A block that the program has given a name (CREATE_BLOCK).
@@ -70,6 +84,7 @@ typedef struct MemcheckThread {
     u64 fishy_told;                // the size that a throwing new was told of
     GuestAddr told_address;        // of the invalid access that was told last
     GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
+    GuestAddr first_sp;              // that the thread began with
     GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
     GuestAddr glibc_entry;           // a string function of glibc
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
@@ -102,12 +117,19 @@ void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
 void shadow_make_noaccess(GuestAddr start, u64 size);
 void shadow_clear_v(GuestAddr start, u64 size); // of what may be touched
+void shadow_define_touchable(ToolThread *thread, GuestAddr start, u64 size); // and no more
 void shadow_make_touchable(GuestAddr start, u64 size); // of V bytes that are all ones
 // The first byte that may not be touched, or is undefined; start + size: none.
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size);
 // True: each byte may be touched, if its shadow is mapped. False: some may not.
 bool shadow_all_touchable(ToolThread *thread, GuestAddr start, u64 size);
 GuestAddr shadow_first_undefined(GuestAddr start, u64 size);
+// Whether some of these bytes are a return address's: then V bytes are to be read by
+// shadow_read(). Light if there is none.
+bool shadow_has_tag(GuestAddr start, u64 size);
+void shadow_read(GuestAddr start, u64 size, u8 *ret_v);
+// The return addresses that it touches are data from now on.
+void shadow_drop_tags(GuestAddr start, u64 size);
 bool shadow_below_stack(ToolThread *thread, GuestAddr address); // K3
 bool shadow_is_mapped(GuestAddr start, u64 size);
 
@@ -164,6 +186,10 @@ void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)
 #define ACCESS_COMPARED (1ull << 34) // access_load(): what is loaded is (lookahead.h)
+
+// --- access_state_hot.c
+void access_state(ToolThread *thread, u64 step, GuestAddr address); // in a clean block
+bool access_state_is_good(ToolThread *thread, const DefinednessStep *step, GuestAddr address);
 
 // --- describe_hot.c: the parts of a finding that say what an address is
 #define MEMCHECK_PARTS_MAX 4

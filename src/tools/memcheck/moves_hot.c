@@ -13,8 +13,7 @@ typedef u64 Any64 __attribute__((aligned(1), may_alias));
 static bool may_touch(ToolThread *thread, GuestAddr address, u32 size)
 {
     GuestAddr last = address + size - 1;
-    if (last >= CLIENT_END || !engine_can_read(shadow_of(address)) ||
-        ((address ^ last) >> 12 && !engine_can_read(shadow_of(last))))
+    if (!shadow_is_open(address) || !shadow_is_open(last))
         return false;
     u64 bits = *(const Any64 *)u_bits_of(address) >> (address & 7);
     return !(bits & ((1ull << size) - 1)) && !shadow_below_stack(thread, address);
@@ -67,7 +66,10 @@ void access_move(ToolThread *thread, u64 arg, GuestAddr address)
         access_step(thread, (u64)move->step, address);
         return;
     }
+    static const u8 zero[64];
     const u8 *from = loads ? shadow_of(address) : (const u8 *)d + m->from;
+    if (loads && UNLIKELY(shadow_has_tag(address, m->size)))
+        from = zero;
     u8 *to = stores ? shadow_of(address) : (u8 *)d + m->to;
     u64 any = move_bytes(to, from, m->size);
     if (stores) {

@@ -66,10 +66,8 @@ u32 origins_part(Origin origin, RelayPart *ret_part);
 Origin origins_of_member(struct ThreadCtx *thread, unsigned member);
 
 // The frame of the thread's own stack that an address lies in, counted from the innermost;
-// and the pc in it. False: it is on no stack that this thread runs on.
-bool origins_find_frame(struct ThreadCtx *thread, GuestAddr address, u32 *ret_number,
-                        Origin *ret_origin);
-// The same with the pc spelt out, and the CFA of the frame: what rsp was before the call.
+// the pc in it, and its CFA: what rsp was before the call. False: it is on no stack that this
+// thread runs on.
 bool origins_frame_place(struct ThreadCtx *thread, GuestAddr address, u32 *ret_number,
                          GuestAddr *ret_pc, bool *ret_is_return, GuestAddr *ret_cfa);
 

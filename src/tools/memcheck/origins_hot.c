@@ -4,6 +4,7 @@
 #include "tools/memcheck/origins.h"
 
 #include "engine/cache/cache.h"
+#include "engine/calltags/calltags.h"
 #include "tools/memcheck/memcheck.h"
 
 #define KIND_SHIFT 60
@@ -28,37 +29,40 @@ static Origin here(ToolThread *thread)
                             : make(ORIGIN_EXACT, thread->pc);
 }
 
-bool origins_find_frame(ToolThread *thread, GuestAddr address, u32 *ret_number,
-                        Origin *ret_origin)
+// In the frame of `slot`, whose code goes on where the frame that it has called returns to.
+static bool find_place(ToolThread *thread, GuestAddr address, GuestAddr slot, Origin *ret_origin)
 {
-    enum { FRAMES_MAX = 4096, RED_ZONE = 128 };
-    const CallStack *cs = &thread->callstack;
-    GuestAddr sp = thread->gpr[RSP];
-    if (!cs->bottom || address < sp - RED_ZONE || address >= memcheck_thread(thread)->stack_hi)
+    if (!slot)
         return false;
-    Origin origin = here(thread);
-    GuestAddr low = sp - RED_ZONE;
-    const CallEntry *entry = cs->top;
-    for (u32 n = 0; n < FRAMES_MAX && entry > cs->bottom; n++, entry--) {
-        if (entry->sp < low)
-            return false; // another stack's
-        if (address <= entry->sp + 7) {
-            *ret_number = n;
-            *ret_origin = origin;
-            return true;
-        }
-        low = entry->sp;
-        origin = make(ORIGIN_CODE, entry->ret);
+    GuestAddr callee = calltags_callee_slot(address, thread->gpr[RSP]);
+    if (!callee) {
+        *ret_origin = here(thread);
+        return true;
     }
-    return false;
+    GuestAddr pc = calltags_caller_pc(callee);
+    *ret_origin = pc & CONTEXT_EXACT_PC ? make(ORIGIN_EXACT, pc & ~CONTEXT_EXACT_PC)
+                                        : make(ORIGIN_CODE, pc);
+    return true;
+}
+
+// The slot of the frame's return address; 0: no frame has it.
+static GuestAddr slot_of(ToolThread *thread, GuestAddr address)
+{
+    enum { RED_ZONE = 128 };
+    GuestAddr sp = thread->gpr[RSP];
+    if (address < sp - RED_ZONE || address >= memcheck_thread(thread)->stack_hi)
+        return 0;
+    return calltags_frame_slot(address < sp ? sp : address);
 }
 
 bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
                          GuestAddr *ret_pc, bool *ret_is_return, GuestAddr *ret_cfa)
 {
+    enum { FRAMES_MAX = 4096 };
     Origin origin;
     CodePlace place;
-    if (!origins_find_frame(thread, address, ret_number, &origin))
+    GuestAddr slot = slot_of(thread, address);
+    if (!find_place(thread, address, slot, &origin))
         return false;
     *ret_pc = origin & PAYLOAD_MASK;
     if (kind_of(origin) == ORIGIN_HOST && !cache_place(*ret_pc, &place))
@@ -66,7 +70,11 @@ bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
     if (kind_of(origin) == ORIGIN_HOST)
         *ret_pc = place.pc;
     *ret_is_return = kind_of(origin) == ORIGIN_CODE;
-    *ret_cfa = (thread->callstack.top - *ret_number)->sp + 8;
+    *ret_cfa = slot + 8;
+    *ret_number = 0;
+    for (GuestAddr at = calltags_frame_slot(thread->gpr[RSP]);
+         at && at < slot && *ret_number < FRAMES_MAX; at = calltags_frame_slot(at + 8))
+        ++*ret_number;
     return true;
 }
 
@@ -90,14 +98,10 @@ void origins_forget(GuestAddr start, u64 size)
 static u64 owner_of(ToolThread *thread, GuestAddr address)
 {
     const MemcheckThread *mt = memcheck_thread(thread);
-    u32 number;
-    Origin origin;
     if (address < mt->stack_lo || address >= mt->stack_hi)
         return 2 + ((u64)grain_turns[address / GRAIN_BYTES % GRAINS] << 8);
-    if (!origins_find_frame(thread, address, &number, &origin))
-        return 1;
-    const CallEntry *entry = thread->callstack.top - number;
-    return entry->sp * 3 ^ entry->ret;
+    GuestAddr slot = slot_of(thread, address);
+    return slot ? slot * 3 ^ (u32)*calltags_word(slot) : 1;
 }
 
 enum { NOTES = 1 << 14, RANGES = 256 };
@@ -226,11 +230,10 @@ void origins_copied(ToolThread *thread, GuestAddr to, GuestAddr from, u64 size)
 
 Origin origins_of_memory(ToolThread *thread, GuestAddr address)
 {
-    u32 number;
     Origin origin = find_note(thread, address);
     if (!origin)
         origin = find_range(thread, address);
-    if (!origin && !origins_find_frame(thread, address, &number, &origin))
+    if (!origin && !find_place(thread, address, slot_of(thread, address), &origin))
         origin = make(ORIGIN_MEMORY, address);
     return origin;
 }
@@ -290,7 +293,7 @@ void origins_hidden(ToolThread *thread, const HiddenAccess *hidden, unsigned cou
         if (hidden[i].writes) {
             step->hidden = hidden[i].address;
             step->hidden_size = hidden[i].size;
-        } else if (!step->value) {
+        } else if (!step->value && !shadow_has_tag(hidden[i].address, hidden[i].size)) {
             u32 at = first_set_byte(shadow_of(hidden[i].address), hidden[i].size);
             if (at < hidden[i].size)
                 step->value = origins_of_memory(thread, hidden[i].address + at);

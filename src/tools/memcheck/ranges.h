@@ -25,6 +25,8 @@ void ranges_fork_child(void);
 
 // --- requests.c
 bool requests_run(ToolThread *thread, const u64 args[6], u64 *ret_result); // Tool.request
+// An answer was written there: it is defined, if the program may touch it, and told of if not.
+void requests_answered(ToolThread *thread, GuestAddr start, u64 size); // Tool.answered
 // Calls fn for those parts of a range that are client memory, in order, under the engine lock.
 typedef void MappedVisit(void *data, GuestAddr start, u64 size);
 void requests_for_mapped(GuestAddr start, u64 size, MappedVisit *fn, void *data);

@@ -69,12 +69,7 @@ static void mark_defined(void *data, GuestAddr start, u64 size)
 
 static void define_addressable(void *data, GuestAddr start, u64 size)
 {
-    GuestAddr end = start + size;
-    for (GuestAddr at = start; at < end; at++) {
-        at = shadow_first_undefined(at, end - at);
-        if (at < end && shadow_first_noaccess(data, at, 1) != at)
-            *shadow_of(at) = 0;
-    }
+    shadow_define_touchable(data, start, size);
 }
 
 static u64 do_make(ToolThread *thread, const u64 args[6], u64 otherwise)
@@ -150,6 +145,14 @@ RequestSearch requests_search(ToolThread *thread, GuestAddr start, u64 size)
     return search.found;
 }
 
+void requests_answered(ToolThread *thread, GuestAddr start, u64 size)
+{
+    RequestSearch search = requests_search(thread, start, size);
+    if (search.noaccess != ~0ull)
+        report_check(thread, search.noaccess, true);
+    requests_for_mapped(start, size, define_addressable, thread);
+}
+
 static u64 do_check_addressable(ToolThread *thread, const u64 args[6], u64 otherwise)
 {
     (void)otherwise;
@@ -193,8 +196,12 @@ static u64 do_vbits(ToolThread *thread, const u64 args[6], u64 otherwise)
         if (!guest_read(vbits, shadow_of(data), size))
             return VBITS_BAD_ADDRESS;
     } else {
-        if (!guest_write(vbits, shadow_of(data), size))
-            return VBITS_BAD_ADDRESS;
+        for (u64 i = 0; i < size; i++) {
+            u8 v;
+            shadow_read(data + i, 1, &v);
+            if (!guest_write(vbits + i, &v, 1))
+                return VBITS_BAD_ADDRESS;
+        }
         shadow_make_defined(vbits, size);
     }
     return VBITS_DONE;
@@ -252,12 +259,11 @@ static u64 do_count_leaks(ToolThread *thread, const u64 args[6], u64 otherwise)
         t->kinds[LOSS_REACHABLE],
         t->suppressed,
     };
-    (void)thread;
     (void)otherwise;
     for (unsigned i = 0; i < ARRAY_LEN(amounts); i++) {
         u64 value = blocks ? amounts[i].blocks : amounts[i].bytes;
         if (guest_write(args[1 + i], &value, sizeof(value)))
-            shadow_make_defined(args[1 + i], sizeof(value));
+            requests_answered(thread, args[1 + i], sizeof(value));
     }
     return 0;
 }

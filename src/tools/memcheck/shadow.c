@@ -31,20 +31,76 @@ static void reserve(u64 start, u64 size)
                    "(ulimit -v) is too small for them");
 }
 
-// Fresh zero pages: defined, and to be touched.
-static void open_range(u64 start, u64 end)
+static void map_fresh(u64 start, u64 end)
 {
-    void *at = mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    void *at = start < end ? mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)
+                           : NULL;
     if (at == MAP_FAILED)
         log_refuse("no memory for the shadow of %llu bytes", (unsigned long long)(end - start));
 }
 
-static void close_range_of(u64 start, u64 end)
+static void map_nothing(u64 start, u64 end)
 {
-    mmap((void *)start, end - start, PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (start < end)
+        mmap((void *)start, end - start, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
+
+// ---------------------------------------------------------- which pages have a shadow
+
+u64 *shadow_open_pages;
+
+static void set_open(GuestAddr start, GuestAddr end, bool open)
+{
+    for (u64 page = start / PAGE_SIZE; page < end / PAGE_SIZE;) {
+        u64 first = page % 64, count = min_u64(64 - first, end / PAGE_SIZE - page);
+        u64 bits = (count == 64 ? ~0ull : (1ull << count) - 1) << first;
+        u64 *at = &shadow_open_pages[page / 64];
+        __atomic_store_n(at, open ? *at | bits : *at & ~bits, __ATOMIC_RELAXED);
+        page += count;
+    }
+}
+
+// The shadow of a range begins and ends within pages, of which the other part is that of its
+// neighbours. Where these are not mapped their part may not be touched (K1).
+static void open_edge(u64 page)
+{
+    GuestAddr first = page - SHADOW_OFFSET;
+    if (shadow_is_open(first) || shadow_is_open(first + PAGE_SIZE - 1))
+        return;
+    map_fresh(page, page + PAGE_SIZE);
+    shadow_make_noaccess(first, PAGE_SIZE);
+}
+
+// Zero: defined, and to be touched.
+static void open_range(GuestAddr start, GuestAddr end)
+{
+    u64 first = PAGE_UP((u64)shadow_of(start)), last = PAGE_DOWN((u64)shadow_of(end));
+    open_edge(first - PAGE_SIZE);
+    open_edge(last);
+    map_fresh(first, last);
+    shadow_make_defined(start, first - SHADOW_OFFSET - start);
+    shadow_make_defined(last - SHADOW_OFFSET, end - (last - SHADOW_OFFSET));
+    set_open(start, end, true);
+}
+
+static void close_range_of(GuestAddr start, GuestAddr end)
+{
+    u64 first = PAGE_UP((u64)shadow_of(start)), last = PAGE_DOWN((u64)shadow_of(end));
+    set_open(start, end, false);
+    map_nothing(first, last);
+    if (shadow_is_open(start - 1))
+        shadow_make_noaccess(start, first - SHADOW_OFFSET - start);
+    else
+        map_nothing(first - PAGE_SIZE, first);
+    if (shadow_is_open(end))
+        shadow_make_noaccess(last - SHADOW_OFFSET, end - (last - SHADOW_OFFSET));
+    else
+        map_nothing(last, last + PAGE_SIZE);
+}
+
+// ------------------------------------------------------------------ the hooks
 
 // The pages of the U map that lie wholly in the range; those at its ends are shared with
 // neighbours and stay.
@@ -70,7 +126,10 @@ static void make_ones(void)
 void shadow_init(void)
 {
     make_ones();
-    reserve(SHADOW_OFFSET, V_BYTES);
+    shadow_open_pages = mmap(NULL, CLIENT_END / PAGE_SIZE / 8, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT(shadow_open_pages != MAP_FAILED);
+    reserve(PAGE_DOWN(SHADOW_OFFSET), V_BYTES + PAGE_SIZE);
     reserve(PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE);
     // The U map needs no mapping for what is not there; where it is, it starts as zero.
     ASSERT(mprotect((void *)PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE,
@@ -90,7 +149,7 @@ void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot)
     // A change of protection keeps what is known.
     if (shadow_is_mapped(start, end - start))
         return;
-    open_range((u64)shadow_of(start), (u64)shadow_of(end));
+    open_range(start, end);
 }
 
 void shadow_unmapped(GuestAddr start, GuestAddr end)
@@ -98,7 +157,6 @@ void shadow_unmapped(GuestAddr start, GuestAddr end)
     u64 u_start, u_end;
     if (!in_client(start, end))
         return;
-    close_range_of((u64)shadow_of(start), (u64)shadow_of(end));
     u_pages(start, end, &u_start, &u_end);
     if (end - start >= 8 * PAGE_SIZE && u_end - u_start > 2 * PAGE_SIZE) {
         madvise((void *)(u_start + PAGE_SIZE), u_end - u_start - 2 * PAGE_SIZE, MADV_DONTNEED);
@@ -107,6 +165,7 @@ void shadow_unmapped(GuestAddr start, GuestAddr end)
     } else {
         memset(u_bits_of(start), 0, (end - start) / 8);
     }
+    close_range_of(start, end);
 }
 
 void shadow_moved(GuestAddr from, GuestAddr to, u64 size)
@@ -117,34 +176,32 @@ void shadow_moved(GuestAddr from, GuestAddr to, u64 size)
     memcpy(u_bits_of(to), u_bits_of(from), size / 8);
 }
 
-// mincore() fails where nothing is mapped, but a reservation counts as mapped; so ask for a
-// byte of each page by a read that may fault.
-bool shadow_is_mapped(GuestAddr start, u64 size)
-{
-    for (GuestAddr page = PAGE_DOWN(start); page < start + size; page += PAGE_SIZE) {
-        if (page >= CLIENT_END || !engine_can_read(shadow_of(page)))
-            return false;
-        if (size > 64 * PAGE_SIZE && page < PAGE_DOWN(start + size - 1) - PAGE_SIZE)
-            page = PAGE_DOWN(start + size - 1) - PAGE_SIZE; // the ends tell for the middle
-    }
-    return true;
-}
-
 // Stacks are large and mostly never touched: their shadow is a file of ones, mapped
 // privately again and again, of which only the pages written to cost memory.
 void shadow_open_stack(GuestAddr start, GuestAddr end)
 {
-    GuestAddr first = PAGE_UP(start), last = PAGE_DOWN(end);
-    for (GuestAddr at = first; at < last; at += ONES_BYTES) {
+    u64 from = (u64)shadow_of(start), to = (u64)shadow_of(end);
+    u64 first = PAGE_UP(from), last = PAGE_DOWN(to);
+    for (u64 at = first; at < last; at += ONES_BYTES) {
         u64 size = min_u64(ONES_BYTES, last - at);
         if (ones_fd < 0 ||
-            mmap(shadow_of(at), size, PROT_READ | PROT_WRITE,
+            mmap((void *)at, size, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, ones_fd, 0) == MAP_FAILED)
-            memset(shadow_of(at), 0xff, size);
+            memset((void *)at, 0xff, size);
     }
-    memset(shadow_of(start), 0xff, min_u64(first, end) - start);
+    memset((void *)from, 0xff, min_u64(first, to) - from);
     if (last >= first)
-        memset(shadow_of(last), 0xff, end - last);
+        memset((void *)last, 0xff, to - last);
+}
+
+// What lies below the part that has a shadow.
+static void open_grown(const Mapping *mapping)
+{
+    GuestAddr end = mapping->start;
+    while (end < mapping->end && !shadow_is_open(end))
+        end += PAGE_SIZE;
+    if (end > mapping->start)
+        open_range(mapping->start, end);
 }
 
 bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped)
@@ -159,7 +216,7 @@ bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped)
         bool mapped = mapping != NULL;
         *is_mapped = mapped;
         if (mapped && !shadow_is_mapped(client, 1))
-            open_range((u64)shadow_of(mapping->start), (u64)shadow_of(mapping->end));
+            open_grown(mapping);
         else
             mapped = false;
         lock_release(&engine_lock);

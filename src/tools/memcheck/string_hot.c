@@ -32,6 +32,8 @@ static void copy_v(ToolThread *thread, const StringRun *run, GuestAddr to, Guest
         shadow_clear_v(to, size);
         return;
     }
+    if ((to - from) & 7)
+        shadow_drop_tags(from, size); // they would be none at another place in a word
     // As the instruction itself does it, so that overlapping repeats as it would.
     u8 *d = shadow_of(to), *s = shadow_of(from);
     for (u64 i = 0; i < size; i++) {
@@ -123,8 +125,7 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
         GuestAddr last = run.down ? from : from + size - run.element;
         u64 v = 0, mask = run.element == 8 ? ~0ull : (1ull << run.element * 8) - 1;
         if (shadow_is_mapped(last, run.element))
-            for (u64 i = 0; i < run.element; i++)
-                v |= (u64)shadow_of(last)[i] << 8 * i;
+            shadow_read(last, run.element, (u8 *)&v);
         d->gpr[RAX] = run.element == 4 ? v : (d->gpr[RAX] & ~mask) | v;
         set_member(d, MEMBER_GPR(RAX), d->gpr[RAX] != 0);
         break;

@@ -170,6 +170,8 @@ static bool move_slow(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
         return false;
     if (any)
         string_note_origins(s, to, from, size);
+    if (any && (to - from) & 7)
+        shadow_drop_tags(from, size); // they would be none at another place in a word
     if (reads_ok && writes_ok)
         return copy_bytes(SHADOW(to), SHADOW(from), size);
     move_v_with_bad(s, to, from, size);

@@ -125,7 +125,7 @@ GuestAddr string_first_bad(const StringCall *s, GuestAddr start, u64 size)
     for (GuestAddr at = start; at < end;) {
         if (at >= CLIENT_END || !load_u8(SHADOW(at), &v))
             return at;
-        GuestAddr page_end = min_u64(PAGE_DOWN(at) + PAGE_SIZE, end);
+        GuestAddr page_end = min_u64(PAGE_DOWN(SHADOW(at)) + PAGE_SIZE - SHADOW_OFFSET, end);
         at = first_bad_in_page(s, at, page_end);
         if (at < page_end)
             return at;
@@ -141,7 +141,7 @@ bool string_take_slow(StringCall *s, GuestAddr at, u64 *ret_value, u64 *ret_v)
         string_tell_access(s, at, false);
     if (!in_client(at, s->element) || !load_element(SHADOW(at), s->element, ret_v))
         return false;
-    if (bad)
+    if (bad || (*ret_v && shadow_has_tag(at, s->element)))
         *ret_v = 0;
     if (*ret_v)
         s->undefined_at = at;

@@ -69,16 +69,8 @@ static void check_range(const SyscallRange *range, void *arg)
 static void mark_written(const SyscallRange *range, void *arg)
 {
     ToolThread *thread = arg;
-    if (range->dir != RANGE_OUT || !shadow_is_mapped(range->address, range->size_bytes))
-        return;
-    GuestAddr end = range->address + range->size_bytes;
-    GuestAddr at = shadow_first_undefined(range->address, range->size_bytes);
-    while (at < end) {
-        if (shadow_first_noaccess(thread, at, 1) != at)
-            *shadow_of(at) = 0;
-        at++;
-        at = shadow_first_undefined(at, end - at);
-    }
+    if (range->dir == RANGE_OUT && shadow_is_mapped(range->address, range->size_bytes))
+        shadow_define_touchable(thread, range->address, range->size_bytes);
 }
 
 // The call must be the same in both phases; a thread makes one at a time.

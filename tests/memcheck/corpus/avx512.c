@@ -5,6 +5,8 @@
 // NEEDS avx512f avx512bw avx512vl
 #include "corpus.h"
 
+#include <valgrind/memcheck.h>
+
 #define CLOBBERS "xmm0", "xmm1", "xmm2", "memory", "cc"
 
 // Loads the lanes of 32 bits that the mask names into zmm0; the word at `lane`, of 64 bits.
@@ -169,4 +171,63 @@ CASE(mask_of_a_comparison) // NOT-VALGRIND avx512
                      : "=r"(mask) : "r"(p) : "xmm20", "memory");
     BRANCH(mask >> 8);
     BRANCH(mask & 0xff); // EXPECT memcheck uninit-branch origin=heap
+}
+
+// ---------------------------------------------------------------- through memory by xsave
+
+static _Alignas(64) u8 image[8192];
+
+// Undefined, and not zero: the processor may leave a register out that is.
+static NOINLINE u8 *odd_block(void)
+{
+    u8 *p = block(64);
+    memset(p, 0x31, 64);
+    VALGRIND_MAKE_MEM_UNDEFINED(p, 64);
+    return p;
+}
+
+// Saves what `spoil` has loaded, clears it, restores it; `read` stores the word to look at.
+#define THROUGH(spoil, save, clear, read, p) \
+    __extension__({ \
+        u64 out; \
+        memset(image, 0, sizeof image); \
+        __asm__ volatile(spoil "\n\t" save " (%2)\n\t" clear "\n\txrstor64 (%2)\n\t" read \
+                         : "=m"(out) : "r"(p), "r"(image), "a"(0xe6), "d"(0) \
+                         : CLOBBERS, "xmm17", "k2"); \
+        out; \
+    })
+
+#define ZMM(n) \
+    "vmovdqu64 (%1), %%zmm" n, "xsave64", "vpxorq %%zmm" n ", %%zmm" n ", %%zmm" n, \
+    "vextracti64x4 $1, %%zmm" n ", %%ymm0\n\tvmovq %%xmm0, %0"
+#define ZMM_COMPACT(n) \
+    "vmovdqu64 (%1), %%zmm" n, "xsavec64", "vpxorq %%zmm" n ", %%zmm" n ", %%zmm" n, \
+    "vextracti64x4 $1, %%zmm" n ", %%ymm0\n\tvmovq %%xmm0, %0"
+#define EXPAND(...) THROUGH(__VA_ARGS__)
+
+CASE(zmm_saved) // NOT-VALGRIND avx512
+{
+    u8 *p = odd_block();
+    BRANCH(EXPAND(ZMM("2"), p)); // EXPECT memcheck uninit-branch origin=client
+    BRANCH(EXPAND(ZMM("17"), p)); // EXPECT memcheck uninit-branch origin=client
+    memset(p, 0, 64);
+    BRANCH(EXPAND(ZMM("2"), p));
+}
+
+CASE(zmm_saved_compactly) // NOT-VALGRIND avx512
+{
+    u8 *p = odd_block();
+    BRANCH(EXPAND(ZMM_COMPACT("2"), p)); // EXPECT memcheck uninit-branch origin=client
+    BRANCH(EXPAND(ZMM_COMPACT("17"), p)); // EXPECT memcheck uninit-branch origin=client
+    memset(p, 0, 64);
+    BRANCH(EXPAND(ZMM_COMPACT("17"), p));
+}
+
+CASE(mask_saved) // NOT-VALGRIND avx512
+{
+    u8 *p = odd_block();
+    BRANCH(THROUGH("kmovq (%1), %%k2", "xsavec64", "kxorq %%k2, %%k2, %%k2", "kmovq %%k2, %0", p));
+    // EXPECT memcheck uninit-branch
+    BRANCH(THROUGH("kxnorq %%k2, %%k2, %%k2", "xsavec64", "kxorq %%k2, %%k2, %%k2",
+                   "kmovq %%k2, %0", p));
 }

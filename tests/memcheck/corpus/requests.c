@@ -124,9 +124,26 @@ CASE(place_of_code)
 {
     char *text = (char *)block(64);
     VALGRIND_MAP_IP_TO_SRCLOC((void *)place_of_code_case, text);
-    if (VALGRIND_DO_CLIENT_REQUEST_EXPR(0, TOOL_NAME, 0, 0, 0, 0, 0))
-        CHECK(strlen(text) < 64);
-    BRANCH(((volatile char *)text)[63]); // EXPECT memcheck uninit-branch origin=heap:-4
+    VALGRIND_MAKE_MEM_DEFINED(text, 11 + 4);
+    CHECK(strncmp(text, "requests.c:", 11) == 0);
+    CHECK(atoi(text + 11) < __LINE__ && atoi(text + 11) >= __LINE__ - 7);
+    BRANCH(((volatile char *)text)[63]); // EXPECT memcheck uninit-branch origin=heap:-5
+}
+
+CASE(place_of_no_code)
+{
+    char text[64] = "x";
+    VALGRIND_MAP_IP_TO_SRCLOC(8, text);
+    CHECK(text[0] == 0);
+}
+
+// NOT-VALGRIND answers
+CASE(place_in_a_small_block)
+{
+    char *text = (char *)block(4);
+    VALGRIND_MAP_IP_TO_SRCLOC((void *)place_of_code_case, text); // EXPECT memcheck client-check
+    CHECK(memcmp(text, "requ", 4) == 0);
+    BRANCH(((volatile char *)text)[4]); // EXPECT memcheck invalid-read size=1 block=after:0 of=4
 }
 
 CASE(running_on)

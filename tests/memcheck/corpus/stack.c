@@ -67,6 +67,33 @@ CASE(undefined_in_red_zone)
     BRANCH(v); // EXPECT memcheck uninit-branch
 }
 
+// Functions without a frame that use the red zone, called through pointers: none finds what another
+// has left there.
+__asm__(".text\n"
+        "zone_writer: movq $7, -16(%rsp)\n\tmovq $8, -120(%rsp)\n\ttestl %edi, %edi\n\tjz 1f\n\t"
+        "movl $1, %eax\n\tret\n1:\tmovl $2, %eax\n\tret\n"
+        "zone_reader: movq -120(%rsp), %rax\n\tret\n"
+        "zone_user: movq %rdi, -24(%rsp)\n\tmovq -24(%rsp), %rax\n\tret\n");
+extern u64 zone_writer(u64), zone_reader(u64), zone_user(u64);
+
+CASE(red_zone_of_another_leaf)
+{
+    u64 (*volatile functions[])(u64) = {zone_writer, zone_reader};
+    CHECK(functions[0](1) == 1);
+    u64 v = functions[1](0);
+    BRANCH(v); // EXPECT memcheck uninit-branch
+    CHECK(functions[0](0) == 2);
+    v = functions[1](0);
+    BRANCH(v); // EXPECT memcheck uninit-branch
+}
+
+CASE(red_zone_of_a_leaf)
+{
+    u64 (*volatile functions[])(u64) = {zone_user, zone_writer};
+    for (u64 i = 0; i < 3; i++)
+        CHECK(functions[0](i) == i && functions[1](i));
+}
+
 static NOINLINE int depth(int n)
 {
     volatile char pad[200];

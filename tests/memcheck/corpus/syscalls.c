@@ -94,6 +94,8 @@ CASE(read_into_short_block)
     u8 *p = block(10);
     read(fd, p, 11);
     // EXPECT memcheck syscall-param param=read(buf) by=pointer bad=unaddressable block=after:0 of=10
+    READ1(p + 9);
+    READ1(p + 10); // EXPECT-MUNINN memcheck invalid-read size=1 block=after:0 of=10 why=answers
 }
 
 CASE(read_defines)

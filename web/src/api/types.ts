@@ -3,6 +3,8 @@
 // The answers of the server, as docs/user/http-api.md describes them; names are those on the wire.
 // Times are nanoseconds since the start of the run, sizes are bytes.
 
+import type { Clock } from '../model/format';
+
 export type Metric =
     'live' | 'peak' | 'allocated' | 'allocations' | 'temporary' | 'leaked' | 'growth';
 export type SpaceName = 'heap' | 'mapped' | 'stack';
@@ -49,8 +51,14 @@ export interface HeapInfo {
     pid: number;
     start_unix_ns: number;
     duration_ns: number;
+    clock: Clock;
     live: boolean;
-    end: { known: boolean; status: number; signal: number };
+    end: {
+        known: boolean;
+        kind: 'exit' | 'signal' | 'killed' | 'executed' | 'unknown';
+        status: number;
+        signal: number;
+    };
     counts_instructions: boolean;
     pages_as_heap: boolean;
     has_stacks: boolean;

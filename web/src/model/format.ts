@@ -69,7 +69,25 @@ const TIME_UNITS = [
     [1e3, 'µs'],
 ] as const;
 
+// What the clock of the file counts. massif may count bytes or instructions: then a byte stands as a
+// microsecond and an instruction as a nanosecond.
+export type Clock = 'ns' | 'bytes' | 'instructions';
+let clock: Clock = 'ns';
+
+export function set_clock(unit: Clock): void {
+    clock = unit;
+}
+
+const BYTE_NS = 1000;
+
+// What a unit of the clock stands as.
+export function clock_unit_ns(): number {
+    return clock === 'bytes' ? BYTE_NS : 1;
+}
+
 export function duration(ns: number): string {
+    if (clock === 'bytes') return bytes(ns / BYTE_NS);
+    if (clock === 'instructions') return `${count_short(ns)} instructions`;
     for (const [size, name] of TIME_UNITS)
         if (Math.abs(ns) >= size) return `${digits(ns / size)} ${name}`;
     return `${Math.round(ns)} ns`;
@@ -77,6 +95,8 @@ export function duration(ns: number): string {
 
 // A moment of the run, precise enough to be told from its neighbours in a span of `span_ns`.
 export function moment(ns: number, span_ns: number): string {
+    if (clock === 'bytes') return bytes(ns / BYTE_NS);
+    if (clock === 'instructions') return count_short(ns);
     if (span_ns < 2e6) return `${(ns / 1e3).toFixed(1)} µs`;
     if (span_ns < 2e9) return `${(ns / 1e6).toFixed(span_ns < 2e8 ? 2 : 1)} ms`;
     return `${(ns / 1e9).toFixed(span_ns < 2e10 ? 3 : 2)} s`;
@@ -129,4 +149,24 @@ export function shorten_templates(name: string): string {
 
 export function base_name(path: string): string {
     return path.slice(path.lastIndexOf('/') + 1);
+}
+
+const SIGNALS: Record<number, string> = {
+    1: 'SIGHUP',
+    2: 'SIGINT',
+    3: 'SIGQUIT',
+    4: 'SIGILL',
+    5: 'SIGTRAP',
+    6: 'SIGABRT',
+    7: 'SIGBUS',
+    8: 'SIGFPE',
+    9: 'SIGKILL',
+    11: 'SIGSEGV',
+    13: 'SIGPIPE',
+    14: 'SIGALRM',
+    15: 'SIGTERM',
+};
+
+export function signal_name(number: number): string {
+    return SIGNALS[number] ?? `signal ${number}`;
 }

@@ -9,9 +9,8 @@
 //   at           a moment: ns, peak, end  a, b       two cursors: the difference from a to b
 //   space        heap, mapped, stack, all fn, file, obj, thread   filters
 //   metric       shared by all views that show one       NAME.x    what view NAME keeps
-import { load_export } from '../api/exported';
 import type { Params } from '../api/client';
-import type { Metric } from '../api/types';
+import type { HeapInfo, Metric } from '../api/types';
 
 export type Changes = Readonly<Record<string, string | number | boolean | null>>;
 
@@ -88,6 +87,11 @@ export type Selected =
     | { kind: 'range'; from: number; to: number }
     | { kind: 'moment'; at: number | 'peak' | 'end' }
     | { kind: 'difference'; a: number; b: number };
+
+// A profile of pprof is one moment, which takes no time.
+export function has_course(heap: HeapInfo): boolean {
+    return heap.live || heap.duration_ns >= 1000;
+}
 
 export function selected(store: Store): Selected {
     const [a, b] = [store.number('a'), store.number('b')];
@@ -171,14 +175,10 @@ export const METRICS: readonly MetricName[] = [
     { id: 'growth', name: 'Growth', help: 'live at the end of the range less live at its start' },
 ];
 
-// An export carries /api/function and /api/sources for what is live only; other metrics would show
-// that they are not there until one is chosen.
-const IS_EXPORT = load_export() !== null;
-
 // What is asked for until the user chooses: of a whole run that has ended, who held memory when there
 // was most of it, since at its end most has been freed; else what is live.
 export function usual_metric(store: Store, is_live: boolean): Metric {
-    return selected(store).kind === 'all' && !is_live && !IS_EXPORT ? 'peak' : 'live';
+    return selected(store).kind === 'all' && !is_live ? 'peak' : 'live';
 }
 
 export function metric_of(store: Store, is_live: boolean): Metric {

@@ -64,6 +64,8 @@ export class FrameTree implements FlameTree {
 
     private categorise(object: string): number {
         const name = base_name(object);
+        // Some files name sources and no objects: then nothing can be told apart.
+        if (!object && this.columns.objects.every((other) => !other)) return CATEGORY_OWN;
         if (!object || SYSTEM.test(name)) return CATEGORY_SYSTEM;
         if (this.own(object)) return CATEGORY_OWN;
         let hash = 0;

@@ -2,7 +2,7 @@
 //
 // What all uPlot charts share: axes in bytes and time, colours of the theme.
 import type uPlot from 'uplot';
-import { bytes, moment } from '../model/format';
+import { bytes, clock_unit_ns, moment } from '../model/format';
 import { colour } from './theme';
 
 // 1, 2, 4, 8 … for axes in bytes: ticks at whole KiB and MiB.
@@ -30,14 +30,21 @@ export function byte_axis(): uPlot.Axis {
     });
 }
 
+const DECIMAL_STEPS = [1, 2, 5]
+    .flatMap((k) => Array.from({ length: 16 }, (_, i) => k * 10 ** i))
+    .sort((a, b) => a - b);
+
+function time_steps(): number[] {
+    const unit = clock_unit_ns();
+    return unit === 1 ? DECIMAL_STEPS : BYTE_STEPS.map((step) => step * unit);
+}
+
 // The x scale is in ns.
 export function time_axis(span_ns: () => number): uPlot.Axis {
     return axis({
         size: 24,
         space: 70,
-        incrs: [1, 2, 5]
-            .flatMap((k) => Array.from({ length: 16 }, (_, i) => k * 10 ** i))
-            .sort((a, b) => a - b),
+        incrs: () => time_steps(),
         values: (_, values) => values.map((value) => short_time(value, span_ns())),
     });
 }

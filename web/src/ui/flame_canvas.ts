@@ -87,6 +87,10 @@ export class FlameCanvas {
         this.redraw();
     }
 
+    get has_root_below(): boolean {
+        return this.is_root_below;
+    }
+
     get zoomed(): number {
         return this.zoom_node;
     }
@@ -414,7 +418,7 @@ export function node_label(layout: FlameLayout, node: number): string {
 
 // Red has grown, blue has shrunk, and the stronger the larger its part is of all that changed in
 // it; without signs, a hue per library and a lightness that tells neighbours apart.
-function box_colour(layout: FlameLayout, node: number): string {
+export function box_colour(layout: FlameLayout, node: number): string {
     const { tree } = layout;
     if (layout.is_signed) {
         const weight = layout.width[node]! * layout.total;

@@ -4,6 +4,7 @@
 // something of it; theme, link and help.
 import type { ActionAnswer } from '../api/types';
 import { bytes, duration, plural, shortened, visible } from '../model/format';
+import { has_course } from '../model/state';
 import type { App } from '../views/view';
 import { copy_text, help_dialog, text_dialog } from './dialogs';
 import { h, replace } from './dom';
@@ -57,7 +58,7 @@ export class Header {
                 this.facts,
                 fact('peak', heap.peak.heap ? bytes(heap.peak.heap) : '–'),
                 fact('leaked', bytes(heap.totals.leaked)),
-                fact('ran', duration(heap.duration_ns)),
+                has_course(heap) && fact('ran', duration(heap.duration_ns)),
             );
         else if (findings)
             replace(

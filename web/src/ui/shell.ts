@@ -7,8 +7,8 @@ import { Api } from '../api/client';
 import type { Params } from '../api/client';
 import { follow_live } from '../api/live';
 import type { FileInfo, FilesAnswer, FindingsInfo, HeapInfo, LiveChange } from '../api/types';
-import { duration, shortened, visible } from '../model/format';
-import { selection_params, Store } from '../model/state';
+import { duration, set_clock, shortened, visible } from '../model/format';
+import { has_course, selection_params, Store } from '../model/state';
 import { SelectionBar } from '../views/selection_bar';
 import { Timeline } from '../views/timeline';
 import { view_of, VIEWS } from '../views/registry';
@@ -50,6 +50,7 @@ export class Shell implements App {
     private readonly made = new Map<string, View>();
     private readonly nav = h('nav', { class: 'nav', 'aria-label': 'Views' });
     private readonly notices = h('div', { role: 'status' });
+    private readonly read_warnings = new Set<number>(); // ids of files
     private readonly host = h('main', { class: 'view' });
     private readonly announcer = h('div', { class: 'visually-hidden', 'aria-live': 'polite' });
     private header!: Header;
@@ -164,26 +165,49 @@ export class Shell implements App {
             this.heap = with_peak(await this.api.get<HeapInfo>('/api/info', { f: file.id }));
         else if (file.kind === 'findings')
             this.findings = await this.api.get<FindingsInfo>('/api/info', { f: file.id });
+        set_clock(this.heap?.clock ?? 'ns');
     }
 
     private draw_frame(): void {
         const kind = this.kind_now();
-        const has_timeline = this.heap !== null && kind.has_timeline;
+        const has_timeline = this.heap !== null && kind.has_timeline && has_course(this.heap);
         this.draw_nav(kind);
         this.header.update();
         replace(
             this.notices,
-            this.file.warnings.map((text) => h('div', { class: 'notice' }, shortened(text, 400))),
-            NOT_TOLD[this.file.format] && h('div', { class: 'notice' }, NOT_TOLD[this.file.format]),
+            this.warnings(),
             !this.is_connected &&
                 h('div', { class: 'notice is-error' }, 'The server does not answer. Trying again…'),
         );
+        const has_bar = this.heap !== null && kind.has_timeline;
         this.timeline.element.hidden = !has_timeline;
-        this.bar.element.hidden = !has_timeline;
-        if (has_timeline) {
-            this.timeline.update();
-            this.bar.update();
-        }
+        this.bar.element.hidden = !has_bar;
+        if (has_timeline) this.timeline.update();
+        if (has_bar) this.bar.update();
+    }
+
+    // One line, however much there is to say; it goes when it has been read.
+    private warnings(): HTMLElement | null {
+        const words = [NOT_TOLD[this.file.format] ?? '', ...this.file.warnings].filter(Boolean);
+        if (words.length === 0 || this.read_warnings.has(this.file.id)) return null;
+        return h(
+            'div',
+            { class: 'notice', title: shortened(words.join('\n'), 4000) },
+            h('span', { class: 'cut' }, shortened(words.join(' '), 1000)),
+            h(
+                'button',
+                {
+                    type: 'button',
+                    class: 'quiet',
+                    'aria-label': 'Hide what is said of this file',
+                    onclick: () => {
+                        this.read_warnings.add(this.file.id);
+                        this.draw_frame();
+                    },
+                },
+                'Hide',
+            ),
+        );
     }
 
     private draw_nav(current: ViewKind): void {

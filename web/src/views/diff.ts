@@ -14,7 +14,7 @@ import { h, replace } from '../ui/dom';
 import { Loader, message } from '../ui/loader';
 import { DataTable } from '../ui/table';
 import type { Column } from '../ui/table';
-import { tree_params } from './flame';
+import { save_buttons, tree_params } from './flame';
 import { FlamePanel } from './flame_panel';
 import { name_cell } from './names';
 import type { App, View, ViewKind } from './view';
@@ -35,6 +35,7 @@ class DiffView implements View {
     private readonly controls;
     private readonly loader: Loader;
     private readonly panel: FlamePanel;
+    private readonly saving: HTMLElement;
     private readonly table: DataTable<ContextRow>;
     private readonly content = h('div', { class: 'view-body' });
     private readonly words = h('div', { class: 'bar muted' });
@@ -67,6 +68,7 @@ class DiffView implements View {
                 store.set({ 'diff.order': store.get('diff.order') === 'asc' ? null : 'asc' }),
             on_open: (row) => store.go('contexts', { 'ctx.key': row.key, 'ctx.group': null }),
         });
+        this.saving = save_buttons(this.panel, () => app.file.command || app.file.name);
         const body = h('div', {});
         this.loader = new Loader(body, this.content);
         this.element = h(
@@ -82,6 +84,7 @@ class DiffView implements View {
                 this.controls.direction.element,
                 h('span', { class: 'spacer' }),
                 this.controls.find.element,
+                this.saving,
             ),
             this.words,
             body,
@@ -100,6 +103,7 @@ class DiffView implements View {
         this.controls.metric.element.querySelector('select')!.value = this.metric();
         const is_table = store.get('diff.as') === 'table';
         this.controls.direction.element.hidden = is_table;
+        this.saving.hidden = is_table;
         const metric = this.metric();
         const selection = { ...this.selection(), ...this.base() };
         if (is_table) {

@@ -32,13 +32,27 @@ export function tree_params(app: App): Params {
     };
 }
 
-function save_png(canvas: HTMLCanvasElement): void {
-    canvas.toBlob((blob) => {
-        if (!blob) return;
-        const url = URL.createObjectURL(blob);
-        h('a', { href: url, download: 'flame.png' }).click();
-        setTimeout(() => URL.revokeObjectURL(url), 10_000);
-    });
+function save(blob: Blob | null, name: string): void {
+    if (!blob) return;
+    const url = URL.createObjectURL(blob);
+    h('a', { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+// The picture as it is on the screen, or all rows of it for other programs.
+export function save_buttons(panel: FlamePanel, title: () => string): HTMLElement {
+    const button = (name: string, help: string, work: () => void): HTMLElement =>
+        h('button', { type: 'button', title: help, onclick: work }, name);
+    return h(
+        'div',
+        { class: 'segments' },
+        button('PNG', 'Save what is on the screen', () =>
+            panel.canvas.canvas.toBlob((blob) => save(blob, 'flame.png')),
+        ),
+        button('SVG', 'Save all rows as vectors, with values as titles', () =>
+            save(new Blob([panel.svg(title())], { type: 'image/svg+xml' }), 'flame.svg'),
+        ),
+    );
 }
 
 function create(app: App): View {
@@ -85,15 +99,7 @@ function create(app: App): View {
             options.element,
             h('span', { class: 'spacer' }),
             find.element,
-            h(
-                'button',
-                {
-                    type: 'button',
-                    title: 'Save the picture',
-                    onclick: () => save_png(panel.canvas.canvas),
-                },
-                'PNG',
-            ),
+            save_buttons(panel, () => app.file.command || app.file.name),
         ),
         body,
     );

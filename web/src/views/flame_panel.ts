@@ -12,6 +12,7 @@ import { matcher } from '../ui/controls';
 import { h, replace } from '../ui/dom';
 import { FlameCanvas, node_label } from '../ui/flame_canvas';
 import type { Hit } from '../ui/flame_canvas';
+import { flame_svg } from '../ui/flame_svg';
 import { facts, hide_tip, show_tip } from '../ui/tooltip';
 
 export interface FlamePanelHost {
@@ -83,6 +84,21 @@ export class FlamePanel {
                       `${this.write(result.value)}, ${percent(result.value, this.tree?.columns.total ?? 0)}`
                 : '',
         );
+    }
+
+    // The picture as SVG; '' while there is none.
+    svg(title: string): string {
+        const { tree, layout } = this;
+        if (!tree || !layout) return '';
+        return flame_svg(layout, {
+            title: `${shortened(title, 120)}: ${this.write(tree.value[0] ?? 0)} ${tree.columns.metric}`,
+            zoom: this.canvas.zoomed,
+            is_root_below: this.canvas.has_root_below,
+            write: (node) => {
+                const value = tree.value[node] ?? 0;
+                return `${this.write(value)}, ${percent(value, tree.columns.total)}`;
+            },
+        });
     }
 
     private write(value: number): string {

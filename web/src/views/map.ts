@@ -111,6 +111,16 @@ class MapView implements View {
         const { store, api } = this.app;
         const [start, end] = [store.get('map.start'), store.get('map.end')];
         const params = { ...this.app.selection(), start, end, cells: 4096 };
+        if (this.app.file.format !== 'muninn') {
+            this.loader.reset();
+            return this.loader.show_instead(
+                message(
+                    'No addresses',
+                    `Where blocks lie is not in a file of ${this.app.file.format}: ` +
+                        'muninn --tool=massif records it.',
+                ),
+            );
+        }
         void this.loader.load(
             query_string(params),
             () => api.get<MapAnswer>('/api/map', params),

@@ -2,7 +2,7 @@
 //
 // What is selected, in words, and the filters: every view below follows it.
 import { bytes, duration, moment, shortened } from '../model/format';
-import { select_time, selected } from '../model/state';
+import { has_course, select_time, selected } from '../model/state';
 import { choose, refresh_all, search } from '../ui/controls';
 import type { Control } from '../ui/controls';
 import { h, replace } from '../ui/dom';
@@ -42,9 +42,13 @@ export class SelectionBar {
         this.whole = this.button('Whole run', 'Esc', () => select_time(store, { kind: 'all' }));
         replace(
             this.element,
-            this.words,
-            this.whole,
-            this.button('Peak', 'p', () => select_time(store, { kind: 'moment', at: 'peak' })),
+            h(
+                'div',
+                { class: 'selection-time' },
+                this.words,
+                this.whole,
+                this.button('Peak', 'p', () => select_time(store, { kind: 'moment', at: 'peak' })),
+            ),
             h('div', { class: 'spacer' }),
             ...this.controls.map((control) => control.element),
         );
@@ -54,6 +58,7 @@ export class SelectionBar {
         refresh_all(this.controls);
         const { heap, store } = this.app;
         if (!heap) return;
+        this.element.classList.toggle('is-timeless', !has_course(heap));
         const time = selected(store);
         const span = heap.duration_ns;
         const write = (ns: number): string => moment(ns, span);

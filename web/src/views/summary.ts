@@ -9,11 +9,14 @@ import {
     count,
     count_short,
     duration,
+    moment,
     percent,
     plural,
     shorten_templates,
     shortened,
+    signal_name,
 } from '../model/format';
+import { has_course, select_time } from '../model/state';
 import { h, replace } from '../ui/dom';
 import type { Child } from '../ui/dom';
 import { Loader } from '../ui/loader';
@@ -41,12 +44,14 @@ function card(label: string, value: string, note: Child = '', title = ''): HTMLE
 
 function cards(heap: HeapInfo): HTMLElement[] {
     const { totals, peak } = heap;
-    const seconds = Math.max(1e-9, heap.duration_ns / 1e9);
+    const timed = has_course(heap);
+    const rate = (value: number, write: (value: number) => string): string =>
+        timed && heap.clock === 'ns' ? `${write((value * 1e9) / heap.duration_ns)}/s` : '';
     return [
         card(
             'Peak heap',
             peak.heap ? bytes(peak.heap) : '–',
-            peak.heap ? `${plural(peak.blocks, 'block')} at ${duration(peak.ns)}` : 'not known yet',
+            peak.heap ? `${plural(peak.blocks, 'block')}${timed ? ` at ${duration(peak.ns)}` : ''}` : 'not known yet',
             bytes_exact(peak.heap),
         ),
         card(
@@ -64,13 +69,13 @@ function cards(heap: HeapInfo): HTMLElement[] {
         card(
             'Allocated',
             bytes(totals.allocated),
-            `in all, ${bytes(totals.allocated / seconds)}/s`,
+            `in all ${rate(totals.allocated, bytes)}`,
             bytes_exact(totals.allocated),
         ),
         card(
             'Allocations',
             count_short(totals.allocations),
-            `${count_short(totals.allocations / seconds)}/s`,
+            rate(totals.allocations, count_short),
             count(totals.allocations),
         ),
         card(
@@ -84,16 +89,24 @@ function cards(heap: HeapInfo): HTMLElement[] {
             count(heap.contexts),
             `${plural(heap.threads, 'thread')}, ${plural(heap.modules, 'module')}`,
         ),
-        card('Ran for', duration(heap.duration_ns), how_it_ended(heap)),
+        ...(timed ? [card('Ran for', duration(heap.duration_ns), how_it_ended(heap))] : []),
     ];
 }
 
 function how_it_ended(heap: HeapInfo): string {
     if (heap.live) return 'and still runs';
-    if (!heap.end.known) return 'how it ended is not known';
-    return heap.end.signal
-        ? `ended by signal ${heap.end.signal}`
-        : `exit status ${heap.end.status}`;
+    switch (heap.end.kind) {
+        case 'exit':
+            return `exit status ${heap.end.status}`;
+        case 'signal':
+            return `ended by ${signal_name(heap.end.signal)}`;
+        case 'killed':
+            return 'without notice, as by SIGKILL';
+        case 'executed':
+            return 'another program went on (execve)';
+        case 'unknown':
+            return 'how it ended is not known';
+    }
 }
 
 function kept(heap: HeapInfo): string {
@@ -133,6 +146,53 @@ function about(app: App, heap: HeapInfo): HTMLElement {
                     h('dd', { class: 'mono' }, shortened(value, 2000)),
                 ]),
         ),
+    );
+}
+
+const REASONS: Record<string, string> = {
+    peak: 'peak of the heap',
+    'peak-mapped': 'peak of mapped pages',
+    'peak-stack': 'peak of stacks',
+    'peak-all': 'peak of all',
+    asked: 'snapshot',
+    threshold: 'threshold',
+};
+const MOMENTS_SHOWN = 100;
+
+// Peaks and snapshots; a click selects the moment.
+function moments(app: App, heap: HeapInfo): HTMLElement | null {
+    const marks = heap.states.filter((state) => REASONS[state.reason]);
+    if (marks.length === 0 || !has_course(heap)) return null;
+    const shown = marks.slice(-MOMENTS_SHOWN);
+    return h(
+        'section',
+        {},
+        h('h2', {}, 'Marked moments'),
+        h(
+            'ol',
+            { class: 'rank moments' },
+            shown.map((state) =>
+                h(
+                    'li',
+                    { 'data-reason': state.reason },
+                    h(
+                        'button',
+                        {
+                            type: 'button',
+                            class: 'link cut',
+                            title: 'Select this moment',
+                            onclick: () => select_time(app.store, { kind: 'moment', at: state.ns }),
+                        },
+                        REASONS[state.reason],
+                        state.label && h('b', {}, ` ${shortened(state.label, 60)}`),
+                    ),
+                    h('span', { class: 'num' }, bytes(state.heap)),
+                    h('span', { class: 'num muted' }, moment(state.ns, heap.duration_ns)),
+                ),
+            ),
+        ),
+        marks.length > shown.length &&
+            h('p', { class: 'faint' }, `and ${plural(marks.length - shown.length, 'earlier one')}`),
     );
 }
 
@@ -211,6 +271,7 @@ function create(app: App): View {
                         const answer = answers[i];
                         return answer ? list(metric, title, answer) : null;
                     }),
+                    moments(app, heap),
                     about(app, heap),
                 ),
         );

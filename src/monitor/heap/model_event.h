@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+//
+// What every event of the heap runs through: a block, its site, the totals, the recording, and
+// nothing that grows with their number. Inline, since there are millions of them a second.
+#ifndef MUNINN_MONITOR_HEAP_MODEL_EVENT_H
+#define MUNINN_MONITOR_HEAP_MODEL_EVENT_H
+
+#include "monitor/heap/model.h"
+
+// ------------------------------------------------------------------------ time
+
+static inline void model_set_time(HeapModel *model, const HeapTime *time)
+{
+    // A run of temporary blocks is told when it is over, so its beginning may be behind us.
+    model->now.ns = max_u64(time->ns, model->now.ns);
+    model->now.instructions = max_u64(time->instructions, model->now.instructions);
+    model->now.allocated_bytes = model->allocated_bytes;
+}
+
+// After an event in a space: a snapshot, if it is time for one.
+static inline void model_check(HeapModel *model, Space space)
+{
+    if (UNLIKELY(model->trigger_count != 0))
+        triggers_check(model);
+    if (UNLIKELY(model_clock(model, &model->now) >= model->next_check) && model->counts[space])
+        snapshots_take(model);
+}
+
+// ----------------------------------------------------------------------- sites
+
+// M3.
+static inline void site_touch(HeapModel *model, Site *site)
+{
+    u64 differs = 0;
+
+    for (int kind = 0; kind < PEAK_KINDS; kind++)
+        differs |= site->epoch[kind] ^ model->peaks[kind].epoch;
+    if (LIKELY(differs == 0))
+        return;
+    for (int kind = 0; kind < PEAK_KINDS; kind++) {
+        if (site->epoch[kind] != model->peaks[kind].epoch) {
+            site->epoch[kind] = model->peaks[kind].epoch;
+            site->saved[kind] = site->live;
+        }
+    }
+}
+
+static inline void peak_check(HeapModel *model, PeakKind kind)
+{
+    Peak *peak = &model->peaks[kind];
+    if (UNLIKELY(model->total[kind] > peak->bytes)) {
+        peak->bytes = model->total[kind];
+        peak->epoch++;
+        peak->moment = model->now;
+        peak->site_count = model->site_count;
+        peak->requested_bytes = model->requested_bytes;
+    }
+}
+
+// One block of the heap; site_grow() and site_shrink() are for all spaces.
+static inline void heap_grow(HeapModel *model, Site *site, u64 size, u64 usable)
+{
+    site_touch(model, site);
+    site->live.bytes += size;
+    site->live.usable += usable;
+    site->live.blocks++;
+    model->totals.bytes[SPACE_HEAP] += size;
+    model->totals.usable[SPACE_HEAP] += usable;
+    model->totals.blocks[SPACE_HEAP]++;
+    if (model->counts[SPACE_HEAP])
+        model->total[PEAK_MAIN] += usable + model->admin_bytes;
+    model->total[PEAK_ALL] += size;
+    peak_check(model, PEAK_MAIN);
+    peak_check(model, PEAK_ALL);
+}
+
+static inline void heap_shrink(HeapModel *model, Site *site, u64 size, u64 usable)
+{
+    site_touch(model, site);
+    site->live.bytes -= size;
+    site->live.usable -= usable;
+    site->live.blocks--;
+    model->totals.bytes[SPACE_HEAP] -= size;
+    model->totals.usable[SPACE_HEAP] -= usable;
+    model->totals.blocks[SPACE_HEAP]--;
+    if (model->counts[SPACE_HEAP])
+        model->total[PEAK_MAIN] -= usable + model->admin_bytes;
+    model->total[PEAK_ALL] -= size;
+}
+
+// Counts of powers of two: 0, 1, 2-3, 4-7 …
+static inline u32 bucket_of(u64 value)
+{
+    return value ? 64 - (u32)__builtin_clzll(value) : 0;
+}
+
+static inline void window_add(Window *window, u32 bucket, u64 count)
+{
+    if (LIKELY(bucket - window->first < window->count))
+        window->counts[bucket - window->first] += count;
+    else
+        window_widen(window, bucket, count);
+}
+
+// Its clock of bytes is set here. Returns HeapEvent.number of an allocation.
+static inline u32 model_record(HeapModel *model, HeapEvent *event)
+{
+    model->events++;
+    if (UNLIKELY(!model->writer))
+        return 0;
+    if (model->sites[event->site].space == model->clock_space)
+        model->requested_bytes += event->size;
+    event->time.allocated_bytes = model->requested_bytes;
+    model->recorded_ns = max_u64(model->recorded_ns, event->time.ns);
+    return recording_add_event(model->writer, event);
+}
+
+// ---------------------------------------------------------------------- blocks
+
+// What one block adds to the clock B, when it comes and when it goes.
+static inline u64 clock_bytes(const HeapModel *model, u64 usable)
+{
+    return usable + model->admin_bytes;
+}
+
+static inline void advance_bytes(HeapModel *model, u64 bytes)
+{
+    if (model->counts[SPACE_HEAP])
+        model->allocated_bytes += bytes;
+    model->now.allocated_bytes = model->allocated_bytes;
+}
+
+static inline void count_allocation(Site *site, u64 size, u64 count)
+{
+    site->allocations += count;
+    site->allocated_bytes += size * count;
+    window_add(&site->sizes, bucket_of(size), count);
+}
+
+// Takes a block out of the table and of everything but the clock.
+static inline void end_block(HeapModel *model, LiveBlock *found, u32 thread, u32 flags)
+{
+    LiveBlock block = *found;
+
+    blocks_remove(&model->blocks, found);
+    if (UNLIKELY(block.site == SITE_IGNORED))
+        return;
+    Site *site = &model->sites[block.site];
+    heap_shrink(model, site, block.size, block_usable(&block));
+    site->frees++;
+    site->temporary += (flags & EVENT_TEMPORARY) != 0;
+    u64 lived_ns = model->now.ns > block.born_ns ? model->now.ns - block.born_ns : 0;
+    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
+    model_record(model, &(HeapEvent){
+        .kind = EVENT_FREE,
+        .flags = flags,
+        .site = block.site,
+        .thread = thread,
+        .time = model->now,
+        .address = block_address(&block),
+        .size = block.size,
+        .usable = block_usable(&block),
+        .born_ns = block.born_ns,
+        .number = block.number,
+    });
+}
+
+// The other way round. A block of an ignored site is kept, so that its end is known.
+static inline void begin_block(HeapModel *model, const HeapNew *new, u32 number, u32 flags)
+{
+    LiveBlock *block = blocks_add(&model->blocks, &(LiveBlock){
+        .place = heap_place(new->address, new->size, max_u64(new->size, new->usable)),
+        .size = new->size,
+        .born_ns = new->time.ns,
+        .site = number,
+    });
+    if (UNLIKELY(!block)) {
+        model->oddities.lost_blocks++;
+        return;
+    }
+    if (UNLIKELY(number == SITE_IGNORED))
+        return;
+    Site *site = &model->sites[number];
+    heap_grow(model, site, block->size, block_usable(block));
+    count_allocation(site, block->size, 1);
+    block->number = model_record(model, &(HeapEvent){
+        .kind = EVENT_ALLOC,
+        .flags = flags,
+        .site = number,
+        .thread = new->thread,
+        .time = model->now,
+        .address = new->address,
+        .size = block->size,
+        .usable = block_usable(block),
+    });
+}
+
+// What no block can have makes no sense, and is nothing.
+static inline bool is_block_address(u64 address)
+{
+    return address - 1 < (1ull << HEAP_PLACE_BITS) - 1;
+}
+
+static inline void model_alloc(HeapModel *model, const HeapNew *new)
+{
+    if (UNLIKELY(!is_block_address(new->address)))
+        return;
+    model_set_time(model, &new->time);
+    u32 site = site_find(model, SPACE_HEAP, new->context, new->thread);
+    LiveBlock *old = blocks_find(&model->blocks, new->address);
+    if (UNLIKELY(old != NULL))
+        end_late_block(model, old, new->thread);
+    if (LIKELY(site != SITE_IGNORED)) {
+        advance_bytes(model, clock_bytes(model, max_u64(new->usable, new->size)));
+        model->allocations++;
+    }
+    begin_block(model, new, site, 0);
+    thread_at(model, new->thread)->last_block = new->address;
+    model_check(model, SPACE_HEAP);
+}
+
+static inline void model_free(HeapModel *model, const HeapTime *time, u32 thread, u64 address)
+{
+    model_set_time(model, time);
+    if (UNLIKELY(map_count(&model->late) != 0) && is_late_free(model, address))
+        return;
+    LiveBlock *block = blocks_find(&model->blocks, address);
+    if (UNLIKELY(!block)) {
+        model->oddities.unknown_frees += address != 0;
+        return;
+    }
+    ModelThread *freeing = thread_at(model, thread);
+    bool temporary = freeing->last_block == address && block->site != SITE_IGNORED &&
+                     model->sites[block->site].thread == thread;
+    if (temporary)
+        freeing->last_block = 0;
+    if (LIKELY(block->site != SITE_IGNORED)) {
+        advance_bytes(model, clock_bytes(model, block_usable(block)));
+        model->frees++;
+        model->temporary += temporary;
+    }
+    end_block(model, block, thread, temporary ? EVENT_TEMPORARY : 0);
+    model_check(model, SPACE_HEAP);
+}
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// Events to columns: what every event of the client runs through, hence inline. It allocates
+// nothing, and looks up nothing if events have numbers.
+#ifndef MUNINN_RECORDING_ENCODE_H
+#define MUNINN_RECORDING_ENCODE_H
+
+#include "recording/events.h"
+
+enum { SEEN_BITS = 14 };
+
+// What glibc's malloc gives for a request: a guess that costs nothing when it is right.
+static inline u64 guess_usable(u64 size)
+{
+    return size <= 24 ? 24 : ((size + 8 + 15) & ~15ull) - 8;
+}
+
+// Blocks lie at multiples of 16: the low bits go to the top, where zeros are free.
+static inline u64 pack_address(u64 delta)
+{
+    return zigzag((i64)delta >> 4) ^ (delta << 60);
+}
+
+static inline u64 unpack_address(u64 packed)
+{
+    u64 low = packed >> 60;
+
+    return ((u64)unzigzag(packed & (UINT64_MAX >> 4)) << 4) | low;
+}
+
+static inline void encode_varint(EventEncoder *encoder, EventColumn column, u64 value)
+{
+    encoder->at[column] = varint_write(encoder->at[column], value);
+}
+
+// What is unusual about an event; the bits go to its head.
+static inline u32 encode_rare(EventEncoder *encoder, const HeapEvent *event, u32 site_thread,
+                              u64 advance)
+{
+    u64 advanced = event->time.allocated_bytes - encoder->last.allocated_bytes;
+    u32 head = 0;
+
+    if (UNLIKELY(event->thread != site_thread)) {
+        head |= HEAD_THREAD;
+        encode_varint(encoder, COLUMN_RARE, event->thread);
+    }
+    if (UNLIKELY(advanced != advance)) {
+        head |= HEAD_ALLOCATED;
+        encode_varint(encoder, COLUMN_RARE, zigzag((i64)advanced));
+    }
+    if (UNLIKELY(encoder->counts_instructions)) {
+        u64 executed = event->time.instructions - encoder->last.instructions;
+        encode_varint(encoder, COLUMN_RARE, zigzag((i64)executed));
+    }
+    return head;
+}
+
+static inline u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
+{
+    u32 kind = event->kind == EVENT_FREE;
+
+    encode_varint(encoder, COLUMN_SITE, event->site);
+    encode_varint(encoder, COLUMN_ADDRESS,
+                  pack_address(event->address - encoder->last_address[kind]));
+    encode_varint(encoder, COLUMN_SIZE, event->size);
+    encoder->last_address[kind] = event->address;
+    if (LIKELY(event->usable == guess_usable(event->size)))
+        return 0;
+    encode_varint(encoder, COLUMN_RARE, zigzag((i64)(event->usable - event->size)));
+    return HEAD_USABLE;
+}
+
+static inline SeenBlock *seen_block(const EventEncoder *encoder, u64 address)
+{
+    return &encoder->seen[(address >> 4) * 0x9e3779b97f4a7c15ull >> (64 - SEEN_BITS)];
+}
+
+// The number of the allocation that is freed, if that is known.
+static inline u32 encode_number_of(const EventEncoder *encoder, const HeapEvent *event)
+{
+    u32 unknown = encoder->allocations - BACK_REFERENCES;
+
+    if (LIKELY(!encoder->seen))
+        return event->number ? event->number : unknown;
+    const SeenBlock *seen = seen_block(encoder, event->address);
+    bool is_it = seen->address == event->address && seen->born_ns == event->born_ns &&
+                 seen->site == event->site && seen->size == event->size &&
+                 seen->usable == event->usable;
+    return is_it ? seen->number : unknown;
+}
+
+// A number may be that of an older block, 2^32 allocations ago, but that was born before.
+static inline u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
+{
+    u32 ago = encoder->allocations - encode_number_of(encoder, event);
+
+    if (ago < encoder->allocations - encoder->chunk_start && ago < BACK_REFERENCES &&
+        event->born_ns >= encoder->start.ns) {
+        encode_varint(encoder, COLUMN_AGE, ago);
+        return HEAD_FREE | HEAD_BACK;
+    }
+    encode_varint(encoder, COLUMN_AGE, event->time.ns - event->born_ns);
+    return HEAD_FREE | encode_block(encoder, event);
+}
+
+static inline u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
+{
+    encoder->allocations++;
+    if (UNLIKELY(encoder->seen != NULL))
+        *seen_block(encoder, event->address) = (SeenBlock){
+            .address = event->address, .born_ns = event->time.ns, .size = (u32)event->size,
+            .usable = (u32)event->usable, .site = event->site, .number = encoder->allocations,
+        };
+    return encode_block(encoder, event);
+}
+
+// There is room. The site's own thread and space are given, for what follows from them.
+static inline void encode_event(EventEncoder *encoder, const HeapEvent *event, u32 site_thread,
+                                Space space)
+{
+    u64 advance = space == encoder->clock_space ? event->size : 0;
+
+    if (UNLIKELY(encoder->count == 0)) {
+        encoder->start = event->time;
+        encoder->start.allocated_bytes -= advance;
+        encoder->last = encoder->start;
+    }
+    encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
+    u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
+                                         : encode_alloc(encoder, event);
+    head |= (event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0) |
+            (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
+    head |= encode_rare(encoder, event, site_thread, advance);
+    *encoder->at[COLUMN_HEAD]++ = (u8)head;
+    encoder->last = event->time;
+    encoder->count++;
+}
+
+#endif

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+//
+// The memory from which a leak search starts: all that is writable and not the heap's own,
+// stacks from the stack pointer up. What each piece of it is, is known here and told with what
+// it holds: so the pieces are ordered by kind, the one that says most to people first.
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+#include "engine/thread/thread.h"
+#include "tools/memcheck/describe.h"
+#include "tools/memcheck/leaks.h"
+
+enum {
+    RED_ZONE = 128,
+    SPARSE_PAGES = 4096, // larger mappings are asked which of their pages were ever touched
+    TLS_BELOW = 64 * KiB, // of the first thread: as much as is taken for its thread-local variables
+    TLS_ABOVE = 4 * KiB,  // and for what the C library keeps behind them
+};
+
+// A part of a thread's memory.
+typedef struct Zone {
+    GuestAddr low, high;
+    LeakRootPlace place;
+} Zone;
+
+// What is known while roots are gathered.
+typedef struct Search {
+    LeakScene *scene;
+    LeakRange *holes; // the heap's own memory and the unused parts of stacks
+    u64 hole_count, hole_room;
+    Zone *zones; // of threads; the innermost comes first
+    u64 zone_count, zone_room;
+    LeakRootPlace place; // of the mapping that is looked at
+    int pagemap;
+} Search;
+
+bool leaks_grow(LeakScene *scene, void **array, u64 count, u64 *room, u64 element)
+{
+    if (count < *room)
+        return true;
+    u64 wanted = *room ? 2 * *room : 4096 / element;
+    void *larger = *room ? pages_resize(*array, *room * element, wanted * element)
+                         : pages_map(wanted * element);
+    if (!larger) {
+        scene->failed = true;
+        return false;
+    }
+    *array = larger;
+    *room = wanted;
+    return true;
+}
+
+// ------------------------------------------------------------------ roots
+
+static void add_root(LeakScene *scene, GuestAddr low, GuestAddr high, const LeakRootPlace *place)
+{
+    u64 room = scene->root_room, places_room = room;
+    if (low >= high ||
+        !leaks_grow(scene, (void **)&scene->roots, scene->root_count, &scene->root_room,
+                    sizeof(LeakRange)))
+        return;
+    if (room != scene->root_room) {
+        u64 bytes = scene->root_room * sizeof(LeakRootPlace);
+        void *places = places_room ? pages_resize(scene->root_places,
+                                                  places_room * sizeof(LeakRootPlace), bytes)
+                                   : pages_map(bytes);
+        scene->failed |= !places;
+        if (!places)
+            return;
+        scene->root_places = places;
+    }
+    scene->root_places[scene->root_count] = *place;
+    scene->roots[scene->root_count++] = (LeakRange){low, high};
+}
+
+// A range that lies in one mapping, divided where threads have theirs.
+static void add_divided(const Search *search, GuestAddr low, GuestAddr high)
+{
+    for (GuestAddr at = low; at < high;) {
+        const LeakRootPlace *place = &search->place;
+        GuestAddr next = high;
+        for (u64 i = search->zone_count; i-- > 0;) {
+            const Zone *zone = &search->zones[i];
+            if (zone->low <= at && zone->high > at) {
+                place = &zone->place;
+                next = min_u64(next, zone->high);
+            } else if (zone->low > at) {
+                next = min_u64(next, zone->low);
+            }
+        }
+        add_root(search->scene, at, next, place);
+        at = next;
+    }
+}
+
+static void add_constant(LeakScene *scene, GuestAddr low, GuestAddr high)
+{
+    if (leaks_grow(scene, (void **)&scene->constants, scene->constant_count, &scene->constant_room,
+                   sizeof(LeakRange)))
+        scene->constants[scene->constant_count++] = (LeakRange){low, high};
+}
+
+// A page that nobody has touched holds no pointer; reading it would only make the kernel
+// map it. The map of a process's own pages tells (bits 62 and 63: swapped, present).
+static void add_touched(const Search *search, GuestAddr low, GuestAddr high)
+{
+    u64 entries[512];
+    GuestAddr from = 0;
+    for (GuestAddr at = low; at < high;) {
+        u64 pages = min_u64(ARRAY_LEN(entries), (high - at) / PAGE_SIZE);
+        ssize_t got = pread(search->pagemap, entries, pages * 8, (off_t)(at / PAGE_SIZE * 8));
+        if (got != (ssize_t)(pages * 8)) {
+            add_divided(search, from ? from : at, high);
+            return;
+        }
+        for (u64 i = 0; i < pages; i++, at += PAGE_SIZE) {
+            bool touched = entries[i] >> 62 != 0;
+            if (touched && !from) {
+                from = at;
+            } else if (!touched && from) {
+                add_divided(search, from, at);
+                from = 0;
+            }
+        }
+    }
+    if (from)
+        add_divided(search, from, high);
+}
+
+static void add_range(const Search *search, const Mapping *mapping, GuestAddr low, GuestAddr high)
+{
+    bool is_anonymous = mapping->inode == 0 && mapping->flags & MAP_PRIVATE;
+    if (search->pagemap >= 0 && is_anonymous && high - low > SPARSE_PAGES * PAGE_SIZE)
+        add_touched(search, PAGE_DOWN(low), high);
+    else
+        add_divided(search, low, high);
+}
+
+// What is left of a mapping without the holes.
+static void add_mapping(const Search *search, const Mapping *mapping)
+{
+    GuestAddr at = mapping->start;
+    while (at < mapping->end) {
+        GuestAddr next = mapping->end, resume = mapping->end;
+        for (u64 i = 0; i < search->hole_count; i++) {
+            const LeakRange *hole = &search->holes[i];
+            if (hole->high > at && hole->low < next) {
+                next = max_u64(hole->low, at);
+                resume = hole->high;
+            }
+        }
+        if (next > at)
+            add_range(search, mapping, at, next);
+        at = max_u64(resume, at + 1);
+    }
+}
+
+// ------------------------------------------------------------------ what is where
+
+static u32 keep_name(LeakScene *scene, const char *name)
+{
+    u64 size = name ? strlen(name) + 1 : 0, at = scene->name_bytes;
+    if (size == 0)
+        return 0;
+    for (u64 i = 0; i < size; i++) {
+        if (!leaks_grow(scene, (void **)&scene->names, scene->name_bytes, &scene->name_room, 1))
+            return 0;
+        scene->names[scene->name_bytes++] = name[i];
+    }
+    return (u32)at;
+}
+
+static LeakRootPlace place_of(LeakScene *scene, const Mapping *mapping)
+{
+    const char *path = NULL;
+    MappedPlace place = describe_place(mapping, &path);
+    bool is_data = place == MAPPED_DATA || place == MAPPED_BSS || place == MAPPED_TEXT;
+    return (LeakRootPlace){
+        .kind = is_data ? HOLDER_DATA : HOLDER_MEMORY,
+        .name = place == MAPPED_ANONYMOUS ? 0 : keep_name(scene, path),
+    };
+}
+
+static void add_hole(Search *search, GuestAddr low, GuestAddr high)
+{
+    if (low < high && leaks_grow(search->scene, (void **)&search->holes, search->hole_count,
+                                 &search->hole_room, sizeof(LeakRange)))
+        search->holes[search->hole_count++] = (LeakRange){low, high};
+}
+
+static void add_heap_hole(void *data, GuestAddr start, u64 size)
+{
+    add_hole(data, start, start + size);
+}
+
+static void add_zone(Search *search, GuestAddr low, GuestAddr high, u32 kind, u32 thread)
+{
+    if (low < high && leaks_grow(search->scene, (void **)&search->zones, search->zone_count,
+                                 &search->zone_room, sizeof(Zone)))
+        search->zones[search->zone_count++] = (Zone){low, high, {.kind = kind, .thread = thread}};
+}
+
+// A thread that the C library made has its thread-local variables above its stack; the first
+// has them in a mapping that the loader made, with other things of the loader's.
+static void add_tls(Search *search, const MemcheckThread *mt, GuestAddr fs, u32 thread)
+{
+    const Mapping *mapping = fs ? aspace_find(fs) : NULL;
+    if (fs >= mt->stack_lo && fs < mt->stack_hi)
+        add_zone(search, min_u64(mt->first_sp, fs), mt->stack_hi, HOLDER_TLS, thread);
+    else if (mapping && mapping->inode == 0)
+        add_zone(search, max_u64(mapping->start, fs - min_u64(fs, TLS_BELOW)),
+                 min_u64(mapping->end, fs + TLS_ABOVE), HOLDER_TLS, thread);
+}
+
+static void add_thread(ThreadCtx *ctx, void *data)
+{
+    Search *search = data;
+    const MemcheckThread *mt = memcheck_thread(ctx);
+    GuestAddr sp = ctx->gpr[RSP];
+    if (!mt)
+        return;
+    if (sp > mt->stack_lo && sp <= mt->stack_hi)
+        add_hole(search, mt->stack_lo, (sp - RED_ZONE) & ~7ull);
+    add_tls(search, mt, ctx->client_fs, (u32)ctx->number);
+    add_zone(search, mt->stack_lo, mt->stack_hi, HOLDER_STACK, (u32)ctx->number);
+}
+
+static bool is_device(const Mapping *mapping)
+{
+    return mapping->name && strncmp(mapping->name, "/dev/", 5) == 0 &&
+           strncmp(mapping->name, "/dev/shm/", 9) != 0 && strcmp(mapping->name, "/dev/zero") != 0;
+}
+
+// ------------------------------------------------------------------ all of them
+
+// By kind, and within one by address as they were found.
+static void sort_roots(LeakScene *scene)
+{
+    LeakScene sorted = {0};
+    for (u32 kind = HOLDER_DATA; kind <= HOLDER_MEMORY; kind++) {
+        for (u64 i = 0; i < scene->root_count; i++) {
+            const LeakRange *root = &scene->roots[i];
+            if (scene->root_places[i].kind == kind)
+                add_root(&sorted, root->low, root->high, &scene->root_places[i]);
+        }
+        if (kind == HOLDER_STACK)
+            scene->coarse_roots = scene->root_count - sorted.root_count;
+    }
+    scene->failed |= sorted.failed;
+    if (!sorted.roots)
+        return;
+    pages_unmap(scene->roots, scene->root_room * sizeof(LeakRange));
+    pages_unmap(scene->root_places, scene->root_room * sizeof(LeakRootPlace));
+    scene->roots = sorted.roots;
+    scene->root_places = sorted.root_places;
+    scene->root_room = sorted.root_room;
+}
+
+static void look_at_mappings(Search *search)
+{
+    LeakScene *scene = search->scene;
+    for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m)) {
+        if (!(m->prot & PROT_WRITE) || !(m->prot & PROT_READ)) {
+            if (m->inode && m->prot & PROT_READ)
+                add_constant(scene, m->start, m->end);
+        } else if (!is_device(m)) {
+            search->place = place_of(scene, m);
+            add_mapping(search, m);
+        }
+    }
+}
+
+void leaks_add_roots(LeakScene *scene)
+{
+    Search search = {
+        .scene = scene,
+        .pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
+    };
+    keep_name(scene, "");
+    heap_for_each_region(add_heap_hole, &search);
+    lock_acquire(&engine_lock);
+    thread_for_each(add_thread, &search);
+    look_at_mappings(&search);
+    lock_release(&engine_lock);
+    if (search.pagemap >= 0)
+        close(search.pagemap);
+    if (search.holes)
+        pages_unmap(search.holes, search.hole_room * sizeof(LeakRange));
+    if (search.zones)
+        pages_unmap(search.zones, search.zone_room * sizeof(Zone));
+    sort_roots(scene);
+}

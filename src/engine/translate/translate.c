@@ -193,8 +193,8 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
         if (insn->lowering == LOWER_JMP && b->insn_count < insns_max &&
             worth_following(b, insn->target, version)) {
             end_run(b, run_start, decided_by);
-            run_start = pc = insn->target;
-            end = decided_by = 0;
+            run_start = pc = decided_by = insn->target; // an empty run, if it ends here
+            end = 0;
         } else if (insn_ends_block(insn) ||
                    (insn->lowering == LOWER_JCC && cache_find(pc, version)) ||
                    (is_busy(&page, insn->pc) && writes_memory(insn))) {

@@ -102,17 +102,20 @@ bool operands_form(const Insn *insn, InsnForm *ret_form)
 {
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    InsnForm form = {.gprs_used = 0xffff, .dst = INSN_NO_REG, .src = INSN_NO_REG,
+    InsnForm form = {.gprs_used = 0xffff, .gprs_written = 0xffff, .dst = INSN_NO_REG, .src = INSN_NO_REG,
                      .lea_base = INSN_NO_REG};
     *ret_form = form;
     if (!decode_operands(insn, &z, operands))
         return false;
-    form.gprs_used = 0;
+    form.gprs_used = form.gprs_written = 0;
     for (unsigned i = 0; i < z.operand_count; i++) {
         const ZydisDecodedOperand *op = &operands[i];
-        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER)
+        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER) {
             form.gprs_used |= gpr_bit(op->reg.value);
-        else if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
+            if (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+                form.gprs_written |= gpr_bit(op->reg.value);
+        }
+        if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
             form.gprs_used |= gpr_bit(op->mem.base) | gpr_bit(op->mem.index);
         form.writes_rsp |= i < z.operand_count_visible && whole_register(op) == RSP &&
                            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);

@@ -259,12 +259,30 @@ static CodePtr emit_lookup_entry(Emitter *e, GuestAddr pc)
 //   other: jmp return_miss
 //   entry: mov rcx, [rsp - 8] ; lea rcx, [rcx - pc + 1] ; loop other
 //          mov rcx, fs:[spill rcx]
+//
+// Where flags count as dead at returns, and pc is near:
+//   entry: cmp qword [rsp - 8], pc ; jne return_miss ; mov r11, fs:[spill r11]
+// Saved and loaded again at each branch, a register becomes a chain that everything waits
+// for: this one is not that of the other branches.
 static CodePtr emit_return_entry(Emitter *e, GuestAddr pc)
 {
+    if (tool->needs & TOOL_LOOSE_FLAGS && fits_i32((i64)pc)) {
+        CodePtr entry = e->pc;
+        put_bytes(e, (u8[]){0x48, 0x81, 0x7c, 0x24, 0xf8}, 5);
+        put_u32(e, (u32)pc);
+        put_bytes(e, (u8[]){0x0f, 0x85}, 2);
+        put_u32(e, (u32)(gateway_return_miss() - (e->pc + 4)));
+        emit_load_fs(e, R11, CTX_SPILL(R11));
+        return entry;
+    }
     bool far = !fits_i32(1 - (i64)pc);
     CodePtr other = e->pc;
-    emit_jmp(e, gateway_return_miss());
+    emit_jmp(e, gateway_far_return_miss());
     CodePtr entry = e->pc;
+    if (tool->needs & TOOL_LOOSE_FLAGS) {
+        emit_load_fs(e, R11, CTX_SPILL(R11));
+        emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    }
     if (far)
         emit_store_fs(e, CTX_SPILL(RAX), RAX);
     put_bytes(e, (u8[]){0x48, 0x8b, 0x4c, 0x24, 0xf8}, 5);

@@ -3,6 +3,8 @@
 // What matters of an instruction's operands, from all that Zydis knows.
 #include "engine/decode/shape.h"
 
+#include <string.h>
+
 #include "engine/run/run.h"
 
 _Static_assert(INSN_NO_REG == GPR_COUNT, "registers have one numbering");
@@ -149,7 +151,8 @@ bool shape_make(const Insn *insn, InsnShape *ret_shape)
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     InsnAccess accesses[SHAPE_ACCESSES_MAX + 1];
-    InsnShape shape = {.insn = *insn};
+    InsnShape shape = {.flags = insn->flags, .len = insn->len};
+    memcpy(shape.traits, &insn->mnemonic, sizeof(shape.traits));
     if (!decode_operands(insn, &z, operands) || !operands_form(insn, &shape.form))
         return false;
     unsigned last = z.raw.imm[1].size ? 1 : 0;
@@ -159,6 +162,7 @@ bool shape_make(const Insn *insn, InsnShape *ret_shape)
     shape.imm_size = z.raw.imm[last].size / 8;
     shape.value_bytes = (u8)((z.raw.disp.size + z.raw.imm[0].size + z.raw.imm[1].size) / 8);
     shape.target = target_of(insn, &z);
+    shape.pops = insn->mnemonic == ZYDIS_MNEMONIC_RET && shape.imm_size;
     unsigned count = operands_accesses(insn, accesses, ARRAY_LEN(accesses));
     if (count > SHAPE_ACCESSES_MAX)
         return false;

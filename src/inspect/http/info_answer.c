@@ -105,6 +105,30 @@ static void put_states(Json *out, const Recording *recording)
     json_close(out, ']');
 }
 
+// Of a recording that goes on, or was cut off: the slice that went highest, and what was there at
+// its end.
+static void put_highest(Json *out, const Recording *recording)
+{
+    const SliceInfo *highest = NULL;
+
+    for (size_t i = 0; i < recording_slice_count(recording); i++) {
+        const SliceInfo *slice = recording_slice(recording, i);
+        if (!highest || slice->high[SPACE_HEAP] > highest->high[SPACE_HEAP])
+            highest = slice;
+    }
+    if (!highest || !highest->high[SPACE_HEAP]) {
+        json_null(out);
+        return;
+    }
+    json_open(out, '{');
+    json_key_u64(out, "ns", highest->end.ns);
+    put_bytes(out, (u64[SPACE_COUNT]){highest->high[SPACE_HEAP],
+                                      highest->totals.bytes[SPACE_MAPPED],
+                                      highest->totals.bytes[SPACE_STACK]});
+    json_key_u64(out, "blocks", highest->totals.blocks[SPACE_HEAP]);
+    json_close(out, '}');
+}
+
 static void put_peak(Json *out, const Recording *recording)
 {
     size_t index = recording_find_state(recording, STATE_PEAK);
@@ -112,7 +136,7 @@ static void put_peak(Json *out, const Recording *recording)
 
     json_key(out, "peak");
     if (index == SIZE_MAX) {
-        json_null(out);
+        put_highest(out, recording);
     } else {
         const RecordedState *state = recording_state_info(recording, index);
         json_open(out, '{');

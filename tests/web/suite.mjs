@@ -165,7 +165,7 @@ apart(
 );
 
 apart(
-    test('a row of the tree is in the address', async () => {
+    test('a row of the tree and a frame are in the address', async () => {
         const first = await open_page(browser);
         await first.goto(`${server.url}#/tree?f=5`);
         await settled(first);
@@ -179,6 +179,15 @@ apart(
         await other.goto(`${server.url}${new URL(first.url()).hash}`);
         await settled(other);
         equal(await other.locator(chosen).innerText(), name, 'the chosen row');
+        await go(first, '#/flame?f=5');
+        await first.locator('.flame canvas').focus();
+        await first.keyboard.press('ArrowDown');
+        await first.keyboard.press('ArrowDown');
+        await settled(first);
+        const frame = await first.locator('.flame-status b').innerText();
+        check(frame !== 'all', 'no frame is chosen');
+        await go(other, new URL(first.url()).hash);
+        equal(await other.locator('.flame-status b').innerText(), frame, 'the chosen frame');
         await first.context().close();
         await other.context().close();
     }),

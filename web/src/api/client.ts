@@ -39,6 +39,13 @@ export function query_string(params: Params): string {
         .join('&');
 }
 
+// A question in short. Ids of nodes are of one question: in the address it stands beside them.
+export function question_mark(params: Params): string {
+    let hash = 0;
+    for (const c of query_string(params)) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
+    return hash.toString(36);
+}
+
 async function read_failure(response: Response): Promise<ApiError> {
     try {
         const body = (await response.json()) as { error?: { code?: string; message?: string } };

@@ -87,6 +87,12 @@ export class FlameCanvas {
         this.redraw();
     }
 
+    // Chooses a node without telling.
+    mark(node: number): void {
+        this.chosen_node = node;
+        this.redraw();
+    }
+
     get has_root_below(): boolean {
         return this.is_root_below;
     }

@@ -55,6 +55,7 @@ class DiffView implements View {
         };
         this.panel = new FlamePanel(app.api, {
             zoomed: (id) => store.set({ 'flame.zoom': id || null }),
+            chosen: (frame) => store.set({ 'flame.at': frame || null }, true),
             show_function: (name) => store.go('callers', { 'fn.name': name, 'fn.id': null }),
             announce: (text) => app.announce(text),
         });
@@ -247,6 +248,7 @@ class DiffView implements View {
             answer,
             is_own(this.app.heap?.only_code ?? [], this.app.heap?.executable ?? ''),
             this.app.store.number('flame.zoom') ?? 0,
+            this.app.store.get('flame.at'),
         );
     }
 

@@ -83,6 +83,7 @@ function create(app: App): View {
     const controls = [...tree_controls, options, find];
     const panel = new FlamePanel(app.api, {
         zoomed: (id) => store.set({ 'flame.zoom': id || null }),
+        chosen: (frame) => store.set({ 'flame.at': frame || null }, true),
         show_function: (name) => store.go('callers', { 'fn.name': name, 'fn.id': null }),
         filter_function: (name) => store.set({ fn: name, 'flame.zoom': null }),
         announce: (text) => app.announce(text),
@@ -129,6 +130,7 @@ function create(app: App): View {
                         answer,
                         is_own(app.heap?.only_code ?? [], app.heap?.executable ?? ''),
                         store.number('flame.zoom') ?? 0,
+                        store.get('flame.at'),
                     );
                 },
             )

@@ -2,6 +2,7 @@
 //
 // A flame graph with its tool tip and status line: the flame view, the difference and the leaks are
 // this with different questions. Knows how to open "N more".
+import { question_mark } from '../api/client';
 import type { Api, Params } from '../api/client';
 import type { TreeAnswer } from '../api/types';
 import { flame_layout, flame_search } from '../model/flame';
@@ -17,6 +18,7 @@ import { facts, hide_tip, show_tip } from '../ui/tooltip';
 
 export interface FlamePanelHost {
     zoomed(id: number): void;
+    chosen(frame: string): void; // the id and its question
     show_function?(name: string): void;
     filter_function?(name: string): void;
     announce(text: string): void;
@@ -53,6 +55,7 @@ export class FlamePanel {
         answer: TreeAnswer,
         own: (object: string) => boolean,
         zoom: number,
+        chosen = '',
     ): void {
         const kept =
             this.tree && this.params['f'] === params['f'] ? this.tree.path(this.canvas.zoomed) : [];
@@ -65,6 +68,11 @@ export class FlamePanel {
         this.chosen = 0;
         const node = was_same && kept.length ? this.tree.find_path(kept) : this.tree.find_id(zoom);
         this.canvas.show(this.layout, node);
+        const [id, question] = chosen.split('.');
+        if (id && question === question_mark(params)) {
+            this.chosen = this.tree.find_id(Number(id));
+            this.canvas.mark(this.chosen);
+        }
         this.search(this.search_text);
     }
 
@@ -164,6 +172,8 @@ export class FlamePanel {
     private on_chosen(node: number): void {
         this.chosen = node;
         this.search(this.search_text);
+        const id = this.tree?.columns.id[node] ?? 0;
+        this.host.chosen(id > 0 ? `${id}.${question_mark(this.params)}` : '');
         if (this.layout)
             this.host.announce(
                 `${node_label(this.layout, node)}, ${this.write(this.tree?.value[node] ?? 0)}`,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A tree of the server as rows to open, with a search: what the views of trees share.
-import { query_string } from '../api/client';
+import { query_string, question_mark } from '../api/client';
 import type { Params } from '../api/client';
 import type { TreeAnswer } from '../api/types';
 import type { FrameTree } from '../model/tree';
@@ -64,22 +64,16 @@ export class TreePanel {
         return true;
     }
 
-    // Ids are of one question: it stands beside them, in short.
     private keep_row(node: number): void {
         const id = this.tree?.columns.id[node] ?? -1;
-        if (id > 0) this.app.store.set({ [this.options.row]: `${id}.${this.question()}` }, true);
+        if (id > 0)
+            this.app.store.set({ [this.options.row]: `${id}.${question_mark(this.params)}` }, true);
     }
 
     private show_row(): void {
         const [id, question] = this.app.store.get(this.options.row).split('.');
-        if (id && question === this.question())
+        if (id && question === question_mark(this.params))
             this.table.reveal(this.tree?.find_id(Number(id)) ?? 0);
-    }
-
-    private question(): string {
-        let hash = 0;
-        for (const c of query_string(this.params)) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
-        return hash.toString(36);
     }
 
     private filter(): void {

@@ -236,17 +236,16 @@ export async function go(page, hash) {
     await settled(page);
 }
 
+// The view of the address is drawn and nothing is loading, or a message says what is wrong.
 export async function settled(page) {
     await page.waitForTimeout(40);
     await page.waitForFunction(() => {
-        const main = document.querySelector('main');
-        return !main || (main.dataset.shown ?? '') === location.hash;
+        const shown = document.querySelector('main')?.dataset.shown;
+        if (document.querySelector('.is-loading, [data-busy]')) return false;
+        return shown === undefined
+            ? document.querySelector('.message') !== null
+            : shown === location.hash;
     });
-    await page.waitForFunction(
-        () =>
-            document.querySelector('.nav, .message') &&
-            !document.querySelector('.is-loading, [data-busy]'),
-    );
 }
 
 export async function shot(page, name) {

@@ -124,7 +124,7 @@ static u64 owner_of(ToolThread *thread, GuestAddr address)
     return e ? e->slot * 3 ^ e->tag : 1;
 }
 
-enum { NOTES = 1 << 14, RANGES = 256 };
+enum { NOTES = 1 << 14, RANGES = 64 };
 
 // One for 8 bytes; a newer one takes its place. Threads race: `check` shows a torn one.
 typedef struct Note {
@@ -173,35 +173,35 @@ typedef struct RangeNote {
 
 static RangeNote ranges[RANGES];
 static u32 range_next;
-// Pages that the last RANGES to 2 * RANGES of them touch, hashed: most memory is in none.
-enum { PAGE_BITS = 4096 };
-static u64 range_pages[2][PAGE_BITS / 64];
+// Parts of memory that the last RANGES to 2 * RANGES of them touch, hashed: most is in none.
+enum { PART_BITS = 8192, PART_SHIFT = 9 };
+static u64 range_parts[2][PART_BITS / 64];
 
-static void note_range_pages(GuestAddr start, u64 size, u32 turn)
+static void note_range_parts(GuestAddr start, u64 size, u32 turn)
 {
-    u64 *pages = range_pages[turn / RANGES & 1];
-    u64 first = start >> 12, last = (start + size) >> 12;
+    u64 *parts = range_parts[turn / RANGES & 1];
+    u64 first = start >> PART_SHIFT, last = (start + size) >> PART_SHIFT;
     if (turn % RANGES == 0) {
-        for (size_t i = 0; i < PAGE_BITS / 64; i++)
-            *(volatile u64 *)&pages[i] = 0;
+        for (size_t i = 0; i < PART_BITS / 64; i++)
+            *(volatile u64 *)&parts[i] = 0;
     }
-    if (last - first >= PAGE_BITS)
-        last = first + PAGE_BITS - 1;
-    for (u64 page = first; page <= last; page++)
-        __atomic_fetch_or(&pages[page % PAGE_BITS / 64], 1ull << page % 64, __ATOMIC_RELAXED);
+    if (last - first >= PART_BITS)
+        last = first + PART_BITS - 1;
+    for (u64 part = first; part <= last; part++)
+        __atomic_fetch_or(&parts[part % PART_BITS / 64], 1ull << part % 64, __ATOMIC_RELAXED);
 }
 
 static bool is_near_a_range(GuestAddr address)
 {
-    u64 page = (address >> 12) % PAGE_BITS;
-    return (range_pages[0][page / 64] | range_pages[1][page / 64]) >> page % 64 & 1;
+    u64 part = (address >> PART_SHIFT) % PART_BITS;
+    return (range_parts[0][part / 64] | range_parts[1][part / 64]) >> part % 64 & 1;
 }
 
 static void put_range(GuestAddr start, u64 size, Origin origin, u64 owner)
 {
     u32 turn = __atomic_fetch_add(&range_next, 1, __ATOMIC_RELAXED);
     RangeNote *range = &ranges[turn % RANGES];
-    note_range_pages(start, size, turn);
+    note_range_parts(start, size, turn);
     *(volatile u64 *)&range->check = 0;
     range->start = start;
     range->end = start + size;

@@ -18,6 +18,7 @@ EXPECT names a finding whose innermost frame in this file is on this line. Its f
     origin=heap:-2  the kind of origin and, relative to this line, the line that made it
     alloc=-3 free=-1  relative line of the block's allocation and release
     top=memcpy    the innermost function
+    via=load      one of the functions
     line=any      the finding has no frame in this file
     why=anchor    a section of docs/design/memcheck-differences.md; needed where tools differ
 EXPECT may be narrowed: EXPECT-O2, EXPECT-GCC, EXPECT-CLANG-O0, EXPECT-MUNINN, EXPECT-VALGRIND.

@@ -84,7 +84,7 @@ static const SyscallSubRow prctl_rows[] = {
     PRCTL_NONE("PR_GET_SECCOMP", 21),
     PRCTL("PR_SET_SECCOMP", 22, { "mode", ARG_LONG },
           { "filter", ARG_IN, .len = LEN_CONST(SIZE_sock_fprog), .when = WHEN_IS(1, 2),
-            .type = &type_sock_fprog }),
+            .type = &type_sock_fprog, .null_ok = true }), // "is it there?"
     PRCTL_VALUE("PR_CAPBSET_READ", 23, "cap"),
     PRCTL_VALUE("PR_CAPBSET_DROP", 24, "cap"),
     PRCTL_OUT("PR_GET_TSC", 25, "get-tsc", 4),
@@ -504,10 +504,12 @@ static const SyscallSubRow modify_ldt_rows[] = {
 };
 SUB(modify_ldt, 0);
 
+// No filter: the program asks whether the kernel knows the flags.
 static const SyscallSubRow seccomp_rows[] = {
     { 0, { "SECCOMP_SET_MODE_STRICT", 0, { { "op", ARG_INT }, { "flags", ARG_FLAGS } } } },
     { 1, { "SECCOMP_SET_MODE_FILTER", 0, { { "op", ARG_INT }, { "flags", ARG_FLAGS },
-        { "uargs", ARG_IN, .len = LEN_CONST(SIZE_sock_fprog), .type = &type_sock_fprog } } } },
+        { "uargs", ARG_IN, .len = LEN_CONST(SIZE_sock_fprog), .type = &type_sock_fprog,
+          .null_ok = true } } } },
     { 2, { "SECCOMP_GET_ACTION_AVAIL", 0, { { "op", ARG_INT }, { "flags", ARG_FLAGS },
         { "uargs", ARG_IN, .len = LEN_CONST(4) } } } },
     { 3, { "SECCOMP_GET_NOTIF_SIZES", 0, { { "op", ARG_INT }, { "flags", ARG_FLAGS },

@@ -90,7 +90,7 @@ static CodePtr emit_compare_top(Builder *b)
 {
     Emitter *e = &b->e;
     emit_load_fs(e, RAX, CTX(callstack.top));
-    if (tool->needs & TOOL_LOOSE_FLAGS) {
+    if (tool->needs & TOOL_LOOSE_FLAGS && !b->flags_live[b->insn - b->insns]) {
         emit_op_base(e, 0x3b, RCX, RAX, ENTRY(ret));
         put_bytes(e, (u8[]){0x75, 0}, 2);
         return e->pc;

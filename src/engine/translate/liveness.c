@@ -6,6 +6,7 @@
 // in between is rare. An instruction that may fault shows the flags before it to
 // a signal handler, so they are live there too: the client's state is exact at
 // every fault, whatever a tool inserts.
+#include "engine/aspace/aspace.h"
 #include "engine/translate/builder.h"
 
 enum { FLAGS_ARITHMETIC = ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF |
@@ -65,6 +66,51 @@ static bool is_tail_call(const Insn *insn)
            (insn->bytes[insn->modrm_at] & 0xc7) == 0x05;
 }
 
+// Instructions that make nothing but flags.
+static bool makes_only_flags(const Insn *insn)
+{
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_CMP: case ZYDIS_MNEMONIC_TEST: case ZYDIS_MNEMONIC_BT:
+    case ZYDIS_MNEMONIC_CLC: case ZYDIS_MNEMONIC_STC: case ZYDIS_MNEMONIC_CMC:
+    case ZYDIS_MNEMONIC_SAHF: case ZYDIS_MNEMONIC_POPFQ: case ZYDIS_MNEMONIC_COMISD:
+    case ZYDIS_MNEMONIC_COMISS: case ZYDIS_MNEMONIC_UCOMISD: case ZYDIS_MNEMONIC_UCOMISS:
+        return true;
+    default: return false;
+    }
+}
+
+// A block may begin behind such an instruction. What looks like clc, stc, cmc, or cmp or test of
+// two registers is taken for it.
+static bool follows_flags(GuestAddr pc)
+{
+    enum { CMC = 0xf5, CLC = 0xf8, STC = 0xf9, CMP = 0x39, CMP_BACK = 0x3b, TEST = 0x85 };
+    u8 before[2] = {0};
+    guest_read(pc - 2, before, 2);
+    switch (before[1]) {
+    case CMC: case CLC: case STC: return true;
+    default: break;
+    }
+    return before[1] >= 0xc0 &&
+           (before[0] == CMP || before[0] == CMP_BACK || before[0] == TEST);
+}
+
+// What a function returns in flags: Lisp tells so how many values there are, or what a comparison
+// gave, and code in assembler whether it has failed. No compiler that keeps to the ABI makes
+// flags that nobody reads before the return.
+static u8 returned_flags(const Builder *b, unsigned ret)
+{
+    for (unsigned i = ret; i-- > 0;) {
+        const Insn *insn = &b->insns[i];
+        if (makes_only_flags(insn))
+            return fold(FLAGS_ARITHMETIC);
+        const ZydisAccessedFlags *f = insn->flags;
+        if (f && fold(f->tested | f->modified | f->set_0 | f->set_1 | f->undefined))
+            return 0;
+    }
+    bool is_cut = b->block->version & VERSION_FIRST || follows_flags(b->insns[0].pc);
+    return is_cut ? fold(FLAGS_ARITHMETIC) : 0;
+}
+
 // At calls and returns the ABI has no flags.
 static bool ends_function(const Insn *insn)
 {
@@ -80,7 +126,8 @@ void find_live_flags(Builder *b)
     for (unsigned i = b->insn_count; i-- > 0;) {
         const Insn *insn = &b->insns[i];
         if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JMP)
-            live = loose && ends_function(insn) ? 0 : all;
+            live = !loose || !ends_function(insn) ? all :
+                   insn->lowering == LOWER_RET    ? returned_flags(b, i) : 0;
         const ZydisAccessedFlags *f = insn->flags;
         if (f) {
             // "Undefined" often means unchanged: no kill either, but of the strict.

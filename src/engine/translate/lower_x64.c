@@ -196,8 +196,9 @@ static void lower_ret(Builder *b, const Insn *insn)
         emit_callstack_return(b, insn->pop_bytes);
         return;
     }
-    if (tool->needs & TOOL_LOOSE_FLAGS && !block_is_dirty(b->block) && !b->changes_version &&
-        !insn->pop_bytes) {
+    bool loose = tool->needs & TOOL_LOOSE_FLAGS, live = loose && b->flags_live[insn - b->insns];
+    bool looks_up = insn->pop_bytes || block_is_dirty(b->block) || b->changes_version || live;
+    if (loose && !looks_up) {
         builder_spill(b, R11);
         put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2);             // pop r11
         emit_calltag_clear(b, true);
@@ -207,7 +208,6 @@ static void lower_ret(Builder *b, const Insn *insn)
         b->fallthrough = false;
         return;
     }
-    bool looks_up = insn->pop_bytes || block_is_dirty(b->block) || b->changes_version;
     if (looks_up)
         builder_spill(b, RAX);
     builder_spill(b, RCX);

@@ -82,7 +82,7 @@ static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
 const Tool tool_massif = {
     .name = "massif",
     .summary = "Shows where the memory goes: heap, mappings and stacks, at any moment.",
-    .needs = TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
+    .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
     .prepare = prepare,
     .start = maps_start,
     .functions = massif_functions,

@@ -112,8 +112,9 @@ static void forget_dead(ToolBlock *block, MemberSet dead, bool is_call)
 {
     const MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
     const MemberSet plain = 0xffff | MEMBER_FLAGS | (MEMBERS_VECTOR & ~scalars);
-    if (dead & ~plain) {
-        tool_call(block, access_call, !is_call);
+    if (dead & ~plain || !tool_flags_are_dead(block)) {
+        if (dead)
+            tool_call(block, access_call, !is_call);
         exact = false;
     } else {
         forget_overwritten(block, dead);

@@ -258,3 +258,33 @@ CASE(errno_and_messages)
     CHECK(close(-1) == -1 && errno == EBADF);
     BRANCH(strlen(strerror(errno)));
 }
+
+// Functions that return flags, as no C compiler makes them, with registers that are undefined.
+__asm__(".text\n"
+        "says_carry: movq (%rsi), %r10\n\tmovl $3, %edx\n\tstc\n\tret\n"
+        "says_none: pushq %rbp\n\tmovq %rsp, %rbp\n\tmovq (%rsi), %r10\n\tmovl $3, %edx\n\t"
+        "clc\n\tpopq %rbp\n\tret\n"
+        "says_carry_late: pushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $16, %rsp\n\tmovq (%rsi), %r10\n\t"
+        "stc\n\tmovq %rbp, %rsp\n\tpopq %rbp\n\tret\n"
+        "says_less: movq (%rsi), %r10\n\tmovl $3, %edx\n\tcmpl $5, %edx\n\tret\n");
+
+#define FLAG_OF(function, set, p) \
+    __extension__({ \
+        u8 flag; \
+        __asm__ volatile("subq $256, %%rsp\n\tcall " #function "\n\t" set " %0\n\t" \
+                         "leaq 256(%%rsp), %%rsp" : "=&r"(flag) : "S"(p) \
+                         : "rcx", "rdx", "r10", "memory", "cc"); \
+        flag; \
+    })
+
+CASE(flags_are_returned)
+{
+    u64 *places[] = {(u64 *)zeroed_block(8), (u64 *)block(8)};
+    for (int i = 0; i < 6; i++) {
+        u64 *p = places[i & 1];
+        CHECK(FLAG_OF(says_carry, "setc", p) == 1);
+        CHECK(FLAG_OF(says_none, "setc", p) == 0);
+        CHECK(FLAG_OF(says_carry_late, "setc", p) == 1);
+        CHECK(FLAG_OF(says_less, "setl", p) == 1);
+    }
+}

@@ -137,8 +137,7 @@ CASE(place_of_no_code)
     CHECK(text[0] == 0);
 }
 
-// NOT-VALGRIND answers
-CASE(place_in_a_small_block)
+CASE(place_in_a_small_block) // NOT-VALGRIND answers
 {
     char *text = (char *)block(4);
     VALGRIND_MAP_IP_TO_SRCLOC((void *)place_of_code_case, text); // EXPECT memcheck client-check
@@ -232,7 +231,8 @@ CASE(pool)
     memset(arena + 100, 0, 20);
     READ1(arena + 119);
     READ1(arena + 120);
-    // EXPECT memcheck invalid-read size=1 block=after:0 of=20 state=client alloc=-3
+    // EXPECT-MUNINN memcheck invalid-read block=after:0 of=20 state=client alloc=-3 why=after-requests
+    // EXPECT-VALGRIND memcheck invalid-read block=after:0 of=20 state=client why=after-requests
     VALGRIND_MEMPOOL_FREE(arena, arena + 100);
     READ1(arena + 101); // EXPECT memcheck invalid-read size=1
     VALGRIND_DESTROY_MEMPOOL(arena);
@@ -340,7 +340,9 @@ CASE(comparison_that_leaks_the_key)
 static NOINLINE int equal_at_once(const u8 *a, const u8 *b, int n)
 {
     for (int i = 0; i < n; i++)
-        if (((volatile u8 *)a)[i] != b[i]) // EXPECT memcheck uninit-branch origin=client:-7
+        if (((volatile u8 *)a)[i] != b[i])
+            // EXPECT-MUNINN memcheck uninit-branch origin=client:-7 why=after-requests
+            // EXPECT-VALGRIND memcheck uninit-branch origin=client why=after-requests
             return 0;
     return 1;
 }
@@ -351,7 +353,8 @@ CASE(table_lookup_that_leaks_the_key)
     VALGRIND_MAKE_MEM_UNDEFINED(&key, 1);
     u64 i = *(volatile u8 *)&key;
     __asm__ volatile("movzbl (%0,%1), %%eax" : : "r"(table), "r"(i) : "rax");
-    // EXPECT memcheck uninit-value size=8 origin=client:-2
+    // EXPECT-MUNINN memcheck uninit-value size=8 origin=client:-2 why=after-requests
+    // EXPECT-VALGRIND memcheck uninit-value size=8 origin=client why=after-requests
 }
 
 CASE(printf_of_the_tool)

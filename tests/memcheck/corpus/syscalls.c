@@ -88,6 +88,12 @@ CASE(write_count_undefined)
     // EXPECT memcheck syscall-param param=write(count) by=value bad=uninitialised origin=heap:-2
 }
 
+CASE(is_there_seccomp)
+{
+    CHECK(syscall(SYS_seccomp, 1, 0, NULL) == -1);
+    CHECK(syscall(SYS_prctl, 22, 2, 0) == -1);
+}
+
 CASE(read_into_short_block)
 {
     int fd = open("/dev/zero", O_RDONLY);

@@ -36,7 +36,7 @@ enum {
     DEFAULT_EVENTS_LEVEL = -5,
     // Of a program that does little but allocate, even that is a tenth of what it costs: events
     // that come as often as this are stored as they are, which takes half as much more room.
-    DENSE_EVENTS = 1 << 14,
+    DENSE_EVENTS = 1 << 12,
     DENSE_NS = 500, // an event
 };
 

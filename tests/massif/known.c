@@ -292,6 +292,18 @@ NOINLINE void stack_and_heap(void)
     sink = uses_stack(100);
 }
 
+// Events in quick succession share a stamp; what sleeps in between does not.
+NOINLINE void sleeps_between(void)
+{
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 100 + round; i++)
+            blocks[i] = allocate(333);
+        usleep(20000);
+        for (int i = 0; i < 100 + round; i++)
+            free(blocks[i]);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -314,6 +326,7 @@ static const struct {
     {"counts", counts},
     {"waits", waits},
     {"resident", resident},
+    {"sleeps_between", sleeps_between},
 };
 
 int main(int argc, char **argv)

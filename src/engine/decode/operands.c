@@ -102,8 +102,8 @@ bool operands_form(const Insn *insn, InsnForm *ret_form)
 {
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    InsnForm form = {.gprs_used = 0xffff, .gprs_written = 0xffff, .dst = INSN_NO_REG, .src = INSN_NO_REG,
-                     .lea_base = INSN_NO_REG};
+    InsnForm form = {.gprs_used = 0xffff, .gprs_written = 0xffff, .dst = INSN_NO_REG,
+                     .src = INSN_NO_REG, .lea_base = INSN_NO_REG};
     *ret_form = form;
     if (!decode_operands(insn, &z, operands))
         return false;

@@ -216,6 +216,12 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
     return verdict;
 }
 
+bool relay_is_closed(ThreadCtx *ctx)
+{
+    const WireProducer *producer = relay_wire(ctx);
+    return producer && __atomic_load_n(&producer->shared->header.stop_findings, __ATOMIC_RELAXED);
+}
+
 u64 relay_error_count(void)
 {
     u64 sum = 0;

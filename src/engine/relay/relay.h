@@ -66,6 +66,9 @@ typedef struct RelayFinding {
 WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
 // The errors counted so far: shown ones, repetitions included.
 u64 relay_error_count(void);
+// True: so many different findings were shown that no more are wanted (--error-limit). Who makes
+// them all the time can spare himself the trouble: counts are "inaccurate" from then on.
+bool relay_is_closed(struct ThreadCtx *ctx);
 
 // This thread's end of the wire, for tools with records of their own; NULL: there is no
 // monitor. Callable from the cache.

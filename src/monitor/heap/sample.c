@@ -66,6 +66,7 @@ static bool measure_engine(const Sampler *sampler, u64 *ret_bytes)
 
     if (!file)
         return false;
+    setvbuf(file, NULL, _IOFBF, 64 * KiB); // the kernel walks the list of mappings for each read
     while (fgets(line, sizeof(line), file)) {
         unsigned long long start, end, kib;
         if (sscanf(line, "%llx-%llx ", &start, &end) == 2)

@@ -215,7 +215,8 @@ static bool send_ahead(ReaderProcess *process)
 bool reader_process_send(ReaderProcess *process, const ReaderRequest *request,
                          const void *payload)
 {
-    if (process->pid > 0 && send_ahead(process) && write_all(process->fd, request, sizeof *request) &&
+    if (process->pid > 0 && send_ahead(process) &&
+        write_all(process->fd, request, sizeof *request) &&
         write_all(process->fd, payload, request->payload_bytes))
         return true;
     reap(process);

@@ -12,11 +12,12 @@ static u64 size_of_call(const ToolThread *thread, u64 data)
 // glibc keeps the size of a chunk before its block; three bits are flags, of which one is
 // set for a block that has a mapping of its own. Whoever calls glibc's malloc may return something
 // else, which may be the first of its pages.
-static u64 usable_size(const ToolThread *thread, const ToolFunction *function, u64 address,
-                       u64 size)
+static inline u64 usable_size(const ToolThread *thread, const ToolFunction *function,
+                              u64 address, u64 size)
 {
     enum { CHUNK_FLAGS = 7, CHUNK_IS_MAPPED = 2 };
-    const ToolFunction *inner = tool_lean_inner(thread);
+    const ToolFunction *inner = thread->lean_inner == thread->lean_hook ? function
+                                                                        : tool_lean_inner(thread);
     if (!inner || !CALL_IS_GLIBC(inner->data) || (inner != function && address % PAGE_SIZE == 0))
         return size;
     u64 chunk = *(const u64 *)(address - 8);

@@ -67,11 +67,13 @@ u64 error_undefined_count;
 void error_undefined(ToolThread *thread, u32 events)
 {
     MemcheckThread *mt = memcheck_thread(thread);
-    u32 context = context_here(thread);
     RelayPart part;
     if (!memcheck_options->undef_value_errors)
         return;
     __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
+    if (relay_is_closed(thread))
+        return;
+    u32 context = context_here(thread);
     if (events & EVENT_CONDITION)
         relay_finding(thread, &(RelayFinding){
             .kind = KIND_UNINIT_CONDITION,

@@ -75,10 +75,19 @@ typedef struct SavedDefinedness {
     struct SavedDefinedness *outer;
 } SavedDefinedness;
 
+// A frame of the stack, from `low` to its return address in `slot`.
+typedef struct FrameExtent {
+    GuestAddr sp; // the thread's, when it was found
+    GuestAddr low, slot;
+    GuestAddr callee; // the slot of the frame that it has called; 0: it is the innermost
+    u32 tag;
+} FrameExtent;
+
 typedef struct MemcheckThread {
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
+    FrameExtent frame;          // that was asked for last
     HeapThread *heap;
     SavedDefinedness *interrupted; // innermost first
     u64 fishy_told;                // the size that a throwing new was told of

@@ -7,6 +7,8 @@
 #include "engine/calltags/calltags.h"
 #include "tools/memcheck/memcheck.h"
 
+enum { RED_ZONE = 128 };
+
 #define KIND_SHIFT 60
 #define PAYLOAD_MASK ((1ull << KIND_SHIFT) - 1)
 
@@ -29,30 +31,48 @@ static Origin here(ToolThread *thread)
                             : make(ORIGIN_EXACT, thread->pc);
 }
 
-// In the frame of `slot`, whose code goes on where the frame that it has called returns to.
-static bool find_place(ToolThread *thread, GuestAddr address, GuestAddr slot, Origin *ret_origin)
-{
-    if (!slot)
-        return false;
-    GuestAddr callee = calltags_callee_slot(address, thread->gpr[RSP]);
-    if (!callee) {
-        *ret_origin = here(thread);
-        return true;
-    }
-    GuestAddr pc = calltags_caller_pc(callee);
-    *ret_origin = pc & CONTEXT_EXACT_PC ? make(ORIGIN_EXACT, pc & ~CONTEXT_EXACT_PC)
-                                        : make(ORIGIN_CODE, pc);
-    return true;
-}
-
 // The slot of the frame's return address; 0: no frame has it.
 static GuestAddr slot_of(ToolThread *thread, GuestAddr address)
 {
-    enum { RED_ZONE = 128 };
     GuestAddr sp = thread->gpr[RSP];
     if (address < sp - RED_ZONE || address >= memcheck_thread(thread)->stack_hi)
         return 0;
     return calltags_frame_slot(address < sp ? sp : address);
+}
+
+// The frame that an address is in; NULL: none. To find it takes a walk over its words, and code
+// that copies undefined values asks for the same again and again: it is what it was as
+// long as the stack pointer is, and the return address.
+static const FrameExtent *extent_of(ToolThread *thread, GuestAddr address)
+{
+    FrameExtent *e = &memcheck_thread(thread)->frame;
+    GuestAddr sp = thread->gpr[RSP];
+    if (LIKELY(e->slot && e->sp == sp && address >= e->low && address < e->slot + 8 &&
+               (u32)*calltags_word(e->slot) == e->tag))
+        return e;
+    GuestAddr slot = slot_of(thread, address);
+    if (!slot)
+        return NULL;
+    GuestAddr callee = calltags_callee_slot(address, sp);
+    *e = (FrameExtent){sp, callee ? callee + 8 : sp - RED_ZONE, slot, callee,
+                       (u32)*calltags_word(slot)};
+    return e;
+}
+
+// Its code goes on where the frame that it has called returns to.
+static bool find_place(ToolThread *thread, GuestAddr address, Origin *ret_origin)
+{
+    const FrameExtent *e = extent_of(thread, address);
+    if (!e)
+        return false;
+    if (!e->callee) {
+        *ret_origin = here(thread);
+        return true;
+    }
+    GuestAddr pc = calltags_caller_pc(e->callee);
+    *ret_origin = pc & CONTEXT_EXACT_PC ? make(ORIGIN_EXACT, pc & ~CONTEXT_EXACT_PC)
+                                        : make(ORIGIN_CODE, pc);
+    return true;
 }
 
 bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
@@ -61,9 +81,9 @@ bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
     enum { FRAMES_MAX = 4096 };
     Origin origin;
     CodePlace place;
-    GuestAddr slot = slot_of(thread, address);
-    if (!find_place(thread, address, slot, &origin))
+    if (!find_place(thread, address, &origin))
         return false;
+    GuestAddr slot = extent_of(thread, address)->slot;
     *ret_pc = origin & PAYLOAD_MASK;
     if (kind_of(origin) == ORIGIN_HOST && !cache_place(*ret_pc, &place))
         return false;
@@ -100,11 +120,11 @@ static u64 owner_of(ToolThread *thread, GuestAddr address)
     const MemcheckThread *mt = memcheck_thread(thread);
     if (address < mt->stack_lo || address >= mt->stack_hi)
         return 2 + ((u64)grain_turns[address / GRAIN_BYTES % GRAINS] << 8);
-    GuestAddr slot = slot_of(thread, address);
-    return slot ? slot * 3 ^ (u32)*calltags_word(slot) : 1;
+    const FrameExtent *e = extent_of(thread, address);
+    return e ? e->slot * 3 ^ e->tag : 1;
 }
 
-enum { NOTES = 1 << 14, RANGES = 256 };
+enum { NOTES = 1 << 14, RANGES = 64 };
 
 // One for 8 bytes; a newer one takes its place. Threads race: `check` shows a torn one.
 typedef struct Note {
@@ -153,35 +173,35 @@ typedef struct RangeNote {
 
 static RangeNote ranges[RANGES];
 static u32 range_next;
-// Pages that the last RANGES to 2 * RANGES of them touch, hashed: most memory is in none.
-enum { PAGE_BITS = 4096 };
-static u64 range_pages[2][PAGE_BITS / 64];
+// Parts of memory that the last RANGES to 2 * RANGES of them touch, hashed: most is in none.
+enum { PART_BITS = 8192, PART_SHIFT = 9 };
+static u64 range_parts[2][PART_BITS / 64];
 
-static void note_range_pages(GuestAddr start, u64 size, u32 turn)
+static void note_range_parts(GuestAddr start, u64 size, u32 turn)
 {
-    u64 *pages = range_pages[turn / RANGES & 1];
-    u64 first = start >> 12, last = (start + size) >> 12;
+    u64 *parts = range_parts[turn / RANGES & 1];
+    u64 first = start >> PART_SHIFT, last = (start + size) >> PART_SHIFT;
     if (turn % RANGES == 0) {
-        for (size_t i = 0; i < PAGE_BITS / 64; i++)
-            *(volatile u64 *)&pages[i] = 0;
+        for (size_t i = 0; i < PART_BITS / 64; i++)
+            *(volatile u64 *)&parts[i] = 0;
     }
-    if (last - first >= PAGE_BITS)
-        last = first + PAGE_BITS - 1;
-    for (u64 page = first; page <= last; page++)
-        __atomic_fetch_or(&pages[page % PAGE_BITS / 64], 1ull << page % 64, __ATOMIC_RELAXED);
+    if (last - first >= PART_BITS)
+        last = first + PART_BITS - 1;
+    for (u64 part = first; part <= last; part++)
+        __atomic_fetch_or(&parts[part % PART_BITS / 64], 1ull << part % 64, __ATOMIC_RELAXED);
 }
 
 static bool is_near_a_range(GuestAddr address)
 {
-    u64 page = (address >> 12) % PAGE_BITS;
-    return (range_pages[0][page / 64] | range_pages[1][page / 64]) >> page % 64 & 1;
+    u64 part = (address >> PART_SHIFT) % PART_BITS;
+    return (range_parts[0][part / 64] | range_parts[1][part / 64]) >> part % 64 & 1;
 }
 
 static void put_range(GuestAddr start, u64 size, Origin origin, u64 owner)
 {
     u32 turn = __atomic_fetch_add(&range_next, 1, __ATOMIC_RELAXED);
     RangeNote *range = &ranges[turn % RANGES];
-    note_range_pages(start, size, turn);
+    note_range_parts(start, size, turn);
     *(volatile u64 *)&range->check = 0;
     range->start = start;
     range->end = start + size;
@@ -233,7 +253,7 @@ Origin origins_of_memory(ToolThread *thread, GuestAddr address)
     Origin origin = find_note(thread, address);
     if (!origin)
         origin = find_range(thread, address);
-    if (!origin && !find_place(thread, address, slot_of(thread, address), &origin))
+    if (!origin && !find_place(thread, address, &origin))
         origin = make(ORIGIN_MEMORY, address);
     return origin;
 }

@@ -17,8 +17,7 @@
 #include <zstd.h>
 
 #include "base/assert.h"
-#include "recording/encode.h"
-#include "recording/writer.h"
+#include "recording/add_event.h"
 
 enum {
     SLICE_EVENTS = 1 << 16,     // enough for a slice, if the recording may be large enough
@@ -168,9 +167,12 @@ static void end_slice(RecordingWriter *writer, const Moment *moment)
 
     if (slice->info.events == 0)
         return;
+    slice->last_event_ns = writer->encoder.last.ns;
     slice->info.end = *moment;
     slice->info.end.ns = max_u64(moment->ns, slice->last_event_ns + 1);
-    slice->info.totals = writer->totals;
+    // Those that are repeated have been counted.
+    slice->info.allocations += writer->encoder.allocations - writer->encoder.chunk_start;
+    slice->info.frees = slice->info.events - slice->info.allocations;
     slice->first = writer->slice_number++;
     Moment end = slice->info.end;
     writer_put_names(writer);
@@ -182,12 +184,12 @@ static void end_slice(RecordingWriter *writer, const Moment *moment)
 }
 
 // Events of one instant stay together: a slice ends where time moves on.
-static __attribute__((noinline)) void end_slice_if_due(RecordingWriter *writer, u64 ns)
+static void end_slice_if_due(RecordingWriter *writer, u64 ns)
 {
     u64 events = writer->slice.info.events;
     u64 enough = writer->slice_events, most = enough * SLICE_EVENTS_MORE;
 
-    if (ns == writer->last.ns && events < most)
+    if (ns == writer->encoder.last.ns && events < most)
         return;
     bool is_full = events >= most ||
                    (events >= enough && events >= EVENTS_PER_SITE * writer->changed_count);
@@ -200,71 +202,9 @@ static __attribute__((noinline)) void end_slice_if_due(RecordingWriter *writer, 
         writer->short_slices = 0;
         writer->slice_ns *= 2;
     }
-    Moment moment = writer->last;
+    Moment moment = writer->encoder.last;
     moment.ns = ns;
     end_slice(writer, &moment);
-}
-
-static inline void first_change(RecordingWriter *writer, u32 number, SiteState *site)
-{
-    if (LIKELY(site->allocations | site->frees))
-        return;
-    writer->changed[number / 64] |= 1ull << number % 64;
-    writer->changed_count++;
-    site->peak_bytes = site->live_bytes;
-}
-
-static inline void sum_alloc(RecordingWriter *writer, SiteState *site, const HeapEvent *event,
-                             u64 ns)
-{
-    SliceInfo *info = &writer->slice.info;
-    Space space = site->space;
-
-    site->live_bytes += event->size;
-    site->allocated_bytes += event->size;
-    site->usable_change += event->usable;
-    if (site->live_bytes > site->peak_bytes)
-        site->peak_bytes = site->live_bytes;
-    if (site->allocations++ == 0)
-        site->first_ns = ns;
-    site->last_ns = ns;
-    site->reallocations += event->flags & EVENT_BY_REALLOC;
-    writer->totals.bytes[space] += event->size;
-    writer->totals.blocks[space]++;
-    writer->totals.usable[space] += event->usable;
-    if (writer->totals.bytes[space] > info->high[space])
-        info->high[space] = writer->totals.bytes[space];
-    info->allocations++;
-}
-
-static inline void sum_free(RecordingWriter *writer, SiteState *site, const HeapEvent *event)
-{
-    u32 temporary = (event->flags & EVENT_TEMPORARY) != 0;
-    Space space = site->space;
-
-    site->live_bytes -= event->size;
-    site->freed_bytes += event->size;
-    site->usable_change -= event->usable;
-    site->frees++;
-    site->temporary += temporary;
-    writer->totals.bytes[space] -= event->size;
-    writer->totals.blocks[space]--;
-    writer->totals.usable[space] -= event->usable;
-    writer->slice.info.frees++;
-    writer->slice.info.temporary += temporary;
-}
-
-static void begin_events(RecordingWriter *writer, u64 ns)
-{
-    writer->slice.first_event_ns = ns;
-    memcpy(writer->slice.info.high, writer->totals.bytes, sizeof(writer->totals.bytes));
-}
-
-// As end_slice_if_due() decides, in the few words that almost every event needs.
-static inline bool slice_may_be_due(const RecordingWriter *writer, u64 ns)
-{
-    return writer->slice.info.events >= writer->slice_events ||
-           ns - writer->slice.info.start.ns >= writer->slice_ns;
 }
 
 static bool make_room(RecordingWriter *writer)
@@ -275,37 +215,18 @@ static bool make_room(RecordingWriter *writer)
     return false;
 }
 
-u32 recording_add_event(RecordingWriter *writer, const HeapEvent *given)
+bool writer_prepare(RecordingWriter *writer, u64 ns)
 {
-    HeapEvent late;
-    const HeapEvent *event = given;
+    if (writer->error)
+        return false;
+    end_slice_if_due(writer, ns);
+    return writer->encoder.count < writer->encoder.capacity || make_room(writer);
+}
 
-    if (UNLIKELY(writer->error != NULL))
-        return 0;
-    ASSERT(given->site < writer->site_count);
-    if (UNLIKELY(given->time.ns < writer->last.ns)) {
-        late = *given;
-        late.time.ns = writer->last.ns;
-        event = &late;
-    }
-    if (UNLIKELY(slice_may_be_due(writer, event->time.ns)))
-        end_slice_if_due(writer, event->time.ns);
-    if (UNLIKELY(writer->encoder.count == writer->encoder.capacity) && !make_room(writer))
-        return 0;
-    SiteState *site = &writer->sites[event->site];
-    if (writer->slice.info.events++ == 0)
-        begin_events(writer, event->time.ns);
-    encode_event(&writer->encoder, event, site->thread, site->space);
-    first_change(writer, event->site, site);
-    if (event->kind == EVENT_ALLOC)
-        sum_alloc(writer, site, event, event->time.ns);
-    else
-        sum_free(writer, site, event);
-    if (UNLIKELY(event->flags & EVENT_TEMPORARY))
-        writer->last_free = *event;
-    writer->last = event->time;
-    writer->slice.last_event_ns = event->time.ns;
-    return event->kind == EVENT_ALLOC ? writer->encoder.allocations : 0;
+u32 recording_add_event(RecordingWriter *writer, const HeapEvent *event)
+{
+    ASSERT(event->site < writer->site_count);
+    return writer_add(writer, event);
 }
 
 // A slice may have ended between the two: the free tells enough of its block.
@@ -317,7 +238,6 @@ static void sum_repeats(RecordingWriter *writer, SiteState *site, u32 count, u64
 
     info->events += 2 * (u64)count;
     info->allocations += count;
-    info->frees += count;
     info->temporary += count;
     info->high[space] = max_u64(info->high[space], writer->totals.bytes[space] + size);
     if (site->allocations == 0)
@@ -327,7 +247,6 @@ static void sum_repeats(RecordingWriter *writer, SiteState *site, u32 count, u64
     site->frees += count;
     site->temporary += count;
     site->allocated_bytes += count * size;
-    site->freed_bytes += count * size;
     site->peak_bytes = max_u64(site->peak_bytes, site->live_bytes + size);
 }
 
@@ -342,8 +261,6 @@ void recording_repeat_pair(RecordingWriter *writer, u32 count, u64 step_ns)
     bool counts = site->space == writer->encoder.clock_space;
     encoder_repeat(&writer->encoder, counts ? writer->last_free.size : 0, count, step_ns);
     sum_repeats(writer, site, count, step_ns);
-    writer->last = writer->encoder.last;
-    writer->slice.last_event_ns = writer->last.ns;
 }
 
 void recording_close_slice(RecordingWriter *writer, const Moment *moment)
@@ -447,7 +364,7 @@ void recording_add_living(RecordingWriter *writer, const RecordedBlock *block)
 
 void recording_flush(RecordingWriter *writer)
 {
-    end_slice(writer, &writer->last);
+    end_slice(writer, &writer->encoder.last);
     writer_put_names(writer);
     put_samples(writer);
     put_histograms(writer);

@@ -6,6 +6,8 @@
 #ifndef MUNINN_RECORDING_WRITER_H
 #define MUNINN_RECORDING_WRITER_H
 
+#include <string.h>
+
 #include "recording/events.h"
 #include "recording/format.h"
 
@@ -31,7 +33,8 @@ typedef struct OpenNode {
 // The site in the slice that is being filled; one line and a half, touched by every event.
 typedef struct SiteState {
     u64 live_bytes;
-    u64 allocated_bytes, freed_bytes;
+    u64 start_bytes; // live when the slice began
+    u64 allocated_bytes;
     u64 peak_bytes;
     u64 first_ns, last_ns;
     u64 usable_change; // as a difference: it may be below 0
@@ -89,13 +92,16 @@ struct RecordingWriter {
     Node slice;             // being filled
     u64 slice_number;
     SpaceTotals totals;
-    Moment last;
     HeapEvent last_free;    // of a temporary block: what may be repeated
     u64 slice_ns;           // a slice ends after so long
     u32 short_slices;       // that ended so, since slice_ns was doubled
     OpenNode open[LEVELS];  // [0] is not used
     size_t open_capacity[LEVELS], open_changed_capacity[LEVELS];
 };
+
+// writer.c: before an event, when a slice may be due or columns are full. False: it cannot be
+// written.
+bool writer_prepare(RecordingWriter *writer, u64 ns);
 
 // writer_file.c
 void writer_fail(RecordingWriter *writer, const char *what, int error);

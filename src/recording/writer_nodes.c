@@ -143,15 +143,19 @@ static void put_open_node(RecordingWriter *writer, u32 level)
     child_added(writer, level + 1);
 }
 
-static void take_site(SiteState *site, SiteSums *ret_sums)
+static void take_site(SpaceTotals *totals, SiteState *site, SiteSums *ret_sums)
 {
+    u64 change = site->live_bytes - site->start_bytes;
+
+    totals->blocks[site->space] += (u64)site->allocations - site->frees;
+    totals->usable[site->space] += site->usable_change;
     *ret_sums = (SiteSums){
-        .live_bytes = site->allocated_bytes - site->freed_bytes,
+        .live_bytes = change,
         .live_blocks = (u64)site->allocations - site->frees,
         .live_usable = site->usable_change,
         .allocated_bytes = site->allocated_bytes,
         .allocations = site->allocations,
-        .freed_bytes = site->freed_bytes,
+        .freed_bytes = site->allocated_bytes - change,
         .frees = site->frees,
         .temporary = site->temporary,
         .reallocations = site->reallocations,
@@ -159,15 +163,14 @@ static void take_site(SiteState *site, SiteSums *ret_sums)
         .first_ns = site->allocations ? site->first_ns : 0,
         .last_ns = site->allocations ? site->last_ns : 0,
     };
-    site->allocated_bytes = site->freed_bytes = 0;
-    site->usable_change = 0;
+    site->allocated_bytes = site->usable_change = 0;
     site->allocations = site->frees = site->temporary = site->reallocations = 0;
 }
 
 void writer_put_slice(RecordingWriter *writer)
 {
     Bytes *body = &writer->plain;
-    const Node *slice = &writer->slice;
+    Node *slice = &writer->slice;
 
     if (!open_node_reserve(writer, 1)) {
         writer_fail(writer, "cannot be written", ENOMEM);
@@ -178,11 +181,12 @@ void writer_put_slice(RecordingWriter *writer)
                        UINT32_MAX;) {
         SiteSums sums;
 
-        take_site(&writer->sites[site], &sums);
+        take_site(&writer->totals, &writer->sites[site], &sums);
         sums_encoder_add(&writer->sums, site, &sums);
         join_sums(&writer->open[1], site, &sums);
     }
     writer->changed_count = 0;
+    slice->info.totals = writer->totals;
     put_node_chunks(writer, slice);
     body->count = 0;
     encoder_finish(&writer->encoder, body);

@@ -226,7 +226,8 @@ static void take_held(WireConsumer *consumer, u32 index, WireRecord *ret_record)
 // A record that was held back; `run` is of its header.
 static void note_run(RingView *view, u8 run, WireRecord *record)
 {
-    if (record->type != RECORD_HEAP_ALLOC && record->type != RECORD_HEAP_RUN)
+    if (record->type != RECORD_HEAP_ALLOC && record->type != RECORD_HEAP_PAIR &&
+        record->type != RECORD_HEAP_RUN)
         return;
     record->was_peeked = view->was_peeked && (u8)(view->peeked_run / 2) == run;
     view->was_peeked = false;
@@ -266,8 +267,9 @@ static inline size_t stream_words(u64 header)
 {
     u64 words = header >> 16 & 0xffff;
     u8 type = (u8)header;
+    bool is_held = type == RECORD_HEAP_ALLOC || type == RECORD_HEAP_PAIR;
     bool fits = type == RECORD_HEAP_FREE ? words == WIRE_STREAM_FREE
-                                         : type == RECORD_HEAP_ALLOC && words == WIRE_STREAM_ALLOC;
+                                         : is_held && words == WIRE_STREAM_ALLOC;
     return fits ? words : 0;
 }
 
@@ -280,7 +282,7 @@ static size_t stream_length(const u64 *copy, size_t words, u64 limit, RingView *
         size_t length = stream_words(copy[at]);
         if (length == 0 || at + length > words || copy[at + 1] > limit)
             break;
-        if ((u8)copy[at] == RECORD_HEAP_ALLOC)
+        if ((u8)copy[at] != RECORD_HEAP_FREE)
             view->taken_run = (u8)(copy[at] >> 8);
         view->last = copy[at + 1];
         at += length;
@@ -428,6 +430,8 @@ size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *ar
 {
     size_t count = 0;
     consumer->drain++;
+    // The client's, so read once: it may have written anything.
+    __atomic_store_n(&consumer->shared->header.tick, consumer->drain, __ATOMIC_RELAXED);
     while (count < WIRE_DRAIN_MAX || final) {
         u64 now = final ? ~0ull : wire_stamp() - ORDER_LAG;
         u32 high = rings_used(consumer);

@@ -5,12 +5,14 @@
 // (WireRecord.payload) is the context.
 //
 //   HEAP_ALLOC      context │ place, size
+//   HEAP_PAIR       context │ place, size and ticks lived
 //   HEAP_FREE       –       │ address
 //   HEAP_REALLOC    context │ place, size, old address
 //   HEAP_RUN        context │ place, size, state, first stamp, ticks lived
 //
 // A run is what a thread allocated and freed again and again, and nothing else meanwhile:
-// WireRepeat.state has the count. An allocation is a run of state 1.
+// WireRepeat.state has the count. An allocation is a run of state 1, a pair one of state 2 that
+// is small enough.
 //
 // A place is an address, below 2^47, and above it how much more than `size` is usable.
 #ifndef MUNINN_WIRE_HEAP_EVENTS_H
@@ -47,6 +49,19 @@ static inline u64 heap_place_extra(u64 place)
     return place >> HEAP_PLACE_BITS;
 }
 
+// The last word of a HEAP_PAIR; what does not fit is a HEAP_RUN.
+enum { HEAP_PAIR_SIZE_BITS = 36, HEAP_PAIR_LIVED_MAX = (1 << 28) - 1 };
+
+static inline u64 heap_pair_size(u64 word)
+{
+    return word & ((1ull << HEAP_PAIR_SIZE_BITS) - 1);
+}
+
+static inline u64 heap_pair_lived(u64 word)
+{
+    return word >> HEAP_PAIR_SIZE_BITS;
+}
+
 // ------------------------------------------------------------------- producing
 
 typedef struct WireAlloc {
@@ -66,13 +81,43 @@ static inline void wire_heap_flush(WireProducer *producer)
 void wire_heap_alloc_now(WireProducer *producer, const WireAlloc *alloc); // not held back
 void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address);
 
+// rdtsc is a third of what an event costs its thread. So where there is one thread, and events
+// follow each other in DENSE_TICKS, STAMPS_SHARED have the stamp of the one before them: what is
+// lost is less than a microsecond. After a pause the monitor has looked at the rings, which it
+// does every few milliseconds when events have come, or there was a system call: then there is
+// a new stamp, unless the monitor sleeps.
+enum { STAMPS_SHARED = 7, DENSE_TICKS = 500, TICK_TICKS = 20 << 20 };
+
+static inline void wire_heap_new_stamp(WireProducer *producer)
+{
+    producer->stamps_left = 0;
+}
+
+static inline void wire_heap_share_stamp(WireProducer *producer, u64 since, u64 stamp)
+{
+    u32 tick = __atomic_load_n(&producer->shared->header.tick, __ATOMIC_RELAXED);
+    if (tick != producer->tick_seen) {
+        producer->tick_seen = tick;
+        producer->tick_stamp = stamp;
+    }
+    bool is_dense = since < DENSE_TICKS * (STAMPS_SHARED + 1);
+    producer->stamps_left = is_dense && stamp - producer->tick_stamp < TICK_TICKS ? STAMPS_SHARED
+                                                                                   : 0;
+}
+
 // A stamp is a plain rdtsc, which may be executed early: an address that goes from one
 // thread to another may then seem to be allocated before it was freed, by nanoseconds.
 // The model knows that (H4 of monitor/heap/heap.h). lfence would cost 10 ns an event.
-static inline u64 wire_heap_stamp(WireRing *ring)
+static inline u64 wire_heap_stamp(WireProducer *producer, bool is_alone)
 {
+    WireRing *ring = producer->ring;
     u32 low, high;
     u64 begun = ring->begun;
+    if (producer->stamps_left && is_alone &&
+        __atomic_load_n(&producer->shared->header.tick, __ATOMIC_RELAXED) == producer->tick_seen) {
+        producer->stamps_left--;
+        return begun;
+    }
     __atomic_store_n(&ring->begun, begun + 1, __ATOMIC_RELEASE);
     __asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
     u64 stamp = (u64)high << 32 | low;
@@ -80,6 +125,8 @@ static inline u64 wire_heap_stamp(WireRing *ring)
     if (UNLIKELY(stamp <= begun))
         stamp = begun + 1;
     __atomic_store_n(&ring->begun, stamp, __ATOMIC_RELEASE);
+    if (is_alone)
+        wire_heap_share_stamp(producer, stamp - begun, stamp);
     return stamp;
 }
 
@@ -113,26 +160,35 @@ static inline u64 *wire_heap_place(const WireProducer *producer, u64 bytes)
     return LIKELY(fits) ? (u64 *)(ring->data + offset) : NULL;
 }
 
+static inline bool wire_heap_is_pair(const WireHeld *held)
+{
+    return held->samples == 1 && held->lived <= HEAP_PAIR_LIVED_MAX &&
+           held->repeat.size >> HEAP_PAIR_SIZE_BITS == 0;
+}
+
 static inline void wire_heap_flush_inline(WireProducer *producer)
 {
     enum { BYTES = 32 };
     WireRing *ring = producer->ring;
     WireHeld *held = &ring->held;
-    u64 *at;
-    if (held->repeat.state == 0)
+    u64 *at, size = held->repeat.size, state = held->repeat.state;
+    if (state == 0)
         return;
-    if (held->repeat.state != 1 || !(at = wire_heap_place(producer, BYTES))) {
+    bool is_pair = state == 2;
+    if (state > 2 || (is_pair && !wire_heap_is_pair(held)) ||
+        !(at = wire_heap_place(producer, BYTES))) {
         wire_heap_flush_held(producer);
         return;
     }
-    at[0] = RECORD_HEAP_ALLOC | (u64)(held->run / 2 & 0xff) << 8 | BYTES / 8 << 16 |
-            (u64)held->context << 32;
+    at[0] = (is_pair ? RECORD_HEAP_PAIR : RECORD_HEAP_ALLOC) | (u64)(held->run / 2 & 0xff) << 8 |
+            BYTES / 8 << 16 | (u64)held->context << 32;
     at[1] = held->stamp;
-    at[2] = heap_place(held->address, held->repeat.size, held->repeat.size + held->extra);
-    at[3] = held->repeat.size;
+    at[2] = heap_place(held->address, size, size + held->extra);
+    at[3] = is_pair ? size | held->lived << HEAP_PAIR_SIZE_BITS : size;
     __atomic_store_n(&ring->write, ring->write + BYTES, __ATOMIC_RELEASE);
     __atomic_store_n(&held->repeat.state, 0, __ATOMIC_RELEASE);
     held->repeat.result = 0;
+    held->repeat.site = 0;
 }
 
 // The producer has a ring, and a monitor that lives.
@@ -143,7 +199,7 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
         return;
     }
     WireHeld *held = &producer->ring->held;
-    u64 stamp = wire_heap_stamp(producer->ring);
+    u64 stamp = wire_heap_stamp(producer, alloc->site != 0);
     u64 state = held->repeat.state;
     if (state && state % 2 == 0 && held->address == alloc->address &&
         held->repeat.size == alloc->size && held->context == alloc->context) {
@@ -182,7 +238,7 @@ static inline bool wire_heap_ends_held(WireRing *ring, u64 address, u64 stamp)
     return true;
 }
 
-static inline void wire_heap_free(WireProducer *producer, u64 address)
+static inline void wire_heap_free(WireProducer *producer, u64 address, bool is_alone)
 {
     enum { BYTES = 24 };
     WireRing *ring = producer->ring;
@@ -190,7 +246,7 @@ static inline void wire_heap_free(WireProducer *producer, u64 address)
         wire_put_heap_free(producer, &(Wire_heap_free){address});
         return;
     }
-    u64 stamp = wire_heap_stamp(ring);
+    u64 stamp = wire_heap_stamp(producer, is_alone);
     if (wire_heap_ends_held(ring, address, stamp))
         return;
     wire_heap_flush_inline(producer);

@@ -35,7 +35,7 @@
 enum { WIRE_VERSION = 1 };
 
 enum {
-    WIRE_RING_BYTES = 256 * 1024, // a power of two
+    WIRE_RING_BYTES = 1 << 20, // what a stream of events makes while another has the core
     WIRE_RINGS = 2048,
     WIRE_RECORD_BYTES_MAX = 64 * 1024,
     WIRE_FINDINGS = 1 << 18,
@@ -215,6 +215,7 @@ typedef struct WireHeader {
     u32 kicking;          // the monitor's: a signal is being sent
     u32 kicks_closed;     // the engine's: none may be sent now
     char request[WIRE_REQUEST_BYTES];
+    _Alignas(64) u32 tick; // the monitor's: one more each time that it looks at the rings
 } WireHeader;
 
 typedef struct WireShared {
@@ -246,6 +247,10 @@ typedef struct WireProducer {
     u64 read_seen;     // the consumer's position when last looked at
     bool is_common;    // the ring is shared with other threads, under its lock
     const int *life;   // the socket; *life < 0 when the monitor is gone
+    // Events of the heap that come in quick succession share a stamp (heap_events.h).
+    u32 stamps_left;   // so many more have that of the last
+    u32 tick_seen;
+    u64 tick_stamp;    // when it was seen to change
 } WireProducer;
 
 // False when the process is without a monitor.
@@ -310,7 +315,8 @@ void wire_consumer_free(WireConsumer *consumer);
 typedef void WireRecordFn(void *arg, const WireRecord *record);
 // Events of the heap come in streams: those of one ring that follow each other are handed over
 // together, if `fn` is set. `words` is a private copy of records, whole and nothing but HEAP_ALLOC
-// (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE), each with its header and stamp.
+// and HEAP_PAIR (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE), each with its header
+// and stamp.
 enum { WIRE_STREAM_ALLOC = 4, WIRE_STREAM_FREE = 3 };
 typedef void WireStreamFn(void *arg, u32 ring, const u64 *words, size_t count);
 void wire_stream_to(WireConsumer *consumer, WireStreamFn *fn);

@@ -59,7 +59,8 @@ def info_is_what_heap_summary_says():
 @test
 def contexts_are_what_heap_top_says():
     served()
-    for by, group in (("stack", "context"), ("object", "library"), ("thread", "thread")):
+    for by, group in (("stack", "context"), ("object", "library"), ("thread", "thread"),
+                      ("function", "function")):
         top = heap("top", STATE["path"], f"--by={by}", "--limit=1000")
         rows = served().api("contexts", group=group, at="peak", limit=1000)["rows"]
         equal(sorted((r["live"], r["blocks"]) for r in rows if r["live"]),

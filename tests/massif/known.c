@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -185,6 +186,18 @@ NOINLINE void maps_pages(void)
     munmap(more, 48 << 20);
 }
 
+// 8 MiB attached and detached, beside 4 MiB that stay.
+NOINLINE void maps_shared(void)
+{
+    int id = shmget(IPC_PRIVATE, 8 << 20, IPC_CREAT | 0600), other = shmget(IPC_PRIVATE, 4 << 20,
+                                                                             IPC_CREAT | 0600);
+    char *first = shmat(id, NULL, 0), *second = shmat(other, NULL, 0);
+    shmctl(id, IPC_RMID, NULL);
+    shmctl(other, IPC_RMID, NULL);
+    first[0] = second[0] = 1;
+    shmdt(first);
+}
+
 NOINLINE size_t uses_stack(size_t depth)
 {
     volatile char frame[4096];
@@ -292,6 +305,7 @@ static const struct {
     {"wrapped_and_ignored", wrapped_and_ignored},
     {"deep", deep},
     {"maps_pages", maps_pages},
+    {"maps_shared", maps_shared},
     {"stack_and_heap", stack_and_heap},
     {"until_killed", until_killed},
     {"forks", forks},

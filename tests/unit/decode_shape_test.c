@@ -23,7 +23,8 @@ static bool same_insn(const Insn *a, const Insn *b)
 {
     size_t from = offsetof(Insn, mnemonic), to = offsetof(Insn, decided_by) + 1;
     return a->pc == b->pc && a->bytes == b->bytes && a->target == b->target &&
-           a->flags == b->flags && memcmp((const u8 *)a + from, (const u8 *)b + from, to - from) == 0;
+           a->flags == b->flags &&
+           memcmp((const u8 *)a + from, (const u8 *)b + from, to - from) == 0;
 }
 
 static void check_operands(const Insn *known, const Insn *fresh)

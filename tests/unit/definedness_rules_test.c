@@ -44,11 +44,16 @@ static void reset(void)
         decode_init();
         sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO},
                   NULL);
-        u8 *shadow = shadow_of(CLIENT);
+        u8 *shadow = (u8 *)PAGE_DOWN((u64)shadow_of(CLIENT)); // it begins within a page
         CHECK(mmap((void *)CLIENT, ROOM, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (void *)CLIENT);
-        CHECK(mmap(shadow, ROOM, PROT_READ | PROT_WRITE,
+        CHECK(mmap(shadow, ROOM + PAGE_SIZE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == shadow);
+        shadow_open_pages = mmap(NULL, CLIENT_END / PAGE_SIZE / 8, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        CHECK(shadow_open_pages != MAP_FAILED);
+        for (u64 page = CLIENT / PAGE_SIZE; page < (CLIENT + ROOM) / PAGE_SIZE; page++)
+            shadow_open_pages[page / 64] |= 1ull << page % 64;
         ready = true;
     }
     memset(&w, 0, sizeof(w));

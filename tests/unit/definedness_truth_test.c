@@ -601,6 +601,23 @@ static bool is_prefix(u32 op)
            op == 0xc4 || op == 0xc5 || op == 0xf0 || op == 0xf2 || op == 0xf3;
 }
 
+// The shadow of a page lies in two.
+static void open_shadow(void)
+{
+    void *start = (void *)PAGE_DOWN((u64)shadow_of(NATIVE_ADDRESS));
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+    CHECK(mmap(start, 64 * KiB + PAGE_SIZE, PROT_READ | PROT_WRITE,
+               flags | MAP_FIXED_NOREPLACE, -1, 0) == start);
+    shadow_open_pages = mmap(NULL, CLIENT_END / PAGE_SIZE / 8, PROT_READ | PROT_WRITE, flags, -1,
+                             0);
+    CHECK(shadow_open_pages != MAP_FAILED);
+    for (u64 i = 0; i < 64 * KiB / PAGE_SIZE; i++) {
+        u64 page = NATIVE_ADDRESS / PAGE_SIZE + i;
+        shadow_open_pages[page / 64] |= 1ull << page % 64;
+    }
+}
+
 TEST(legacy_instructions_call_defined_only_what_cannot_change)
 {
     static const u8 prefixes[] = {0, 0x66, 0xf3, 0xf2};
@@ -610,9 +627,7 @@ TEST(legacy_instructions_call_defined_only_what_cannot_change)
     if (getenv("TRUTH_TRIALS"))
         trials_per_form = (u32)atoi(getenv("TRUTH_TRIALS"));
     CHECK(native_init());
-    CHECK(mmap(shadow_of(NATIVE_ADDRESS), 64 * KiB, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
-          shadow_of(NATIVE_ADDRESS));
+    open_shadow();
     for (u32 map = 0; map < 4; map++) {
         for (u32 op = 0; op < 256; op++) {
             if (map == 0 && is_prefix(op))

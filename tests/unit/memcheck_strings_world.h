@@ -104,9 +104,14 @@ static void world_start(void)
     struct sigaction action = {.sa_sigaction = world_on_fault, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &action, NULL);
     world_map(ARENA_START, ARENA_BYTES);
-    world_map((u64)shadow_of(ARENA_START), ARENA_BYTES);
-    // The U map of what is around is there too, as in shadow.c.
+    u64 shadow = (u64)shadow_of(ARENA_START);
+    world_map(shadow, ARENA_BYTES);
+    // The U map of what is around is there too, as in shadow.c; and what is around is nobody's, also
+    // where its shadow is in a page with the arena's.
     world_map((u64)u_bits_of(ARENA_START) - PAGE_SIZE, ARENA_BYTES / 8 + 2 * PAGE_SIZE);
+    shadow_make_noaccess(PAGE_DOWN(shadow) - SHADOW_OFFSET, shadow - PAGE_DOWN(shadow));
+    shadow_make_noaccess(ARENA_START + ARENA_BYTES,
+                         PAGE_UP(shadow + ARENA_BYTES) - (shadow + ARENA_BYTES));
     world_thread.tool_thread = &world_memcheck;
     static const Options options = {.undef_value_errors = true};
     memcheck_options = &options;

@@ -121,8 +121,9 @@ TEST(an_option_reaches_its_hook)
     request_option_hook = NULL;
 }
 
-static void place(GuestAddr pc, char ret_text[REQUEST_PLACE_MAX])
+static void place(ThreadCtx *caller, GuestAddr pc, char ret_text[REQUEST_PLACE_MAX])
 {
+    (void)caller;
     if (pc == 0x1234)
         strcpy(ret_text, "file.c:12");
     else

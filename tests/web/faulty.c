@@ -37,6 +37,8 @@ static struct node *make_list(int length)
     return first;
 }
 
+struct node *kept;
+
 int main(void)
 {
     int *values = malloc(4 * sizeof(*values));
@@ -45,6 +47,7 @@ int main(void)
     if (sum(values, 4) > 3) // two of them were never written
         puts("more");
     make_list(3); // lost
+    kept = make_list(2); // held by a variable
     free(values);
     return 0;
 }

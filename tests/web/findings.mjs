@@ -101,10 +101,41 @@ export async function findings_tests(browser) {
         await go(page, '#/leaks');
         const tree = await server.get('/api/leaks');
         check(tree.total > 0, 'no leak in the report');
+        check(tree.names.includes('make_list'), tree.names.join());
         const rows = await page.locator('.table-row').allInnerTexts();
-        check(rows.join('\n').includes('make_list'), rows.join('\n'));
+        check(rows.join('\n').includes('main'), rows.join('\n'));
         await shot(page, 'leaks');
+        await go(page, '#/leaks?leak.by=holder');
+        await page.locator('.table-row', { hasText: 'variable kept (faulty)' }).waitFor();
+        await page.locator('.table-row', { hasText: 'nothing points to these' }).waitFor();
+        const held = await server.get('/api/leaks?by=holder');
+        equal(held.total, tree.total, 'all bytes, once');
+        await shot(page, 'leaks-by-holder');
+        await go(page, '#/leaks?leak.kind=leak-reachable');
+        check(/main/.test(await page.locator('.table').innerText()), 'the kind leaves nothing');
         equal(page.complaints, [], 'complaints');
+    });
+
+    await test('what is open in the findings is in the address', async () => {
+        check(page, 'no page');
+        await go(page, '#/findings');
+        const second = page.locator('.finding').nth(1);
+        const id = await second.getAttribute('data-id');
+        await second.locator('summary').click();
+        await settled(page);
+        check(page.url().includes(`find.open=${id}`), page.url());
+        await page.locator('.finding-head h2 button').first().click();
+        await page.locator('.source-text .is-marked, .source .is-marked').first().waitFor();
+        const other = await open_page(browser);
+        await other.goto(`${server.url}${new URL(page.url()).hash}`);
+        await settled(other);
+        await other.getByRole('button', { name: 'Back' }).click();
+        await settled(other);
+        check(
+            await other.locator(`.finding[data-id="${id}"]`).evaluate((box) => box.open),
+            'closed',
+        );
+        await other.context().close();
     });
 
     server?.stop();

@@ -101,7 +101,9 @@ async function look_at(browser, name, recording) {
         await compare_summary(page, recording);
         await go(page, '#/contexts');
         await shot(page, `${name}-contexts`);
-        await compare_top(page, recording);
+        await compare_top(page, recording, 'stack');
+        await go(page, '#/contexts?ctx.group=function');
+        await compare_top(page, recording, 'function');
         equal(page.complaints, [], 'complaints');
     } finally {
         server.stop();
@@ -109,8 +111,8 @@ async function look_at(browser, name, recording) {
     }
 }
 
-async function ask_heap(command, recording) {
-    const told = await muninn('heap', command, recording, '--json');
+async function ask_heap(command, recording, ...options) {
+    const told = await muninn('heap', command, recording, '--json', ...options);
     check(told.ok, told.text);
     return JSON.parse(told.out);
 }
@@ -125,9 +127,9 @@ async function compare_summary(page, recording) {
     equal(await card('Temporary'), told.temporary, 'temporary');
 }
 
-async function compare_top(page, recording) {
-    const { groups } = await ask_heap('top', recording);
+async function compare_top(page, recording, by) {
+    const { groups } = await ask_heap('top', recording, `--by=${by}`);
     const cell = page.locator('.table-row').first().locator('[role=gridcell]').nth(3);
     const title = await cell.locator('[title]').first().getAttribute('title');
-    equal(number_in(title), groups[0].value, 'the largest context at the peak');
+    equal(number_in(title), groups[0].value, `the largest at the peak, by ${by}`);
 }

@@ -140,6 +140,12 @@ apart(
             '#/flame?flame.dir=up&flame.q=make&metric=peak&flame.below=1',
             '#/callers?fn.name=serve&metric=allocated&from=200000000&to=900000000',
             '#/diff?diff.as=table&diff.f=1',
+            '#/histograms?hist.by=bytes&thread=2',
+            '#/map?at=400000000',
+            '#/source?metric=allocated&src.q=c',
+            '#/threads?thr.sort=allocated',
+            '#/summary?timeline=0&tl.group=library&space=all',
+            '#/tree?tl.from=300000000&tl.to=700000000&flame.dir=up&flame.lines=1',
             '#/query?sql.as=bars&sql.q=SELECT%201%20AS%20a%2C%202%20AS%20b',
         ]) {
             await go(first, hash);
@@ -155,6 +161,26 @@ apart(
             await other.context().close();
         }
         await first.context().close();
+    }),
+);
+
+apart(
+    test('a row of the tree is in the address', async () => {
+        const first = await open_page(browser);
+        await first.goto(`${server.url}#/tree?f=5`);
+        await settled(first);
+        await first.locator('.table').focus();
+        for (const key of ['ArrowDown', 'ArrowRight', 'ArrowDown', 'ArrowRight', 'ArrowDown'])
+            await first.keyboard.press(key);
+        await settled(first);
+        const chosen = '.table-row[aria-selected=true]';
+        const name = await first.locator(chosen).innerText();
+        const other = await open_page(browser);
+        await other.goto(`${server.url}${new URL(first.url()).hash}`);
+        await settled(other);
+        equal(await other.locator(chosen).innerText(), name, 'the chosen row');
+        await first.context().close();
+        await other.context().close();
     }),
 );
 

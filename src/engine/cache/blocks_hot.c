@@ -22,6 +22,11 @@ Block *cache_find(GuestAddr pc, u32 version)
     }
 }
 
+void cache_expect(GuestAddr pc, u32 version)
+{
+    __builtin_prefetch(&block_index.slots[index_home(pc, version) & block_index.mask]);
+}
+
 Exit *cache_exit(u32 index)
 {
     return &exits[index];

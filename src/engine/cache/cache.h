@@ -175,6 +175,9 @@ void cache_note_source(Block *block, GuestAddr start, GuestAddr end);
 // stubs, late entry prefixes. NULL when there is no room.
 CodePtr cache_reserve_cold(const Block *like, size_t bytes);
 
+// Fetches what cache_find() will look at.
+void cache_expect(GuestAddr pc, u32 version);
+
 Exit *cache_exit(u32 index);
 void cache_link(u32 exit_index, Block *to);
 // Puts the block's entry of that kind into its table. False: the block has none.

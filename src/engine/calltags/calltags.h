@@ -103,7 +103,7 @@ typedef struct ContextCache {
     struct {
         GuestAddr pc;
         u32 parent, context; // context 0: empty
-    } slots[16384];
+    } slots[32768];
     // How far it is from rsp, where a function is at this pc, to its return address: the same
     // each time, unless the function takes stack as it needs it.
     struct CallShape {

@@ -42,7 +42,9 @@ static __attribute__((noinline)) u32 make_child(u32 parent, GuestAddr pc)
 
 static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
 {
-    size_t index = (pc ^ pc >> 10 ^ parent * 5ull) % ARRAY_LEN(cache->slots);
+    // Contexts that are made one after the other, of a recursion say, have numbers one after the
+    // other: with the same pc they share lines of the cache.
+    size_t index = ((pc * 0x9e3779b97f4a7c15ull >> 48) + parent) % ARRAY_LEN(cache->slots);
     if (LIKELY(cache->slots[index].pc == pc && cache->slots[index].parent == parent &&
                cache->slots[index].context))
         return cache->slots[index].context;

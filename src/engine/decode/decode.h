@@ -101,6 +101,7 @@ typedef struct InsnAccess {
 // What an instruction does with general registers. Operands count in Zydis' order.
 typedef struct InsnForm {
     u16 gprs_used;    // bit r: general register r is read, written or used in an address
+    u16 gprs_written; // of these
     u8 dst, src;      // the first and second operand if they are 64-bit registers, or INSN_NO_REG
     u8 lea_base;      // of the address that lea computes
     bool lea_indexed;

@@ -3,6 +3,8 @@
 // What matters of an instruction's operands, from all that Zydis knows.
 #include "engine/decode/shape.h"
 
+#include <string.h>
+
 #include "engine/run/run.h"
 
 _Static_assert(INSN_NO_REG == GPR_COUNT, "registers have one numbering");
@@ -100,17 +102,20 @@ bool operands_form(const Insn *insn, InsnForm *ret_form)
 {
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    InsnForm form = {.gprs_used = 0xffff, .dst = INSN_NO_REG, .src = INSN_NO_REG,
+    InsnForm form = {.gprs_used = 0xffff, .gprs_written = 0xffff, .dst = INSN_NO_REG, .src = INSN_NO_REG,
                      .lea_base = INSN_NO_REG};
     *ret_form = form;
     if (!decode_operands(insn, &z, operands))
         return false;
-    form.gprs_used = 0;
+    form.gprs_used = form.gprs_written = 0;
     for (unsigned i = 0; i < z.operand_count; i++) {
         const ZydisDecodedOperand *op = &operands[i];
-        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER)
+        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER) {
             form.gprs_used |= gpr_bit(op->reg.value);
-        else if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
+            if (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+                form.gprs_written |= gpr_bit(op->reg.value);
+        }
+        if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
             form.gprs_used |= gpr_bit(op->mem.base) | gpr_bit(op->mem.index);
         form.writes_rsp |= i < z.operand_count_visible && whole_register(op) == RSP &&
                            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
@@ -146,7 +151,8 @@ bool shape_make(const Insn *insn, InsnShape *ret_shape)
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     InsnAccess accesses[SHAPE_ACCESSES_MAX + 1];
-    InsnShape shape = {.insn = *insn};
+    InsnShape shape = {.flags = insn->flags, .len = insn->len};
+    memcpy(shape.traits, &insn->mnemonic, sizeof(shape.traits));
     if (!decode_operands(insn, &z, operands) || !operands_form(insn, &shape.form))
         return false;
     unsigned last = z.raw.imm[1].size ? 1 : 0;
@@ -156,6 +162,7 @@ bool shape_make(const Insn *insn, InsnShape *ret_shape)
     shape.imm_size = z.raw.imm[last].size / 8;
     shape.value_bytes = (u8)((z.raw.disp.size + z.raw.imm[0].size + z.raw.imm[1].size) / 8);
     shape.target = target_of(insn, &z);
+    shape.pops = insn->mnemonic == ZYDIS_MNEMONIC_RET && shape.imm_size;
     unsigned count = operands_accesses(insn, accesses, ARRAY_LEN(accesses));
     if (count > SHAPE_ACCESSES_MAX)
         return false;

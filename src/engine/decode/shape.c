@@ -128,18 +128,20 @@ static i64 read_value(const u8 *at, unsigned size)
 
 static void apply(const InsnShape *shape, GuestAddr pc, const u8 *bytes, Insn *ret_insn)
 {
-    *ret_insn = shape->insn;
     ret_insn->pc = pc;
     ret_insn->bytes = bytes;
+    ret_insn->target = 0;
+    ret_insn->flags = shape->flags;
     ret_insn->shape = shape;
+    memcpy(&ret_insn->mnemonic, shape->traits, sizeof(shape->traits));
     if (shape->target != TARGET_NONE) {
         i64 distance = shape->target == TARGET_BRANCH
                            ? read_value(bytes + shape->imm_at, shape->imm_size)
                            : read_value(bytes + shape->disp_at, shape->disp_size);
-        u64 target = pc + shape->insn.len + (u64)distance;
+        u64 target = pc + shape->len + (u64)distance;
         ret_insn->target = shape->target == TARGET_RIP_NARROW ? (u32)target : target;
     }
-    if (shape->insn.mnemonic == ZYDIS_MNEMONIC_RET && shape->imm_size)
+    if (shape->pops)
         ret_insn->pop_bytes = (u16)read_value(bytes + shape->imm_at, shape->imm_size);
 }
 

@@ -20,18 +20,27 @@ typedef enum ShapeTarget {
     TARGET_RIP_NARROW,
 } ShapeTarget;
 
+// The part of an Insn that a shape decides, from `mnemonic` on; pop_bytes is void.
+#define INSN_TRAITS_BYTES (sizeof(Insn) - offsetof(Insn, mnemonic))
+
+// Blocks are made one by one while the client runs, with cold caches: what decoding needs is in one
+// line, what only tools ask for in the next.
 typedef struct InsnShape {
-    u64 key;           // the bytes that decide, zeros behind
-    Insn insn;         // but for pc, bytes, target and pop_bytes
-    InsnForm form;
+    _Alignas(64) u64 key;  // the bytes that decide, zeros behind
+    const ZydisAccessedFlags *flags;
+    u8 traits[INSN_TRAITS_BYTES];
+    u8 len;
     u8 disp_at, disp_size; // in bytes
     u8 imm_at, imm_size;   // of the last constant
     u8 value_bytes;        // displacement and constants together
     u8 target;             // ShapeTarget
+    bool pops;             // ret imm16
+    InsnForm form;
     u8 access_count;
     u8 has_disp;           // bit i: the displacement is part of access i's address
-    InsnAccess accesses[SHAPE_ACCESSES_MAX]; // but for address.disp
+    _Alignas(64) InsnAccess accesses[SHAPE_ACCESSES_MAX]; // but for address.disp
 } InsnShape;
+_Static_assert(sizeof(InsnShape) == 128, "two cache lines");
 
 // Of a decoded instruction, all of the above. False: it is not to be remembered.
 bool shape_make(const Insn *insn, InsnShape *ret_shape);

@@ -10,6 +10,8 @@
 
 typedef i64 GatewaySyscallFn(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
+enum { GATEWAY_STORES = 6 }; // up to 32 bytes
+
 typedef struct Gateways {
     void (*enter)(CodePtr target); // from C into the cache, full state from thread_ctx
     GatewaySyscallFn *syscall;
@@ -21,7 +23,11 @@ typedef struct Gateways {
 
     CodePtr leave[EXIT_REASON_COUNT]; // jump here to leave the cache
     CodePtr lookup_miss;              // jump here with rcx = guest target, rax/rcx spilled
-    CodePtr return_miss;              // jump here with the target at [rsp-8], rcx spilled
+    CodePtr return_miss;              // jump here with the target at [rsp-8], rcx spilled; or r11,
+                                      // where flags count as dead (TOOL_LOOSE_FLAGS)
+    CodePtr stores, stores_end;
+    CodePtr store[GATEWAY_STORES];    // of 1 << i bytes
+    CodePtr far_return_miss;          // rcx is spilled in any case
     CodePtr version_guard, version_exit, version_indirect, version_miss;
     CodePtr lookup, lookup_end;       // all of these
 

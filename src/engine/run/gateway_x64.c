@@ -11,6 +11,7 @@
 #include "engine/cache/cache.h"
 #include "engine/log/log.h"
 #include "engine/run/gateway.h"
+#include "engine/toolapi/toolapi.h"
 #include "engine/emit/emit.h"
 #include "engine/signal/signal.h"
 
@@ -224,6 +225,11 @@ static void emit_misses(Emitter *e)
     gateway.lookup_miss = e->pc;
     emit_second_search(e, EXIT_INDIRECT);
     gateway.return_miss = e->pc;
+    if (tool->needs & TOOL_LOOSE_FLAGS) { // it is r11 that is spilled (translate.c)
+        emit_load_fs(e, R11, CTX_SPILL(R11));
+        emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    }
+    gateway.far_return_miss = e->pc;
     emit_op_base(e, 0x8b, RCX, RSP, -8);
     emit_store_fs(e, CTX_SPILL(RAX), RAX);
     emit_second_search(e, EXIT_RETURN);
@@ -381,6 +387,82 @@ static void emit_tool_call(Emitter *e)
     gateway.tool_return_end = e->pc;
 }
 
+// cmp [rcx], 0 for the bits of so many bytes
+static void emit_compare_bits(Emitter *e, u32 size)
+{
+    if (size == 16)
+        put_u8(e, 0x66);
+    put_bytes(e, (u8[]){size <= 8 ? 0x80 : 0x83, 0x39, 0}, 3);
+}
+
+// mov gs:[rax + disp], 0
+static void emit_clear_shadow(Emitter *e, u32 size, i32 disp)
+{
+    put_u8(e, 0x65);
+    if (size == 2)
+        put_u8(e, 0x66);
+    else if (size == 8)
+        put_u8(e, 0x48);
+    put_bytes(e, (u8[]){size == 1 ? 0xc6 : 0xc7, 0x80}, 2);
+    put_u32(e, (u32)(TOOL_SHADOW_DISP + disp));
+    put_bytes(e, (u8[4]){0}, size < 4 ? size : 4);
+}
+
+// The first store to memory that was undefined, where nothing stands against it:
+//     mov fs:[spill rcx], rcx ; test al, alignment ; jnz slow
+//     lea rcx, [rsp - 128] ; cmp rax, rcx ; jae above ; cmp rax, fs:[store_below] ; jae slow
+//   above: mov rcx, map * 8 ; add rcx, rax ; shr rcx, 3 ; cmp [rcx], 0 ; jne slow
+//     mov gs:[rax], 0 ; restore rcx, rax ; jmp fs:[call_return]
+//   slow: restore rcx ; mov fs:[call_address], rax ; restore rax ; tool call
+static void emit_store(Emitter *e, u32 size)
+{
+    emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    put_bytes(e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
+    CodePtr unaligned = emit_forward(e, 0x0f85);
+    emit_lea(e, RCX, RSP, -128);
+    put_bytes(e, (u8[]){0x48, 0x39, 0xc8}, 3);
+    CodePtr above = emit_forward(e, 0x0f83);
+    put_bytes(e, (u8[]){0x64, 0x48, 0x3b, 0x04, 0x25}, 5);
+    put_u32(e, (u32)CTX(store_below));
+    CodePtr below = emit_forward(e, 0x0f83);
+    place_label(e, above);
+    emit_mov_imm(e, RCX, tool->store_map * 8);
+    put_bytes(e, (u8[]){0x48, 0x01, 0xc1, 0x48, 0xc1, 0xe9, 3}, 7);
+    emit_compare_bits(e, size);
+    CodePtr marked = emit_forward(e, 0x0f85);
+    for (u32 at = 0; at < size; at += 8)
+        emit_clear_shadow(e, size < 8 ? size : 8, (i32)at);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    emit_jmp_fs(e, CTX(call_return));
+
+    place_label(e, unaligned);
+    place_label(e, below);
+    place_label(e, marked);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_store_fs(e, CTX(call_address), RAX);
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    emit_store_fs_imm64(e, CTX(call_fn), (u64)(uintptr_t)tool->store_slow);
+    emit_store_fs_imm64(e, CTX(call_arg), size);
+    emit_jmp(e, gateway.tool_call);
+}
+
+static void emit_stores(Emitter *e)
+{
+    gateway.stores = e->pc;
+    for (u32 i = 0; tool->store_slow && i < GATEWAY_STORES; i++) {
+        gateway.store[i] = e->pc;
+        emit_store(e, 1u << i);
+    }
+    gateway.stores_end = e->pc;
+}
+
+CodePtr gateway_store(u32 size)
+{
+    u32 i = (u32)__builtin_ctz(size | 1u << 31);
+    return i < GATEWAY_STORES && size == 1u << i ? gateway.store[i] : NULL;
+}
+
 // Whoever holds the engine lock may be waiting for this thread to leave the cache (C3).
 static bool may_wait(const Lock *lock)
 {
@@ -408,6 +490,7 @@ void gateway_init(void)
     gateway.lookup_end = e.pc;
     emit_syscall(&e);
     emit_tool_call(&e);
+    emit_stores(&e);
     ASSERT(emit_room(&e) > 0);
     ASSERT(mprotect(at, GATEWAY_SIZE, PROT_READ | PROT_EXEC) == 0);
 }
@@ -439,7 +522,8 @@ GatewayPlace gateway_place(u64 host_pc)
         return GATEWAY_TOOL_RETURN;
     if (between(host_pc, gateway.tool_call, gateway.tool_return))
         return GATEWAY_TOOL_CALL;
-    if (between(host_pc, gateway.lookup, gateway.lookup_end))
+    if (between(host_pc, gateway.lookup, gateway.lookup_end) ||
+        between(host_pc, gateway.stores, gateway.stores_end))
         return GATEWAY_LOOKUP;
     return GATEWAY_LEAVING;
 }
@@ -468,6 +552,11 @@ CodePtr gateway_leave(ExitReason reason)
 CodePtr gateway_lookup_miss(void)
 {
     return gateway.lookup_miss;
+}
+
+CodePtr gateway_far_return_miss(void)
+{
+    return gateway.far_return_miss;
 }
 
 CodePtr gateway_return_miss(void)

@@ -118,6 +118,7 @@ typedef struct ThreadCtx {
     struct ContextCache *contexts; // of tool_context(), with calltags_wanted
     GuestAddr branch_pc;  // with it: the last indirect branch, and the last return that it missed
     u64 old_sp;           // rsp before an instruction that loads it
+    u64 store_below;      // the tool's (Tool.store_map)
     u64 tool_slot[32];    // per-thread words for the tool's inline counters
     struct ThreadCtx *self; // linear address of this structure
     u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
@@ -132,6 +133,10 @@ typedef struct ThreadCtx {
     u32 lean_hook;        // it, and the innermost that it has called
     u32 lean_inner;
     WireRepeat *lean_repeat; // never NULL if there are lean functions
+    // What a lean function without `after` was told last: its argument, which it, and where. What
+    // it calls with the same argument is not told again.
+    u64 lean_told;
+    u64 lean_told_function, lean_told_sp;
     GuestAddr lean_known[LEAN_SITES]; // return sites that are hooked
 
     // --- owned by the dispatcher
@@ -264,6 +269,10 @@ CodePtr gateway_leave(ExitReason reason);
 CodePtr gateway_lookup_miss(void);
 // The same for returns: the guest target is at [rsp - 8], only rcx is spilled.
 CodePtr gateway_return_miss(void);
+CodePtr gateway_far_return_miss(void);
+// Tool.store_map: rax is the address and spilled, call_return where to go on, flags are dead.
+// NULL: not for this size.
+CodePtr gateway_store(u32 size);
 
 // Look ctx->pc and the thread's state (the first word of tool_state) up in the version table:
 // after a guard has failed, at a

@@ -94,7 +94,7 @@ void thread_run_workers(u32 wanted, void (*fn)(void *argument, u32 worker, u32 c
 
 u32 thread_processors(void)
 {
-    u64 set[16] = { 0 };
+    u64 set[128] = { 0 }; // 8,192 processors
     i64 bytes = raw_syscall3(SYS_sched_getaffinity, 0, sizeof(set), (u64)set);
     u32 count = 0;
 

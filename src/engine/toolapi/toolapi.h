@@ -18,6 +18,7 @@
 typedef struct ThreadCtx ToolThread;
 typedef struct Builder ToolBlock;
 typedef Insn ToolInsn;
+typedef void ToolCallFn(ToolThread *thread, u64 arg, GuestAddr address);
 
 typedef enum ToolNeeds {
     TOOL_NEEDS_FLAGS = 1,     // liveness of flags is computed, so tool_count() is cheap
@@ -98,8 +99,10 @@ typedef struct ToolFunction {
     ToolWrapFn *before, *after;
     // Or the function is lean: for such as are called all the time. Of lean functions that
     // call each other only the outermost is told, when it has returned, with four arguments; one
-    // that is told `lean_before` may be told twice, and not at all within others. As fast
-    // handlers. What thread->lean_repeat foresees is not told but counted there.
+    // that is told `lean_before` may be told twice, and not at all within others; nor, if the
+    // tool sets thread->lean_told, the others that it calls with the same first argument. As fast
+    // handlers. What thread->lean_repeat foresees is not told but counted there. With size_arg
+    // only lean_size is known afterwards.
     ToolLeanFn *lean_before, *lean_after;
     u32 size_arg; // lean: 1 + the argument that is a size; 0: it never repeats
     u64 data;     // the tool's own
@@ -124,6 +127,12 @@ typedef struct Tool {
     // With TOOL_NEEDS_CALLTAGS: 0, or the distance to the tool's own shadow, where the tags are
     // kept; see calltags/calltags.h.
     u64 shadow_offset;
+    // Stores whose shadow is not 0 (tool_shadow_guard_store()). Where store_map, which has a
+    // bit for each byte at store_map + address / 8, has none of theirs, and they are not between
+    // thread->store_below and the red zone, the shadow becomes 0. Else store_slow() is called with
+    // the size, and always if this is not possible in a few instructions.
+    u64 store_map;
+    ToolCallFn *store_slow;
 
     // --- life
     void (*prepare)(const Options *options); // before anything of the client's is mapped
@@ -229,7 +238,6 @@ void tool_count(ToolBlock *block, unsigned slot, u32 amount);
 void tool_note_depth(ToolBlock *block, unsigned slot);
 
 // Calls fn(thread, arg, address). All registers and flags are preserved.
-typedef void ToolCallFn(ToolThread *thread, u64 arg, GuestAddr address);
 void tool_call(ToolBlock *block, ToolCallFn *fn, u64 arg);
 
 // As tool_call() before the current instruction accesses memory, with the
@@ -260,6 +268,8 @@ bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
 void tool_shadow_guard(ToolBlock *block, const ToolAccess *access);
 // Calls fn(thread, arg, address) out of line unless that shadow is zero, and goes on.
 void tool_shadow_guard_call(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);
+// A store: see Tool.store_map.
+void tool_shadow_guard_store(ToolBlock *block, const ToolAccess *access);
 // Sets the shadow of [rsp + disp, rsp + disp + size) to `value`; size is a multiple of 8.
 void tool_shadow_fill_stack(ToolBlock *block, i32 disp, u32 size, u8 value);
 // The shadow of an operand becomes zero.

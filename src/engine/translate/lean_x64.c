@@ -8,7 +8,7 @@
 #include "engine/translate/builder.h"
 
 #define REPEAT(field) ((i32)offsetof(ToolRepeat, field))
-enum { JE = 0x74, JNE = 0x75, JNS = 0x79 };
+enum { JAE = 0x73, JE = 0x74, JNE = 0x75, JNS = 0x79 };
 enum { SITES_MASK = (LEAN_SITES - 1) << 3 };
 
 // A short branch; returns where the next instruction is, for land().
@@ -51,6 +51,13 @@ static void emit_cmp_imm32(Emitter *e, i32 disp, u32 imm)
     put_u32(e, imm);
 }
 
+// cmp fs:[disp], reg
+static void emit_cmp_fs(Emitter *e, i32 disp, unsigned reg)
+{
+    put_bytes(e, (u8[]){0x64, 0x48, 0x39, (u8)(0x04 | reg << 3), 0x25}, 5);
+    put_u32(e, (u32)disp);
+}
+
 // test byte [rcx + disp], mask
 static void emit_test_byte(Emitter *e, i32 disp, u8 mask)
 {
@@ -70,7 +77,7 @@ static void emit_increment(Emitter *e, i32 disp)
 static void emit_note_call(Emitter *e, const ToolFunction *function, u32 hook)
 {
     static const u8 argument_register[] = {RDI, RSI, RDX, RCX};
-    for (unsigned i = 0; i < ARRAY_LEN(argument_register); i++)
+    for (unsigned i = 0; i < ARRAY_LEN(argument_register) && !function->size_arg; i++)
         emit_store_fs(e, CTX(lean_args) + 8 * (i32)i, argument_register[i]);
     if (function->size_arg)
         emit_store_fs(e, CTX(lean_size), argument_register[function->size_arg - 1]);
@@ -134,8 +141,10 @@ void lean_entry(Builder *b, const RedirectSite *site)
 //     test byte [rcx + state], 1 ; je done            (delete, and then the free in it)
 //     test byte [rcx + state], TOLD ; je other ; add qword [rcx + state], 1
 //   done: rcx ; jmp on
-//   other: rcx
-//   call: redirect_lean_before
+//   other: cmp fs:[lean_told], rdi ; jne call
+//     mov rcx, function ; cmp fs:[lean_told_function], rcx ; je call
+//     cmp fs:[lean_told_sp], rsp ; jae done
+//   call: rcx ; redirect_lean_before
 //   on:
 void lean_before(Builder *b, const RedirectSite *site)
 {
@@ -145,7 +154,7 @@ void lean_before(Builder *b, const RedirectSite *site)
     put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
     put_u32(e, (u32)CTX(lean_sp));
     put_u8(e, 0);
-    CodePtr within = branch(e, JNE);
+    CodePtr within = far_jcc(e, JNE);
     emit_load_fs(e, RCX, CTX(lean_repeat));
     emit_op_base(e, 0x39, RDI, RCX, REPEAT(result));
     CodePtr other = branch(e, JNE);
@@ -155,11 +164,21 @@ void lean_before(Builder *b, const RedirectSite *site)
     CodePtr told = branch(e, JE);
     emit_increment(e, REPEAT(state));
     land(e, done);
+    CodePtr back = e->pc;
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     CodePtr on = far_branch(e);
-    land(e, within);
     land(e, other);
     land(e, told);
+    emit_cmp_fs(e, CTX(lean_told), RDI);
+    CodePtr first = branch(e, JNE);
+    emit_mov_imm(e, RCX, (u64)(uintptr_t)site->lean);
+    emit_cmp_fs(e, CTX(lean_told_function), RCX);
+    CodePtr same = branch(e, JE);
+    emit_cmp_fs(e, CTX(lean_told_sp), RSP);
+    put_bytes(e, (u8[]){JAE, (u8)(back - (e->pc + 2))}, 2);
+    far_land(e, within);
+    land(e, first);
+    land(e, same);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     b->spilled = 0;
     emit_fast_call(b, redirect_lean_before, site->hook);
@@ -174,7 +193,7 @@ void lean_before(Builder *b, const RedirectSite *site)
 //     cmp [rcx + sp], rsp ; jne call
 //     mov rdx, [rcx + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [rcx + tag], rdx ; jne call
 //     test byte [rcx + state], TOLD ; je call
-//     add qword [rcx + state], 1 ; rdx, rcx ; jmp on
+//     add qword [rcx + state], 1 ; mov qword fs:[lean_told], 0 ; rdx, rcx ; jmp on
 //   call: rdx, rcx
 static CodePtr emit_repeat(Builder *b, u32 pc)
 {
@@ -201,6 +220,7 @@ static CodePtr emit_repeat(Builder *b, u32 pc)
     emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
     call[5] = branch(e, JE);
     emit_increment(e, REPEAT(state));
+    emit_store_fs_imm64(e, CTX(lean_told), 0);
     emit_store_fs_imm64(e, CTX(lean_sp), 0);
     emit_load_fs(e, RDX, CTX_SPILL(RDX));
     emit_load_fs(e, RCX, CTX_SPILL(RCX));

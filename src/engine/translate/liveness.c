@@ -59,6 +59,13 @@ static bool cannot_fault(const Insn *insn)
     }
 }
 
+// A jump to where a constant place says: to another function, as in a PLT.
+static bool is_tail_call(const Insn *insn)
+{
+    return insn->lowering == LOWER_JMP_INDIRECT &&
+           (insn->bytes[insn->modrm_at] & 0xc7) == 0x05;
+}
+
 // Instructions that make nothing but flags.
 static bool makes_only_flags(const Insn *insn)
 {
@@ -107,7 +114,7 @@ static u8 returned_flags(const Builder *b, unsigned ret)
 // At calls and returns the ABI has no flags.
 static bool ends_function(const Insn *insn)
 {
-    return insn->lowering == LOWER_RET || insn->lowering == LOWER_CALL ||
+    return is_tail_call(insn) || insn->lowering == LOWER_RET || insn->lowering == LOWER_CALL ||
            insn->lowering == LOWER_CALL_INDIRECT;
 }
 

@@ -2,6 +2,10 @@
 //
 // What becomes of the instructions that are not simply copied. One function per
 // Lowering; each shows the code it emits. None changes the flags.
+#include <string.h>
+#include <sys/mman.h>
+
+#include "engine/aspace/aspace.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
@@ -125,10 +129,35 @@ static void emit_branch_operand(Builder *b, const Insn *insn)
     builder_mark(b, false);
 }
 
+// A branch to where a constant place says, as in a PLT, goes where it says now, as a rule for
+// ever. Where flags are dead:
+//     cmp qword [place], target ; je target
+// And for a lookup goes on behind it. It spares two registers that would be saved and loaded
+// again, which is what much of a call through a PLT takes.
+static void emit_expected_target(Builder *b, const Insn *insn)
+{
+    if (!(tool->needs & TOOL_LOOSE_FLAGS) || (insn->bytes[insn->modrm_at] & 0xc7) != 0x05)
+        return;
+    i32 disp;
+    memcpy(&disp, insn->bytes + insn->disp_at, sizeof(disp));
+    GuestAddr place = insn->pc + insn->len + (u64)(i64)disp, target;
+    if (!fits_i32((i64)place) || !guest_read(place, &target, sizeof(target)) ||
+        !fits_i32((i64)target))
+        return;
+    const Mapping *mapping = aspace_find(target);
+    if (!mapping || !(mapping->prot & PROT_EXEC))
+        return;
+    put_bytes(&b->e, (u8[]){0x48, 0x81, 0x3c, 0x25}, 4);
+    put_u32(&b->e, (u32)place);
+    put_u32(&b->e, (u32)target);
+    builder_exit(b, 0x0f84, target);
+}
+
 //     mov fs:[spill rax], rax ; mov fs:[spill rcx], rcx ; mov rcx, operand
 //     [mov fs:[branch_pc], pc] ; lookup
 static void lower_jmp_indirect(Builder *b, const Insn *insn)
 {
+    emit_expected_target(b, insn);
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
@@ -141,11 +170,19 @@ static void lower_jmp_indirect(Builder *b, const Insn *insn)
 // which may be relative to rsp).
 static void lower_call_indirect(Builder *b, const Insn *insn)
 {
+    bool is_constant = (insn->bytes[insn->modrm_at] & 0xc7) == 0x05;
+    if (is_constant && tool->needs & TOOL_LOOSE_FLAGS) {
+        emit_push_return(b, insn->pc + insn->len, true);
+        emit_callstack_push(b, insn->pc + insn->len);
+        emit_expected_target(b, insn);
+    }
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
-    emit_push_return(b, insn->pc + insn->len, true);
-    emit_callstack_push(b, insn->pc + insn->len);
+    if (!is_constant || !(tool->needs & TOOL_LOOSE_FLAGS)) {
+        emit_push_return(b, insn->pc + insn->len, true);
+        emit_callstack_push(b, insn->pc + insn->len);
+    }
     emit_lookup(b);
 }
 
@@ -159,7 +196,18 @@ static void lower_ret(Builder *b, const Insn *insn)
         emit_callstack_return(b, insn->pop_bytes);
         return;
     }
-    bool looks_up = insn->pop_bytes || block_is_dirty(b->block) || b->changes_version;
+    bool loose = tool->needs & TOOL_LOOSE_FLAGS, live = loose && b->flags_live[insn - b->insns];
+    bool looks_up = insn->pop_bytes || block_is_dirty(b->block) || b->changes_version || live;
+    if (loose && !looks_up) {
+        builder_spill(b, R11);
+        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2);             // pop r11
+        emit_calltag_clear(b, true);
+        put_bytes(&b->e, (u8[]){0x45, 0x0f, 0xb7, 0xdb}, 4); // movzx r11d, r11w
+        put_bytes(&b->e, (u8[]){0x42, 0xff, 0x24, 0xdd}, 4); // jmp [r11*8 + table]
+        put_u32(&b->e, (u32)RETURN_TABLE);
+        b->fallthrough = false;
+        return;
+    }
     if (looks_up)
         builder_spill(b, RAX);
     builder_spill(b, RCX);

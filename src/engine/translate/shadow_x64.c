@@ -200,6 +200,26 @@ void tool_shadow_guard_call(ToolBlock *b, const ToolAccess *access, ToolCallFn *
     guard(b, access, &(GuardAction){fn, arg, access});
 }
 
+void tool_shadow_guard_store(ToolBlock *b, const ToolAccess *access)
+{
+    guard(b, access, &(GuardAction){tool->store_slow, access->size_bytes, access});
+}
+
+// Of a store, where flags are dead:
+//     spill rax ; lea rax, operand ; mov fs:[call_return], back ; jmp store
+static bool emit_store_stub(Builder *b, unsigned index)
+{
+    CodePtr store = gateway_store(b->guards[index].access.size_bytes);
+    if (b->guards[index].fn != tool->store_slow || b->guards[index].spilled || !store)
+        return false;
+    b->insn = b->guards[index].insn;
+    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+    emit_access_address(b, RAX, &b->guards[index].access);
+    emit_store_fs_imm64(&b->e, CTX(call_return), (u64)(uintptr_t)b->guards[index].back);
+    emit_jmp(&b->e, store);
+    return true;
+}
+
 // The stub of a guard that calls:
 //     [restore rcx] ; spill rax ; lea rax, operand ; mov fs:[call_address], rax
 //     restore rax ; call ; jmp back
@@ -221,6 +241,8 @@ static void emit_stub(Builder *b, unsigned index, CodePtr at)
     b->e = (Emitter){at, at + GUARD_STUB_ROOM};
     if (b->guards[index].spilled >> RCX & 1)
         emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
+    if (b->guards[index].returns && emit_store_stub(b, index))
+        return;
     if (b->guards[index].returns) {
         emit_call_stub(b, index);
     } else {

@@ -122,6 +122,19 @@ static void end_run(Builder *b, GuestAddr start, GuestAddr end)
     aspace_guard_code(start, end);
 }
 
+// To ask once a page.
+typedef struct BusyPage {
+    GuestAddr page;
+    bool known, busy;
+} BusyPage;
+
+static bool is_busy(BusyPage *b, GuestAddr pc)
+{
+    if (!b->known || b->page != PAGE_DOWN(pc))
+        *b = (BusyPage){PAGE_DOWN(pc), true, aspace_code_is_busy(pc)};
+    return b->busy;
+}
+
 // On a page whose blocks check themselves, a store may change the instruction
 // behind it: the block ends there, and the next one checks again.
 static bool writes_memory(const Insn *insn)
@@ -146,10 +159,12 @@ static bool loads_ss(const Insn *insn)
 static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
 {
     GuestAddr pc = b->next_pc;
+    __builtin_prefetch((const u8 *)pc + 64);
     GuestAddr end = 0; // of the executable range around pc
     GuestAddr run_start = pc;
     GuestAddr decided_by = 0; // the end of the bytes of this run that matter
     FetchResult result = FETCH_OK;
+    BusyPage page = {0};
     unsigned insns_max = version & VERSION_STEPPED ? 1 : block_insns_max;
     if (version && tool->dirty_insns_max && tool->dirty_insns_max < insns_max)
         insns_max = tool->dirty_insns_max;
@@ -169,6 +184,8 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
             break;
         }
         b->insn_count++;
+        if (insn->lowering == LOWER_JCC || insn->lowering == LOWER_CALL) // see link_known_targets()
+            cache_expect(insn->target, version);
         decided_by = max_u64(decided_by, pc + insn->decided_by);
         pc += insn->len;
         if (insns_max == 1 && (version & VERSION_STEPPED) && loads_ss(insn))
@@ -176,11 +193,11 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
         if (insn->lowering == LOWER_JMP && b->insn_count < insns_max &&
             worth_following(b, insn->target, version)) {
             end_run(b, run_start, decided_by);
-            run_start = pc = insn->target;
-            end = decided_by = 0;
+            run_start = pc = decided_by = insn->target; // an empty run, if it ends here
+            end = 0;
         } else if (insn_ends_block(insn) ||
                    (insn->lowering == LOWER_JCC && cache_find(pc, version)) ||
-                   (aspace_code_is_busy(insn->pc) && writes_memory(insn))) {
+                   (is_busy(&page, insn->pc) && writes_memory(insn))) {
             break;
         }
     }
@@ -242,12 +259,30 @@ static CodePtr emit_lookup_entry(Emitter *e, GuestAddr pc)
 //   other: jmp return_miss
 //   entry: mov rcx, [rsp - 8] ; lea rcx, [rcx - pc + 1] ; loop other
 //          mov rcx, fs:[spill rcx]
+//
+// Where flags count as dead at returns, and pc is near:
+//   entry: cmp qword [rsp - 8], pc ; jne return_miss ; mov r11, fs:[spill r11]
+// Saved and loaded again at each branch, a register becomes a chain that everything waits
+// for: this one is not that of the other branches.
 static CodePtr emit_return_entry(Emitter *e, GuestAddr pc)
 {
+    if (tool->needs & TOOL_LOOSE_FLAGS && fits_i32((i64)pc)) {
+        CodePtr entry = e->pc;
+        put_bytes(e, (u8[]){0x48, 0x81, 0x7c, 0x24, 0xf8}, 5);
+        put_u32(e, (u32)pc);
+        put_bytes(e, (u8[]){0x0f, 0x85}, 2);
+        put_u32(e, (u32)(gateway_return_miss() - (e->pc + 4)));
+        emit_load_fs(e, R11, CTX_SPILL(R11));
+        return entry;
+    }
     bool far = !fits_i32(1 - (i64)pc);
     CodePtr other = e->pc;
-    emit_jmp(e, gateway_return_miss());
+    emit_jmp(e, gateway_far_return_miss());
     CodePtr entry = e->pc;
+    if (tool->needs & TOOL_LOOSE_FLAGS) {
+        emit_load_fs(e, R11, CTX_SPILL(R11));
+        emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    }
     if (far)
         emit_store_fs(e, CTX_SPILL(RAX), RAX);
     put_bytes(e, (u8[]){0x48, 0x8b, 0x4c, 0x24, 0xf8}, 5);

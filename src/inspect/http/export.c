@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "inspect/http/dom.h"
+#include "inspect/dom/dom.h"
 #include "inspect/http/export.h"
 #include "inspect/http/server.h"
 

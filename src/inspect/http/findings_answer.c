@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "inspect/http/findings_filter.h"
+#include "inspect/http/leak_tree.h"
 #include "inspect/http/source_text.h"
 
 enum {
@@ -29,7 +29,8 @@ typedef struct Entry {
 typedef struct LineGroup {
     const FoundFrame *place; // NULL: findings without a stack
     bool is_bases;
-    u64 count;
+    u64 count, leaked_bytes;
+    u32 rank; // of its gravest finding
     u32 first; // index of its first entry once they are sorted
     u32 entries;
     u32 order; // as they came
@@ -79,6 +80,22 @@ static u64 place_hash(const FoundFrame *place)
     return place->function ? hash : (hash ^ place->pc) * 1099511628211ull;
 }
 
+// Errors come before what is only worth a look, and leaks after the others of a level.
+enum { RANK_LAST = 5 };
+
+static u32 rank_of(const Found *found)
+{
+    const char *level = finding_level(found->kind);
+    u32 rank = strcmp(level, "error") == 0 ? 0 : strcmp(level, "warning") == 0 ? 2 : 4;
+
+    return rank + finding_is_leak(found);
+}
+
+static bool is_of_leaks(u32 rank)
+{
+    return rank % 2;
+}
+
 static void add_entry(Table *table, const Found *found, bool is_bases, Status status)
 {
     const FoundFrame *place = finding_place(found);
@@ -87,10 +104,13 @@ static void add_entry(Table *table, const Found *found, bool is_bases, Status st
     if (!map_get(&table->group_of, key, &group)) {
         group = table->group_count++;
         table->groups[group] =
-            (LineGroup){.place = place, .is_bases = is_bases, .order = (u32)group};
+            (LineGroup){.place = place, .is_bases = is_bases, .order = (u32)group,
+                        .rank = RANK_LAST};
         map_put(&table->group_of, key, group);
     }
     table->groups[group].count += found->count;
+    table->groups[group].leaked_bytes += found->own_bytes;
+    table->groups[group].rank = (u32)min_u64(table->groups[group].rank, rank_of(found));
     table->groups[group].entries++;
     table->entries[table->entry_count++] = (Entry){found, is_bases, status, (u32)group};
 }
@@ -130,10 +150,16 @@ static int compare_entries(const void *left, const void *right, void *arg)
     const LineGroup *groups = arg;
     const LineGroup *x = &groups[a->group], *y = &groups[b->group];
 
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (is_of_leaks(x->rank) && x->leaked_bytes != y->leaked_bytes)
+        return x->leaked_bytes > y->leaked_bytes ? -1 : 1;
     if (x->count != y->count)
         return x->count > y->count ? -1 : 1;
     if (x->order != y->order)
         return x->order < y->order ? -1 : 1;
+    if (rank_of(a->found) != rank_of(b->found))
+        return rank_of(a->found) < rank_of(b->found) ? -1 : 1;
     if (a->found->count != b->found->count)
         return a->found->count > b->found->count ? -1 : 1;
     return a->found->id < b->found->id ? -1 : a->found->id > b->found->id;
@@ -208,6 +234,23 @@ static void put_parts(Call *call, const Found *found)
     json_close(out, ']');
 }
 
+static void put_holders(Json *out, const Found *found)
+{
+    char text[HOLDER_TITLE_MAX];
+
+    json_key_open(out, "held_by", '[');
+    for (u32 i = 0; i < found->holder_count; i++) {
+        const FoundHolder *holder = &found->holders[i];
+        holder_put_title(holder, text);
+        json_open(out, '{');
+        json_key_text(out, "text", text);
+        json_key_u64(out, "bytes", holder->bytes);
+        json_key_u64(out, "blocks", holder->blocks);
+        json_close(out, '}');
+    }
+    json_close(out, ']');
+}
+
 static void put_finding(Call *call, const Entry *entry)
 {
     const Found *found = entry->found;
@@ -232,6 +275,7 @@ static void put_finding(Call *call, const Entry *entry)
         json_open(out, '{');
         json_key_u64(out, "bytes", found->leaked_bytes);
         json_key_u64(out, "blocks", found->leaked_blocks);
+        put_holders(out, found);
         json_close(out, '}');
     } else {
         json_null(out);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/http/dom.h"
+#include "inspect/dom/dom.h"
 #include "inspect/http/findings.h"
 #include "monitor/report/report.h"
 

@@ -28,21 +28,6 @@ typedef struct FunctionTable {
     i64 total;
 } FunctionTable;
 
-static u64 hash_text(u64 hash, const char *text)
-{
-    for (; text && *text; text++)
-        hash = (hash ^ (u8)*text) * 1099511628211ull;
-    return (hash ^ (text ? 0xfe : 0xff)) * 1099511628211ull;
-}
-
-// The same in two recordings; the folder of an object may have changed.
-static u64 identity(const Named *named)
-{
-    u64 hash = hash_text(14695981039346656037ull, named->function);
-
-    return hash_text(hash, named->object ? path_last(named->object) : NULL);
-}
-
 static bool sum_functions(Call *call, const Chosen *chosen, Metric metric, InnerSums *ret_sums)
 {
     const Names *names = view_names(call, chosen->view);
@@ -76,11 +61,11 @@ static void subtract_rows(FunctionTable *table, const Names *names, const InnerS
     u64 at;
 
     for (u32 i = 0; !is_same && i < table->count; i++)
-        map_put(&by_identity, identity(table->rows[i].named), i);
+        map_put(&by_identity, table->rows[i].named->identity, i);
     for (u32 i = 0; i < names->function_count; i++) {
         if (is_same) {
             at = i;
-        } else if (!map_get(&by_identity, identity(&names->functions[i]), &at)) {
+        } else if (!map_get(&by_identity, names->functions[i].identity, &at)) {
             at = table->count++;
             table->rows[at] = (FunctionRow){.named = &names->functions[i], .id = UINT32_MAX};
         }
@@ -143,7 +128,7 @@ static void drop_rows(FunctionTable *table, const char *search)
 static void put_function(Json *out, const View *view, const Named *named, u32 id)
 {
     json_key_i64(out, "id", id == UINT32_MAX ? -1 : (i64)id);
-    json_place(out, view->recording, named->place);
+    json_function(out, view->recording, named);
 }
 
 static void put_table(FunctionTable *table, Metric metric)
@@ -368,7 +353,8 @@ static u32 find_function(Call *call, const Names *names)
     u64 id = request_u64(call->request, "id", UINT32_MAX, UINT32_MAX);
 
     for (u32 i = 0; name && id == UINT32_MAX && i < names->function_count; i++) {
-        if (names->functions[i].function && strcmp(names->functions[i].function, name) == 0)
+        const char *own = names->functions[i].function;
+        if (strcmp(own ? own : "???", name) == 0)
             id = i;
     }
     if (id >= names->function_count)

@@ -130,9 +130,32 @@ void group_put_name(const View *view, const Names *names, const Groups *groups, 
     } else if (groups->group == GROUP_LIBRARY) {
         const char *object = is_known ? names->objects[id].object : NULL;
         snprintf(text, size, "%s", object ? path_last(object) : "(no object)");
+    } else if (groups->group == GROUP_FUNCTION && is_known && !names->functions[id].function) {
+        snprintf(text, size, "???");
     } else {
         place_put_label(view->recording, place, groups->group == GROUP_CONTEXT, text, size);
     }
+}
+
+// Who called it: contexts of one allocating function are told apart by that.
+static void put_callers(Json *out, const View *view, const Names *names, u32 context)
+{
+    enum { CALLERS_SHOWN = 3 };
+    StackWalk walk = stack_walk(view->recording, context);
+    u32 place, last = (u32)PLACE_NONE, shown = 0;
+    bool is_outside = false;
+
+    json_key_open(out, "via", '[');
+    while (shown < CALLERS_SHOWN && (place = stack_walk_next(&walk)) != (u32)PLACE_NONE) {
+        const Named *function = &names->functions[names->function_of[place]];
+        if (is_outside && function->function && names->function_of[place] != last) {
+            json_text(out, function->function);
+            last = names->function_of[place];
+            shown++;
+        }
+        is_outside |= place == names->owner_of[context];
+    }
+    json_close(out, ']');
 }
 
 void json_group(Json *out, const View *view, const Names *names, const Groups *groups, u32 index)
@@ -142,12 +165,17 @@ void json_group(Json *out, const View *view, const Names *names, const Groups *g
 
     group_put_name(view, names, groups, index, text, sizeof(text));
     json_key_text(out, "name", text);
-    json_place(out, view->recording, place);
+    if (groups->group == GROUP_FUNCTION && groups->id[index] < names->function_count)
+        json_function(out, view->recording, &names->functions[groups->id[index]]);
+    else
+        json_place(out, view->recording, place);
     json_key(out, "context");
     if (groups->group == GROUP_CONTEXT)
         json_u64(out, groups->id[index]);
     else
         json_null(out);
+    if (groups->group == GROUP_CONTEXT)
+        put_callers(out, view, names, groups->id[index]);
     json_key(out, "thread");
     if (groups->group == GROUP_THREAD)
         json_u64(out, groups->id[index]);

@@ -59,27 +59,52 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path ? path : "?";
 }
 
-// "variable table (app)"; the tree's.
-static const char *root_title(LeakTree *leaks, const FoundHolder *holder)
+static void put_record_title(const FoundHolder *holder, char text[HOLDER_TITLE_MAX])
+{
+    Found found = {.kind = "", .stack = holder->stack};
+    const FoundFrame *frame = finding_place(&found);
+
+    if (frame && frame->function && frame->file)
+        snprintf(text, HOLDER_TITLE_MAX, "blocks of %.300s (%.200s:%u)", frame->function,
+                 frame->file, frame->line);
+    else if (frame && frame->function)
+        snprintf(text, HOLDER_TITLE_MAX, "blocks of %.500s", frame->function);
+    else
+        snprintf(text, HOLDER_TITLE_MAX, "blocks of loss record %llu",
+                 (unsigned long long)holder->record);
+}
+
+void holder_put_title(const FoundHolder *holder, char text[HOLDER_TITLE_MAX])
 {
     const char *object = last_part(holder->object), *name = holder->name ? holder->name : "?";
     unsigned long long thread = holder->thread, address = holder->address;
-    char text[512];
 
-    if (strcmp(holder->kind, "global") == 0)
-        snprintf(text, sizeof(text), "variable %s (%s)", name, object);
+    if (is_record(holder))
+        put_record_title(holder, text);
+    else if (strcmp(holder->kind, "others") == 0)
+        snprintf(text, HOLDER_TITLE_MAX, "others");
+    else if (strcmp(holder->kind, "global") == 0)
+        snprintf(text, HOLDER_TITLE_MAX, "variable %.300s (%.200s)", name, object);
     else if (strcmp(holder->kind, "data") == 0)
-        snprintf(text, sizeof(text), "data of %s", object);
+        snprintf(text, HOLDER_TITLE_MAX, "data of %.300s", object);
     else if (strcmp(holder->kind, "tls") == 0)
-        snprintf(text, sizeof(text), "thread-local data of thread %llu", thread);
+        snprintf(text, HOLDER_TITLE_MAX, "thread-local data of thread %llu", thread);
     else if (strcmp(holder->kind, "stack") == 0)
-        snprintf(text, sizeof(text), "stack of thread %llu", thread);
+        snprintf(text, HOLDER_TITLE_MAX, "stack of thread %llu", thread);
     else if (strcmp(holder->kind, "register") == 0)
-        snprintf(text, sizeof(text), "register %s of thread %llu", name, thread);
+        snprintf(text, HOLDER_TITLE_MAX, "register %.30s of thread %llu", name, thread);
     else if (holder->object)
-        snprintf(text, sizeof(text), "mapping of %s", object);
+        snprintf(text, HOLDER_TITLE_MAX, "mapping of %.300s", object);
     else
-        snprintf(text, sizeof(text), "memory at 0x%llx", address);
+        snprintf(text, HOLDER_TITLE_MAX, "memory at 0x%llx", address);
+}
+
+// The tree's.
+static const char *root_title(LeakTree *leaks, const FoundHolder *holder)
+{
+    char text[HOLDER_TITLE_MAX];
+
+    holder_put_title(holder, text);
     char *kept = arena_alloc(&leaks->arena, strlen(text) + 1, 1);
     return kept ? strcpy(kept, text) : "?";
 }

@@ -72,9 +72,8 @@ void place_put_label(Recording *recording, u32 place, bool with_line, char *text
         snprintf(text, size, "(no stack)");
         return;
     }
-    bool is_frame = place < frames;
-    StackFrame at = {is_frame ? 0 : place - frames, is_frame ? place : UINT32_MAX};
-    const RecordedFrame *frame = is_frame ? recording_frame(recording, place) : NULL;
+    StackFrame at = {place < frames ? 0 : place - frames, place < frames ? place : UINT32_MAX};
+    const RecordedFrame *frame = place < frames ? recording_frame(recording, place) : NULL;
     if (with_line || !frame || !frame->function)
         snprintf(text, size, "%s", stack_label(&at, recording, label));
     else
@@ -93,6 +92,18 @@ void json_place(Json *out, const Recording *recording, u32 place)
     json_key_text(out, "file", frame->file);
     json_key_u64(out, "line", frame->line);
     json_key_text(out, "object", frame->object);
+}
+
+void json_function(Json *out, const Recording *recording, const Named *function)
+{
+    if (function->function) {
+        json_place(out, recording, function->place);
+        return;
+    }
+    json_key_text(out, "function", "???");
+    json_key_text(out, "file", NULL);
+    json_key_u64(out, "line", 0);
+    json_key_text(out, "object", function->object);
 }
 
 // -------------------------------------------------------------------------- names
@@ -130,18 +141,26 @@ static u32 number(Table *table, u64 hash, const Named *named)
     return table->count++;
 }
 
-static void name_place(Names *names, Table tables[3], const Recording *recording, u32 place)
+// The frame as src/inspect/stack/ has it.
+static StackFrame stack_frame_of(const Recording *recording, u32 place)
+{
+    u32 frames = recording_frame_count(recording);
+    bool is_frame = place < frames;
+
+    return (StackFrame){is_frame ? 0 : place - frames, is_frame ? place : UINT32_MAX};
+}
+
+static void name_place(Names *names, Table tables[3], Recording *recording, u32 place)
 {
     const u64 seed = 14695981039346656037ull;
     RecordedFrame room;
     const RecordedFrame *frame = place_frame(recording, place, &room);
+    StackFrame at = stack_frame_of(recording, place);
+    char stable[STACK_LABEL_MAX];
     Named named = {frame->function, frame->file, frame->directory, frame->object, frame->line,
-                   place};
+                   place, hash_text(seed, stack_stable_name(&at, recording, stable))};
 
-    u64 function = hash_text(hash_text(seed, frame->object), frame->function);
-    if (!frame->function)
-        function ^= frame->pc * 0x9e3779b97f4a7c15ull;
-    names->function_of[place] = number(&tables[0], function, &named);
+    names->function_of[place] = number(&tables[0], named.identity, &named);
     u64 file = hash_text(hash_text(seed, frame->directory), frame->file);
     names->file_of[place] = frame->file ? number(&tables[1], file, &named) : (u32)PLACE_NONE;
     names->object_of[place] = number(&tables[2], hash_text(seed, frame->object), &named);

@@ -289,7 +289,8 @@ static void cut(Parts *parts, const Recording *recording)
 
     while (all >= EVENTS_MIN && slice < recording_slice_count(recording)) {
         Part *part = &parts->parts[parts->count++];
-        *part = (Part){.first_slice = slice, .start_ns = recording_slice(recording, slice)->start.ns};
+        *part = (Part){.first_slice = slice,
+                       .start_ns = recording_slice(recording, slice)->start.ns};
         do
             before += recording_slice(recording, slice++)->events;
         while (slice < recording_slice_count(recording) &&

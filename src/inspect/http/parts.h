@@ -22,8 +22,8 @@ void counts_add_alloc(BlockCounts *counts, u64 size);
 void counts_add_free(BlockCounts *counts, u64 lifetime_ns);
 
 // Adds those of the parts that lie in [from_ns, to_ns), of the sites that `chosen` has; the range
-// of time that they make up is [*ret_from, *ret_to), empty if there are none. `all_spaces` is not 0:
-// all sites of these spaces are chosen.
+// of time that they make up is [*ret_from, *ret_to), empty if there are none. `all_spaces` is not
+// 0: all sites of these spaces are chosen.
 void parts_add_counts(const Parts *parts, u64 from_ns, u64 to_ns, const u8 *chosen,
                       u32 all_spaces, BlockCounts *counts, u64 *ret_from, u64 *ret_to);
 

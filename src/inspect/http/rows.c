@@ -93,6 +93,8 @@ static u64 identity(const View *view, const Names *names, const Groups *groups, 
     char text[2048];
     u32 place;
 
+    if (groups->group == GROUP_FUNCTION && groups->id[index] < names->function_count)
+        return names->functions[groups->id[index]].identity;
     if (groups->group != GROUP_CONTEXT) {
         group_put_name(view, names, groups, index, text, sizeof(text));
         return hash_text(hash, text);

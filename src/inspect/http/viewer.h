@@ -131,9 +131,12 @@ typedef struct Named {
     const char *function, *file, *directory, *object;
     u32 line; // the first that was seen
     u32 place;
+    u64 identity; // of a function: the same in recordings of other builds
 } Named;
 
-// A number for each function, source file and object.
+// A number for each function, source file and object. A function is what `muninn heap` calls
+// one: its name without what a rebuild changes, in a source file or, without one, an object.
+// Those of an object that have no name are one.
 typedef struct Names {
     u32 *function_of; // place → index in functions
     u32 *file_of;     // place → index in files; PLACE_NONE: no file
@@ -150,7 +153,9 @@ const Names *view_names(Call *call, View *view);
 const RecordedFrame *place_frame(const Recording *recording, u32 place, RecordedFrame *room);
 // "main (app.c:12)"; "0x401136: ??? (in app)" for one without a name; as `muninn heap` has it.
 void place_put_label(Recording *recording, u32 place, bool with_line, char *text, size_t size);
-// function, file, line, object of a place, as members.
+// function, file, line, object of one of Names.functions, as members.
+void json_function(Json *out, const Recording *recording, const Named *function);
+// The same of a place.
 void json_place(Json *out, const Recording *recording, u32 place);
 // The name, or the address of one without.
 const char *frame_shown_name(const RecordedFrame *frame, char buffer[32]);

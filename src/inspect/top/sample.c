@@ -51,35 +51,22 @@ static void keep(void *arg, const char *text, size_t size)
     answer->text[answer->size] = '\0';
 }
 
-static u64 read_u64(const JsonTree *json, u32 object, const char *key)
+static void read_context(const Dom *item, TopContext *context)
 {
-    i64 value = json_tree_integer(json, object, key);
-
-    return value > 0 ? (u64)value : 0;
-}
-
-static double read_real(const JsonTree *json, u32 object, const char *key)
-{
-    u32 member = json_tree_member(json, object, key);
-
-    return member && json->nodes[member].kind == JSON_NUMBER ? json->nodes[member].real : 0;
-}
-
-static void read_context(const JsonTree *json, u32 node, TopContext *context)
-{
-    const char *space = json_tree_text(json, node, "space");
+    const char *space = dom_text(item, "space");
+    const Dom *frames = dom_child(item, "frames");
 
     *context = (TopContext){
-        .id = json_tree_integer(json, node, "context"),
-        .bytes = read_u64(json, node, "bytes"),
-        .blocks = read_u64(json, node, "blocks"),
-        .peak_bytes = read_u64(json, node, "peak_bytes"),
-        .allocations = read_u64(json, node, "allocations"),
-        .temporary = read_u64(json, node, "temporary"),
-        .growth_per_s = read_real(json, node, "growth_bytes_per_s"),
-        .allocations_per_s = read_real(json, node, "allocations_per_s"),
-        .temporary_per_s = read_real(json, node, "temporary_per_s"),
-        .frames = json_tree_member(json, node, "frames"),
+        .id = dom_number(item, "context"),
+        .bytes = dom_number(item, "bytes"),
+        .blocks = dom_number(item, "blocks"),
+        .peak_bytes = dom_number(item, "peak_bytes"),
+        .allocations = dom_number(item, "allocations"),
+        .temporary = dom_number(item, "temporary"),
+        .growth_per_s = dom_real(item, "growth_bytes_per_s"),
+        .allocations_per_s = dom_real(item, "allocations_per_s"),
+        .temporary_per_s = dom_real(item, "temporary_per_s"),
+        .frames = frames && frames->kind == DOM_LIST ? frames : NULL,
     };
     for (int i = 0; space && i < TOP_SPACES; i++) {
         if (strcmp(space, top_space_names[i]) == 0)
@@ -87,39 +74,35 @@ static void read_context(const JsonTree *json, u32 node, TopContext *context)
     }
 }
 
-static bool read_contexts(TopSample *sample)
+static bool read_contexts(TopSample *sample, const Dom *answer)
 {
-    const JsonTree *json = &sample->json;
-    u32 list = json_tree_member(json, 0, "contexts"), count = 0;
+    const Dom *list = dom_child(answer, "contexts");
+    size_t count = 0;
 
-    if (!list || json->nodes[list].kind != JSON_ARRAY)
+    if (!list || list->kind != DOM_LIST)
         return false;
-    for (u32 i = json->nodes[list].first; i; i = json->nodes[i].next)
+    for (const Dom *item = list->first; item; item = item->next)
         count++;
-    sample->contexts = calloc((size_t)count + 1, sizeof(*sample->contexts));
+    sample->contexts = calloc(count + 1, sizeof(*sample->contexts));
     if (!sample->contexts)
         return false;
-    for (u32 i = json->nodes[list].first; i; i = json->nodes[i].next)
-        read_context(json, i, &sample->contexts[sample->context_count++]);
+    for (const Dom *item = list->first; item; item = item->next)
+        read_context(item, &sample->contexts[sample->context_count++]);
     return true;
 }
 
-static void read_totals(TopSample *sample)
+static void read_totals(TopSample *sample, const Dom *answer)
 {
-    const JsonTree *json = &sample->json;
-
     for (int i = 0; i < TOP_SPACES; i++) {
-        u32 space = json_tree_member(json, 0, top_space_names[i]);
-        if (!space)
-            continue;
-        sample->bytes[i] = read_u64(json, space, "bytes");
-        sample->peak_bytes[i] = read_u64(json, space, "peak_bytes");
+        const Dom *space = dom_child(answer, top_space_names[i]);
+        sample->bytes[i] = dom_number(space, "bytes");
+        sample->peak_bytes[i] = dom_number(space, "peak_bytes");
     }
-    sample->time_ms = read_u64(json, 0, "time_ms");
-    sample->rss_bytes = read_u64(json, 0, "rss_bytes");
-    sample->rss_peak_bytes = read_u64(json, 0, "rss_peak_bytes");
-    sample->allocations = read_u64(json, 0, "allocations");
-    sample->temporary = read_u64(json, 0, "temporary");
+    sample->time_ms = dom_number(answer, "time_ms");
+    sample->rss_bytes = dom_number(answer, "rss_bytes");
+    sample->rss_peak_bytes = dom_number(answer, "rss_peak_bytes");
+    sample->allocations = dom_number(answer, "allocations");
+    sample->temporary = dom_number(answer, "temporary");
 }
 
 // -------------------------------------------------------------------- the rates
@@ -199,14 +182,15 @@ void sample_sort(TopSample *sample, TopOrder order)
 
 SampleState sample_parse(char *text, const TopSample *before, TopSample *ret_sample)
 {
-    TopSample sample = {.text = text};
+    TopSample sample = {0};
+    size_t size = strlen(text), used = 0;
+    const Dom *answer = dom_read_json(&sample.arena, text, size, &used);
+    bool is_whole = answer && answer->kind == DOM_OBJECT && answer->is_whole && used == size;
 
-    if (!json_tree_parse(text, &sample.json)) {
-        free(text);
-        return SAMPLE_BROKEN;
-    }
-    read_totals(&sample);
-    if (!read_contexts(&sample)) {
+    free(text);
+    if (is_whole)
+        read_totals(&sample, answer);
+    if (!is_whole || !read_contexts(&sample, answer)) {
         sample_free(&sample);
         return SAMPLE_BROKEN;
     }
@@ -237,25 +221,23 @@ SampleState sample_take(i32 pid, TopOrder order, const TopSample *before, TopSam
 
 void sample_free(TopSample *sample)
 {
-    json_tree_free(&sample->json);
+    arena_free(&sample->arena);
     free(sample->contexts);
-    free(sample->text);
     *sample = (TopSample){0};
 }
 
-void sample_frame_label(const TopSample *sample, u32 frame, char *text, size_t size)
+void sample_frame_label(const Dom *frame, char *text, size_t size)
 {
-    const JsonTree *json = &sample->json;
-    const char *function = json_tree_text(json, frame, "function");
-    const char *file = json_tree_text(json, frame, "file"), *pc = json_tree_text(json, frame, "pc");
-    const char *object = json_tree_text(json, frame, "object");
-    i64 line = json_tree_integer(json, frame, "line");
+    const char *function = dom_text(frame, "function");
+    const char *file = dom_text(frame, "file"), *pc = dom_text(frame, "pc");
+    const char *object = dom_text(frame, "object");
+    u64 line = dom_number(frame, "line");
 
     if (!function)
         function = pc ? pc : "???";
     const char *slash = object ? strrchr(object, '/') : NULL;
     if (file && line > 0)
-        snprintf(text, size, "%s (%s:%lld)", function, file, (long long)line);
+        snprintf(text, size, "%s (%s:%llu)", function, file, (unsigned long long)line);
     else if (file)
         snprintf(text, size, "%s (%s)", function, file);
     else if (object)

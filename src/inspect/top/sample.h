@@ -4,7 +4,7 @@
 #ifndef MUNINN_INSPECT_TOP_SAMPLE_H
 #define MUNINN_INSPECT_TOP_SAMPLE_H
 
-#include "inspect/json_tree/json_tree.h"
+#include "inspect/dom/dom.h"
 
 typedef enum TopOrder {
     TOP_BYTES,
@@ -19,17 +19,16 @@ typedef enum TopSpace { TOP_HEAP, TOP_MAPPED, TOP_STACKS, TOP_SPACES } TopSpace;
 extern const char *const top_space_names[TOP_SPACES];
 
 typedef struct TopContext {
-    i64 id;
+    u64 id;
     TopSpace space;
     u64 bytes, blocks, peak_bytes;
     u64 allocations, temporary;
     double growth_per_s, allocations_per_s, temporary_per_s;
-    u32 frames; // the array of them in json
+    const Dom *frames; // the list of them; NULL: none
 } TopContext;
 
 typedef struct TopSample {
-    char *text; // of the answer; json points into it
-    JsonTree json;
+    Arena arena; // holds what the contexts point to
     u64 time_ms;
     u64 bytes[TOP_SPACES], peak_bytes[TOP_SPACES];
     u64 rss_bytes, rss_peak_bytes;
@@ -56,6 +55,6 @@ void sample_free(TopSample *sample);
 void sample_sort(TopSample *sample, TopOrder order);
 
 // "insert (table.c:40)", "0x401136 (in app)".
-void sample_frame_label(const TopSample *sample, u32 frame, char *text, size_t size);
+void sample_frame_label(const Dom *frame, char *text, size_t size);
 
 #endif

@@ -179,17 +179,20 @@ static void put_history(const View *view, FILE *out)
     put_format(view, out, NULL, "%s heap, up to %s", line, size_text(size, (double)highest, false));
 }
 
-static void describe_stack(const TopSample *sample, u32 frames, char *text, size_t size)
+static const Dom *first_frame(const TopContext *context)
 {
-    const JsonTree *json = &sample->json;
+    return context->frames ? context->frames->first : NULL;
+}
+
+static void describe_stack(const TopContext *context, char *text, size_t size)
+{
     size_t length = 0;
 
     text[0] = '\0';
-    if (!frames || json->nodes[frames].kind != JSON_ARRAY)
-        return;
-    for (u32 i = json->nodes[frames].first; i && length + 1 < size; i = json->nodes[i].next) {
+    for (const Dom *frame = first_frame(context); frame && length + 1 < size;
+         frame = frame->next) {
         char label[512];
-        sample_frame_label(sample, i, label, sizeof(label));
+        sample_frame_label(frame, label, sizeof(label));
         int n = snprintf(text + length, size - length, "%s%s", length ? " < " : "", label);
         length += n > 0 ? (size_t)n : 0;
     }
@@ -201,7 +204,7 @@ static void put_row(const View *view, FILE *out, u32 row)
     char where[1024], live[NUMBER_TEXT], growth[NUMBER_TEXT], blocks[NUMBER_TEXT];
     char speed[NUMBER_TEXT], churn[NUMBER_TEXT];
 
-    describe_stack(view->sample, context->frames, where, sizeof(where));
+    describe_stack(context, where, sizeof(where));
     put_format(view, out, row == view->selected ? "\033[7m" : NULL,
                "%12s %12s %10s %10s %9s %-6s %s", size_text(live, (double)context->bytes, false),
                size_text(growth, context->growth_per_s, true),
@@ -212,17 +215,14 @@ static void put_row(const View *view, FILE *out, u32 row)
 
 static u32 put_stack(const View *view, FILE *out)
 {
-    const JsonTree *json = &view->sample->json;
     const TopContext *context = &view->sample->contexts[view->selected];
     u32 lines = 1;
 
     put_line(view, out, "\033[1m", "  the stack, innermost first");
-    u32 frames = context->frames;
-    bool is_list = frames && json->nodes[frames].kind == JSON_ARRAY;
-    for (u32 i = is_list ? json->nodes[frames].first : 0; i && lines < STACK_LINES;
-         i = json->nodes[i].next) {
+    for (const Dom *frame = first_frame(context); frame && lines < STACK_LINES;
+         frame = frame->next) {
         char label[512];
-        sample_frame_label(view->sample, i, label, sizeof(label));
+        sample_frame_label(frame, label, sizeof(label));
         put_format(view, out, NULL, "    %s", label);
         lines++;
     }
@@ -333,16 +333,13 @@ static void json_put_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
-static void json_put_stack(const TopSample *sample, u32 frames, FILE *out)
+static void json_put_stack(const TopContext *context, FILE *out)
 {
-    const JsonTree *json = &sample->json;
-    bool is_list = frames && json->nodes[frames].kind == JSON_ARRAY;
-
     fputs(", \"frames\": [", out);
-    for (u32 i = is_list ? json->nodes[frames].first : 0; i; i = json->nodes[i].next) {
+    for (const Dom *frame = first_frame(context); frame; frame = frame->next) {
         char label[512];
-        sample_frame_label(sample, i, label, sizeof(label));
-        fputs(i == json->nodes[frames].first ? "" : ", ", out);
+        sample_frame_label(frame, label, sizeof(label));
+        fputs(frame == first_frame(context) ? "" : ", ", out);
         json_put_text(out, label);
     }
     fputc(']', out);
@@ -374,7 +371,7 @@ void view_print_json(const View *view, u32 rows, FILE *out)
                 (unsigned long long)c->peak_bytes, (unsigned long long)c->allocations,
                 (unsigned long long)c->temporary, c->growth_per_s, c->allocations_per_s,
                 c->temporary_per_s);
-        json_put_stack(s, c->frames, out);
+        json_put_stack(c, out);
         fputc('}', out);
     }
     fputs("]}\n", out);

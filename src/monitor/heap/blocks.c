@@ -10,22 +10,23 @@
 
 // Where tables are small, probes count and memory does not: at most half full, an address that is
 // not there is known after 2.5 probes; at 7/8 it takes 32.
-enum { FIRST_SLOTS = 1 << 14, SMALL_SLOTS = 1 << 19 };
+// From the second size on it has large pages.
+enum { FIRST_SLOTS = 1 << 14, SECOND_SLOTS = 1 << 16, SMALL_SLOTS = 1 << 19 };
 
 static LiveBlock *slots_map(u64 slot_count)
 {
     LiveBlock *slots = pages_map(slot_count * sizeof(LiveBlock));
-    // A table of many megabytes is read at random: with small pages most of the time
-    // would go into the walks of page tables.
-    if (slots && slot_count * sizeof(LiveBlock) >= 8 * MiB)
+    // The table is read at random: with small pages much of the time would go into the walks of
+    // page tables, in a virtual machine most of it.
+    if (slots && slot_count >= SECOND_SLOTS)
         madvise(slots, slot_count * sizeof(LiveBlock), MADV_HUGEPAGE);
     return slots;
 }
 
 bool blocks_grow(BlockTable *table)
 {
-    u64 slot_count = FIRST_SLOTS;
-    if (table->slot_count)
+    u64 slot_count = table->slot_count ? SECOND_SLOTS : FIRST_SLOTS;
+    if (table->slot_count >= SECOND_SLOTS)
         slot_count = table->slot_count < SMALL_SLOTS
                          ? table->slot_count * 2
                          : table->slot_count + table->slot_count * 3 / 8;

@@ -100,6 +100,26 @@ static bool take_alloc(HeapDecoder *decoder, const WireRecord *record)
     return true;
 }
 
+static bool take_pair(HeapDecoder *decoder, const WireRecord *record)
+{
+    u64 words[2];
+    WireRecord alloc = *record;
+    HeapNew block;
+    if (record->count != 2)
+        return false;
+    words[0] = record->words[0];
+    words[1] = heap_pair_size(record->words[1]);
+    alloc.words = words;
+    if (!take_new(decoder, &alloc, &block))
+        return false;
+    u64 lived = heap_pair_lived(record->words[1]);
+    u64 from = record->was_peeked ? decoder->peeked_of_ring[record->ring] : 0;
+    if (from > 2)
+        return false;
+    advance(decoder, &block, from, 2, record->stamp - min_u64(lived, record->stamp), lived);
+    return true;
+}
+
 static bool take_run(HeapDecoder *decoder, const WireRecord *record)
 {
     HeapNew block;
@@ -245,6 +265,7 @@ typedef bool TakeFn(HeapDecoder *decoder, const WireRecord *record);
 
 static TakeFn *const take_fns[RECORD_TYPES] = {
     [RECORD_HEAP_ALLOC] = take_alloc,
+    [RECORD_HEAP_PAIR] = take_pair,
     [RECORD_HEAP_RUN] = take_run,
     [RECORD_HEAP_REALLOC] = take_realloc,
     [RECORD_HEAP_FREE] = take_free,

@@ -374,6 +374,7 @@ void files_come_back(HeapModel *model)
 
 void files_close(HeapModel *model, const HeapEnd *end)
 {
+    names_resolve_all(model);
     if (end->by_exec && model->options->trace_children)
         make_way(&model->massif_path);
     if (model->massif_path) {

@@ -170,8 +170,9 @@ static inline u64 heap_decoder_ns(const HeapDecoder *decoder, u64 stamp)
 }
 static inline HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp)
 {
-    if (stamp > decoder->last_stamp)
-        decoder->last_stamp = stamp;
+    if (stamp <= decoder->last_stamp)
+        return decoder->last;
+    decoder->last_stamp = stamp;
     u64 ns = heap_decoder_ns(decoder, decoder->last_stamp);
     if (ns > decoder->last.ns)
         decoder->last.ns = ns;

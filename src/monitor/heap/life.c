@@ -164,6 +164,7 @@ void heap_divide(HeapModel *model, const HeapConfig *config)
     if (config->shared)
         forget_younger(model, config->shared->header.start_ns - start_ns);
     forget_threads(model);
+    model->names = (NameQueue){0};
     set_up(model, config);
     forget_past(model);
     files_open(model);
@@ -195,6 +196,7 @@ void heap_turn(HeapModel *model)
         heap_decoder_tick(&model->decoder, model->config.shared);
     sample_turn(model, false);
     copy_turn(model);
+    names_turn(model);
     if (model->options->snapshot_every_s)
         periodic(model);
     for (u32 i = 0; i < model->trigger_count; i++) {

@@ -145,7 +145,7 @@ void heap_realloc(HeapModel *model, const HeapNew *new, u64 old_address)
     // A block that is ignored stays so, whoever makes it larger.
     u32 site = old->site == SITE_IGNORED
                    ? SITE_IGNORED
-                   : site_find(model, SPACE_HEAP, new->context, new->thread);
+                   : heap_site(model, new->context, new->thread);
     if (site != SITE_IGNORED)
         advance_bytes(model, after > before ? after - before : before - after);
     end_block(model, old, new->thread, EVENT_BY_REALLOC);
@@ -204,7 +204,7 @@ void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapT
     HeapTime freed = {min_u64(first->ns + each_ns, new->time.ns), first->instructions};
 
     model_set_time(model, first);
-    u32 number = site_find(model, SPACE_HEAP, new->context, new->thread);
+    u32 number = heap_site(model, new->context, new->thread);
     LiveBlock *old = blocks_find(&model->blocks, new->address);
     // One that is younger is another thread's, which got the address when the run was over.
     if (UNLIKELY(old != NULL) && old->born_ns < first->ns)

@@ -44,7 +44,6 @@
 enum {
     CONTEXTS_MAX = 8 << 20,
     SITES_MAX = 2 << 20,
-    SITE_CACHE_BITS = 14,
     FRAMES_OF_PC_MAX = 64,
 };
 #define SITE_IGNORED UINT32_MAX // of blocks that --ignore-fn leaves out
@@ -108,6 +107,8 @@ typedef struct Code {
 typedef struct Context {
     u32 number; // in the recording; 0: not announced
     u32 code;
+    u32 thread; // 1 + the one that last allocated here; 0: none has
+    u32 site;   // and the heap's site of that
 } Context;
 
 // By the recording's number.
@@ -152,12 +153,26 @@ typedef struct Kept {
     bool is_detailed, is_asked; // asked ones are never culled
 } Kept;
 
+typedef struct SiteBytes {
+    u64 bytes;
+    u32 site;
+} SiteBytes;
+
 typedef struct SnapshotList {
     Kept *kept;        // in order of time
     u32 count, capacity;
+    SiteBytes *scratch; // site_capacity of them
+    u32 scratch_capacity;
     u64 interval;      // on the clock of --time-unit
     u32 taken;         // for --detailed-freq
 } SnapshotList;
+
+// Codes whose names the reader is looking for.
+typedef struct NameQueue {
+    u32 next; // the first that has not been asked for
+    u32 first, count;
+    u32 asked[SYMBOLS_AHEAD_MAX]; // a ring
+} NameQueue;
 
 // One of --snapshot-when.
 typedef struct Trigger {
@@ -215,10 +230,6 @@ struct HeapModel {
     u64 next_check;             // on the clock of --time-unit: a snapshot is due
     bool counts[SPACE_COUNT];   // in PEAK_MAIN
     Moment now;
-    struct {
-        u64 key;
-        u32 site;
-    } site_cache[1 << SITE_CACHE_BITS];
 
     Map site_of;                // key → site
     Vec threads;                // ModelThread by number
@@ -228,6 +239,7 @@ struct HeapModel {
     Vec places;                 // Place, by the recording's number
     Vec codes;                  // Code
     Map code_of;                // hash → code
+    NameQueue names;
     Vec modules;                // Module
     Arena arena;
 
@@ -306,6 +318,8 @@ void asker_say(const Asker *asker, const char *format, ...)
 
 // Names every pc that has no name yet.
 void names_resolve_all(HeapModel *model);
+// Every turn: some of them, as far as that takes no time of this process.
+void names_turn(HeapModel *model);
 // For all contexts, told to the recording.
 void names_record_all(HeapModel *model);
 // Those that have been looked up by now.

@@ -6,15 +6,18 @@
 #define MUNINN_MONITOR_HEAP_MODEL_EVENT_H
 
 #include "monitor/heap/model.h"
+#include "recording/add_event.h"
 
 // ------------------------------------------------------------------------ time
 
 static inline void model_set_time(HeapModel *model, const HeapTime *time)
 {
+    model->now.allocated_bytes = model->allocated_bytes;
+    if (time->ns == model->now.ns && time->instructions == model->now.instructions)
+        return;
     // A run of temporary blocks is told when it is over, so its beginning may be behind us.
     model->now.ns = max_u64(time->ns, model->now.ns);
     model->now.instructions = max_u64(time->instructions, model->now.instructions);
-    model->now.allocated_bytes = model->allocated_bytes;
 }
 
 // After an event in a space: a snapshot, if it is time for one.
@@ -112,7 +115,7 @@ static inline u32 model_record(HeapModel *model, HeapEvent *event)
         model->requested_bytes += event->size;
     event->time.allocated_bytes = model->requested_bytes;
     model->recorded_ns = max_u64(model->recorded_ns, event->time.ns);
-    return recording_add_event(model->writer, event);
+    return writer_add(model->writer, event);
 }
 
 // ---------------------------------------------------------------------- blocks
@@ -201,12 +204,23 @@ static inline bool is_block_address(u64 address)
     return address - 1 < (1ull << HEAP_PLACE_BITS) - 1;
 }
 
+// The heap's site of a context, which most often is that of the last time.
+static inline u32 heap_site(HeapModel *model, u32 id, u32 thread)
+{
+    if (LIKELY(id < model->contexts.count)) {
+        const Context *context = (const Context *)model->contexts.data + id;
+        if (LIKELY(context->thread == thread + 1))
+            return context->site;
+    }
+    return site_find(model, SPACE_HEAP, id, thread);
+}
+
 static inline void model_alloc(HeapModel *model, const HeapNew *new)
 {
     if (UNLIKELY(!is_block_address(new->address)))
         return;
     model_set_time(model, &new->time);
-    u32 site = site_find(model, SPACE_HEAP, new->context, new->thread);
+    u32 site = heap_site(model, new->context, new->thread);
     LiveBlock *old = blocks_find(&model->blocks, new->address);
     if (UNLIKELY(old != NULL))
         end_late_block(model, old, new->thread);
@@ -241,6 +255,60 @@ static inline void model_free(HeapModel *model, const HeapTime *time, u32 thread
     }
     end_block(model, block, thread, temporary ? EVENT_TEMPORARY : 0);
     model_check(model, SPACE_HEAP);
+}
+
+// Whether something would be seen of a block that comes and goes: a peak or a snapshot.
+static inline bool is_seen(const HeapModel *model, u64 size, u64 usable)
+{
+    u64 main = model->counts[SPACE_HEAP] ? clock_bytes(model, usable) : 0;
+    Moment then = model->now;
+
+    then.allocated_bytes += 2 * main;
+    return model->total[PEAK_MAIN] + main > model->peaks[PEAK_MAIN].bytes ||
+           model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
+           model->trigger_count != 0 || model_clock(model, &then) >= model->next_check;
+}
+
+// heap_temporary() of one block.
+static inline void model_pair(HeapModel *model, const HeapNew *new, const HeapTime *first,
+                              u64 lived_ns)
+{
+    u64 usable = max_u64(new->usable, new->size);
+    u32 number = heap_site(model, new->context, new->thread);
+
+    model_set_time(model, &new->time);
+    if (UNLIKELY(number == SITE_IGNORED || !is_block_address(new->address) ||
+                 blocks_find(&model->blocks, new->address) != NULL ||
+                 is_seen(model, new->size, usable))) {
+        heap_temporary(model, new, 1, first, lived_ns);
+        return;
+    }
+    Site *site = &model->sites[number];
+    HeapEvent event = {
+        .kind = EVENT_ALLOC,
+        .site = number,
+        .thread = new->thread,
+        .time = model->now,
+        .address = new->address,
+        .size = new->size,
+        .usable = usable,
+    };
+    event.time.ns = max_u64(first->ns, model->recorded_ns);
+    event.born_ns = event.time.ns;
+    event.number = model_record(model, &event);
+    event.kind = EVENT_FREE;
+    event.flags = EVENT_TEMPORARY;
+    event.time.ns = max_u64(model->now.ns, event.born_ns);
+    model_record(model, &event);
+    advance_bytes(model, 2 * clock_bytes(model, usable));
+    count_allocation(site, new->size, 1);
+    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
+    site->frees++;
+    site->temporary++;
+    model->allocations++;
+    model->frees++;
+    model->temporary++;
+    thread_at(model, new->thread)->last_block = 0;
 }
 
 #endif

@@ -45,10 +45,55 @@ static Code *code_named(HeapModel *model, u32 number)
     return code;
 }
 
+// Codes are asked for in their order, ahead of those that have been named.
+static void ask_ahead(HeapModel *model)
+{
+    NameQueue *queue = &model->names;
+
+    while (queue->next < model->codes.count && queue->count < SYMBOLS_AHEAD_MAX) {
+        const Code *code = vec_at(&model->codes, queue->next);
+        bool wants = !code->is_named && code->pc != 0 && code->symbols == model->config.symbols;
+        SymbolsAhead ahead = wants ? symbols_ask_ahead(code->symbols, code->place,
+                                                       code->is_return)
+                                   : SYMBOLS_NO_QUESTION;
+        if (ahead == SYMBOLS_TOO_MANY)
+            break;
+        if (ahead == SYMBOLS_ASKED)
+            queue->asked[(queue->first + queue->count++) % SYMBOLS_AHEAD_MAX] = queue->next;
+        queue->next++;
+    }
+}
+
+static void take_answer(HeapModel *model)
+{
+    NameQueue *queue = &model->names;
+
+    code_named(model, queue->asked[queue->first]);
+    queue->first = (queue->first + 1) % SYMBOLS_AHEAD_MAX;
+    queue->count--;
+}
+
+void names_turn(HeapModel *model)
+{
+    Symbols *symbols = model->config.symbols;
+
+    while (model->names.count && symbols_has_answer(symbols))
+        take_answer(model);
+    if (model->names.count < SYMBOLS_AHEAD_MAX / 2 && model->names.next < model->codes.count) {
+        ask_ahead(model);
+        symbols_send_ahead(symbols);
+    }
+}
+
 void names_resolve_all(HeapModel *model)
 {
+    do {
+        ask_ahead(model);
+        for (u32 i = 0; i < SYMBOLS_AHEAD_MAX / 2 && model->names.count; i++)
+            take_answer(model);
+    } while (model->names.count);
     for (u32 i = 1; i < model->codes.count; i++)
-        code_named(model, i);
+        code_named(model, i); // what is not the reader's to name, or killed it
 }
 
 static void record_place(HeapModel *model, u32 number, const Code *code)

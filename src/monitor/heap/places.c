@@ -212,17 +212,15 @@ static bool is_ignored(HeapModel *model, u32 number)
 
 u32 site_find(HeapModel *model, Space space, u32 id, u32 thread)
 {
-    u64 key = site_key(space, id, thread);
-    u64 slot = (key * 0x9e3779b97f4a7c15ull) >> (64 - SITE_CACHE_BITS);
-
-    if (LIKELY(model->site_cache[slot].key == key + 1))
-        return model->site_cache[slot].site;
-    u32 place = id < model->contexts.count ? ((Context *)vec_at(&model->contexts, id))->number : 0;
+    Context *context = id < model->contexts.count ? vec_at(&model->contexts, id) : NULL;
+    u32 place = context ? context->number : 0;
     u32 site = model->options->ignore_fn.count && model->counts[space] && is_ignored(model, place)
                    ? SITE_IGNORED
                    : site_look_up(model, space, place, thread);
-    model->site_cache[slot].key = key + 1;
-    model->site_cache[slot].site = site;
+    if (context && place && space == SPACE_HEAP) {
+        context->thread = thread + 1;
+        context->site = site;
+    }
     return site;
 }
 

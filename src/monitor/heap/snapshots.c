@@ -31,6 +31,7 @@ void snapshots_free(HeapModel *model)
     for (u32 i = 0; i < model->snapshots.count; i++)
         kept_free(&model->snapshots.kept[i]);
     free(model->snapshots.kept);
+    free(model->snapshots.scratch);
     model->snapshots = (SnapshotList){0};
 }
 
@@ -38,19 +39,6 @@ void snapshots_free(HeapModel *model)
 static Space tree_space(const HeapModel *model)
 {
     return model->counts[SPACE_MAPPED] ? SPACE_MAPPED : SPACE_HEAP;
-}
-
-typedef Live LiveOfFn(const HeapModel *model, const Site *site);
-
-static Live live_now(const HeapModel *model, const Site *site)
-{
-    (void)model;
-    return site->live;
-}
-
-static Live live_at_peak(const HeapModel *model, const Site *site)
-{
-    return site_at_peak(model, site, PEAK_MAIN);
 }
 
 static void add_figures(HeapModel *model, Kept *kept, const Site *site, const Live *live)
@@ -64,33 +52,50 @@ static void add_figures(HeapModel *model, Kept *kept, const Site *site, const Li
     }
 }
 
-// One pass over the sites; in a second one, if there is to be a tree, what each has.
-static Kept keep(HeapModel *model, const Moment *moment, bool detailed, LiveOfFn *live_of)
+// Room for the most that a snapshot may have. What it really has is copied out of it.
+static bool make_scratch(HeapModel *model)
 {
-    Kept kept = {.moment = *moment, .site_count = model->site_count};
-    u32 live_count = 0;
+    SnapshotList *list = &model->snapshots;
+    u32 capacity = model->site_capacity + 1;
 
-    for (u32 i = 0; i < model->site_count; i++) {
-        Live live = live_of(model, &model->sites[i]);
-        add_figures(model, &kept, &model->sites[i], &live);
-        live_count += model->sites[i].space == tree_space(model) && live.bytes != 0;
+    if (capacity > list->scratch_capacity) {
+        free(list->scratch);
+        list->scratch = malloc(capacity * sizeof(*list->scratch));
+        list->scratch_capacity = list->scratch ? capacity : 0;
     }
-    if (!detailed || !model->counts[tree_space(model)])
-        return kept;
-    kept.sites = malloc((live_count + 1) * (sizeof(u64) + sizeof(u32)) + sizeof(u64));
-    if (!kept.sites)
-        return kept;
-    kept.is_detailed = true;
+    return list->scratch != NULL;
+}
+
+static void keep_tree(Kept *kept, const SiteBytes *live, u32 count)
+{
+    kept->sites = malloc((count + 1) * (sizeof(u64) + sizeof(u32)) + sizeof(u64));
+    if (!kept->sites)
+        return;
+    kept->is_detailed = true;
+    kept->live_count = count;
     // The bytes stand behind the sites, where they are aligned.
-    kept.bytes = (u64 *)(void *)(kept.sites + ((live_count + 1) & ~1u));
-    for (u32 i = 0; i < model->site_count; i++) {
-        Live live = live_of(model, &model->sites[i]);
-        if (model->sites[i].space != tree_space(model) || live.bytes == 0)
-            continue;
-        kept.sites[kept.live_count] = i;
-        kept.bytes[kept.live_count++] = live.bytes;
+    kept->bytes = (u64 *)(void *)(kept->sites + ((count + 1) & ~1u));
+    for (u32 i = 0; i < count; i++) {
+        kept->sites[i] = live[i].site;
+        kept->bytes[i] = live[i].bytes;
     }
-    return kept;
+}
+
+// The tree of now. There are hundreds of these in a run, of thousands of sites.
+static void keep_tree_of_now(HeapModel *model, Kept *kept)
+{
+    Space space = tree_space(model);
+    u32 count = 0;
+
+    if (!model->counts[space] || !make_scratch(model))
+        return;
+    SiteBytes *live = model->snapshots.scratch;
+    for (u32 i = 0; i < model->site_count; i++) {
+        const Site *site = &model->sites[i];
+        live[count] = (SiteBytes){site->live.bytes, i};
+        count += site->space == space && site->live.bytes != 0;
+    }
+    keep_tree(kept, live, count);
 }
 
 // What is known without looking at the sites.
@@ -112,13 +117,30 @@ static Kept keep_totals(const HeapModel *model)
 
 Kept snapshots_now(HeapModel *model, bool detailed)
 {
-    return detailed ? keep(model, &model->now, true, live_now) : keep_totals(model);
+    Kept kept = keep_totals(model);
+    if (detailed)
+        keep_tree_of_now(model, &kept);
+    return kept;
 }
 
 Kept snapshots_peak(HeapModel *model)
 {
-    Kept kept = keep(model, &model->peaks[PEAK_MAIN].moment, true, live_at_peak);
-    kept.site_count = model->peaks[PEAK_MAIN].site_count;
+    const Peak *peak = &model->peaks[PEAK_MAIN];
+    Kept kept = {.moment = peak->moment, .site_count = peak->site_count};
+    Space space = tree_space(model);
+    u32 count = 0;
+
+    if (!make_scratch(model))
+        return kept;
+    for (u32 i = 0; i < model->site_count; i++) {
+        const Site *site = &model->sites[i];
+        Live live = site_at_peak(model, site, PEAK_MAIN);
+        add_figures(model, &kept, site, &live);
+        if (site->space == space && live.bytes != 0)
+            model->snapshots.scratch[count++] = (SiteBytes){live.bytes, i};
+    }
+    if (model->counts[space])
+        keep_tree(&kept, model->snapshots.scratch, count);
     return kept;
 }
 

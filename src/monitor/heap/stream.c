@@ -12,7 +12,16 @@ static inline const u64 *fetch_ahead(const HeapModel *model, const u64 *at, cons
     if (at >= end)
         return at;
     blocks_prefetch(&model->blocks, heap_place_address(at[2]));
-    return at + ((u8)at[0] == RECORD_HEAP_FREE ? WIRE_STREAM_FREE : WIRE_STREAM_ALLOC);
+    return at + (at[0] >> 16 & 0xffff); // which of the two kinds cannot be predicted
+}
+
+static inline void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
+{
+    u64 lived_ns = (u64)((unsigned __int128)lived * decoder->ns_per_tick_q32 >> 32);
+    HeapTime first = new->time;
+
+    first.ns -= min_u64(first.ns, lived_ns);
+    model_pair(decoder->model, new, &first, lived_ns);
 }
 
 size_t heap_take_stream(HeapDecoder *decoder, u32 ring, const u64 *words, size_t count)
@@ -32,15 +41,20 @@ size_t heap_take_stream(HeapDecoder *decoder, u32 ring, const u64 *words, size_t
             at += WIRE_STREAM_FREE;
             continue;
         }
-        if (LIKELY(at[3] >> HEAP_PLACE_BITS == 0))
-            model_alloc(model, &(HeapNew){
-                .time = time,
-                .thread = thread,
-                .context = (u32)(at[0] >> 32),
-                .address = heap_place_address(at[2]),
-                .size = at[3],
-                .usable = at[3] + heap_place_extra(at[2]),
-            });
+        bool is_pair = (u8)at[0] == RECORD_HEAP_PAIR;
+        u64 size = is_pair ? heap_pair_size(at[3]) : at[3];
+        HeapNew new = {
+            .time = time,
+            .thread = thread,
+            .context = (u32)(at[0] >> 32),
+            .address = heap_place_address(at[2]),
+            .size = size,
+            .usable = size + heap_place_extra(at[2]),
+        };
+        if (is_pair)
+            take_pair(decoder, &new, heap_pair_lived(at[3]));
+        else if (LIKELY(size >> HEAP_PLACE_BITS == 0))
+            model_alloc(model, &new);
         at += WIRE_STREAM_ALLOC;
     }
     return records;

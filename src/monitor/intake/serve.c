@@ -131,6 +131,7 @@ static bool run_open(Run *run)
         .keep_debuginfo = options->keep_debuginfo || strcmp(options->tool, "massif") == 0,
         .read_inline_info = options->read_inline_info,
         .demangle = options->demangle,
+        .only_code = strcmp(options->tool, "massif") == 0,
         .warn = warn_of_symbols,
         .warn_opaque = run,
     });

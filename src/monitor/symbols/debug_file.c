@@ -231,28 +231,30 @@ static void open_mini(DebugFile *file, const Image *image)
 
 // ---- opening --------------------------------------------------------------------------------
 
-static bool has_zstd(Elf *elf)
+static bool is_packed(Elf *elf)
 {
     for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn))
-        if (section_is_zstd(scn))
+        if (section_is_packed(scn))
             return true;
     return false;
 }
 
-static Dwarf *open_decompressed(DebugFile *file, Elf *elf)
+// The last two tell where variables are.
+static Dwarf *open_decompressed(DebugFile *file, Elf *elf, const SymbolsConfig *config)
 {
     static const char *const names[] = {
         ".debug_info", ".debug_abbrev", ".debug_line", ".debug_line_str", ".debug_str",
-        ".debug_str_offsets", ".debug_addr", ".debug_ranges", ".debug_rnglists", ".debug_loc",
-        ".debug_loclists", ".debug_types", ".gnu_debugaltlink",
+        ".debug_str_offsets", ".debug_addr", ".debug_ranges", ".debug_rnglists", ".debug_types",
+        ".gnu_debugaltlink", ".debug_loc", ".debug_loclists",
     };
+    size_t name_count = ARRAY_LEN(names) - (config->only_code ? 2 : 0);
     PlainSection sections[ARRAY_LEN(names)];
     void *owned[ARRAY_LEN(names)];
     size_t count = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    for (size_t i = 0; i < name_count; i++) {
         sections[count].name = names[i];
-        if (section_bytes(elf, names[i], &sections[count], &owned[count]))
+        if (section_for_image(elf, names[i], &sections[count], &owned[count]))
             count++;
     }
     bool built = section_image_build(&file->plain, sections, count, "", -1, 0);
@@ -318,8 +320,8 @@ void debug_file_open(DebugFile *file, const Image *image, const SymbolsConfig *c
     Elf *elf = file->elf ? file->elf : image->elf;
     if (!elf || !has_debug_info(elf))
         return;
-    file->dwarf = has_zstd(elf) ? open_decompressed(file, elf)
-                                : dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+    file->dwarf = is_packed(elf) ? open_decompressed(file, elf, config)
+                                 : dwarf_begin_elf(elf, DWARF_C_READ, NULL);
     if (file->dwarf)
         find_alt(file, config);
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,9 @@ static void reap(ReaderProcess *process)
             ;
     }
     process->pid = 0;
+    process->was_ahead = process->ahead_count != 0;
+    process->ahead_first = process->ahead_count = process->unsent = 0;
+    process->reply_bytes = process->reply_all = 0;
 }
 
 void reader_process_free(ReaderProcess *process)
@@ -58,6 +62,8 @@ void reader_process_forget(ReaderProcess *process)
 {
     process->pid = 0;
     process->fd = -1;
+    process->ahead_first = process->ahead_count = process->unsent = 0;
+    process->reply_bytes = process->reply_all = 0;
 }
 
 // ---- the reader's end -----------------------------------------------------------------------
@@ -195,10 +201,21 @@ bool reader_process_ready(ReaderProcess *process)
 
 // ---- the monitor's end ----------------------------------------------------------------------
 
+static bool send_ahead(ReaderProcess *process)
+{
+    ReaderRequest requests[READER_AHEAD_MAX];
+    u32 count = process->unsent, first = process->ahead_first + process->ahead_count - count;
+
+    for (u32 i = 0; i < count; i++)
+        requests[i] = process->ahead[(first + i) % READER_AHEAD_MAX];
+    process->unsent = 0;
+    return write_all(process->fd, requests, count * sizeof *requests);
+}
+
 bool reader_process_send(ReaderProcess *process, const ReaderRequest *request,
                          const void *payload)
 {
-    if (process->pid > 0 && write_all(process->fd, request, sizeof *request) &&
+    if (process->pid > 0 && send_ahead(process) && write_all(process->fd, request, sizeof *request) &&
         write_all(process->fd, payload, request->payload_bytes))
         return true;
     reap(process);
@@ -232,12 +249,13 @@ static Limits limits_from_now(const ReaderProcess *process)
 
 // Reads until `wanted` bytes of the reply are there, and more if more have come. Processor time
 // is what is limited, so that a busy machine does not cost names.
-static bool read_limited(ReaderProcess *process, size_t *got, size_t wanted, const Limits *limits)
+static bool read_limited(ReaderProcess *process, size_t wanted, const Limits *limits)
 {
-    while (*got < wanted) {
-        ssize_t size = read(process->fd, process->reply + *got, process->reply_capacity - *got);
+    while (process->reply_all < wanted) {
+        ssize_t size = read(process->fd, process->reply + process->reply_all,
+                            process->reply_capacity - process->reply_all);
         if (size > 0) {
-            *got += (size_t)size;
+            process->reply_all += (size_t)size;
         } else if (size == 0 || (errno != EINTR && errno != EAGAIN)) {
             return false;
         } else if (clock_ms(CLOCK_MONOTONIC) > limits->wall_end_ms ||
@@ -282,25 +300,92 @@ static bool reserve(ReaderProcess *process, size_t size)
 
 static bool receive(ReaderProcess *process)
 {
-    Limits limits = limits_from_now(process);
+    Limits limits = { .has_cpu = false };
     ReaderReply head;
-    size_t got = 0;
 
-    if (!reserve(process, REPLY_USUAL) || !read_limited(process, &got, sizeof head, &limits))
+    if (!reserve(process, REPLY_USUAL))
+        return false;
+    process->reply_all -= process->reply_bytes;
+    memmove(process->reply, process->reply + process->reply_bytes, process->reply_all);
+    process->reply_bytes = 0;
+    if (process->reply_all < REPLY_USUAL / 2) // else all of it is likely to be here
+        limits = limits_from_now(process);
+    if (!read_limited(process, sizeof head, &limits))
         return false;
     memcpy(&head, process->reply, sizeof head);
     if (head.item_count > READER_FRAMES_MAX || head.text_bytes > READER_TEXT_MAX)
         return false;
     size_t whole = sizeof head + head.item_count * sizeof(ReaderItem) + head.text_bytes;
-    // Nothing comes unasked: what is there belongs to this reply.
-    return got <= whole && reserve(process, whole) &&
-           read_limited(process, &got, whole, &limits) && got == whole &&
+    if (!reserve(process, whole) || !read_limited(process, whole, &limits))
+        return false;
+    process->reply_bytes = whole;
+    // Nothing comes unasked.
+    return (process->ahead_count || process->reply_all == whole) &&
            is_sound((const ReaderReply *)process->reply);
+}
+
+static bool is_same(const ReaderRequest *a, const ReaderRequest *b)
+{
+    return a->op == b->op && a->module == b->module && a->offset == b->offset &&
+           a->distance == b->distance && !a->payload_bytes && !b->payload_bytes;
+}
+
+// The next one that was asked ahead.
+static bool take_ahead(ReaderProcess *process, ReaderRequest *ret_request)
+{
+    if (process->ahead_count == 0)
+        return false;
+    *ret_request = process->ahead[process->ahead_first];
+    process->ahead_first = (process->ahead_first + 1) % READER_AHEAD_MAX;
+    process->ahead_count--;
+    return true;
+}
+
+bool reader_process_ask_ahead(ReaderProcess *process, const ReaderRequest *request)
+{
+    if (process->pid <= 0 || process->ahead_count == READER_AHEAD_MAX)
+        return false;
+    process->ahead[(process->ahead_first + process->ahead_count++) % READER_AHEAD_MAX] = *request;
+    process->unsent++;
+    return true;
+}
+
+void reader_process_send_ahead(ReaderProcess *process)
+{
+    if (process->unsent && !send_ahead(process))
+        reap(process);
+}
+
+bool reader_process_has_answer(const ReaderProcess *process)
+{
+    struct pollfd answer = { process->fd, POLLIN, 0 };
+    if (process->ahead_count == process->unsent)
+        return false;
+    return process->reply_all > process->reply_bytes || poll(&answer, 1, 0) == 1;
+}
+
+// Answers to what was asked ahead, up to that of `request`; false: that was not.
+static bool receive_ahead(ReaderProcess *process, const ReaderRequest *request)
+{
+    ReaderRequest next;
+    bool sent = send_ahead(process);
+    while (take_ahead(process, &next)) {
+        if (!sent || !receive(process)) {
+            reap(process);
+            process->was_ahead = true;
+            return false;
+        }
+        if (is_same(&next, request))
+            return true;
+    }
+    return false;
 }
 
 const ReaderReply *reader_process_ask(ReaderProcess *process, const ReaderRequest *request,
                                       const void *payload)
 {
+    if (receive_ahead(process, request))
+        return (const ReaderReply *)process->reply;
     if (!reader_process_send(process, request, payload))
         return NULL;
     if (!receive(process)) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Writes the ELF header, section names, contents and section headers of an image, and
-// gets at the plain bytes of sections: zlib through libelf, zstd through a
-// libzstd that is loaded when the first such section is met.
+// gets at the plain bytes of sections: zstd through a libzstd and zlib through a libdeflate
+// that are loaded when the first such section is met; without the latter through libelf, which
+// takes three times as long.
 #include "monitor/symbols/section_image.h"
 
 #include <dlfcn.h>
@@ -16,6 +17,85 @@
 
 #define COMPRESS_ZSTD      2 // ELFCOMPRESS_ZSTD, newer than Debian 12's elf.h
 #define PLAIN_SECTION_MAX  (4 * GiB)
+
+// ---- compression ----------------------------------------------------------------------------
+
+typedef size_t ZstdDecompress(void *to, size_t to_size, const void *from, size_t from_size);
+typedef void *DeflateNew(void);
+typedef int DeflateDecompress(void *decompressor, const void *from, size_t from_size, void *to,
+                              size_t to_size, size_t *ret_size);
+
+// What decompresses; looked for when the first such section is met.
+typedef struct Unpackers {
+    ZstdDecompress *zstd;
+    DeflateDecompress *deflate;
+    void *deflate_state;
+} Unpackers;
+
+static const Unpackers *unpackers(void)
+{
+    static Unpackers found;
+    static bool tried;
+
+    if (tried)
+        return &found;
+    tried = true;
+    void *zstd = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *deflate = dlopen("libdeflate.so.0", RTLD_NOW | RTLD_LOCAL);
+    DeflateNew *new = NULL;
+    if (zstd)
+        *(void **)&found.zstd = dlsym(zstd, "ZSTD_decompress");
+    if (deflate) {
+        *(void **)&new = dlsym(deflate, "libdeflate_alloc_decompressor");
+        *(void **)&found.deflate = dlsym(deflate, "libdeflate_zlib_decompress");
+    }
+    if (new && found.deflate)
+        found.deflate_state = new();
+    return &found;
+}
+
+static bool compression_of(Elf_Scn *scn, Elf64_Chdr *ret_head)
+{
+    GElf_Shdr section;
+
+    if (!gelf_getshdr(scn, &section) || !(section.sh_flags & SHF_COMPRESSED))
+        return false;
+    Elf_Data *data = elf_rawdata(scn, NULL);
+    if (!data || !data->d_buf || data->d_size < sizeof *ret_head)
+        return false;
+    memcpy(ret_head, data->d_buf, sizeof *ret_head);
+    return true;
+}
+
+bool section_is_packed(Elf_Scn *scn)
+{
+    Elf64_Chdr head;
+
+    return compression_of(scn, &head) &&
+           (head.ch_type == COMPRESS_ZSTD ||
+            (head.ch_type == ELFCOMPRESS_ZLIB && unpackers()->deflate_state));
+}
+
+static bool unpack(const Elf64_Chdr *head, const u8 *from, size_t from_size, u8 *to)
+{
+    const Unpackers *with = unpackers();
+    size_t size;
+
+    if (head->ch_type == COMPRESS_ZSTD)
+        return with->zstd && with->zstd(to, head->ch_size, from, from_size) == head->ch_size;
+    return with->deflate(with->deflate_state, from, from_size, to, head->ch_size, &size) == 0 &&
+           size == head->ch_size;
+}
+
+// Into `to`, which has room for it.
+static bool unpack_section(Elf_Scn *scn, u8 *to)
+{
+    Elf_Data *data = elf_rawdata(scn, NULL);
+    Elf64_Chdr head;
+
+    memcpy(&head, data->d_buf, sizeof head);
+    return unpack(&head, (u8 *)data->d_buf + sizeof head, data->d_size - sizeof head, to);
+}
 
 // ---- building -------------------------------------------------------------------------------
 
@@ -65,7 +145,9 @@ static void fill(SectionImage *image, const PlainSection *sections, size_t count
             .sh_name = put_name(image->bytes + names_at, &names_end, sections[i].name),
             .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = sections[i].size,
             .sh_addralign = 1 };
-        if (sections[i].size)
+        if (sections[i].packed && !unpack_section(sections[i].packed, image->bytes + at))
+            headers[used - 1].sh_size = 0;
+        else if (!sections[i].packed && sections[i].size)
             memcpy(image->bytes + at, sections[i].data, sections[i].size);
         at = align8(at + sections[i].size);
     }
@@ -124,40 +206,14 @@ void section_image_free(SectionImage *image)
 
 // ---- reading --------------------------------------------------------------------------------
 
-bool section_is_zstd(Elf_Scn *scn)
+static bool read_packed(Elf_Scn *scn, PlainSection *ret_bytes, void **ret_owned)
 {
-    GElf_Shdr section;
     Elf64_Chdr head;
 
-    if (!gelf_getshdr(scn, &section) || !(section.sh_flags & SHF_COMPRESSED))
+    if (!compression_of(scn, &head) || head.ch_size > PLAIN_SECTION_MAX)
         return false;
-    Elf_Data *data = elf_rawdata(scn, NULL);
-    if (!data || !data->d_buf || data->d_size < sizeof head)
-        return false;
-    memcpy(&head, data->d_buf, sizeof head);
-    return head.ch_type == COMPRESS_ZSTD;
-}
-
-typedef size_t ZstdDecompress(void *to, size_t to_size, const void *from, size_t from_size);
-
-static bool read_zstd(Elf_Scn *scn, PlainSection *ret_bytes, void **ret_owned)
-{
-    static ZstdDecompress *decompress;
-    static bool tried;
-    Elf_Data *data = elf_rawdata(scn, NULL);
-    Elf64_Chdr head;
-
-    if (!tried) {
-        tried = true;
-        void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-        *(void **)&decompress = library ? dlsym(library, "ZSTD_decompress") : NULL;
-    }
-    memcpy(&head, data->d_buf, sizeof head);
-    u8 *plain = decompress && head.ch_size <= PLAIN_SECTION_MAX ? malloc(head.ch_size + 1) : NULL;
-    if (!plain)
-        return false;
-    if (decompress(plain, head.ch_size, (u8 *)data->d_buf + sizeof head,
-                   data->d_size - sizeof head) != head.ch_size) {
+    u8 *plain = malloc(head.ch_size + 1);
+    if (!plain || !unpack_section(scn, plain)) {
         free(plain);
         return false;
     }
@@ -191,8 +247,8 @@ bool section_bytes(Elf *elf, const char *name, PlainSection *ret_bytes, void **r
         scn = open_old_compression(elf, name);
     if (!scn || !gelf_getshdr(scn, &section) || section.sh_type == SHT_NOBITS)
         return false;
-    if (section_is_zstd(scn))
-        return read_zstd(scn, ret_bytes, ret_owned);
+    if (section_is_packed(scn))
+        return read_packed(scn, ret_bytes, ret_owned);
     if ((section.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
         return false;
     Elf_Data *data = elf_rawdata(scn, NULL);
@@ -202,5 +258,21 @@ bool section_bytes(Elf *elf, const char *name, PlainSection *ret_bytes, void **r
         return false;
     ret_bytes->data = data->d_buf;
     ret_bytes->size = data->d_size;
+    return true;
+}
+
+bool section_for_image(Elf *elf, const char *name, PlainSection *ret_section, void **ret_owned)
+{
+    Elf_Scn *scn = elf_section(elf, name);
+    Elf64_Chdr head;
+
+    ret_section->packed = NULL;
+    *ret_owned = NULL;
+    if (!scn || !section_is_packed(scn) || !compression_of(scn, &head))
+        return section_bytes(elf, name, ret_section, ret_owned);
+    if (head.ch_size > PLAIN_SECTION_MAX)
+        return false;
+    ret_section->packed = scn;
+    ret_section->size = head.ch_size;
     return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // An ELF file in memory made of named sections, for what elfutils cannot open as it
-// stands: units of a .dwp package, and sections compressed in ways it does not know.
+// stands, or takes long to: units of a .dwp package, and compressed sections.
 #ifndef MUNINN_MONITOR_SYMBOLS_SECTION_IMAGE_H
 #define MUNINN_MONITOR_SYMBOLS_SECTION_IMAGE_H
 
@@ -15,6 +15,7 @@ typedef struct PlainSection {
     const char *name;
     const void *data;
     size_t size;
+    Elf_Scn *packed; // what it is decompressed from, straight into the image; NULL: `data`
 } PlainSection;
 
 typedef struct SectionImage {
@@ -29,11 +30,16 @@ bool section_image_build(SectionImage *image, const PlainSection *sections, size
                          const char *shared_name, int shared_fd, size_t shared_size);
 void section_image_free(SectionImage *image);
 
+// As section_bytes(), for an image that is built while the Elf is open: a packed section is
+// only looked at.
+bool section_for_image(Elf *elf, const char *name, PlainSection *ret_section, void **ret_owned);
+
 // The bytes of a section, decompressed. `ret_owned` is to be freed, or NULL when the bytes are
 // the Elf's own.
 bool section_bytes(Elf *elf, const char *name, PlainSection *ret_bytes, void **ret_owned);
 
-// True when a debug section is compressed with zstd, which older elfutils do not know.
-bool section_is_zstd(Elf_Scn *scn);
+// True when a debug section is compressed in a way that elfutils do not know (zstd, to older ones)
+// or that somebody else decompresses several times as fast.
+bool section_is_packed(Elf_Scn *scn);
 
 #endif

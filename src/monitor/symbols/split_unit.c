@@ -207,7 +207,7 @@ static bool cut_from_package(const SplitPackage *package, u64 id, PlainSection *
             if (offset > whole->size || size > whole->size - offset)
                 return false;
             ret_sections[i] = (PlainSection){ split_sections[i].plain,
-                                              (const u8 *)whole->data + offset, size };
+                                              (const u8 *)whole->data + offset, size, NULL };
         }
     return ret_sections[0].data != NULL;
 }
@@ -223,7 +223,7 @@ static void add_from_base(Elf *program, const char *name, u64 base, PlainSection
     if (!section_bytes(program, name, &whole, ret_owned) || base > whole.size)
         return;
     sections[(*count)++] =
-        (PlainSection){ name, (const u8 *)whole.data + base, whole.size - base };
+        (PlainSection){ name, (const u8 *)whole.data + base, whole.size - base, NULL };
 }
 
 static bool is_unit(Dwarf_Die *die, const Skeleton *skeleton)

@@ -32,6 +32,7 @@ struct Symbols {
     Map demangled; // string → string, both in the arena
     PerfMap perf;
     ReaderProcess reader;
+    bool asks_alone; // the reader has died: one question at a time from now on
 };
 
 // ---- strings --------------------------------------------------------------------------------
@@ -177,6 +178,13 @@ static const ReaderReply *ask(Symbols *symbols, u32 number, ReaderRequest *reque
                 warn(symbols, reader_reply_text(reply, reply->warning));
             return reply;
         }
+        if (symbols->reader.was_ahead) {
+            // It may have died of one that was asked ahead: now this one is asked alone.
+            symbols->reader.was_ahead = false;
+            symbols->asks_alone = true;
+            tries--;
+            continue;
+        }
         if (request->op != READER_FRAMES) {
             module->no_data = true;
             return NULL;
@@ -232,6 +240,32 @@ static const FrameList *frames_at(Symbols *symbols, u32 number, u64 offset)
     if (list)
         map_put(&module->frames, offset, (u64)(uintptr_t)list);
     return list;
+}
+
+SymbolsAhead symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return_address)
+{
+    Module *module = module_at(&symbols->table, place.module);
+    ReaderRequest request = { .op = READER_FRAMES, .module = place.module,
+                              .offset = place.offset - (is_return_address && place.offset > 0) };
+    u64 known;
+
+    if (!module || module->is_jit || map_get(&module->frames, request.offset, &known))
+        return SYMBOLS_NO_QUESTION;
+    if (symbols->asks_alone || !reader_process_ready(&symbols->reader) ||
+        !define(symbols, place.module, module) ||
+        !reader_process_ask_ahead(&symbols->reader, &request))
+        return SYMBOLS_TOO_MANY;
+    return SYMBOLS_ASKED;
+}
+
+void symbols_send_ahead(Symbols *symbols)
+{
+    reader_process_send_ahead(&symbols->reader);
+}
+
+bool symbols_has_answer(const Symbols *symbols)
+{
+    return reader_process_has_answer(&symbols->reader);
 }
 
 // JITs re-use addresses, so that their names are looked up anew each time.

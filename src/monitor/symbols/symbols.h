@@ -33,6 +33,7 @@ typedef struct SymbolsConfig {
     bool keep_debuginfo;            // --keep-debuginfo: names of code that is unmapped by now
     bool read_inline_info;          // --read-inline-info
     bool demangle;                  // --demangle
+    bool only_code;                 // nobody will ask about variables
     // Told when debug info was given up, once for each file: one line without a newline. May be
     // NULL.
     void (*warn)(void *opaque, const char *line);
@@ -86,6 +87,19 @@ typedef struct Frame {
 // address is looked up one byte back, in the call; its pc is shown one byte back too.
 size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_address,
                       Frame *ret_frames, size_t max);
+
+// Asks what symbols_frames() is going to ask for, in the order of these calls: many questions on
+// their way at once are many times as fast, and somebody else looks for the answers meanwhile.
+typedef enum SymbolsAhead {
+    SYMBOLS_ASKED,
+    SYMBOLS_NO_QUESTION, // the answer is here, or is not the reader's to give
+    SYMBOLS_TOO_MANY,    // take some answers first
+} SymbolsAhead;
+enum { SYMBOLS_AHEAD_MAX = 32 };
+SymbolsAhead symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return_address);
+// They go together: now. And whether an answer has come, so that to ask takes no time.
+void symbols_send_ahead(Symbols *symbols);
+bool symbols_has_answer(const Symbols *symbols);
 
 // The name for a person of a mangled one: C++, Rust, D. Trimmed as in Frame. Lives
 // as long as symbols.

@@ -189,7 +189,8 @@ static inline bool claim(u32 *place, u32 *word)
 }
 
 // The claimed block's end, up to its place in quarantine.
-static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 footprint)
+static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 footprint,
+                             u32 context)
 {
     thread->frees++;
     thread->freed_bytes += size;
@@ -197,7 +198,7 @@ static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 
         fill_memory(start, size, (u8)heap.options.free_fill);
     if (heap.options.hooks.freed)
         heap.options.hooks.freed(start, size);
-    quarantine_put(thread, start, size, footprint);
+    quarantine_put(thread, start, size, footprint, context);
 }
 
 static HeapResult free_huge(HeapThread *thread, HugeBlock *block, GuestAddr start, HeapKind kind,
@@ -220,7 +221,7 @@ static HeapResult free_huge(HeapThread *thread, HugeBlock *block, GuestAddr star
         ret_block->state = HEAP_LIVE;
     }
     block->free_context = context;
-    end_block(thread, start, block->size, block->mapped_bytes);
+    end_block(thread, start, block->size, block->mapped_bytes, context);
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 
@@ -277,7 +278,7 @@ HeapResult heap_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 con
         ret_block->state = HEAP_LIVE;
     }
     ref.meta->free_context = context;
-    end_block(thread, start, ref.meta->size, ref.slab->stride);
+    end_block(thread, start, ref.meta->size, ref.slab->stride, context);
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 

@@ -103,6 +103,7 @@ typedef struct HeapOptions {
     u32 redzone_bytes;   // --redzone-size; heap_defaults(): 16
     u64 freelist_volume; // --freelist-vol: 20,000,000
     u64 freelist_big;    // --freelist-big-blocks: 1,000,000; 0: strict order
+    u64 brief_volume;    // a thread's, of what is freed again and again; 0: no such difference
     int malloc_fill;     // --malloc-fill: a byte, or -1
     int free_fill;       // --free-fill
     HeapHooks hooks;

@@ -118,12 +118,30 @@ typedef struct QuarantineChunk {
 } QuarantineChunk;
 
 // Everything here but the counters belongs to its thread; those are read by heap_stats().
+// Blocks that are freed in the same place again and again: memory that goes round quickly stays
+// in the processor's cache.
+enum {
+    BRIEF_BLOCKS = 2048,
+    BRIEF_PLACES = 1024,
+    BRIEF_FREES = 512, // so many, and a place is one of those
+    BRIEF_SAMPLE = 16,  // of which one in so many goes the long way all the same
+};
+
+typedef struct BriefQueue {
+    GuestAddr starts[BRIEF_BLOCKS];
+    u32 footprints[BRIEF_BLOCKS];
+    u32 first, count;
+    u64 volume;
+    u16 frees[BRIEF_PLACES]; // by a hash of the context
+} BriefQueue;
+
 struct HeapThread {
     u64 allocs;
     u64 frees;
     u64 allocated_bytes;
     u64 freed_bytes;
     QuarantineChunk *chunk; // open: not in the queue yet. NULL at first
+    BriefQueue brief;
     HeapThread *next;       // threads lock
     u16 index;
     bool is_active;
@@ -262,7 +280,7 @@ void huge_retire(HugeBlock *block);             // left quarantine
 void huge_destroy(void);
 
 // --- quarantine_hot.c
-void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint);
+void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint, u32 context);
 void quarantine_close(HeapThread *thread);
 void quarantine_drain(HeapThread *thread); // all of it: memory is short
 

@@ -155,8 +155,8 @@ void leak_history_free(LeakHistory *history);
 
 const LeakSummary *leak_summary(const LeakCheck *check);
 
-// Records by total bytes, the largest last, as the incumbent numbers them. With a history,
-// records that are gone are there too, with no blocks.
+// Records in the order in which they are worth looking at. With a history, records that are gone
+// are there too, with no blocks.
 u64 leak_record_count(const LeakCheck *check);
 const LeakRecord *leak_record(const LeakCheck *check, u64 index);
 

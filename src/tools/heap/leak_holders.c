@@ -228,6 +228,18 @@ static bool put_in_order(const LeakCheck *check, LeakHolderTable *table)
     return true;
 }
 
+// What only the table is made from: it may be kept for long.
+static void free_per_block(LeakCheck *check)
+{
+    const u64 bytes = max_u64(1, check->input.block_count) * sizeof(u32);
+
+    if (check->holders)
+        pages_unmap(check->holders, bytes);
+    if (check->made_of)
+        pages_unmap(check->made_of, bytes);
+    check->holders = check->made_of = NULL;
+}
+
 bool leak_make_holders(LeakCheck *check)
 {
     u64 bytes = (check->records.count + 1) * sizeof(u32);
@@ -245,6 +257,7 @@ bool leak_make_holders(LeakCheck *check)
     ok = ok && add_all(check, table, place_of) && put_in_order(check, table);
     if (place_of)
         pages_unmap(place_of, bytes);
+    free_per_block(check);
     return ok;
 }
 
@@ -252,11 +265,7 @@ void leak_holders_free(LeakCheck *check)
 {
     LeakHolderTable *table = check->holder_table;
 
-    const u64 bytes = max_u64(1, check->input.block_count) * sizeof(u32);
-    if (check->holders)
-        pages_unmap(check->holders, bytes);
-    if (check->made_of)
-        pages_unmap(check->made_of, bytes);
+    free_per_block(check);
     if (!table)
         return;
     vec_free(&table->sums);

@@ -6,6 +6,10 @@
 // Big blocks have a queue of their own that is emptied first, so one of them does not
 // drive thousands of small ones out.
 //
+// What a thread frees in one place thousands of times goes round in a short queue of its own, but
+// for a sample: otherwise a loop that allocates and frees would walk through all the memory
+// of the quarantine, and find none of it in the cache.
+//
 // The volume counts what a block occupies, gap included, not what was requested:
 // the bound is there to bound memory, and a million empty blocks are not nothing.
 #include "base/pages.h"
@@ -92,22 +96,22 @@ static void release(HeapThread *thread, GuestAddr start)
     magazine_put(thread, ref.slab->class_index, (FreeSlot){slot_start, ref.meta});
 }
 
+// Metadata has left the cache long ago: a few are fetched ahead of use.
+enum { AHEAD = 8 };
+
+static inline void fetch_meta(GuestAddr start)
+{
+    u64 entry = table_entry(start);
+    Slab *slab = entry_is_huge(entry) ? NULL : segment_slab((Segment *)entry, start);
+    if (slab)
+        __builtin_prefetch(&slab->meta[slab_slot(slab, start)], 1);
+}
+
 static void release_chunk(HeapThread *thread, QuarantineChunk *chunk)
 {
-    // Their metadata left the cache long ago: fetch a few ahead of use.
-    enum { AHEAD = 8 };
-
     for (u32 i = chunk->first; i < chunk->count; i++) {
-        SlotRef ahead;
-        if (i + AHEAD < chunk->count) {
-            GuestAddr start = chunk->entries[i + AHEAD];
-            u64 entry = table_entry(start);
-            Slab *slab = entry_is_huge(entry) ? NULL : segment_slab((Segment *)entry, start);
-            if (slab) {
-                ahead.meta = &slab->meta[slab_slot(slab, start)];
-                __builtin_prefetch(ahead.meta, 1);
-            }
-        }
+        if (i + AHEAD < chunk->count)
+            fetch_meta(chunk->entries[i + AHEAD]);
         release(thread, chunk->entries[i]);
     }
 }
@@ -184,14 +188,49 @@ static void close_chunk(HeapThread *thread, bool reopen)
     lock_release(&heap.quarantine_lock);
 }
 
+static void brief_take(HeapThread *thread)
+{
+    BriefQueue *brief = &thread->brief;
+    u32 at = brief->first++ % BRIEF_BLOCKS;
+    brief->count--;
+    brief->volume -= brief->footprints[at];
+    if (brief->count > AHEAD)
+        fetch_meta(brief->starts[(at + AHEAD) % BRIEF_BLOCKS]);
+    release(thread, brief->starts[at]);
+}
+
+// False: it goes the long way.
+static inline bool brief_put(HeapThread *thread, GuestAddr start, u64 footprint, u32 context)
+{
+    BriefQueue *brief = &thread->brief;
+    u16 *frees = &brief->frees[(context ^ context >> 10) % BRIEF_PLACES];
+    if (*frees < BRIEF_FREES || (*frees)++ % BRIEF_SAMPLE == 0) {
+        *frees += *frees < BRIEF_FREES;
+        return false;
+    }
+    if (*frees >= 2 * BRIEF_FREES)
+        *frees = BRIEF_FREES;
+    if (footprint > heap.options.brief_volume / 16)
+        return false;
+    u32 at = (brief->first + brief->count++) % BRIEF_BLOCKS;
+    brief->starts[at] = start;
+    brief->footprints[at] = (u32)footprint;
+    brief->volume += footprint;
+    while (brief->count == BRIEF_BLOCKS || brief->volume > heap.options.brief_volume)
+        brief_take(thread);
+    return true;
+}
+
 // Without memory for a chunk the block stays quarantined for ever, which is safe.
-void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint)
+void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint, u32 context)
 {
     if (UNLIKELY(heap.options.freelist_big && size >= heap.options.freelist_big)) {
         put_big(start, footprint);
         evict(thread, heap.options.freelist_volume);
         return;
     }
+    if (heap.options.brief_volume && brief_put(thread, start, footprint, context))
+        return;
     if (UNLIKELY(!thread->chunk)) {
         close_chunk(thread, true);
         if (!thread->chunk)
@@ -208,12 +247,16 @@ void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint
 
 void quarantine_close(HeapThread *thread)
 {
+    while (thread->brief.count)
+        brief_take(thread);
     close_chunk(thread, false);
     evict(thread, heap.options.freelist_volume);
 }
 
 void quarantine_drain(HeapThread *thread)
 {
+    while (thread->brief.count)
+        brief_take(thread);
     close_chunk(thread, false);
     evict(thread, 0);
 }

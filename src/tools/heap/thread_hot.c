@@ -153,6 +153,8 @@ void heap_fork_child(HeapThread *self)
             continue;
         retire_counters(thread);
         thread->chunk = NULL;
+        thread->brief.count = 0;
+        thread->brief.volume = 0;
         for (u32 i = 0; i < CLASS_COUNT; i++)
             thread->counts[i] = 0;
     }

@@ -101,18 +101,23 @@ u32 event_context(ToolThread *thread, GuestAddr pc)
     return ring_of(thread) ? context_on(thread, pc, &slot) : 0;
 }
 
-// Repetitions are counted by emitted code while there is one thread and nothing is to be told
-// beside them.
-static inline bool may_repeat(ToolThread *thread, GuestAddr pc, GuestAddr slot)
+// One thread, and nothing is to be told beside its events.
+static inline bool is_alone(const ToolThread *thread)
 {
-    return __atomic_load_n(&massif_threads, __ATOMIC_RELAXED) == 1 && slot && pc <= UINT32_MAX &&
-           !massif_thread(thread)->tells_more;
+    const MassifThread *mt = thread->tool_thread;
+    return __atomic_load_n(&massif_threads, __ATOMIC_RELAXED) == 1 && !mt->tells_more;
+}
+
+// Then repetitions are counted by emitted code.
+static inline bool may_repeat(const ToolThread *thread, GuestAddr pc, GuestAddr slot)
+{
+    return is_alone(thread) && slot && pc <= UINT32_MAX;
 }
 
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable)
 {
     WireProducer *producer = ring_of(thread);
-    massif_thread(thread)->last_freed = 0;
+    thread->lean_told = 0;
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
@@ -128,7 +133,7 @@ void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 us
 void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable)
 {
     WireProducer *producer = ring_of(thread);
-    massif_thread(thread)->last_freed = 0;
+    thread->lean_told = 0;
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
@@ -137,24 +142,22 @@ void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 si
 }
 
 // delete, and the free in it: another function, in the same frame or below it.
-static bool is_told(const ToolThread *thread, const MassifThread *mt, const void *function,
-                    u64 address)
+static inline bool is_told(const ToolThread *thread, const void *function, u64 address)
 {
-    return mt->last_freed == address && mt->last_freeing != function &&
-           thread->gpr[RSP] <= mt->last_freed_sp;
+    return thread->lean_told == address && thread->lean_told_function != (u64)function &&
+           thread->gpr[RSP] <= thread->lean_told_sp;
 }
 
 void event_free(ToolThread *thread, const void *function, u64 address)
 {
-    MassifThread *mt = massif_thread(thread);
-    if (is_told(thread, mt, function, address))
+    if (UNLIKELY(is_told(thread, function, address)))
         return;
-    mt->last_freed = address;
-    mt->last_freeing = function;
-    mt->last_freed_sp = thread->gpr[RSP];
+    thread->lean_told = address;
+    thread->lean_told_function = (u64)function;
+    thread->lean_told_sp = thread->gpr[RSP];
     WireProducer *producer = ring_of(thread);
     if (LIKELY(producer != NULL))
-        wire_heap_free(producer, address);
+        wire_heap_free(producer, address, is_alone(thread));
 }
 
 void event_flush(ToolThread *thread)

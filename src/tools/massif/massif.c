@@ -51,7 +51,7 @@ static void fork_child(ToolThread *thread)
     MassifThread *mt = massif_thread(thread);
     pages_discard(mt->announced, ANNOUNCED_BYTES);
     memset(mt->cache.slots, 0, sizeof(mt->cache.slots));
-    mt->last_freed = 0;
+    thread->lean_told = 0;
     mt->ring = NULL;
     thread->lean_repeat = &nothing;
     massif_threads = 1;
@@ -82,7 +82,7 @@ static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
 const Tool tool_massif = {
     .name = "massif",
     .summary = "Shows where the memory goes: heap, mappings and stacks, at any moment.",
-    .needs = TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
+    .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
     .prepare = prepare,
     .start = maps_start,
     .functions = massif_functions,

@@ -43,9 +43,6 @@ enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP };
 
 typedef struct MassifThread {
     WireRing *ring;           // that lean_repeat is of
-    u64 last_freed;           // the address of the last event, if that was a free
-    const void *last_freeing; // the function that was told of it, and its rsp
-    u64 last_freed_sp;
     u64 *announced;           // a bit for each context that this ring knows
     ContextCache cache;       // of announced ones
     bool counts_instructions; // --time-unit=i

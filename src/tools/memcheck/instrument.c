@@ -9,6 +9,7 @@
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
 
@@ -229,6 +230,7 @@ static bool check_state(ToolBlock *block, const ToolInsn *insn, const ToolAccess
     if (!definedness_is_state(step))
         return false;
     emit_with_step(block, insn, step, access, access_state);
+    known_nothing();
     return true;
 }
 
@@ -244,6 +246,7 @@ static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess
     if (!definedness_has_lanes(step))
         return false;
     emit_with_step(block, insn, step, access, access_lanes);
+    known_nothing();
     return true;
 }
 
@@ -267,15 +270,20 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
         tool_call_access(block, access, access_any, what);
         return;
     }
-    if (access->reads && !memcheck_options->undef_value_errors)
+    if (known_defined(insn, access))
+        return;
+    if (access->reads && !memcheck_options->undef_value_errors) {
         tool_shadow_guard_call(block, access, access_load, what | (loads_to_compare(insn, access)
                                                                        ? ACCESS_COMPARED : 0));
-    else if (access->reads)
+    } else if (access->reads) {
         tool_shadow_guard(block, access);
-    else if (!below && stack.on_stack && !stack.indexed)
+        known_add(insn, access);
+    } else if (!below && stack.on_stack && !stack.indexed) {
         tool_shadow_clear(block, access);
-    else
-        tool_shadow_guard_call(block, access, access_store, access->size_bytes);
+        known_add(insn, access);
+    } else {
+        tool_shadow_guard_store(block, access);
+    }
 }
 
 // Instructions that name memory and do not touch it.
@@ -303,6 +311,7 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     (void)count;
     current = version_set(tool_version(block));
     exact = current != ~0ull;
+    known_nothing();
 }
 
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
@@ -319,7 +328,7 @@ static bool keeps_rsp(const ToolInsn *insn)
            insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_CALL;
 }
 
-void instrument_insn(ToolBlock *block, const ToolInsn *insn)
+static void insert(ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
@@ -333,6 +342,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
     if (count && is_repeated(insn)) {
         definedness_prepare(insn, step);
         tool_call(block, access_string, (u64)keep_step(step));
+        known_nothing();
         return;
     }
     bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
@@ -345,6 +355,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
         overwrites = !uses && !leaves && can_forget(block, step);
         if (uses || (writes & current && !overwrites)) {
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
+            known_nothing();
             if (first || (reads & current) || count)
                 current |= writes & ~(keeps_rsp(insn) ? MEMBER_GPR(RSP) : 0);
             exact = false;
@@ -364,4 +375,10 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);
     moves_stack(block, insn);
+}
+
+void instrument_insn(ToolBlock *block, const ToolInsn *insn)
+{
+    insert(block, insn);
+    known_after(insn);
 }

@@ -41,6 +41,8 @@ typedef struct LeakScene {
 bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene);
 void leaks_scene_close(LeakScene *scene);
 
+// Whether anybody reads who holds what: it is in the JSON report alone.
+bool leaks_wants_holders(void);
 // LEAK_HEURISTIC_BIT()s of HEURISTIC_ bits.
 u32 leaks_heuristic_bits(u32 options);
 

@@ -16,8 +16,8 @@
 enum {
     RED_ZONE = 128,
     SPARSE_PAGES = 4096, // larger mappings are asked which of their pages were ever touched
-    TLS_BELOW = 64 * KiB, // of the first thread: as much as is taken for its thread-local variables
-    TLS_ABOVE = 4 * KiB,  // and for what the C library keeps behind them
+    TLS_BELOW = 4 * KiB, // of the first thread, unless others tell: its thread-local variables
+    TLS_ABOVE = 4 * KiB, // and what the C library keeps behind them
 };
 
 // A part of a thread's memory.
@@ -33,6 +33,7 @@ typedef struct Search {
     u64 hole_count, hole_room;
     Zone *zones; // of threads; the innermost comes first
     u64 zone_count, zone_room;
+    u64 tls_bytes;       // below %fs, of each thread
     LeakRootPlace place; // of the mapping that is looked at
     int pagemap;
 } Search;
@@ -173,9 +174,12 @@ static u32 keep_name(LeakScene *scene, const char *name)
     return (u32)at;
 }
 
+// To know it costs a look at all mappings, and only holders are named by it.
 static LeakRootPlace place_of(LeakScene *scene, const Mapping *mapping)
 {
     const char *path = NULL;
+    if (!leaks_wants_holders())
+        return (LeakRootPlace){.kind = HOLDER_MEMORY};
     MappedPlace place = describe_place(mapping, &path);
     bool is_data = place == MAPPED_DATA || place == MAPPED_BSS || place == MAPPED_TEXT;
     return (LeakRootPlace){
@@ -203,15 +207,28 @@ static void add_zone(Search *search, GuestAddr low, GuestAddr high, u32 kind, u3
         search->zones[search->zone_count++] = (Zone){low, high, {.kind = kind, .thread = thread}};
 }
 
+static bool has_tls_on_stack(const MemcheckThread *mt, GuestAddr fs)
+{
+    return fs >= mt->stack_lo && fs < mt->stack_hi && mt->first_sp <= fs;
+}
+
+static void measure_tls(ThreadCtx *ctx, void *data)
+{
+    Search *search = data;
+    const MemcheckThread *mt = memcheck_thread(ctx);
+    if (mt && has_tls_on_stack(mt, ctx->client_fs))
+        search->tls_bytes = max_u64(search->tls_bytes, ctx->client_fs - mt->first_sp);
+}
+
 // A thread that the C library made has its thread-local variables above its stack; the first
 // has them in a mapping that the loader made, with other things of the loader's.
 static void add_tls(Search *search, const MemcheckThread *mt, GuestAddr fs, u32 thread)
 {
     const Mapping *mapping = fs ? aspace_find(fs) : NULL;
-    if (fs >= mt->stack_lo && fs < mt->stack_hi)
-        add_zone(search, min_u64(mt->first_sp, fs), mt->stack_hi, HOLDER_TLS, thread);
+    if (has_tls_on_stack(mt, fs))
+        add_zone(search, mt->first_sp, mt->stack_hi, HOLDER_TLS, thread);
     else if (mapping && mapping->inode == 0)
-        add_zone(search, max_u64(mapping->start, fs - min_u64(fs, TLS_BELOW)),
+        add_zone(search, max_u64(mapping->start, fs - min_u64(fs, search->tls_bytes)),
                  min_u64(mapping->end, fs + TLS_ABOVE), HOLDER_TLS, thread);
 }
 
@@ -228,10 +245,12 @@ static void add_thread(ThreadCtx *ctx, void *data)
     add_zone(search, mt->stack_lo, mt->stack_hi, HOLDER_STACK, (u32)ctx->number);
 }
 
+// Reading from a device may have effects. Shared anonymous memory has the name of /dev/zero.
 static bool is_device(const Mapping *mapping)
 {
     return mapping->name && strncmp(mapping->name, "/dev/", 5) == 0 &&
-           strncmp(mapping->name, "/dev/shm/", 9) != 0 && strcmp(mapping->name, "/dev/zero") != 0;
+           strncmp(mapping->name, "/dev/shm/", 9) != 0 &&
+           strncmp(mapping->name, "/dev/zero", 9) != 0;
 }
 
 // ------------------------------------------------------------------ all of them
@@ -277,11 +296,13 @@ void leaks_add_roots(LeakScene *scene)
 {
     Search search = {
         .scene = scene,
+        .tls_bytes = TLS_BELOW,
         .pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
     };
     keep_name(scene, "");
     heap_for_each_region(add_heap_hole, &search);
     lock_acquire(&engine_lock);
+    thread_for_each(measure_tls, &search);
     thread_for_each(add_thread, &search);
     look_at_mappings(&search);
     lock_release(&engine_lock);

@@ -178,6 +178,11 @@ static u32 workers_for(const LeakScene *scene)
     return (u32)min_u64(thread_processors(), THREAD_WORKERS_MAX);
 }
 
+bool leaks_wants_holders(void)
+{
+    return memcheck_options->json_file != NULL;
+}
+
 u32 leaks_heuristic_bits(u32 options)
 {
     static const u8 bits[][2] = {
@@ -218,7 +223,7 @@ bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene)
         .heuristics = leaks_heuristic_bits(heuristics),
         .workers = workers_for(scene),
         .run_workers = run_workers,
-        .wants_holders = memcheck_options->json_file != NULL,
+        .wants_holders = leaks_wants_holders(),
         .data = scene,
         .read_words = read_words,
         .prefetch = prefetch,

@@ -20,6 +20,8 @@ enum { DIRTY_INSNS_MAX = 16 };
 
 const Options *memcheck_options;
 
+enum { BRIEF_PART = 20 }; // of the quarantine: memory that goes round quickly, a thread's
+
 // Memory of the heap is the client's: it is in its maps, and it may be unmapped by it.
 //
 // A page on either side belongs to nobody: an access that begins before the first block or
@@ -79,6 +81,7 @@ static void prepare(const Options *options)
     heap.redzone_bytes = (u32)options->redzone_size_bytes;
     heap.freelist_volume = options->freelist_vol_bytes;
     heap.freelist_big = options->freelist_big_blocks_bytes;
+    heap.brief_volume = options->freelist_vol_bytes / BRIEF_PART;
     heap.malloc_fill = options->malloc_fill;
     heap.free_fill = options->free_fill;
     heap.hooks = (HeapHooks){
@@ -111,6 +114,7 @@ static void thread_start(ToolThread *thread)
     const Mapping *stack = aspace_find(thread->gpr[RSP] - 1);
     if (stack) {
         mt->stack_lo = stack->start;
+        thread->store_below = stack->start;
         mt->stack_hi = stack->end;
         enum { RED_ZONE = 128 };
         shadow_open_stack(stack->start, thread->gpr[RSP] - RED_ZONE);
@@ -131,6 +135,8 @@ const Tool tool_memcheck = {
     .summary = "Finds uses of undefined values, invalid accesses and leaks.",
     .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
     .shadow_offset = SHADOW_OFFSET,
+    .store_map = U_MAP_OFFSET,
+    .store_slow = access_store,
     .prepare = prepare,
     .functions = memcheck_functions,
     .function_count = MEMCHECK_FUNCTIONS,

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../unit.h"
-#include "inspect/http/dom.h"
+#include "inspect/dom/dom.h"
 #include "inspect/http/findings.h"
 #include "inspect/http/json.h"
 #include "inspect/http/request.h"

@@ -184,7 +184,7 @@ static void put_alone(u64 slot, u64 size)
 
 static void put_free(u32 ring, u64 slot)
 {
-    wire_heap_free(&world.producers[ring], 16 * (1 + slot));
+    wire_heap_free(&world.producers[ring], 16 * (1 + slot), false);
 }
 
 // ------------------------------------------------------------------ tests

@@ -111,6 +111,7 @@ export interface TimelineGroup {
     object: string | null;
     thread: number | null;
     value: number;
+    via?: string[];
 }
 
 export interface TimelineAnswer {
@@ -178,6 +179,7 @@ export interface ContextRow extends Sums {
     line: number;
     object: string | null;
     context: number | null;
+    via?: string[]; // of a context: who leads to it
     thread: number | null;
     contexts: number;
     average: number;
@@ -396,7 +398,11 @@ export interface Finding {
     count: number;
     status: 'new' | 'known' | 'fixed' | null;
     thread: { id: number; name: string | null } | null;
-    leak: { bytes: number; blocks: number } | null;
+    leak: {
+        bytes: number;
+        blocks: number;
+        held_by: { text: string; bytes: number; blocks: number }[];
+    } | null;
     stack: Frame[];
     parts: { kind: string; text: string; stack: Frame[] | null; excerpt: Excerpt | null }[];
     suppression: string | null;

@@ -92,6 +92,16 @@ export class DataTable<R> {
         this.redraw();
     }
 
+    // Chooses the row without telling, and scrolls to it once there is room.
+    reveal(index: number, key: string): void {
+        this.chosen = key;
+        this.chosen_index = index;
+        requestAnimationFrame(() => {
+            this.show_row(index);
+            this.redraw();
+        });
+    }
+
     get chosen_key(): string {
         return this.chosen;
     }

@@ -17,6 +17,8 @@ import { h } from './dom';
 import { array_source, DataTable } from './table';
 import type { Column } from './table';
 
+const SMALL_TREE = 40; // nodes: all of it is shown at once
+
 export interface TreeTableEvents {
     open_hidden(node: number): void;
     chosen(node: number): void;
@@ -54,7 +56,18 @@ export class TreeTable {
         this.open.clear();
         this.index();
         this.expand(0, 12);
+        if (tree.count <= SMALL_TREE)
+            for (let node = 1; node < tree.count; node++) this.open.add(node);
         this.draw();
+    }
+
+    // Opens what is above a node and chooses it.
+    reveal(node: number): void {
+        const { tree } = this;
+        if (!tree || node <= 0 || node >= tree.count) return;
+        for (let up = tree.parent[node] ?? 0; up > 0; up = tree.parent[up] ?? 0) this.open.add(up);
+        const index = this.draw().indexOf(node);
+        if (index >= 0) this.table.reveal(index, String(node));
     }
 
     // After a graft: what was open stays open.
@@ -107,7 +120,7 @@ export class TreeTable {
         this.draw();
     }
 
-    private draw(): void {
+    private draw(): number[] {
         const rows: number[] = [];
         const walk = (node: number): void => {
             for (const child of this.children[node] ?? []) {
@@ -118,6 +131,7 @@ export class TreeTable {
         };
         walk(0);
         this.table.set_source(array_source(rows));
+        return rows;
     }
 
     private on_key(event: KeyboardEvent): void {

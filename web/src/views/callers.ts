@@ -194,7 +194,8 @@ class CallersView implements View {
         replace(
             this.lines,
             h('span', {}, 'Callees'),
-            h('span', { class: 'muted' }, ' of ', plural(answer.lines.length, 'line')),
+            answer.lines.length > 0 &&
+                h('span', { class: 'muted' }, ' of ', plural(answer.lines.length, 'line')),
             answer.lines
                 .slice(0, 3)
                 .map((line) =>

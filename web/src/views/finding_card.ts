@@ -27,6 +27,33 @@ export function excerpt_box(excerpt: Excerpt | null): HTMLElement | null {
     );
 }
 
+// Where the pointers to a leak's blocks are.
+function holders(finding: Finding): HTMLElement | null {
+    const held_by = finding.leak?.held_by ?? [];
+    if (held_by.length === 0) return null;
+    return h(
+        'div',
+        { class: 'part' },
+        h('p', {}, 'Held by'),
+        h(
+            'ul',
+            { class: 'holders' },
+            held_by.map((holder) =>
+                h(
+                    'li',
+                    {},
+                    h('span', { class: 'cut' }, shortened(holder.text, 300)),
+                    h(
+                        'span',
+                        { class: 'num muted' },
+                        `${bytes(holder.bytes)} in ${plural(holder.blocks, 'block')}`,
+                    ),
+                ),
+            ),
+        ),
+    );
+}
+
 function finding_body(finding: Finding): (Node | null | false | undefined)[] {
     return [
         stack_list(finding.stack),
@@ -39,6 +66,7 @@ function finding_body(finding: Finding): (Node | null | false | undefined)[] {
                 part.stack && part.stack.length > 0 && stack_list(part.stack),
             ),
         ),
+        holders(finding),
         h(
             'div',
             { class: 'finding-actions' },
@@ -63,8 +91,13 @@ function finding_body(finding: Finding): (Node | null | false | undefined)[] {
     ];
 }
 
-function finding_box(finding: Finding, is_open: boolean, level: string): HTMLElement {
-    const box = h('details', { class: 'finding' });
+function finding_box(
+    finding: Finding,
+    is_open: boolean,
+    level: string,
+    toggled: (finding: Finding, is_open: boolean) => void,
+): HTMLElement {
+    const box = h('details', { class: 'finding', 'data-id': finding.id });
     const fill = (): void => {
         if (box.open && box.childElementCount === 1)
             for (const child of finding_body(finding)) if (child) box.append(child);
@@ -89,17 +122,22 @@ function finding_box(finding: Finding, is_open: boolean, level: string): HTMLEle
             finding.count > 1 && h('span', { class: 'num muted' }, `× ${count(finding.count)}`),
         ),
     );
-    box.addEventListener('toggle', fill);
     box.open = is_open;
     fill();
+    box.addEventListener('toggle', fill);
+    // A click, not the toggle: the latter also tells what we have opened ourselves.
+    box.querySelector('summary')?.addEventListener('click', () => toggled(finding, !box.open));
     return box;
 }
 
 export function group_box(
     group: FindingGroup,
     level_of: (kind: string) => string,
-    is_open: boolean,
-    open_source: ((group: FindingGroup) => void) | null,
+    is_open: (finding: Finding) => boolean,
+    events: {
+        open_source(group: FindingGroup): void;
+        toggled(finding: Finding, is_open: boolean): void;
+    },
 ): HTMLElement {
     const place = group.file
         ? `${group.file}:${group.line}`
@@ -113,10 +151,14 @@ export function group_box(
             h(
                 'h2',
                 {},
-                open_source && group.source !== null
+                group.source !== null
                     ? h(
                           'button',
-                          { type: 'button', class: 'link', onclick: () => open_source(group) },
+                          {
+                              type: 'button',
+                              class: 'link',
+                              onclick: () => events.open_source(group),
+                          },
                           shortened(place, 200),
                       )
                     : shortened(place, 200),
@@ -135,8 +177,8 @@ export function group_box(
             ),
         ),
         excerpt_box(group.excerpt),
-        group.findings.map((finding, i) =>
-            finding_box(finding, is_open && i === 0, level_of(finding.kind)),
+        group.findings.map((finding) =>
+            finding_box(finding, is_open(finding), level_of(finding.kind), events.toggled),
         ),
     );
 }

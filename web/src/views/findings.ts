@@ -27,6 +27,8 @@ class FindingsView implements View {
     private params: Params = {};
     private all_kinds: FindingsAnswer['kinds'] = [];
 
+    private source = ''; // that is shown instead: its number and line
+
     constructor(private readonly app: App) {
         const { store } = app;
         this.find = search(store, 'find.q', 'Search findings', 'Search  ( / )');
@@ -67,6 +69,11 @@ class FindingsView implements View {
             status: base_f ? store.get('find.status') : '',
         };
         const whole = { f: this.app.file.id, base_f };
+        const place = store.get('find.src');
+        if (!place && this.source) {
+            this.source = '';
+            this.loader.show_content();
+        }
         const version = this.app.findings?.version ?? 0;
         void this.loader.load(
             `${version} ${query_string(this.params)}`,
@@ -83,8 +90,11 @@ class FindingsView implements View {
                 this.all_kinds = all.kinds;
                 this.draw_facets(all);
                 this.draw(answer);
+                this.source = '';
+                if (place) void this.show_source(place);
             },
         );
+        if (place && this.all_kinds.length > 0) void this.show_source(place);
     }
 
     private baselines(): { id: string; name: string }[] {
@@ -199,10 +209,36 @@ class FindingsView implements View {
             answer.groups.map((group, i) => this.group(group, i === 0)),
             this.more_button(answer),
         );
+        const opened = this.app.store.get('find.open').split(',')[0];
+        if (opened) this.list.querySelector(`[data-id="${CSS.escape(opened)}"]`)?.scrollIntoView();
     }
 
-    private group(group: FindingGroup, is_open: boolean): HTMLElement {
-        return group_box(group, this.level_of, is_open, (chosen) => void this.open_source(chosen));
+    // Those that were opened are in the address; until one is, the first is open.
+    private group(group: FindingGroup, is_first: boolean): HTMLElement {
+        const opened = this.app.store.get('find.open').split(',').filter(Boolean);
+        return group_box(
+            group,
+            this.level_of,
+            (finding) =>
+                opened.length > 0
+                    ? opened.includes(String(finding.id))
+                    : is_first && finding === group.findings[0],
+            {
+                open_source: (chosen) =>
+                    this.app.store.set({ 'find.src': `${chosen.source}:${chosen.line}` }),
+                toggled: (finding, is_open) => this.keep_open(finding.id, is_open),
+            },
+        );
+    }
+
+    private keep_open(id: number, is_open: boolean): void {
+        const { store } = this.app;
+        const others = store
+            .get('find.open')
+            .split(',')
+            .filter((other) => other && other !== String(id));
+        const opened = is_open ? [String(id), ...others] : others;
+        store.set({ 'find.open': opened.slice(0, 20).join() || null }, true);
     }
 
     private more_button(answer: FindingsAnswer): HTMLElement | null {
@@ -239,36 +275,29 @@ class FindingsView implements View {
     }
 
     // The whole file, in place of its excerpt.
-    private async open_source(group: FindingGroup): Promise<void> {
+    private async show_source(place: string): Promise<void> {
+        if (place === this.source) return;
+        this.source = place;
+        const [id, line] = place.split(':').map(Number);
         const back = h(
             'button',
-            {
-                type: 'button',
-                onclick: () => {
-                    this.loader.reset();
-                    this.loader.show_content();
-                    this.update();
-                },
-            },
+            { type: 'button', onclick: () => this.app.store.set({ 'find.src': null }) },
             'Back',
         );
         const text = new SourceText(count);
-        const title = h(
-            'div',
-            { class: 'pane-title' },
-            back,
-            shortened(`${group.directory ?? ''}/${group.file ?? ''}`, 200),
-        );
+        const title = h('div', { class: 'pane-title' }, back);
         const box = h('div', { class: 'view-body' }, title, text.element);
         this.loader.show_instead(box);
         try {
             const answer = await this.app.api.get<SourceAnswer>('/api/source', {
                 f: this.app.file.id,
-                id: group.source,
+                id: id ?? 0,
             });
+            if (place !== this.source) return;
+            title.append(shortened(`${answer.directory ?? ''}/${answer.file ?? ''}`, 200));
             if (!answer.text)
                 replace(box, title, message('The source cannot be read', answer.error ?? ''));
-            else text.show(answer.text, [], group.line);
+            else text.show(answer.text, [], line ?? 0);
         } catch (error) {
             replace(box, title, failure(error));
         }

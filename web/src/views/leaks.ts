@@ -30,6 +30,7 @@ function create(app: App): View {
         title: 'Leaks',
         path: '/api/leaks',
         search: 'leak.q',
+        row: 'leak.row',
         opened: (label) =>
             store.go('findings', { 'find.q': label, 'find.kind': null, 'find.module': null }),
         take(answer) {
@@ -74,6 +75,7 @@ function create(app: App): View {
                     kind: store.get('leak.kind'),
                     bottom_up: shape === 'up',
                     by: shape === 'holder' ? 'holder' : null,
+                    min_ppm: 0, // records are few
                 },
                 app.findings?.version,
             );

@@ -10,6 +10,7 @@ export interface Named {
     readonly file: string | null;
     readonly line: number;
     readonly object: string | null;
+    readonly via?: readonly string[]; // of a context, from the inside
 }
 
 export function place_of(named: Named): string {
@@ -24,7 +25,15 @@ export function name_cell(named: Named): HTMLElement {
         { class: 'cell-name' },
         h('span', { class: 'cut' }, shortened(shorten_templates(named.function ?? '???'), 200)),
         h('span', { class: 'where' }, shortened(place_of(named), 60)),
+        named.via &&
+            named.via.length > 0 &&
+            h('span', { class: 'cut callers' }, `← ${via_of(named)}`),
     );
+}
+
+// "build ← main"
+export function via_of(named: { readonly via?: readonly string[] }): string {
+    return (named.via ?? []).map((name) => shortened(shorten_templates(name), 80)).join(' ← ');
 }
 
 function is_library(frame: Frame): boolean {

@@ -51,7 +51,9 @@ function cards(heap: HeapInfo): HTMLElement[] {
         card(
             'Peak heap',
             peak.heap ? bytes(peak.heap) : '–',
-            peak.heap ? `${plural(peak.blocks, 'block')}${timed ? ` at ${duration(peak.ns)}` : ''}` : 'not known yet',
+            peak.heap
+                ? `${plural(peak.blocks, 'block')}${timed ? ` at ${duration(peak.ns)}` : ''}`
+                : 'not known yet',
             bytes_exact(peak.heap),
         ),
         card(

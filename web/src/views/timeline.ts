@@ -17,6 +17,7 @@ import { Loader } from '../ui/loader';
 import { colour, is_dark, on_theme, series_colour } from '../ui/theme';
 import { LINES, line_values, lines_shown, stack_up } from './timeline_data';
 import { draw_marks } from './timeline_marks';
+import { via_of } from './names';
 import type { App } from './view';
 
 const GROUPS = [
@@ -95,6 +96,7 @@ export class Timeline {
         refresh_all(this.controls);
         const is_hidden = store.get('timeline') === '0';
         this.body.hidden = is_hidden;
+        this.time_label.hidden = is_hidden;
         this.element.querySelector('button.quiet')!.textContent = is_hidden ? 'Show' : 'Hide';
         this.update_zoom();
         if (is_hidden) return;
@@ -159,7 +161,7 @@ export class Timeline {
         this.chart = new uPlot(
             {
                 ...this.size,
-                padding: [14, 10, 0, 0],
+                padding: [14, 22, 0, 0],
                 legend: { show: false },
                 scales: {
                     x: { time: false, range: () => [answer.from, answer.to] },
@@ -229,11 +231,19 @@ export class Timeline {
                         'button',
                         {
                             type: 'button',
-                            title: shortened(group.name),
+                            title: shortened(
+                                `${group.name}${via_of(group) && ` ← ${via_of(group)}`}`,
+                            ),
                             onclick: () => this.open_group(i),
                         },
                         h('span', { class: 'swatch', '--swatch': series_colour(i) }),
-                        h('span', { class: 'cut' }, shortened(group.name, 120)),
+                        h(
+                            'span',
+                            { class: 'cut' },
+                            shortened(group.name, 120),
+                            group.via?.[0] &&
+                                h('span', { class: 'faint' }, ` ← ${shortened(group.via[0], 60)}`),
+                        ),
                         h('span', { class: 'num' }, bytes(answer.series[i]?.[at] ?? 0)),
                     ),
                 ),

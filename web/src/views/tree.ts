@@ -20,6 +20,7 @@ function create(app: App): View {
         title: 'Tree of frames',
         path: '/api/tree',
         search: 'flame.q',
+        row: 'tree.row',
         opened: (label) => store.go('callers', { 'fn.name': label, 'fn.id': null }),
         take: (answer) =>
             new FrameTree(

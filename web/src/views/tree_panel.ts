@@ -16,6 +16,7 @@ interface TreePanelOptions {
     title: string; // of the table
     path: string; // that is asked
     search: string; // the key of its state
+    row: string; // that of the row that is chosen
     opened(label: string): void; // a row was opened
     // The tree to show; null: something else is shown instead.
     take(answer: TreeAnswer): FrameTree | null;
@@ -36,7 +37,7 @@ export class TreePanel {
         this.find = search(app.store, options.search, 'Search frames', 'Search  ( / )');
         this.table = new TreeTable(options.title, {
             open_hidden: (node) => void this.open_hidden(node),
-            chosen: () => undefined,
+            chosen: (node) => this.keep_row(node),
             opened: (node) => options.opened(this.tree?.label(node) ?? ''),
         });
         this.loader = new Loader(this.body, this.table.table.element);
@@ -51,6 +52,7 @@ export class TreePanel {
                 this.tree = this.options.take(answer);
                 if (this.tree) this.table.show(this.tree);
                 this.filter();
+                this.show_row();
             },
         );
         this.filter();
@@ -60,6 +62,24 @@ export class TreePanel {
         if (event.key !== '/') return false;
         this.find.focus();
         return true;
+    }
+
+    // Ids are of one question: it stands beside them, in short.
+    private keep_row(node: number): void {
+        const id = this.tree?.columns.id[node] ?? -1;
+        if (id > 0) this.app.store.set({ [this.options.row]: `${id}.${this.question()}` }, true);
+    }
+
+    private show_row(): void {
+        const [id, question] = this.app.store.get(this.options.row).split('.');
+        if (id && question === this.question())
+            this.table.reveal(this.tree?.find_id(Number(id)) ?? 0);
+    }
+
+    private question(): string {
+        let hash = 0;
+        for (const c of query_string(this.params)) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
+        return hash.toString(36);
     }
 
     private filter(): void {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/http/dom.h"
+#include "inspect/dom/dom.h"
 
 enum { DEPTH_MAX = 64 };
 

@@ -3,7 +3,7 @@
 // JSON into a Dom.
 #include <string.h>
 
-#include "inspect/http/dom.h"
+#include "inspect/dom/dom.h"
 
 enum { DEPTH_MAX = 64 };
 

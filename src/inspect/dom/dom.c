@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/http/dom.h"
+#include "inspect/dom/dom.h"
 
 const Dom *dom_child(const Dom *dom, const char *name)
 {
@@ -34,5 +34,14 @@ u64 dom_number(const Dom *dom, const char *name)
 {
     const char *text = dom_text(dom, name);
 
-    return text ? strtoull(text, NULL, strncmp(text, "0x", 2) == 0 ? 16 : 10) : 0;
+    if (!text || *text == '-')
+        return 0;
+    return strtoull(text, NULL, strncmp(text, "0x", 2) == 0 ? 16 : 10);
+}
+
+double dom_real(const Dom *dom, const char *name)
+{
+    const Dom *child = dom_child(dom, name);
+
+    return child && child->kind == DOM_NUMBER ? strtod(child->text, NULL) : 0;
 }

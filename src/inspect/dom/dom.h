@@ -3,8 +3,8 @@
 // A document of values with names: what JSON and the XML of reports have in common. All of it
 // lies in an arena. Documents are hostile: depth is bounded, and nothing is believed of
 // lengths or encodings.
-#ifndef MUNINN_INSPECT_HTTP_DOM_H
-#define MUNINN_INSPECT_HTTP_DOM_H
+#ifndef MUNINN_INSPECT_DOM_DOM_H
+#define MUNINN_INSPECT_DOM_DOM_H
 
 #include "base/arena.h"
 #include "base/types.h"
@@ -30,6 +30,7 @@ const Dom *dom_child(const Dom *dom, const char *name); // or NULL; of NULL too
 // The next sibling of this name after `dom`.
 const Dom *dom_next(const Dom *dom, const char *name);
 const char *dom_text(const Dom *dom, const char *name); // or NULL
-u64 dom_number(const Dom *dom, const char *name);       // decimal, or 0x; 0: there is none
+u64 dom_number(const Dom *dom, const char *name);       // decimal, or 0x; 0: there is none, or < 0
+double dom_real(const Dom *dom, const char *name);      // 0: there is none
 
 #endif

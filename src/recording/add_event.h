@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+//
+// An event into the recording: inline, for the heap model, which has millions of them a second.
+// All others call recording_add_event(), which is this.
+#ifndef MUNINN_RECORDING_ADD_EVENT_H
+#define MUNINN_RECORDING_ADD_EVENT_H
+
+#include "recording/encode.h"
+#include "recording/writer.h"
+
+static inline void first_change(RecordingWriter *writer, u32 number, SiteState *site)
+{
+    if (LIKELY(site->allocations | site->frees))
+        return;
+    writer->changed[number / 64] |= 1ull << number % 64;
+    writer->changed_count++;
+    site->start_bytes = site->peak_bytes = site->live_bytes;
+}
+
+static inline void sum_alloc(RecordingWriter *writer, SiteState *site, const HeapEvent *event)
+{
+    u64 *bytes = &writer->totals.bytes[site->space];
+    u64 *high = &writer->slice.info.high[site->space];
+
+    site->live_bytes += event->size;
+    site->allocated_bytes += event->size;
+    site->usable_change += event->usable;
+    if (site->live_bytes > site->peak_bytes)
+        site->peak_bytes = site->live_bytes;
+    if (site->allocations++ == 0)
+        site->first_ns = event->time.ns;
+    site->last_ns = event->time.ns;
+    site->reallocations += event->flags & EVENT_BY_REALLOC;
+    *bytes += event->size;
+    if (*bytes > *high)
+        *high = *bytes;
+}
+
+static inline void sum_free(RecordingWriter *writer, SiteState *site, const HeapEvent *event)
+{
+    site->live_bytes -= event->size;
+    site->usable_change -= event->usable;
+    site->frees++;
+    writer->totals.bytes[site->space] -= event->size;
+    if (UNLIKELY(event->flags & EVENT_TEMPORARY)) {
+        site->temporary++;
+        writer->slice.info.temporary++;
+        writer->last_free = *event;
+    }
+}
+
+// As end_slice_if_due() decides, in the few words that almost every event needs; or there is
+// something else that is not as usual.
+static inline bool must_prepare(const RecordingWriter *writer, u64 ns)
+{
+    return (writer->slice.info.events >= writer->slice_events) |
+           (ns - writer->slice.info.start.ns >= writer->slice_ns) |
+           (writer->encoder.count == writer->encoder.capacity) | (writer->error != NULL);
+}
+
+static inline u32 writer_add_in_time(RecordingWriter *writer, const HeapEvent *event)
+{
+    if (UNLIKELY(must_prepare(writer, event->time.ns)) &&
+        !writer_prepare(writer, event->time.ns))
+        return 0;
+    SiteState *site = &writer->sites[event->site];
+    if (UNLIKELY(writer->slice.info.events++ == 0)) {
+        writer->slice.first_event_ns = event->time.ns;
+        memcpy(writer->slice.info.high, writer->totals.bytes, sizeof(writer->totals.bytes));
+    }
+    encode_event(&writer->encoder, event, site->thread, site->space);
+    first_change(writer, event->site, site);
+    if (event->kind == EVENT_ALLOC)
+        sum_alloc(writer, site, event);
+    else
+        sum_free(writer, site, event);
+    return event->kind == EVENT_ALLOC ? writer->encoder.allocations : 0;
+}
+
+static inline u32 writer_add(RecordingWriter *writer, const HeapEvent *event)
+{
+    if (LIKELY(event->time.ns >= writer->encoder.last.ns))
+        return writer_add_in_time(writer, event);
+    HeapEvent late = *event;
+    late.time.ns = writer->encoder.last.ns;
+    return recording_add_event(writer, &late);
+}
+
+#endif

@@ -27,7 +27,7 @@ void hooks_init(void)
 
 static bool is_live(const Hook *hook)
 {
-    return hook->function || hook->return_site;
+    return hook->function || hook->return_site || hook->goes_to;
 }
 
 static Hook *find(GuestAddr pc)
@@ -69,6 +69,16 @@ void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function,
     cache_invalidate_insn(pc);
 }
 
+void hooks_add_jump(GuestAddr pc, GuestAddr target)
+{
+    Hook *hook = record_of(pc);
+    if (!hook || hook->function || hook->goes_to == target)
+        return;
+    hook->goes_to = target;
+    redirect_stats.hooks++;
+    cache_invalidate_insn(pc);
+}
+
 bool hooks_add_return_site(GuestAddr pc, bool is_lean)
 {
     Hook *hook = record_of(pc);
@@ -93,6 +103,7 @@ void hooks_forget(GuestAddr start, GuestAddr end)
         if (hook->pc < start || hook->pc >= end || !is_live(hook))
             continue;
         hook->function = NULL;
+        hook->goes_to = 0;
         hook->resolver = false;
         hook->return_site = hook->return_site && hook->is_lean_site; // L2
         any = true;
@@ -122,6 +133,7 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
     *ret_site = (RedirectSite){
         .hook = (u32)(hook - redirect_hooks),
         .entry = function != NULL,
+        .goes_to = function ? 0 : hook->goes_to,
         .returns = hook->return_site,
         .is_lean_site = hook->is_lean_site,
         .fast = function && !hook->resolver && (function->flags & TOOL_FUNCTION_FAST),

@@ -79,6 +79,7 @@ void names_init(void)
 typedef struct Matching {
     const Mapping *mapping;
     u64 bias;
+    const char *soname;
     bool locals; // those of a static program: its libraries' hidden functions are among them
     bool wanted[FUNCTIONS_MAX]; // rows whose object pattern names this file
 } Matching;
@@ -115,6 +116,8 @@ static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol)
 static void match_name(const Matching *m, const char *name, const Elf64_Sym *symbol)
 {
     u32 letters = letters_of(name);
+    if (name[0] == '_' && name[1] == 'v')
+        replacements_note(name, m->soname, symbol->st_value + m->bias);
     if (name[0] && first_letters[letters >> 6] >> (letters & 63) & 1) {
         for (u32 slot = hash_name(name) % SLOTS; slots[slot]; slot = (slot + 1) % SLOTS) {
             u32 row = slots[slot] - 1u;
@@ -136,6 +139,15 @@ static bool is_code_here(const Matching *m, const Elf64_Sym *symbol)
            at >= m->mapping->start && at < m->mapping->end;
 }
 
+static void apply_replacements(const Matching *m, const ElfSymbols *table)
+{
+    for (u64 i = 0; i < table->count && replacements_any(); i++) {
+        const Elf64_Sym *symbol = &table->symbols[i];
+        if (is_code_here(m, symbol) && symbol->st_name < table->strings_size)
+            replacements_apply(table->strings + symbol->st_name, symbol->st_value + m->bias);
+    }
+}
+
 static void match_table(const Matching *m, const ElfSymbols *table)
 {
     redirect_stats.symbols += table->count;
@@ -144,6 +156,7 @@ static void match_table(const Matching *m, const ElfSymbols *table)
         if (is_code_here(m, symbol) && symbol->st_name < table->strings_size)
             match_name(m, table->strings + symbol->st_name, symbol);
     }
+    apply_replacements(m, table);
 }
 
 void names_match_file(int fd, const Mapping *mapping)
@@ -156,6 +169,8 @@ void names_match_file(int fd, const Mapping *mapping)
     if (elf_open(fd, &file) && elf_load_bias(&file, mapping->start, mapping->offset, &m.bias) &&
         choose_rows(&m, &file)) {
         redirect_stats.modules++;
+        replacements_begin();
+        m.soname = file.soname;
         m.locals = file.is_static_program;
         if (elf_dynamic_symbols(&file, &table))
             match_table(&m, &table);

@@ -71,6 +71,7 @@ void redirect_interrupted(struct ThreadCtx *ctx);
 typedef struct RedirectSite {
     u32 hook;
     bool entry;    // of an intercepted function
+    GuestAddr goes_to; // 0: no replacement that the program has brought along
     bool returns;  // a return site
     bool fast;     // the handler may be called from the cache
     bool replaces; // the original does not run

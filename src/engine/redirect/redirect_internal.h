@@ -14,6 +14,7 @@ typedef struct Hook {
     const ToolFunction *function; // NULL: not an entry
     u64 size_bytes;   // of the function, as its symbol says; 0 if not known
     GuestAddr named_at; // where the symbol of its name is
+    GuestAddr goes_to; // 0: no replacement of the program's own
     bool resolver;    // the entry of an IFUNC resolver; what it returns is the function
     bool return_site;
     bool is_lean_site; // L2 of lean_hot.c
@@ -60,7 +61,17 @@ void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function,
                      GuestAddr named_at);
 // False: there is no memory for it.
 bool hooks_add_return_site(GuestAddr pc, bool is_lean);
+// Makes `pc` go on at `target`, unless it is the entry of a tool's function.
+void hooks_add_jump(GuestAddr pc, GuestAddr target);
 void hooks_forget(GuestAddr start, GuestAddr end);
+
+// ---------------------------------------------------------------- replacements.c
+// For each file: its symbols are noted, then applied.
+
+void replacements_begin(void);
+void replacements_note(const char *name, const char *soname, GuestAddr target);
+bool replacements_any(void);
+void replacements_apply(const char *name, GuestAddr pc);
 
 // ---------------------------------------------------------------- calls_hot.c
 

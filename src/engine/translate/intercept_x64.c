@@ -135,7 +135,12 @@ bool intercept(Builder *b)
     }
     if (!redirect_find(b->block->pc, &site))
         return true;
-    if (site.entry && (site.returns || !site.fast)) {
+    if (site.goes_to) {
+        builder_spill(b, RAX);
+        builder_spill(b, RCX);
+        emit_mov_imm(&b->e, RCX, site.goes_to);
+        emit_lookup(b);
+    } else if (site.entry && (site.returns || !site.fast)) {
         emit_leave_to_c(b, site.hook);
         b->fallthrough = false;
     } else if (site.lean) {

@@ -145,6 +145,35 @@ CASE(place_in_a_small_block) // NOT-VALGRIND answers
     BRANCH(((volatile char *)text)[4]); // EXPECT memcheck invalid-read size=1 block=after:0 of=4
 }
 
+// A function that the program has brought along for the tool, by its name.
+NOINLINE int replaced(int n)
+{
+    __asm__ volatile("" : "+r"(n));
+    return n;
+}
+int _vgr00000ZU_NONE_replaced(int n)
+{
+    return n + 100;
+}
+int _vgr00000ZU_libnotthereZdso_kept(int n)
+{
+    return n + 100;
+}
+NOINLINE int kept(int n)
+{
+    __asm__ volatile("" : "+r"(n));
+    return n;
+}
+
+CASE(replacement_by_name)
+{
+    int (*volatile function)(int) = replaced;
+    CHECK(replaced(1) == 101 && function(2) == 102 && kept(3) == 3);
+    int *p = (int *)block(4);
+    int v = function(*p);
+    BRANCH(v); // EXPECT memcheck uninit-branch origin=heap:-2
+}
+
 CASE(running_on)
 {
     CHECK(RUNNING_ON_VALGRIND == 1);

@@ -229,6 +229,9 @@ bool tool_flags_are_dead(const ToolBlock *block);
 // The 64-bit word at `offset` of thread->tool_state becomes `value`; and the first word `value` of
 // what it is, which changes flags.
 void tool_state_store(ToolBlock *block, u32 offset, u64 value);
+// What is inserted between the two runs only if the word is not 0. Flags must be dead.
+CodePtr tool_state_if(ToolBlock *block, u32 offset);
+void tool_state_end_if(ToolBlock *block, CodePtr site);
 void tool_state_and(ToolBlock *block, u64 value);
 
 // thread->tool_slot[slot] += amount

@@ -49,6 +49,21 @@ void tool_state_and(ToolBlock *b, u64 value)
     }
 }
 
+// cmp qword fs:[state + offset], 0 ; je end
+CodePtr tool_state_if(ToolBlock *b, u32 offset)
+{
+    put_bytes(&b->e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+    put_u32(&b->e, (u32)(CTX(tool_state) + (i32)offset));
+    put_bytes(&b->e, (u8[]){0, 0x0f, 0x84, 0, 0, 0, 0}, 7);
+    return b->e.pc;
+}
+
+void tool_state_end_if(ToolBlock *b, CodePtr site)
+{
+    i32 distance = (i32)(b->e.pc - site);
+    memcpy(site - 4, &distance, sizeof(distance));
+}
+
 //     add qword fs:[slot], amount
 // or, where flags are live:
 //     mov fs:[spill rax], rax ; mov rax, fs:[slot] ; lea rax, [rax + amount]

@@ -217,6 +217,14 @@ void access_lanes(ToolThread *thread, u64 arg, GuestAddr address)
     }
 }
 
+// So many errors were told of that no more are wanted (--error-limit): what is loaded becomes
+// defined, since what it leads to would be found for nobody.
+void access_give_up(GuestAddr address, u64 size)
+{
+    if (!shadow_has_tag(address, size) && shadow_is_mapped(address, size))
+        shadow_clear_v(address, size);
+}
+
 // V bytes of an operand with a return address in it. One that is changed is data.
 static u8 *v_without_tags(GuestAddr address, DefinednessAccess access, u8 room[64])
 {
@@ -254,6 +262,8 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
                      is_search(thread, address, access.size)))) ||
                   check(thread, address, access.size, access.writes && !access.reads);
         bool mapped = ok || shadow_is_mapped(address, access.size);
+        if (ok && access.reads && UNLIKELY(relay_is_closed(thread)))
+            access_give_up(address, access.size);
         if (ok) {
             values.memory = (const u8 *)address;
             values.memory_v = shadow_of(address);

@@ -89,21 +89,42 @@ static bool can_forget(const ToolBlock *block, const DefinednessStep *step)
            tool_flags_are_dead(block);
 }
 
+static u32 state_of(unsigned member)
+{
+    return member < 16   ? (u32)offsetof(Definedness, gpr) + 8 * member
+           : member < 32 ? (u32)offsetof(Definedness, flags)
+                         : (u32)offsetof(Definedness, vector) + 64 * (member - 32);
+}
+
+static void emit_forget(ToolBlock *block, MemberSet members)
+{
+    for (MemberSet left = members; left; left &= left - 1) {
+        unsigned member = (unsigned)__builtin_ctzll(left);
+        unsigned words = member < 32 ? 1 : 8;
+        for (unsigned i = 0; i < words; i++)
+            tool_state_store(block, state_of(member) + 8 * i, 0);
+    }
+    tool_state_and(block, ~members);
+}
+
 static void forget_overwritten(ToolBlock *block, MemberSet members)
 {
     if (!members)
         return;
-    for (MemberSet left = members; left; left &= left - 1) {
-        unsigned member = (unsigned)__builtin_ctzll(left);
-        unsigned words = member < 32 ? 1 : 8;
-        u32 at = member < 16   ? (u32)offsetof(Definedness, gpr) + 8 * member
-                 : member < 32 ? (u32)offsetof(Definedness, flags)
-                               : (u32)offsetof(Definedness, vector) + 64 * (member - 32);
-        for (unsigned i = 0; i < words; i++)
-            tool_state_store(block, at + 8 * i, 0);
-    }
-    tool_state_and(block, ~members);
+    emit_forget(block, members);
     current &= ~members;
+}
+
+// What only bits beyond a scalar's make undefined is the temporary of a copy, dead by now.
+static void forget_copies(ToolBlock *block, MemberSet vectors)
+{
+    for (MemberSet left = vectors; left; left &= left - 1) {
+        unsigned member = (unsigned)__builtin_ctzll(left);
+        CodePtr site = tool_state_if(block, state_of(member) + 8);
+        emit_forget(block, 1ull << member);
+        tool_state_end_if(block, site);
+    }
+    exact = exact && !vectors;
 }
 
 // At calls and returns most registers hold nothing by the ABI. What they still carry would ride
@@ -111,13 +132,15 @@ static void forget_overwritten(ToolBlock *block, MemberSet members)
 static void forget_dead(ToolBlock *block, MemberSet dead, bool is_call)
 {
     const MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
-    const MemberSet plain = 0xffff | MEMBER_FLAGS | (MEMBERS_VECTOR & ~scalars);
+    const MemberSet plain = 0xffff | MEMBER_FLAGS | MEMBERS_VECTOR;
+    if (!dead)
+        return;
     if (dead & ~plain || !tool_flags_are_dead(block)) {
-        if (dead)
-            tool_call(block, access_call, !is_call);
+        tool_call(block, access_call, !is_call);
         exact = false;
     } else {
-        forget_overwritten(block, dead);
+        forget_copies(block, dead & scalars);
+        forget_overwritten(block, dead & ~scalars);
     }
 }
 

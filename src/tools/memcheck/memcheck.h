@@ -173,6 +173,7 @@ typedef struct AccessMove {
     const DefinednessStep *step; // the same as a step
 } AccessMove;
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
+void access_give_up(GuestAddr address, u64 size);
 void access_load(ToolThread *thread, u64 what, GuestAddr address);  // and no V bits are kept
 void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusual size
 void access_lanes(ToolThread *thread, u64 step, GuestAddr address);

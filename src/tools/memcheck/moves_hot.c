@@ -67,6 +67,8 @@ void access_move(ToolThread *thread, u64 arg, GuestAddr address)
         return;
     }
     static const u8 zero[64];
+    if (loads && UNLIKELY(relay_is_closed(thread)))
+        access_give_up(address, m->size);
     const u8 *from = loads ? shadow_of(address) : (const u8 *)d + m->from;
     if (loads && UNLIKELY(shadow_has_tag(address, m->size)))
         from = zero;

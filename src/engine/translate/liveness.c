@@ -62,8 +62,7 @@ static bool cannot_fault(const Insn *insn)
 // A jump to where a constant place says: to another function, as in a PLT.
 static bool is_tail_call(const Insn *insn)
 {
-    return insn->lowering == LOWER_JMP_INDIRECT &&
-           (insn->bytes[insn->modrm_at] & 0xc7) == 0x05;
+    return insn->lowering == LOWER_JMP_INDIRECT && insn->memory == MEMORY_RIP;
 }
 
 // Instructions that make nothing but flags.

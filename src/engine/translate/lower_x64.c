@@ -2,7 +2,6 @@
 //
 // What becomes of the instructions that are not simply copied. One function per
 // Lowering; each shows the code it emits. None changes the flags.
-#include <string.h>
 #include <sys/mman.h>
 
 #include "engine/aspace/aspace.h"
@@ -130,23 +129,24 @@ static void emit_branch_operand(Builder *b, const Insn *insn)
 }
 
 // A branch to where a constant place says, as in a PLT, goes where it says now, as a rule for
-// ever. Where flags are dead:
-//     cmp qword [place], target ; je target
-// And for a lookup goes on behind it. It spares two registers that would be saved and loaded
-// again, which is what much of a call through a PLT takes.
-static void emit_expected_target(Builder *b, const Insn *insn)
+// ever. True: that is known, and flags are dead.
+static bool find_expected_target(const Insn *insn, GuestAddr *ret_place, GuestAddr *ret_target)
 {
-    if (!(tool->needs & TOOL_LOOSE_FLAGS) || (insn->bytes[insn->modrm_at] & 0xc7) != 0x05)
-        return;
-    i32 disp;
-    memcpy(&disp, insn->bytes + insn->disp_at, sizeof(disp));
-    GuestAddr place = insn->pc + insn->len + (u64)(i64)disp, target;
-    if (!fits_i32((i64)place) || !guest_read(place, &target, sizeof(target)) ||
-        !fits_i32((i64)target))
-        return;
-    const Mapping *mapping = aspace_find(target);
-    if (!mapping || !(mapping->prot & PROT_EXEC))
-        return;
+    if (!(tool->needs & TOOL_LOOSE_FLAGS) || insn->memory != MEMORY_RIP || insn->segment)
+        return false;
+    *ret_place = insn->target;
+    if (!fits_i32((i64)*ret_place) || !guest_read(*ret_place, ret_target, sizeof(*ret_target)) ||
+        !fits_i32((i64)*ret_target))
+        return false;
+    const Mapping *mapping = aspace_find(*ret_target);
+    return mapping && mapping->prot & PROT_EXEC;
+}
+
+//     cmp qword [place], target ; je target
+// And if it is another, a lookup behind it. It spares two registers that would be saved and loaded
+// again, which is what much of a call through a PLT takes.
+static void emit_expected_target(Builder *b, GuestAddr place, GuestAddr target)
+{
     put_bytes(&b->e, (u8[]){0x48, 0x81, 0x3c, 0x25}, 4);
     put_u32(&b->e, (u32)place);
     put_u32(&b->e, (u32)target);
@@ -157,7 +157,9 @@ static void emit_expected_target(Builder *b, const Insn *insn)
 //     [mov fs:[branch_pc], pc] ; lookup
 static void lower_jmp_indirect(Builder *b, const Insn *insn)
 {
-    emit_expected_target(b, insn);
+    GuestAddr place, target;
+    if (find_expected_target(insn, &place, &target))
+        emit_expected_target(b, place, target);
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
@@ -170,16 +172,17 @@ static void lower_jmp_indirect(Builder *b, const Insn *insn)
 // which may be relative to rsp).
 static void lower_call_indirect(Builder *b, const Insn *insn)
 {
-    bool is_constant = (insn->bytes[insn->modrm_at] & 0xc7) == 0x05;
-    if (is_constant && tool->needs & TOOL_LOOSE_FLAGS) {
+    GuestAddr place, target;
+    bool is_expected = find_expected_target(insn, &place, &target);
+    if (is_expected) {
         emit_push_return(b, insn->pc + insn->len, true);
         emit_callstack_push(b, insn->pc + insn->len);
-        emit_expected_target(b, insn);
+        emit_expected_target(b, place, target);
     }
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
-    if (!is_constant || !(tool->needs & TOOL_LOOSE_FLAGS)) {
+    if (!is_expected) {
         emit_push_return(b, insn->pc + insn->len, true);
         emit_callstack_push(b, insn->pc + insn->len);
     }

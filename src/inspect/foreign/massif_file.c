@@ -43,8 +43,12 @@ static void set_problem(Parser *parser, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    if (asprintf(&parser->file->problem, "line %u (offset %zu): %s", parser->line_number,
-                 (size_t)(parser->line - parser->file->text.data), what) < 0)
+    const char *damage = parser->file->text.problem;
+    if (damage && strcmp(damage, what) == 0)
+        damage = NULL;
+    if (asprintf(&parser->file->problem, "line %u (offset %zu): %s%s%s", parser->line_number,
+                 (size_t)(parser->line - parser->file->text.data), what, damage ? "; " : "",
+                 damage ? damage : "") < 0)
         parser->file->problem = NULL;
 }
 

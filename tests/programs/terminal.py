@@ -18,6 +18,7 @@ from harness import RunError
 
 PROMPT = b"@@ "
 WAITING = ("61", "247")  # wait4, waitid
+READING = ("0", "23", "270", *WAITING)  # read, select, pselect6
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = b"\x03", b"\x04", b"\x1a", b"\x1c"
 
 # What the user types, as the line, what shows that it is time for the key, and the key.
@@ -102,6 +103,11 @@ class Session:
         """The shell gives the terminal away just before it waits for the job."""
         self.context.until("a shell that waits", lambda: system_call_of(self.pid) in WAITING)
 
+    def wait_until_the_job_reads(self):
+        """A shell that is told before it reads looks at its traps only when that is over."""
+        self.context.until("a job that reads",
+                           lambda: system_call_of(os.tcgetpgrp(self.master)) in READING)
+
     def close(self):
         while self.read():
             continue
@@ -120,6 +126,8 @@ def bash_session(context):
             session.expect(cue)
             session.wait_for_foreground_job()
             session.wait_until_the_shell_waits()
+            if "read line" in line:
+                session.wait_until_the_job_reads()
             session.send(keys)
         session.expect(rb"\n" + re.escape(PROMPT))
     session.send(b"exit 12\r")

@@ -292,5 +292,6 @@ int main(int argc, char **argv, char **envp)
     if (tool->start)
         tool->start();
     on_thread_start(ctx);
+    relay_await_banner(&options);
     run_thread(ctx);
 }

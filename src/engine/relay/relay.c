@@ -255,6 +255,13 @@ void relay_start(const Options *options, int argc, char **argv)
         _exit(EXIT_REFUSED);
 }
 
+void relay_await_banner(const Options *options)
+{
+    bool is_apart = options->verbosity < 0 || options->log_file || options->log_socket;
+    if (relay.shared && !is_apart)
+        wire_wait(&relay.shared->header.ready, &relay.life);
+}
+
 // ------------------------------------------------------------------- a child
 
 static bool send_ends(int to, const Ends *ends)

@@ -23,6 +23,8 @@
 
 // Starts the monitor. argv are the words of the client's command.
 void relay_start(const Options *options, int argc, char **argv);
+// Where the program's own lines may appear, Muninn's first ones stand before them.
+void relay_await_banner(const Options *options);
 // Whether there is one, or can be one for this fork's child.
 bool relay_is_on(void);
 

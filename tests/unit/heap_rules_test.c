@@ -212,6 +212,37 @@ TEST(freed_block_is_not_used_again_until_the_volume_is_exceeded)
     finish();
 }
 
+// The marks are of a size of their own: what leaves quarantine is not used again at once.
+TEST(what_is_freed_in_one_place_again_and_again_goes_round_quickly)
+{
+    enum { OFTEN = 1, SELDOM = 2, BEFORE = 512, MARKS = 16, BEHIND = 4096 };
+    GuestAddr early[BEFORE], marks[MARKS];
+    HeapOptions options;
+    HeapBlock block;
+    u32 kept = 0;
+
+    world_options(&options);
+    options.freelist_volume = 20000000;
+    options.brief_volume = 1000000;
+    start_with(&options);
+    GuestAddr seldom = get(32);
+    heap_free(t, seldom, HEAP_MALLOC, SELDOM, NULL);
+    for (u32 i = 0; i < BEFORE; i++)
+        heap_free(t, early[i] = get(32), HEAP_MALLOC, OFTEN, NULL);
+    for (u32 i = 0; i < MARKS; i++)
+        heap_free(t, marks[i] = get(32), HEAP_MALLOC, OFTEN, NULL);
+    for (u32 i = 0; i < BEHIND; i++)
+        heap_free(t, get(200), HEAP_MALLOC, OFTEN, NULL);
+
+    for (u32 i = 0; i < MARKS; i++)
+        kept += heap_find(marks[i], &block) && block.state == HEAP_QUARANTINED;
+    CHECK_EQ(kept, 1); // the sample
+    for (u32 i = 0; i < BEFORE; i++)
+        CHECK(heap_find(early[i], &block) && block.state == HEAP_QUARANTINED);
+    CHECK(heap_find(seldom, &block) && block.state == HEAP_QUARANTINED);
+    finish();
+}
+
 TEST(big_blocks_leave_quarantine_before_older_small_ones)
 {
     HeapOptions options;

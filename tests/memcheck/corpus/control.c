@@ -288,3 +288,33 @@ CASE(flags_are_returned)
         CHECK(FLAG_OF(says_less, "setl", p) == 1);
     }
 }
+
+// What a constant place says is expected to stay (a PLT), and may change all the same.
+__asm__(".text\n"
+        "gives_one: movl $1, %eax\n\tret\n"
+        "gives_two: movl $2, %eax\n\tret\n"
+        "jumps_there: jmp *constant_place(%rip)\n"
+        ".data\n"
+        ".balign 8\n"
+        "constant_place: .quad gives_one\n"
+        "other_place: .quad gives_two\n"
+        ".text\n");
+
+#define CALL_THERE(how) \
+    __extension__({ \
+        u64 got; \
+        __asm__ volatile("subq $256, %%rsp\n\tcall " how "\n\taddq $256, %%rsp" \
+                         : "=a"(got) : : "rcx", "r11", "memory", "cc"); \
+        got; \
+    })
+
+CASE(a_constant_place_says_something_else)
+{
+    for (u64 i = 0; i < 8; i++) {
+        CHECK(CALL_THERE("*constant_place(%%rip)") == 1 + i % 2);
+        CHECK(CALL_THERE("jumps_there") == 1 + i % 2);
+        __asm__ volatile("movq constant_place(%%rip), %%rax\n\tmovq other_place(%%rip), %%rcx\n\t"
+                         "movq %%rcx, constant_place(%%rip)\n\tmovq %%rax, other_place(%%rip)"
+                         : : : "rax", "rcx", "memory");
+    }
+}

@@ -80,9 +80,7 @@ void emit_calltag_clear(Builder *b, bool by_insn)
 }
 
 // Leaves rax = the top entry's place and jumps to *ret_miss unless the entry is this call's.
-// Where flags count as dead at returns:
-//     mov rax, fs:[top] ; cmp rcx, [rax + ret] ; jne miss
-// else, `loop` jumps unless rcx was 1, which it is then:
+// `loop` jumps unless rcx was 1, which it is then:
 //     mov rax, fs:[top] ; mov rax, [rax + ret] ; not rax ; lea rcx, [rax + rcx + 2] ; loop miss
 //     mov rax, fs:[top]
 // What goes on takes no branch: they are what large programs run out of (translate.c).
@@ -90,11 +88,6 @@ static CodePtr emit_compare_top(Builder *b)
 {
     Emitter *e = &b->e;
     emit_load_fs(e, RAX, CTX(callstack.top));
-    if (tool->needs & TOOL_LOOSE_FLAGS && !b->flags_live[b->insn - b->insns]) {
-        emit_op_base(e, 0x3b, RCX, RAX, ENTRY(ret));
-        put_bytes(e, (u8[]){0x75, 0}, 2);
-        return e->pc;
-    }
     emit_op_base(e, 0x8b, RAX, RAX, ENTRY(ret));
     put_bytes(e, (u8[]){0x48, 0xf7, 0xd0}, 3);             // not rax
     put_bytes(e, (u8[]){0x48, 0x8d, 0x4c, 0x08, 0x02}, 5); // lea rcx, [rax + rcx + 2]

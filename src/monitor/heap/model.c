@@ -213,15 +213,8 @@ void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapT
     if (number == SITE_IGNORED)
         return;
     Site *site = &model->sites[number];
-    HeapEvent event = {
-        .kind = EVENT_ALLOC,
-        .site = number,
-        .thread = new->thread,
-        .address = new->address,
-        .size = new->size,
-        .usable = usable,
-        .born_ns = model->now.ns,
-    };
+    HeapEvent event = temporary_event(new, number, usable);
+    event.born_ns = model->now.ns;
     advance_bytes(model, clock_bytes(model, usable));
     site_grow(model, number, new->size, usable, 1);
     count_allocation(site, new->size, count);

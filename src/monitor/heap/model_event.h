@@ -269,6 +269,19 @@ static inline bool is_seen(const HeapModel *model, u64 size, u64 usable)
            model->trigger_count != 0 || model_clock(model, &then) >= model->next_check;
 }
 
+// The beginning of a block that nobody meets in the table of blocks.
+static inline HeapEvent temporary_event(const HeapNew *new, u32 site, u64 usable)
+{
+    return (HeapEvent){
+        .kind = EVENT_ALLOC,
+        .site = site,
+        .thread = new->thread,
+        .address = new->address,
+        .size = new->size,
+        .usable = usable,
+    };
+}
+
 // heap_temporary() of one block.
 static inline void model_pair(HeapModel *model, const HeapNew *new, const HeapTime *first,
                               u64 lived_ns)
@@ -284,15 +297,8 @@ static inline void model_pair(HeapModel *model, const HeapNew *new, const HeapTi
         return;
     }
     Site *site = &model->sites[number];
-    HeapEvent event = {
-        .kind = EVENT_ALLOC,
-        .site = number,
-        .thread = new->thread,
-        .time = model->now,
-        .address = new->address,
-        .size = new->size,
-        .usable = usable,
-    };
+    HeapEvent event = temporary_event(new, number, usable);
+    event.time = model->now;
     event.time.ns = max_u64(first->ns, model->recorded_ns);
     event.born_ns = event.time.ns;
     event.number = model_record(model, &event);

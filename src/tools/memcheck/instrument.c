@@ -65,7 +65,7 @@ static void emit_with_step(ToolBlock *block, const ToolInsn *insn, const Defined
     u64 kept = (u64)move.step;
     if (fn == access_step && definedness_move(step, &move.move)) {
         kept = (u64)keep(&move, sizeof(move));
-        fn = access_move;
+        fn = access_move(&move.move);
     }
     if (access)
         tool_call_access(block, access, fn, kept);

@@ -6,7 +6,6 @@
 // outermost OUTER_FRAMES and the omission mark take the place of all above it. A recursion
 // finds the same contexts again after each such fold.
 #include "engine/aspace/aspace.h"
-#include "engine/callstack/context_tree.h"
 #include "engine/calltags/calltags.h"
 
 enum {

@@ -189,9 +189,29 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
     emit_lookup(b);
 }
 
+// A return of a clean block, with nothing to drop and the flags dead, if they are loose:
 //     spill rcx ; pop rcx ; movzx ecx, cx ; jmp [rcx*8 + RETURN_TABLE]
-// The entry of the return table finds the whole target at [rsp - 8]. A return
-// that drops arguments has it elsewhere, and looks up the general way:
+// The entry of the return table finds the whole target at [rsp - 8].
+void emit_return(Builder *b, bool by_insn)
+{
+    b->fallthrough = false;
+    if (tool->needs & TOOL_LOOSE_FLAGS) {
+        builder_spill(b, R11);
+        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2);             // pop r11
+        emit_calltag_clear(b, by_insn);
+        put_bytes(&b->e, (u8[]){0x45, 0x0f, 0xb7, 0xdb}, 4); // movzx r11d, r11w
+        put_bytes(&b->e, (u8[]){0x42, 0xff, 0x24, 0xdd}, 4); // jmp [r11*8 + table]
+    } else {
+        builder_spill(b, RCX);
+        put_u8(&b->e, 0x59);
+        emit_calltag_clear(b, by_insn);
+        put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);
+        put_bytes(&b->e, (u8[]){0xff, 0x24, 0xcd}, 3);
+    }
+    put_u32(&b->e, (u32)RETURN_TABLE);
+}
+
+// A return that drops arguments has its target elsewhere, and looks up the general way:
 //     spills ; pop rcx ; lea rsp, [rsp + n] ; lookup
 static void lower_ret(Builder *b, const Insn *insn)
 {
@@ -199,33 +219,18 @@ static void lower_ret(Builder *b, const Insn *insn)
         emit_callstack_return(b, insn->pop_bytes);
         return;
     }
-    bool loose = tool->needs & TOOL_LOOSE_FLAGS, live = loose && b->flags_live[insn - b->insns];
-    bool looks_up = insn->pop_bytes || block_is_dirty(b->block) || b->changes_version || live;
-    if (loose && !looks_up) {
-        builder_spill(b, R11);
-        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2);             // pop r11
-        emit_calltag_clear(b, true);
-        put_bytes(&b->e, (u8[]){0x45, 0x0f, 0xb7, 0xdb}, 4); // movzx r11d, r11w
-        put_bytes(&b->e, (u8[]){0x42, 0xff, 0x24, 0xdd}, 4); // jmp [r11*8 + table]
-        put_u32(&b->e, (u32)RETURN_TABLE);
-        b->fallthrough = false;
+    bool live = tool->needs & TOOL_LOOSE_FLAGS && b->flags_live[insn - b->insns];
+    if (!(insn->pop_bytes || block_is_dirty(b->block) || b->changes_version || live)) {
+        emit_return(b, true);
         return;
     }
-    if (looks_up)
-        builder_spill(b, RAX);
+    builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(&b->e, 0x59);
     emit_calltag_clear(b, true);
     if (insn->pop_bytes)
         emit_lea(&b->e, RSP, RSP, insn->pop_bytes);
-    if (looks_up) {
-        emit_lookup(b);
-        return;
-    }
-    b->fallthrough = false;
-    put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);
-    put_bytes(&b->e, (u8[]){0xff, 0x24, 0xcd}, 3);
-    put_u32(&b->e, (u32)RETURN_TABLE);
+    emit_lookup(b);
 }
 
 static void leave_at(Builder *b, GuestAddr pc, ExitReason reason)

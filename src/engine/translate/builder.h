@@ -123,4 +123,5 @@ void emit_guard_stubs(Builder *b);
 void emit_lookup(Builder *b);
 // A return to where the version is 0, from a block whose version is; lower_x64.c.
 void emit_return(Builder *b, bool by_insn);
+void emit_return_by_state(Builder *b, bool by_insn); // or another version; the flags are dead
 #endif

@@ -97,37 +97,18 @@ static void intercept_return(Builder *b, u32 hook)
     patch_rel32(on, e->pc);
 }
 
-// The return of a replaced function, whose result is in rax. Mostly the state is clean still:
-//     cmp qword fs:[tool_state], 0 ; jne versioned ; return
-//   versioned: spills ; pop rcx ; lookup
+// The return of a replaced function, whose result is in rax.
 static void emit_replaced_return(Builder *b)
 {
-    Emitter *e = &b->e;
+    bool has_versions = tool->version != NULL;
     if (callstack_wanted) {
-        b->changes_version = tool->version != NULL;
+        b->changes_version = has_versions;
         emit_callstack_return(b, 0);
-        return;
-    }
-    if (!block_is_dirty(b->block)) {
-        CodePtr versioned = NULL;
-        if (tool->version) {
-            emit_test_fs(e, CTX(tool_state));
-            put_bytes(e, (u8[]){0x0f, 0x85, 0, 0, 0, 0}, 6);
-            versioned = e->pc - 4;
-        }
+    } else if (has_versions || block_is_dirty(b->block)) {
+        emit_return_by_state(b, false);
+    } else {
         emit_return(b, false);
-        if (!versioned)
-            return;
-        patch_rel32(versioned, e->pc);
-        b->spilled = 0;
-        builder_mark(b, false);
-        b->changes_version = true;
     }
-    builder_spill(b, RAX);
-    builder_spill(b, RCX);
-    put_u8(e, 0x59);
-    emit_calltag_clear(b, false);
-    emit_lookup(b);
 }
 
 // The usual case first, on the engine's stack; it keeps all registers:

@@ -111,11 +111,19 @@ static void emit_replaced_return(Builder *b)
     }
 }
 
+static bool can_be_quick(const Builder *b, const RedirectSite *site)
+{
+    const Block *block = b->block;
+    return site->quick && !callstack_wanted &&
+           !(block->version & (VERSION_STEPPED | VERSION_FIRST | VERSION_ORIGINAL)) &&
+           !(block->state & ~tool->quick_ignores);
+}
+
 // The usual case first, on the engine's stack; it keeps all registers:
 //     mov fs:[spill rax], rax ; mov fs:[rsp], rsp ; mov rsp, fs:[engine_rsp]
 //     mov rax, quick ; call rax ; mov rsp, fs:[rsp]
 //     cmp rax, -1 ; je slow ; cmp qword fs:[pending_signal], 0 ; jne pending
-//     return, in a state that is clean as before
+//     return, in the state that was
 //   pending: leave
 //   slow: mov rax, fs:[spill rax]
 static void emit_quick(Builder *b, const RedirectSite *site)
@@ -134,7 +142,10 @@ static void emit_quick(Builder *b, const RedirectSite *site)
     emit_test_fs(e, CTX(pending_signal));
     put_bytes(e, (u8[]){0x0f, 0x85, 0, 0, 0, 0}, 6);
     CodePtr pending = e->pc - 4;
-    emit_return(b, false);
+    if (block_is_dirty(b->block))
+        emit_return_by_state(b, false);
+    else
+        emit_return(b, false);
     patch_rel32(pending, e->pc);
     b->spilled = 0;
     builder_mark_nowhere(b);
@@ -147,7 +158,7 @@ static void emit_quick(Builder *b, const RedirectSite *site)
 //     mov rax, fs:[spill rax] ; call
 static void intercept_entry(Builder *b, const RedirectSite *site)
 {
-    if (site->quick && !block_is_dirty(b->block) && !callstack_wanted)
+    if (can_be_quick(b, site))
         emit_quick(b, site);
     builder_spill(b, RAX);
     emit_op_base(&b->e, 0x8b, RAX, RSP, 0);

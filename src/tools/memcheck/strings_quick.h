@@ -5,7 +5,7 @@
 //
 // What must stay true
 //   Q1  A quick function does what its handler would do, and tells nothing: whatever there is to
-//       tell is left to the handler, which begins anew. So it writes only what can be written again.
+//       tell is left to the handler, which begins anew. So what it writes can be written again.
 #ifndef MUNINN_TOOLS_MEMCHECK_STRINGS_QUICK_H
 #define MUNINN_TOOLS_MEMCHECK_STRINGS_QUICK_H
 

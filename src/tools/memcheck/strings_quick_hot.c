@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Copies, fills and comparisons of a few bytes, straight through: the first and the last word of
-// a range, or two of each, are all of it. Most of what programs copy and compare has less than
+// a range, or two of each, are all of it. Most of what programs copy and compare has no more than
 // 16 bytes (docs/design/string-functions.md), and then what surrounds the work is what costs.
 #include "tools/memcheck/strings_quick.h"
 
@@ -87,9 +87,9 @@ ALWAYS bool copy_ends(u64 to, u64 from, u64 size, u32 width, u32 pairs)
 {
     u64 first, last;
     for (u32 i = 0; i < pairs; i++) {
-        u64 back = size - (i + 1) * width;
-        if (!load_width(from + i * width, width, &first) || !load_width(from + back, width, &last) ||
-            !store_width(to + i * width, width, first) || !store_width(to + back, width, last))
+        u64 front = i * width, back = size - (i + 1) * width;
+        if (!load_width(from + front, width, &first) || !load_width(from + back, width, &last) ||
+            !store_width(to + front, width, first) || !store_width(to + back, width, last))
             return false;
     }
     return true;

@@ -43,9 +43,11 @@ ALWAYS bool store_width(u64 at, u32 width, u64 word)
                         : store_u8(at, word);
 }
 
-ALWAYS bool is_near(u64 a, u64 b)
+// Both are the client's; what follows CLIENT_END has no shadow that is clear.
+ALWAYS bool in_client_both(u64 a, u64 b)
 {
-    return (a | b) < CLIENT_END - WORDS_MAX;
+    _Static_assert((CLIENT_END & (CLIENT_END - 1)) == 0, "one comparison for both");
+    return (a | b) < CLIENT_END;
 }
 
 // Whether bytes whose V bytes are not 0 may be stored to; false also if it is not that simple.
@@ -158,7 +160,7 @@ TOOL_QUICK quick_copy(u64 to, u64 from, u64 size, u64 unused)
 {
     (void)unused;
     // What overlaps could not be done again, and may be an error.
-    if (!is_near(to, from) || to - from < size || from - to < size)
+    if (!in_client_both(to, from) || to - from < size || from - to < size)
         return TOOL_QUICK_NO;
     if (size >= 8)
         return size <= 16         ? copy_short(to, from, size, 8, 1)
@@ -206,7 +208,7 @@ TOOL_QUICK quick_fill(u64 to, u64 value, u64 size, u64 unused)
 {
     u64 word = (value & 0xff) * 0x0101010101010101ull;
     (void)unused;
-    if (!is_near(to, to))
+    if (!in_client_both(to, to))
         return TOOL_QUICK_NO;
     if (size >= 8)
         return size <= 16         ? fill_short(to, word, size, 8, 1)
@@ -257,7 +259,7 @@ TOOL_QUICK quick_memcmp(u64 a, u64 b, u64 size, u64 unused)
 {
     u64 word_a, word_b;
     (void)unused;
-    if (!is_near(a, b) || size > WORDS_MAX)
+    if (!in_client_both(a, b) || size > WORDS_MAX)
         return TOOL_QUICK_NO;
     if (size < 8)
         return size >= 4   ? compare_short(a, b, size, 4)
@@ -279,7 +281,7 @@ ALWAYS u64 compare_text(u64 a, u64 b, u64 limit)
 {
     const Lanes lanes = lanes_of(1);
     u64 word_a, word_b, v_a, v_b;
-    if (!is_near(a, b))
+    if (!in_client_both(a, b))
         return TOOL_QUICK_NO;
     for (; limit; limit -= min_u64(limit, 8), a += 8, b += 8) {
         // What lies behind the end is not the string's: never into another page for it.

@@ -36,17 +36,17 @@ void tool_state_store(ToolBlock *b, u32 offset, u64 value)
     emit_store_fs_imm64(&b->e, CTX(tool_state) + (i32)offset, value);
 }
 
-// and qword fs:[state], low ; btr qword fs:[state], bit for each of the others. Always all of the
-// word: who reads it next would wait for a part to reach the cache.
+// and qword fs:[state], value, and for bits of its upper half: btr qword fs:[state], bit
+// All of it at once: it is soon loaded as a whole, which would wait for the store of a part.
 void tool_state_and(ToolBlock *b, u64 value)
 {
-    u64 low = value | ~(u64)INT32_MAX;
-    if (low != UINT64_MAX) {
+    i64 low = (i32)((u32)value | 1u << 31);
+    if (low != -1) {
         put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x24, 0x25}, 5);
         put_u32(&b->e, (u32)CTX(tool_state));
         put_u32(&b->e, (u32)low);
     }
-    for (u64 left = ~value & ~(u64)INT32_MAX; left; left &= left - 1) {
+    for (u64 left = ~value >> 31 << 31; left; left &= left - 1) {
         put_bytes(&b->e, (u8[]){0x64, 0x48, 0x0f, 0xba, 0x34, 0x25}, 6);
         put_u32(&b->e, (u32)CTX(tool_state));
         put_u8(&b->e, (u8)__builtin_ctzll(left));

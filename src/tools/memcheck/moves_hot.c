@@ -48,14 +48,22 @@ static inline u64 any_beyond(const u8 *at, u32 from, u32 to)
     return any;
 }
 
-static inline void zero_beyond(u8 *at, u32 from, u32 to)
+// To a register, with the zeros that follow. A general one is written as a whole: it is soon
+// read so, which would wait for the store of a part.
+static inline u64 move_to_member(u8 *to, const u8 *from, const DefinednessMove *m, u32 size)
 {
-    if (from < 8 && to == 8) { // a part of a general register
-        *(Any64 *)at &= (1ull << from * 8) - 1;
-        return;
+    if (m->written == 8) {
+        u64 v = size == 8   ? *(const Any64 *)from
+                : size == 4 ? *(const Any32 *)from
+                : size == 2 ? *(const Any16 *)from
+                               : *from;
+        *(Any64 *)to = v;
+        return v;
     }
-    for (u32 i = from; i < to; i += 8)
-        *(Any64 *)(at + i) = 0;
+    u64 any = move_bytes(to, from, size);
+    for (u32 i = size; i < m->written; i += 8)
+        *(Any64 *)(to + i) = 0;
+    return any;
 }
 
 static inline bool has_tag(GuestAddr address, u32 size)
@@ -85,13 +93,12 @@ static inline __attribute__((always_inline)) void move(ToolThread *thread, const
     if (loads && UNLIKELY(has_tag(address, size)))
         from = zero;
     u8 *to = stores ? shadow_of(address) : (u8 *)d + m->to;
-    u64 any = move_bytes(to, from, size);
+    u64 any = stores ? move_bytes(to, from, size) : move_to_member(to, from, m, size);
     if (stores) {
         if (any)
             origins_stored(thread, address, size, m->from_member);
         return;
     }
-    zero_beyond(to, size, m->written);
     u64 rest = m->whole > m->written ? any_beyond(to, m->written, m->whole) : 0;
     MemberSet member = 1ull << m->to_member;
     d->set = any | rest ? d->set | member : d->set & ~member;

@@ -6,9 +6,9 @@
 // allocators announce by client requests.
 //
 // Words
-//   segment     4 MiB of client memory, aligned to its size, cut into 64 units
-//   unit        64 KiB
-//   slab        1 to 18 units cut into slots of one size class; a medium block has
+//   segment     4 MiB of client memory, aligned to its size, cut into 256 units
+//   unit        16 KiB
+//   slab        1 to 67 units cut into slots of one size class; a medium block has
 //               a slab to itself
 //   slot        room for one block and for the gap behind it
 //   gap         what separates two blocks: at least redzone_bytes. Neighbours share

@@ -15,9 +15,9 @@
 
 #define SEGMENT_SHIFT 22
 #define SEGMENT_BYTES (1ull << SEGMENT_SHIFT)
-#define UNIT_SHIFT    16
+#define UNIT_SHIFT    14
 #define UNIT_BYTES    (1ull << UNIT_SHIFT)
-#define UNITS         64 // in a segment
+#define UNITS         256 // in a segment
 #define ADDRESS_BITS  47
 #define TABLE_ENTRIES (1ull << (ADDRESS_BITS - SEGMENT_SHIFT))
 
@@ -25,7 +25,7 @@
 #define UNIT_SLOTS    (UNIT_BYTES / SLOT_ALIGN) // the most slots that a slab can have
 #define MEDIUM_MAX    (1 * MiB - 1)             // larger blocks are huge
 #define CLASS_MEDIUM  CLASS_COUNT               // of a slab with a single slot
-#define NO_SLAB       0xff
+#define NO_SLAB       0xffff
 
 // All that is known about a block, 16 bytes for each slot.
 typedef struct SlotMeta {
@@ -34,7 +34,7 @@ typedef struct SlotMeta {
     u32 free_context;
     u32 word; // thread:16 kind:3 state:2 shift:11, see meta_word()
 } SlotMeta;
-_Static_assert(sizeof(SlotMeta) == 16, "the metadata of a segment is as large as its slots");
+_Static_assert(sizeof(SlotMeta) == 16, "four to a line of the cache");
 
 // Where the block starts inside its slot, in multiples of 16: aligned blocks have it.
 static inline u32 meta_word(u32 thread, u32 kind, HeapState state, u64 shift_bytes)
@@ -62,6 +62,28 @@ static inline u32 word_with_state(u32 word, HeapState state)
     return (word & ~(3u << 19)) | (u32)state << 19;
 }
 
+// Some of a segment's units.
+typedef struct UnitSet {
+    u64 words[UNITS / 64];
+} UnitSet;
+
+static inline bool units_have(const UnitSet *set, u32 unit)
+{
+    return set->words[unit / 64] >> (unit % 64) & 1;
+}
+
+static inline bool units_any(const UnitSet *set)
+{
+    u64 any = 0;
+    for (u32 i = 0; i < UNITS / 64; i++)
+        any |= set->words[i];
+    return any != 0;
+}
+
+// The metadata of a slab is a piece of 2^n slots.
+#define PIECE_SIZES   11 // up to UNIT_SLOTS
+#define META_SLOTS    (UNITS * ((2 << (PIECE_SIZES - 1)) - 1)) // if all units were of each size once
+
 // The first 64 bytes are what a lookup reads.
 typedef struct Slab {
     GuestAddr first; // start of slot 0
@@ -80,12 +102,14 @@ typedef struct Slab {
 
 typedef struct Segment {
     GuestAddr base;
-    u32 index;       // in heap.segments
-    SlotMeta *meta;  // UNIT_SLOTS for each unit; those of a slab begin at its first unit
-    u64 free_units;  // segment lock
-    u64 fresh_units; // must be announced by fresh() before use. Segment lock
-    u64 dirty_units; // free, and still holding pages. Segment lock
-    u8 head[UNITS];  // the first unit of the slab that covers this one, or NO_SLAB
+    u32 index;           // in heap.segments
+    SlotMeta *meta;      // META_SLOTS: address space, of which pieces are taken from the bottom
+    u32 meta_used;       // segment lock
+    u32 meta_free[PIECE_SIZES]; // pieces to use again, by index into `meta`; 0: none. Segment lock
+    UnitSet free_units;  // segment lock
+    UnitSet fresh_units; // must be announced by fresh() before use. Segment lock
+    UnitSet dirty_units; // free, and still holding pages. Segment lock
+    u16 head[UNITS];     // the first unit of the slab that covers this one, or NO_SLAB
     Slab slabs[UNITS];
 } Segment;
 
@@ -124,7 +148,9 @@ enum {
     BRIEF_BLOCKS = 2048,
     BRIEF_PLACES = 1024,
     BRIEF_FREES = 512, // so many, and a place is one of those
-    BRIEF_SAMPLE = 16,  // of which one in so many goes the long way all the same
+    BRIEF_SAMPLE = 16, // of which one in so many goes the long way all the same
+    BRIEF_TURN = 4096, // so many frees, and other ones do
+    BRIEF_PIECE_SHIFT = 16,
 };
 
 typedef struct BriefQueue {
@@ -132,6 +158,7 @@ typedef struct BriefQueue {
     u32 footprints[BRIEF_BLOCKS];
     u32 first, count;
     u64 volume;
+    u64 turn;                // counts frees of such places
     u16 frees[BRIEF_PLACES]; // by a hash of the context
 } BriefQueue;
 
@@ -260,7 +287,7 @@ static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
 }
 
 // --- segment_hot.c
-Slab *units_take(u64 unit_count); // NULL: map a segment first. Slab has slot_count 0
+Slab *units_take(u64 unit_count, u32 slot_count); // NULL: map a segment first. slot_count is 0
 void slab_publish(Slab *slab);    // from now on lookups find it
 void units_give(Slab *slab);      // the slab ends; lock order H4
 bool segment_add(void);           // full context

@@ -199,18 +199,25 @@ static void brief_take(HeapThread *thread)
     release(thread, brief->starts[at]);
 }
 
+// True for the blocks of one piece of memory in BRIEF_SAMPLE, each time others. Neighbours share
+// that fate: if every slab had a block that stays, none could be used for other sizes.
+static inline bool is_sampled(BriefQueue *brief, GuestAddr start)
+{
+    u64 turn = brief->turn++ / BRIEF_TURN;
+    u64 piece = (start >> BRIEF_PIECE_SHIFT) + turn * 0x9e3779b97f4a7c15ull;
+    return (piece * 0xd6e8feb86659fd93ull >> 32) % BRIEF_SAMPLE == 0;
+}
+
 // False: it goes the long way.
 static inline bool brief_put(HeapThread *thread, GuestAddr start, u64 footprint, u32 context)
 {
     BriefQueue *brief = &thread->brief;
     u16 *frees = &brief->frees[(context ^ context >> 10) % BRIEF_PLACES];
-    if (*frees < BRIEF_FREES || (*frees)++ % BRIEF_SAMPLE == 0) {
-        *frees += *frees < BRIEF_FREES;
+    if (*frees < BRIEF_FREES) {
+        ++*frees;
         return false;
     }
-    if (*frees >= 2 * BRIEF_FREES)
-        *frees = BRIEF_FREES;
-    if (footprint > heap.options.brief_volume / 16)
+    if (is_sampled(brief, start) || footprint > heap.options.brief_volume / 16)
         return false;
     u32 at = (brief->first + brief->count++) % BRIEF_BLOCKS;
     brief->starts[at] = start;

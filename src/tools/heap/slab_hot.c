@@ -9,12 +9,17 @@
 
 #define MAGAZINE_BYTES (128 * KiB) // the most memory in one magazine
 
-// Seven slots or more, so that the end of a slab wastes little.
+// Seven slots or more, and little wasted at the end. Not more than that: a slab is used for
+// something else only when all its blocks have left.
 static u32 units_for_stride(u32 stride)
 {
-    if (stride <= 4 * KiB + 64)
-        return 1;
-    return stride <= 8 * KiB + 128 ? 2 : 4;
+    u32 units = 1;
+    for (; units < 16; units++) {
+        u64 room = units * UNIT_BYTES - heap.gap;
+        if (room / stride >= 7 && room % stride <= room / 32)
+            break;
+    }
+    return units;
 }
 
 void classes_init(void)
@@ -54,7 +59,7 @@ static void list_remove(ClassList *list, Slab *slab)
 
 static Slab *slab_new(ClassList *list, u32 class_index)
 {
-    Slab *slab = units_take(list->unit_count);
+    Slab *slab = units_take(list->unit_count, list->slot_count);
 
     if (!slab)
         return NULL;
@@ -180,7 +185,7 @@ GuestAddr medium_alloc(u64 size, u64 alignment, SlotMeta **ret_meta)
 {
     u64 lead = round_up(heap.gap, alignment);
     u64 room = max_u64(round_up(size, SLOT_ALIGN), SLOT_ALIGN);
-    Slab *slab = units_take((lead + room + heap.gap + UNIT_BYTES - 1) / UNIT_BYTES);
+    Slab *slab = units_take((lead + room + heap.gap + UNIT_BYTES - 1) / UNIT_BYTES, 1);
 
     if (!slab)
         return 0;

@@ -70,7 +70,7 @@ typedef enum HeapResult {
 } HeapResult;
 
 // What the tool does for the heap. Only map and unmap run in full context alone;
-// all others must be fit for light exits, and discard and fresh may run under locks of
+// all others must be fit for light exits, and discard, park and fresh may run under locks of
 // the heap. Those marked * may be NULL. Ranges of external blocks are what the client said,
 // mapped or not.
 typedef struct HeapHooks {
@@ -80,6 +80,9 @@ typedef struct HeapHooks {
     // * The content is not needed any more: give the pages back, shadow included if
     // the tool likes. fresh() comes again before the range is used. NULL: MADV_DONTNEED.
     void (*discard)(GuestAddr start, u64 size_bytes);
+    // * Not addressable, and nobody will use it soon: gives back its pages and those of what the
+    // tool knows of it, which stays as it is. NULL: pages are kept.
+    void (*park)(GuestAddr start, u64 size_bytes);
     // * The range belongs to the heap and is nobody's: not addressable. Before it is
     // first cut into slots; memory mapped and not yet cut is announced by map alone.
     void (*fresh)(GuestAddr start, u64 size_bytes);

@@ -26,6 +26,7 @@
 #define MEDIUM_MAX    (1 * MiB - 1)             // larger blocks are huge
 #define CLASS_MEDIUM  CLASS_COUNT               // of a slab with a single slot
 #define NO_SLAB       0xffff
+#define DIRTY_MAX     (8 * MiB)
 
 // All that is known about a block, 16 bytes for each slot.
 typedef struct SlotMeta {
@@ -94,7 +95,9 @@ typedef struct Slab {
     u16 free_count; // bits set in free_bits. Class lock
     u8 class_index; // or CLASS_MEDIUM
     u8 unit_count;
-    bool is_listed;    // in the list of its class. Class lock
+    bool is_listed;    // in a list of its class. Class lock
+    u8 list;           // which
+    bool is_parked;    // of a medium block in quarantine: park() has its pages. Quarantine lock
     struct Slab *next; // slabs of the class with free slots. Class lock
     struct Slab *previous;
     u64 free_bits[UNIT_SLOTS / 64]; // slots that are in no cache and in no block. Class lock
@@ -109,6 +112,7 @@ typedef struct Segment {
     UnitSet free_units;  // segment lock
     UnitSet fresh_units; // must be announced by fresh() before use. Segment lock
     UnitSet dirty_units; // free, and still holding pages. Segment lock
+    UnitSet parked_units; // free, and park() has seen them since they were used. Segment lock
     u16 head[UNITS];     // the first unit of the slab that covers this one, or NO_SLAB
     Slab slabs[UNITS];
 } Segment;
@@ -132,12 +136,13 @@ typedef struct FreeSlot {
 
 #define MAGAZINE_SLOTS 192
 
-#define CHUNK_ENTRIES  125
+#define CHUNK_ENTRIES  124
 typedef struct QuarantineChunk {
     struct QuarantineChunk *next;
     u32 first; // entries before it are gone
     u32 count;
     u64 volume;                       // footprint of its blocks
+    bool has_medium;                  // blocks that are not parked
     GuestAddr entries[CHUNK_ENTRIES]; // starts of blocks
 } QuarantineChunk;
 
@@ -183,8 +188,8 @@ typedef struct ClassList {
     u16 slot_count;
     u16 magazine_slots; // the most that a thread keeps
     u64 reciprocal;
-    Slab *partial;  // slabs with free slots
-    u64 padding[4]; // a cache line each: the locks of classes are taken independently
+    Slab *partial[2]; // slabs with free slots: less than half of them free, and the others
+    u64 padding[3];   // a cache line each: the locks of classes are taken independently
 } ClassList;
 _Static_assert(sizeof(ClassList) == 64, "one line");
 
@@ -202,13 +207,15 @@ typedef struct Heap {
     Lock segment_lock;
     u32 first_free_segment; // none before it has free units
     Vec segments;           // Segment *
-    u64 dirty_bytes;        // in free units that keep their pages
+    u64 dirty_bytes;        // in free units that keep their pages. Read without the lock
 
     Lock quarantine_lock;
     QuarantineQueue small;
     QuarantineQueue big;
     QuarantineChunk *unused_chunks;
     u64 volume; // of both queues
+    u64 parkable;   // footprint of medium blocks freed since the last trim. Atomic
+    u64 trimmed_at; // by the time stamp counter. Atomic
 
     Lock huge_lock;
     Vec huge_live; // HugeBlock *, all that have a mapping
@@ -291,6 +298,7 @@ Slab *units_take(u64 unit_count, u32 slot_count); // NULL: map a segment first. 
 void slab_publish(Slab *slab);    // from now on lookups find it
 void units_give(Slab *slab);      // the slab ends; lock order H4
 bool segment_add(void);           // full context
+void units_park(void);            // all that are free
 Segment *slab_segment(const Slab *slab, u32 *ret_unit);
 void segments_destroy(void);
 
@@ -299,6 +307,7 @@ void classes_init(void);
 bool magazine_refill(HeapThread *thread, u32 class_index);
 void magazine_put(HeapThread *thread, u32 class_index, FreeSlot slot);
 void magazines_empty(HeapThread *thread);
+void slot_give(u32 class_index, FreeSlot slot); // to its slab
 GuestAddr medium_alloc(u64 size, u64 alignment, SlotMeta **ret_meta);
 
 // --- huge_hot.c
@@ -310,6 +319,9 @@ void huge_destroy(void);
 void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint, u32 context);
 void quarantine_close(HeapThread *thread);
 void quarantine_drain(HeapThread *thread); // all of it: memory is short
+// What the heap holds without need is given back. That costs page faults later, so it is done when
+// the heap grows, and now and then when much was freed.
+void quarantine_trim(void);
 
 // --- find_hot.c
 void describe_slot(const Slab *slab, u32 slot, HeapBlock *ret_block);

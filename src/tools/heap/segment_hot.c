@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Segments and their units. Freed units keep their pages while little is kept in all, because
-// programs that free and allocate buffers of 100 KiB in turn would otherwise fault every page in
-// again; beyond that they are given back. Segments themselves stay mapped: without pages they
-// cost only address space.
+// Segments and their units. Freed units keep their pages for a while, because programs that free
+// and allocate buffers of 100 KiB in turn would otherwise fault every page in again; they are
+// parked when the heap grows, and now and then (quarantine_trim()). Segments themselves stay
+// mapped: without pages they cost only address space.
 //
 // The metadata of a slab is a piece of its segment's, as long as the slab has slots, rounded up to
 // a power of two: pieces are used again for slabs of the same length.
@@ -12,8 +12,6 @@
 #include "base/pages.h"
 #include "base/raw_syscall.h"
 #include "tools/heap/heap_internal.h"
-
-#define DIRTY_MAX (8 * MiB)
 
 Heap heap;
 
@@ -140,6 +138,7 @@ Slab *units_take(u64 unit_count, u32 slot_count)
     UnitSet fresh = segment->fresh_units;
     units_remove(&segment->free_units, unit, end);
     units_remove(&segment->fresh_units, unit, end);
+    units_remove(&segment->parked_units, unit, end);
     heap.dirty_bytes -= units_remove(&segment->dirty_units, unit, end) * UNIT_BYTES;
     SlotMeta *meta = piece_take(segment, piece_size(slot_count));
     lock_release(&heap.segment_lock);
@@ -197,8 +196,9 @@ void units_give(Slab *slab)
     slab->slot_count = 0;
 
     lock_acquire(&heap.segment_lock);
-    bool keep = heap.dirty_bytes + bytes <= DIRTY_MAX;
-    if (keep) {
+    if (slab->class_index == CLASS_MEDIUM && slab->is_parked) {
+        units_add(&segment->parked_units, unit, end);
+    } else if (heap.options.hooks.park || heap.dirty_bytes + bytes <= DIRTY_MAX) {
         heap.dirty_bytes += bytes;
         units_add(&segment->dirty_units, unit, end);
     } else {
@@ -209,6 +209,33 @@ void units_give(Slab *slab)
     units_add(&segment->free_units, unit, end);
     piece_give(segment, slab->meta, size);
     heap.first_free_segment = (u32)min_u64(heap.first_free_segment, segment->index);
+    lock_release(&heap.segment_lock);
+}
+
+static void park_units(Segment *segment)
+{
+    for (u32 at = units_next(&segment->free_units, 0, true), end; at < UNITS; at = end) {
+        bool is_done = units_have(&segment->parked_units, at);
+        bool is_fresh = units_have(&segment->fresh_units, at);
+        for (end = at + 1; end < UNITS && units_have(&segment->free_units, end); end++) {
+            if (units_have(&segment->parked_units, end) != is_done ||
+                units_have(&segment->fresh_units, end) != is_fresh)
+                break;
+        }
+        if (!is_done && !is_fresh) {
+            heap.options.hooks.park(segment->base + at * UNIT_BYTES, (end - at) * UNIT_BYTES);
+            heap.dirty_bytes -= units_remove(&segment->dirty_units, at, end) * UNIT_BYTES;
+            units_add(&segment->parked_units, at, end);
+        }
+        end = units_next(&segment->free_units, end, true);
+    }
+}
+
+void units_park(void)
+{
+    lock_acquire(&heap.segment_lock);
+    for (size_t i = heap.first_free_segment; i < heap.segments.count; i++)
+        park_units(segment_at(i));
     lock_release(&heap.segment_lock);
 }
 

@@ -36,13 +36,22 @@ void classes_init(void)
     }
 }
 
+// Those that are mostly in use are filled up first, so that the others become empty, and can
+// be used for other sizes.
+static u8 list_of(const Slab *slab)
+{
+    return 2u * slab->free_count >= slab->slot_count;
+}
+
 static void list_add(ClassList *list, Slab *slab)
 {
+    slab->list = list_of(slab);
+    Slab **head = &list->partial[slab->list];
     slab->previous = NULL;
-    slab->next = list->partial;
-    if (list->partial)
-        list->partial->previous = slab;
-    list->partial = slab;
+    slab->next = *head;
+    if (*head)
+        (*head)->previous = slab;
+    *head = slab;
     slab->is_listed = true;
 }
 
@@ -51,10 +60,19 @@ static void list_remove(ClassList *list, Slab *slab)
     if (slab->previous)
         slab->previous->next = slab->next;
     else
-        list->partial = slab->next;
+        list->partial[slab->list] = slab->next;
     if (slab->next)
         slab->next->previous = slab->previous;
     slab->is_listed = false;
+}
+
+// After its free_count has changed.
+static void list_update(ClassList *list, Slab *slab)
+{
+    if (slab->is_listed && (slab->free_count == 0 || slab->list != list_of(slab)))
+        list_remove(list, slab);
+    if (!slab->is_listed && slab->free_count)
+        list_add(list, slab);
 }
 
 static Slab *slab_new(ClassList *list, u32 class_index)
@@ -113,17 +131,13 @@ bool magazine_refill(HeapThread *thread, u32 class_index)
     FreeSlot *slots = thread->slots[class_index];
 
     lock_acquire(&list->lock);
-    Slab *slab = list->partial;
-    if (!slab) {
+    Slab *slab = list->partial[0] ? list->partial[0] : list->partial[1];
+    if (!slab)
         slab = slab_new(list, class_index);
-        if (slab)
-            list_add(list, slab);
-    }
     u32 taken = 0;
     if (slab) {
         taken = slab_take(slab, (list->magazine_slots + 1u) / 2, slots);
-        if (slab->free_count == 0)
-            list_remove(list, slab);
+        list_update(list, slab);
     }
     lock_release(&list->lock);
     reverse(slots, taken);
@@ -139,14 +153,22 @@ static void slab_put(ClassList *list, const FreeSlot *free_slot)
     DEBUG_ASSERT(!(slab->free_bits[slot / 64] >> (slot % 64) & 1));
     slab->free_bits[slot / 64] |= 1ull << (slot % 64);
     slab->free_count++;
-    if (!slab->is_listed)
-        list_add(list, slab);
+    list_update(list, slab);
     // The last slab of a class stays, or one block allocated and freed in turn would
     // make and unmake it each time.
-    if (slab->free_count == slab->slot_count && (slab->next || slab->previous)) {
+    bool is_last = !slab->next && !slab->previous && !list->partial[0];
+    if (slab->free_count == slab->slot_count && !is_last) {
         list_remove(list, slab);
         units_give(slab);
     }
+}
+
+void slot_give(u32 class_index, FreeSlot slot)
+{
+    ClassList *list = &heap.classes[class_index];
+    lock_acquire(&list->lock);
+    slab_put(list, &slot);
+    lock_release(&list->lock);
 }
 
 static void magazine_flush(HeapThread *thread, u32 class_index, u32 count)
@@ -194,6 +216,7 @@ GuestAddr medium_alloc(u64 size, u64 alignment, SlotMeta **ret_meta)
     slab->reciprocal = 0;
     slab->free_count = 0;
     slab->class_index = CLASS_MEDIUM;
+    slab->is_parked = false;
     slab->slot_count = 1;
     slab_publish(slab);
     *ret_meta = slab->meta;

@@ -11,7 +11,7 @@ static Segment *segment_at(size_t index)
 
 static bool is_listed_in(const ClassList *list, const Slab *slab)
 {
-    for (const Slab *each = list->partial; each; each = each->next) {
+    for (const Slab *each = list->partial[slab->list]; each; each = each->next) {
         if (each == slab)
             return true;
     }

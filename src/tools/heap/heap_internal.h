@@ -83,7 +83,8 @@ static inline bool units_any(const UnitSet *set)
 
 // The metadata of a slab is a piece of 2^n slots.
 #define PIECE_SIZES   11 // up to UNIT_SLOTS
-#define META_SLOTS    (UNITS * ((2 << (PIECE_SIZES - 1)) - 1)) // if all units were of each size once
+// Room for all, if every unit had a piece of each size once; and one that ends lists.
+#define META_SLOTS    (UNITS * ((1 << PIECE_SIZES) - 1) + 1)
 
 // The first 64 bytes are what a lookup reads.
 typedef struct Slab {
@@ -105,15 +106,15 @@ typedef struct Slab {
 
 typedef struct Segment {
     GuestAddr base;
-    u32 index;           // in heap.segments
-    SlotMeta *meta;      // META_SLOTS: address space, of which pieces are taken from the bottom
-    u32 meta_used;       // segment lock
-    u32 meta_free[PIECE_SIZES]; // pieces to use again, by index into `meta`; 0: none. Segment lock
-    UnitSet free_units;  // segment lock
-    UnitSet fresh_units; // must be announced by fresh() before use. Segment lock
-    UnitSet dirty_units; // free, and still holding pages. Segment lock
-    UnitSet parked_units; // free, and park() has seen them since they were used. Segment lock
-    u16 head[UNITS];     // the first unit of the slab that covers this one, or NO_SLAB
+    u32 index;                  // in heap.segments
+    SlotMeta *meta;             // META_SLOTS: address space, used from the bottom
+    u32 meta_used;              // segment lock
+    u32 meta_free[PIECE_SIZES]; // pieces to use again, as indices; 0: none. Segment lock
+    UnitSet free_units;         // segment lock
+    UnitSet fresh_units;        // must be announced by fresh() before use. Segment lock
+    UnitSet dirty_units;        // free, and still holding pages. Segment lock
+    UnitSet parked_units;       // free, and park() has seen them since. Segment lock
+    u16 head[UNITS];            // the first unit of the slab that covers this one, or NO_SLAB
     Slab slabs[UNITS];
 } Segment;
 

@@ -120,6 +120,8 @@ void shadow_moved(GuestAddr from, GuestAddr to, u64 size);
 void shadow_unmapped(GuestAddr start, GuestAddr end);
 // The part of a stack below its pointer: undefined, and not to be touched (K3).
 void shadow_open_stack(GuestAddr start, GuestAddr end);
+// Of what may not be touched: it stays so, and costs no memory, nor does its content.
+void shadow_park(GuestAddr start, u64 size);
 bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped);
 // [start, start + size), all of it mapped client memory; general registers only.
 void shadow_make_defined(GuestAddr start, u64 size);

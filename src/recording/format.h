@@ -121,6 +121,20 @@ static inline u8 *varint_write(u8 *at, u64 value)
     return at + bytes;
 }
 
+// The same for values that are often above 127 and often not: up to 4 bytes without a branch.
+static inline u8 *varint_write_mixed(u8 *at, u64 value)
+{
+    if (UNLIKELY(value >> 28))
+        return varint_write(at, value);
+    u32 more = (32 - (u32)__builtin_clz((u32)value | 1)) * 9 >> 6; // bytes behind the first
+    u32 spread = (u32)value;
+    spread = (spread & 0x0fffc000) << 2 | (spread & 0x00003fff);
+    spread = (spread & 0x3f803f80) << 1 | (spread & 0x007f007f);
+    spread |= 0x00808080 & ((1u << 8 * more) - 1);
+    memcpy(at, &spread, sizeof(spread));
+    return at + more + 1;
+}
+
 // ---------------------------------------------------------------- bytes to read
 // After a read beyond the end everything reads as 0 and `failed` is set.
 typedef struct Cursor {

@@ -262,34 +262,12 @@ static inline void take(WireConsumer *consumer, u32 index, WireRecord *ret_recor
     look(consumer, view, ring);
 }
 
-// The words of a record that may be in a stream; 0: it is none of these.
-static inline size_t stream_words(u64 header)
+static inline bool is_streamed(u64 header)
 {
-    u64 words = header >> 16 & 0xffff;
-    u8 type = (u8)header;
-    bool is_held = type == RECORD_HEAP_ALLOC || type == RECORD_HEAP_PAIR;
-    bool fits = type == RECORD_HEAP_FREE ? words == WIRE_STREAM_FREE
-                                         : is_held && words == WIRE_STREAM_ALLOC;
-    return fits ? words : 0;
-}
-
-// How much of the copy, of `words` words, is a stream of stamps up to `limit`.
-static size_t stream_length(const u64 *copy, size_t words, u64 limit, RingView *view,
-                            size_t *ret_records)
-{
-    size_t at = 0, records = 0;
-    while (at + 1 < words) {
-        size_t length = stream_words(copy[at]);
-        if (length == 0 || at + length > words || copy[at + 1] > limit)
-            break;
-        if ((u8)copy[at] != RECORD_HEAP_FREE)
-            view->taken_run = (u8)(copy[at] >> 8);
-        view->last = copy[at + 1];
-        at += length;
-        records++;
-    }
-    *ret_records = records;
-    return at;
+    u32 head = (u32)header & WIRE_STREAM_MASK;
+    return head == WIRE_STREAM_HEAD(RECORD_HEAP_FREE, WIRE_STREAM_FREE) ||
+           head == WIRE_STREAM_HEAD(RECORD_HEAP_ALLOC, WIRE_STREAM_ALLOC) ||
+           head == WIRE_STREAM_HEAD(RECORD_HEAP_PAIR, WIRE_STREAM_ALLOC);
 }
 
 // Takes a stream, if there is one at view->read. Returns the number of its records.
@@ -299,14 +277,18 @@ static size_t take_stream(WireConsumer *consumer, u32 index, u64 limit, void *ar
     RingView *view = &consumer->rings[index];
     WireRing *ring = &consumer->shared->rings[index];
     u64 offset = view->read % WIRE_RING_BYTES, bytes = view->available - view->read;
-    size_t records;
     bytes = min_u64(min_u64(bytes, BYTES), WIRE_RING_BYTES - offset);
     memcpy(consumer->copy, ring->data + offset, bytes);
-    size_t words = stream_length(consumer->copy, bytes / 8, limit, view, &records);
-    if (words == 0)
+    WireStream stream = {
+        .ring = index, .words = consumer->copy, .count = bytes / 8, .limit = limit,
+        .last = view->last, .run = view->taken_run,
+    };
+    size_t records = consumer->stream(arg, &stream);
+    if (records == 0)
         return 0;
-    view->read += words * 8;
-    consumer->stream(arg, index, consumer->copy, words);
+    view->read += stream.taken * 8;
+    view->last = stream.last;
+    view->taken_run = stream.run;
     look(consumer, view, ring);
     return records;
 }
@@ -344,7 +326,7 @@ static size_t take_next(WireConsumer *consumer, u32 index, u64 limit, WireRecord
     RingView *view = &consumer->rings[index];
     WireRecord record;
     if (consumer->stream && !view->next_is_held && !view->was_peeked &&
-        stream_words(view->header)) {
+        is_streamed(view->header)) {
         size_t count = take_stream(consumer, index, limit, arg);
         if (count)
             return count;

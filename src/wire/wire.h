@@ -314,11 +314,24 @@ void wire_consumer_free(WireConsumer *consumer);
 // producer lives any more, everything. Returns the number of records.
 typedef void WireRecordFn(void *arg, const WireRecord *record);
 // Events of the heap come in streams: those of one ring that follow each other are handed over
-// together, if `fn` is set. `words` is a private copy of records, whole and nothing but HEAP_ALLOC
-// and HEAP_PAIR (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE), each with its header
-// and stamp.
+// together, if `fn` is set, which takes as many of them as are HEAP_ALLOC and HEAP_PAIR
+// (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE), whole, with stamps up to the limit,
+// and says how many records that is.
 enum { WIRE_STREAM_ALLOC = 4, WIRE_STREAM_FREE = 3 };
-typedef void WireStreamFn(void *arg, u32 ring, const u64 *words, size_t count);
+typedef struct WireStream {
+    u32 ring;
+    const u64 *words; // a private copy; behind its end there is WIRE_STREAM_ALLOC words more
+    size_t count;
+    u64 limit;
+    // What was taken
+    size_t taken;     // words
+    u64 last;         // stamp of the last record, if there is one
+    u8 run;           // of the header of the last that is no HEAP_FREE
+} WireStream;
+typedef size_t WireStreamFn(void *arg, WireStream *stream);
+// A record's type and length in its header.
+#define WIRE_STREAM_MASK 0xffff00ffu
+#define WIRE_STREAM_HEAD(type, words) ((u32)(type) | (u32)(words) << 16)
 void wire_stream_to(WireConsumer *consumer, WireStreamFn *fn);
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg);
 // Rings whose contents made no sense; what was in them is lost.

@@ -180,7 +180,7 @@ static inline HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp)
 }
 // True: the record was one of the heap's.
 bool heap_take(HeapDecoder *decoder, const WireRecord *record);
-// What a WireStreamFn gets; returns how many records it was.
-size_t heap_take_stream(HeapDecoder *decoder, u32 ring, const u64 *words, size_t count);
+// What a WireStreamFn does.
+size_t heap_take_stream(HeapDecoder *decoder, WireStream *stream);
 
 #endif

@@ -9,6 +9,9 @@
 
 enum { SEEN_BITS = 14 };
 
+// Inline wherever it is used: most of an event is constant there.
+#define ENCODE static inline __attribute__((always_inline))
+
 // What glibc's malloc gives for a request: a guess that costs nothing when it is right.
 static inline u64 guess_usable(u64 size)
 {
@@ -64,7 +67,7 @@ static inline u32 encode_rare(EventEncoder *encoder, const HeapEvent *event,
     return head;
 }
 
-static inline __attribute__((always_inline)) u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
+ENCODE u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
 {
     u32 kind = event->kind == EVENT_FREE;
 
@@ -99,7 +102,7 @@ static inline u32 encode_number_of(const EventEncoder *encoder, const HeapEvent 
 }
 
 // A number may be that of an older block, 2^32 allocations ago, but that was born before.
-static inline __attribute__((always_inline)) u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
+ENCODE u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
 {
     u32 ago = encoder->allocations - encode_number_of(encoder, event);
 
@@ -112,7 +115,7 @@ static inline __attribute__((always_inline)) u32 encode_free(EventEncoder *encod
     return HEAD_FREE | encode_block(encoder, event);
 }
 
-static inline __attribute__((always_inline)) u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
+ENCODE u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
 {
     encoder->allocations++;
     if (UNLIKELY(encoder->seen != NULL))
@@ -124,10 +127,8 @@ static inline __attribute__((always_inline)) u32 encode_alloc(EventEncoder *enco
 }
 
 // There is room; it is not the first, the clock of bytes has advanced by its size, and instructions
-// are not counted. (Inline wherever it is used: most of an event is constant there.)
-static inline __attribute__((always_inline)) void encode_usual(EventEncoder *encoder,
-                                                               const HeapEvent *event,
-                                                               u32 site_thread)
+// are not counted.
+ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
 {
     encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
     u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)

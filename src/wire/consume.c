@@ -43,6 +43,7 @@ typedef struct RingView {
     u32 peeked_drain;  // in which turn; what changes again meanwhile has to wait
     u64 peeked_state;
     WireHeld held;
+    u64 record[4];     // its allocation
 } RingView;
 
 struct WireConsumer {
@@ -165,19 +166,22 @@ static inline void look(WireConsumer *consumer, RingView *view, WireRing *ring)
 static bool peek(const WireConsumer *consumer, RingView *view, WireRing *ring)
 {
     const WireHeld *held = &ring->held;
+    u64 offset = view->read % WIRE_RING_BYTES;
     u32 run = __atomic_load_n(&held->run, __ATOMIC_ACQUIRE);
     u64 state = __atomic_load_n(&held->repeat.state, __ATOMIC_ACQUIRE);
     if (state == 0 || run % 2 || (u8)(run / 2) == view->taken_run ||
-        (view->was_peeked && view->peeked_run == run && view->peeked_state == state))
+        (view->was_peeked && view->peeked_run == run && view->peeked_state == state) ||
+        offset + sizeof(view->record) > WIRE_RING_BYTES)
         return false;
     memcpy(&view->held, held, sizeof(view->held));
+    memcpy(view->record, ring->data + offset, sizeof(view->record));
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&held->run, __ATOMIC_RELAXED) != run ||
         __atomic_load_n(&ring->write, __ATOMIC_RELAXED) != view->read)
         return false;
     view->held.run = run;
     view->held.repeat.state = state;
-    view->next = view->held.stamp > view->last ? view->held.stamp : view->last;
+    view->next = max_u64(state == 1 ? view->record[1] : view->held.stamp, view->last);
     view->waits = view->peeked_drain == consumer->drain;
     return !view->waits;
 }
@@ -204,11 +208,11 @@ static void refresh(WireConsumer *consumer, u32 index)
 static void take_held(WireConsumer *consumer, u32 index, WireRecord *ret_record)
 {
     RingView *view = &consumer->rings[index];
-    wire_heap_run_words(&view->held, view->held.repeat.state, consumer->copy);
+    wire_heap_run_words(&view->held, view->record, view->held.repeat.state, consumer->copy);
     *ret_record = (WireRecord){
         .type = RECORD_HEAP_RUN,
         .ring = index,
-        .payload = view->held.context,
+        .payload = (u32)(view->record[0] >> 32),
         .is_peek = true,
         .was_peeked = view->was_peeked && view->peeked_run == view->held.run,
         .stamp = view->next,

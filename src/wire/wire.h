@@ -135,15 +135,16 @@ typedef struct WireRepeat {
     u32 unused;
 } WireRepeat;
 
+// The HEAP_ALLOC of the first allocation stands in the ring, where the next record goes: to publish
+// it is to move `write`.
 typedef struct WireHeld {
     WireRepeat repeat;
     u32 run;         // odd while the rest changes; two more for each new allocation
-    u32 context;
+    u32 unused;
     u64 address;
-    u64 extra;       // usable beyond size
+    u64 allocated;   // stamp of the last allocation that has one
+    // Once it has been freed
     u64 stamp;       // of the last change that has one
-    u64 first;       // of the first allocation
-    u64 allocated;   // of the last one that has a stamp
     u64 lived;       // ticks that `samples` of them lived
     u64 samples;
 } WireHeld;

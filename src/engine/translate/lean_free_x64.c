@@ -9,9 +9,6 @@
 #include "engine/translate/lean_x64.h"
 #include "wire/heap_events.h"
 
-#define RING(field) ((i32)offsetof(WireRing, field))
-#define RING_STATE RING(held.repeat.state)
-
 enum { FREE_BYTES = WIRE_STREAM_FREE * 8 };
 
 // cmp fs:[disp], reg
@@ -33,30 +30,6 @@ static void emit_store_indexed(Emitter *e, i32 disp, unsigned reg)
 {
     put_bytes(e, (u8[]){0x48, 0x89, (u8)(0x84 | reg << 3), 0x31}, 4);
     put_u32(e, (u32)disp);
-}
-
-// sub dword fs:[stamps_left], 1
-static void emit_take_stamp(Emitter *e)
-{
-    put_bytes(e, (u8[]){0x64, 0x83, 0x2c, 0x25}, 4);
-    put_u32(e, (u32)CTX(wire.stamps_left));
-    put_u8(e, 1);
-}
-
-//     cmp dword fs:[stamps_left], 0 ; je slow
-//     mov rdx, fs:[shared] ; mov edx, [rdx + tick] ; cmp edx, fs:[tick_seen] ; jne slow
-static void emit_may_share_stamp(Emitter *e, CodePtr ret_slow[2])
-{
-    put_bytes(e, (u8[]){0x64, 0x83, 0x3c, 0x25}, 4);
-    put_u32(e, (u32)CTX(wire.stamps_left));
-    put_u8(e, 0);
-    ret_slow[0] = far_jcc(e, JE);
-    emit_load_fs(e, RDX, CTX(wire.shared));
-    put_bytes(e, (u8[]){0x8b, 0x92}, 2);
-    put_u32(e, (u32)offsetof(WireShared, header.tick));
-    put_bytes(e, (u8[]){0x64, 0x3b, 0x14, 0x25}, 4);
-    put_u32(e, (u32)CTX(wire.tick_seen));
-    ret_slow[1] = far_jcc(e, JNE);
 }
 
 // The block that is held back, for the first time (wire_heap_ends_held()):

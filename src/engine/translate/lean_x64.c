@@ -87,7 +87,7 @@ void lean_entry(Builder *b, const RedirectSite *site)
 //     mov rdx, [rcx + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [rcx + tag], rdx ; jne call
 //     test byte [rcx + state], TOLD ; je call
 //     add qword [rcx + state], 1 ; mov qword fs:[lean_told], 0 ; rdx, rcx ; jmp on
-//   call: rdx, rcx
+//   call:
 static CodePtr emit_repeat(Builder *b, u32 pc)
 {
     Emitter *e = &b->e;
@@ -120,14 +120,13 @@ static CodePtr emit_repeat(Builder *b, u32 pc)
     CodePtr on = far_branch(e);
     for (unsigned i = 0; i < ARRAY_LEN(call); i++)
         land(e, call[i]);
-    emit_load_fs(e, RDX, CTX_SPILL(RDX));
     return on;
 }
 
 //     spill rcx ; mov rcx, fs:[lean_sp] ; lea rcx, [rcx + rsp] ; jrcxz mine
 //     mov rcx, fs:[redirect_count] ; jrcxz none ; rcx ; call redirect_fast_return ; jmp on
 //   none: rcx ; jmp on
-//   mine: repeat, or rcx ; call redirect_lean_return
+//   mine: repeat, or put the event, or rcx ; call redirect_lean_return
 //   on:
 // Where nothing returns that is intercepted the flags stay as they are.
 void lean_return(Builder *b, const RedirectSite *site)
@@ -148,6 +147,7 @@ void lean_return(Builder *b, const RedirectSite *site)
     builder_mark_nowhere(b);
     bool may_repeat = calltags_wanted && b->block->pc <= UINT32_MAX;
     CodePtr on_repeat = may_repeat ? emit_repeat(b, (u32)b->block->pc) : NULL;
+    CodePtr on_event = may_repeat ? lean_alloc_event(e, (u32)b->block->pc) : NULL;
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     b->spilled = 0;
     emit_fast_call(b, redirect_lean_return, site->hook);
@@ -155,8 +155,10 @@ void lean_return(Builder *b, const RedirectSite *site)
     far_land(e, other);
     emit_fast_call(b, redirect_fast_return, site->hook);
     far_land(e, on_none);
-    if (on_repeat)
+    if (may_repeat) {
         far_land(e, on_repeat);
+        far_land(e, on_event);
+    }
     far_land(e, on_call);
     builder_mark(b, false);
 }

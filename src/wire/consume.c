@@ -266,14 +266,6 @@ static inline void take(WireConsumer *consumer, u32 index, WireRecord *ret_recor
     look(consumer, view, ring);
 }
 
-static inline bool is_streamed(u64 header)
-{
-    u32 head = (u32)header & WIRE_STREAM_MASK;
-    return head == WIRE_STREAM_HEAD(RECORD_HEAP_FREE, WIRE_STREAM_FREE) ||
-           head == WIRE_STREAM_HEAD(RECORD_HEAP_ALLOC, WIRE_STREAM_ALLOC) ||
-           head == WIRE_STREAM_HEAD(RECORD_HEAP_PAIR, WIRE_STREAM_ALLOC);
-}
-
 // Takes a stream, if there is one at view->read. Returns the number of its records.
 static size_t take_stream(WireConsumer *consumer, u32 index, u64 limit, void *arg)
 {
@@ -330,7 +322,7 @@ static size_t take_next(WireConsumer *consumer, u32 index, u64 limit, WireRecord
     RingView *view = &consumer->rings[index];
     WireRecord record;
     if (consumer->stream && !view->next_is_held && !view->was_peeked &&
-        is_streamed(view->header)) {
+        wire_is_streamed(view->header)) {
         size_t count = take_stream(consumer, index, limit, arg);
         if (count)
             return count;

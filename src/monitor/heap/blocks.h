@@ -50,9 +50,9 @@ static inline u32 blocks_home(const BlockTable *table, u64 address)
 }
 
 // NULL: there is none. Good until the table is changed. It must have grown once.
-static inline LiveBlock *blocks_find(const BlockTable *table, u64 address)
+static inline LiveBlock *blocks_find_from(const BlockTable *table, u32 home, u64 address)
 {
-    for (u32 at = blocks_home(table, address);; at = (at + 1) & table->mask) {
+    for (u32 at = home;; at = (at + 1) & table->mask) {
         u32 index = table->slots[at];
         if (index == 0)
             return NULL;
@@ -61,18 +61,21 @@ static inline LiveBlock *blocks_find(const BlockTable *table, u64 address)
     }
 }
 
-// Not __builtin_prefetch(): gcc 12 finds that a function which does nothing else does nothing.
-static inline void blocks_prefetch_slot(const BlockTable *table, u64 address)
+static inline LiveBlock *blocks_find(const BlockTable *table, u64 address)
 {
-    const u32 *slot = table->slots + blocks_home(table, address);
-    __asm__ volatile("prefetcht0 (%0)" : : "r"(slot));
+    return blocks_find_from(table, blocks_home(table, address), address);
+}
+
+// Not __builtin_prefetch(): gcc 12 finds that a function which does nothing else does nothing.
+static inline void blocks_prefetch_slot(const BlockTable *table, u32 home)
+{
+    __asm__ volatile("prefetcht0 (%0)" : : "r"(table->slots + home));
 }
 
 // The block, if the slot is the right one.
-static inline void blocks_prefetch(const BlockTable *table, u64 address)
+static inline void blocks_prefetch(const BlockTable *table, u32 home)
 {
-    const LiveBlock *block = table->pool + table->slots[blocks_home(table, address)];
-    __asm__ volatile("prefetcht0 (%0)" : : "r"(block));
+    __asm__ volatile("prefetcht0 (%0)" : : "r"(table->pool + table->slots[home]));
 }
 
 static inline LiveBlock *blocks_fill(BlockTable *table, u32 slot, u64 place)
@@ -103,11 +106,11 @@ static inline LiveBlock *blocks_add(BlockTable *table, u64 place)
 }
 
 // The same if it is not there and there is room, else NULL.
-static inline LiveBlock *blocks_add_new(BlockTable *table, u64 place)
+static inline LiveBlock *blocks_add_new(BlockTable *table, u32 home, u64 place)
 {
     if (UNLIKELY(table->count >= table->limit))
         return NULL;
-    u32 at = blocks_home(table, heap_place_address(place));
+    u32 at = home;
     for (; UNLIKELY(table->slots[at] != 0); at = (at + 1) & table->mask) {
         if (block_address(&table->pool[table->slots[at]]) == heap_place_address(place))
             return NULL;
@@ -118,9 +121,9 @@ static inline LiveBlock *blocks_add_new(BlockTable *table, u64 place)
 // What lies behind an empty slot moves up.
 void blocks_close_gap(BlockTable *table, u32 hole);
 // `block` is what blocks_find() gave.
-static inline void blocks_remove(BlockTable *table, LiveBlock *block)
+static inline void blocks_remove_from(BlockTable *table, u32 home, LiveBlock *block)
 {
-    u32 index = (u32)(block - table->pool), at = blocks_home(table, block_address(block));
+    u32 index = (u32)(block - table->pool), at = home;
     while (UNLIKELY(table->slots[at] != index))
         at = (at + 1) & table->mask;
     table->slots[at] = 0;
@@ -130,6 +133,10 @@ static inline void blocks_remove(BlockTable *table, LiveBlock *block)
     block->site = table->free;
     table->free = index;
     table->count--;
+}
+static inline void blocks_remove(BlockTable *table, LiveBlock *block)
+{
+    blocks_remove_from(table, blocks_home(table, block_address(block)), block);
 }
 void blocks_free(BlockTable *table);
 

@@ -17,7 +17,7 @@ enum {
 
 // Records: so far ahead a slot of the table of blocks is fetched, and half as far ahead the block
 // that it leads to.
-enum { FETCHED_AHEAD = 8 };
+enum { AHEAD = 8 };
 
 typedef struct Stream {
     HeapModel *model;
@@ -29,6 +29,10 @@ typedef struct Stream {
     u64 limit_bytes; // and this one, of the clock of bytes
     u64 stamp;       // of the last event, and
     HeapTime time;
+    // Where the next records' blocks are looked for, in a table of this size
+    const u64 *ahead, *end;
+    u32 homes[AHEAD];
+    u32 mask;
 } Stream;
 
 // Asks.
@@ -48,6 +52,8 @@ static __attribute__((noinline)) void look_around(Stream *stream)
     stream->left = writer_usual_events(model->writer, model->requested_bytes, &slice_ns);
     stream->limit_ns = counts_bytes ? slice_ns : min_u64(slice_ns, model->next_check);
     stream->limit_bytes = counts_bytes ? model->next_check : UINT64_MAX;
+    if (stream->time.ns >= stream->limit_ns)
+        stream->left = 0;
 }
 
 // The event that the recording gets, at this moment of its own clock.
@@ -77,7 +83,7 @@ static inline __attribute__((always_inline)) u32 record_usual(Stream *stream, He
 }
 
 // False: it is to take the long way, and nothing has changed.
-static inline bool usual_alloc(Stream *stream, u32 id, u64 place, u64 size)
+static inline bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 size)
 {
     HeapModel *model = stream->model;
     u64 extra = heap_place_extra(place), address = heap_place_address(place);
@@ -89,7 +95,7 @@ static inline bool usual_alloc(Stream *stream, u32 id, u64 place, u64 size)
     if (UNLIKELY(context->thread != stream->thread + 1 || context->site == SITE_IGNORED ||
                  clock >= stream->limit_bytes))
         return false;
-    LiveBlock *block = blocks_add_new(&model->blocks, place);
+    LiveBlock *block = blocks_add_new(&model->blocks, home, place);
     if (UNLIKELY(!block))
         return false;
     u32 number = context->site;
@@ -108,10 +114,10 @@ static inline bool usual_alloc(Stream *stream, u32 id, u64 place, u64 size)
     return true;
 }
 
-static inline bool usual_free(Stream *stream, u64 address)
+static inline bool usual_free(Stream *stream, u32 home, u64 address)
 {
     HeapModel *model = stream->model;
-    LiveBlock *block = blocks_find(&model->blocks, address);
+    LiveBlock *block = blocks_find_from(&model->blocks, home, address);
 
     if (UNLIKELY(!block || block->site == SITE_IGNORED))
         return false;
@@ -127,7 +133,7 @@ static inline bool usual_free(Stream *stream, u64 address)
     event.flags = temporary ? EVENT_TEMPORARY : 0;
     event.born_ns = block->born_ns;
     event.number = block->number;
-    blocks_remove(&model->blocks, block);
+    blocks_remove_from(&model->blocks, home, block);
     if (UNLIKELY(temporary)) {
         stream->self->last_block = 0;
         site->temporary++;
@@ -148,7 +154,7 @@ static inline u64 ns_of_ticks(const HeapDecoder *decoder, u64 ticks)
 }
 
 // A block that comes and goes, if no peak and no snapshot would see it.
-static inline bool usual_pair(Stream *stream, u32 id, u64 place, u64 size, u64 lived_ns)
+static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 size, u64 lived_ns)
 {
     HeapModel *model = stream->model;
     u64 usable = size + heap_place_extra(place), address = heap_place_address(place);
@@ -161,7 +167,7 @@ static inline bool usual_pair(Stream *stream, u32 id, u64 place, u64 size, u64 l
                  clock >= stream->limit_bytes ||
                  model->total[PEAK_MAIN] + main > model->peaks[PEAK_MAIN].bytes ||
                  model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
-                 blocks_find(&model->blocks, address) != NULL))
+                 blocks_find_from(&model->blocks, home, address) != NULL))
         return false;
     Site *site = &model->sites[context->site];
     model->allocated_bytes = model->now.allocated_bytes = clock;
@@ -194,8 +200,45 @@ static void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
     model_pair(decoder->model, new, &first, lived_ns);
 }
 
+static inline const u64 *next_record(const u64 *at)
+{
+    return at + (at[0] >> 16 & 0xffff); // which of the two lengths it has cannot be predicted
+}
+
+// One record more.
+static inline u32 fetch_slot(Stream *stream)
+{
+    const BlockTable *blocks = &stream->model->blocks;
+    if (UNLIKELY(stream->ahead >= stream->end))
+        return 0;
+    u32 home = blocks_home(blocks, heap_place_address(stream->ahead[2]));
+    blocks_prefetch_slot(blocks, home);
+    stream->ahead = next_record(stream->ahead);
+    return home;
+}
+
+// homes[0] is that of the record at `at`.
+static void look_ahead(Stream *stream, const u64 *at)
+{
+    stream->mask = stream->model->blocks.mask;
+    stream->ahead = at;
+    for (u32 i = 0; i < AHEAD; i++)
+        stream->homes[i] = fetch_slot(stream);
+}
+
+// After an event that may have changed anything. True: the table has grown, and homes begin anew
+// behind its record.
+static bool look_again(Stream *stream, const u64 *at)
+{
+    look_around(stream);
+    if (LIKELY(stream->mask == stream->model->blocks.mask))
+        return false;
+    look_ahead(stream, next_record(at));
+    return true;
+}
+
 // The long way.
-static __attribute__((noinline)) void take_event(HeapDecoder *decoder, Stream *stream,
+static __attribute__((noinline)) bool take_event(HeapDecoder *decoder, Stream *stream,
                                                  const u64 *at)
 {
     bool is_pair = (u8)at[0] == RECORD_HEAP_PAIR;
@@ -217,77 +260,86 @@ static __attribute__((noinline)) void take_event(HeapDecoder *decoder, Stream *s
         else if (size >> HEAP_PLACE_BITS == 0)
             model_alloc(stream->model, &new);
     }
-    look_around(stream);
+    return look_again(stream, at);
 }
 
-static inline const u64 *next_record(const u64 *at)
+// What is rare enough to be taken one by one.
+static __attribute__((noinline)) bool take_other(HeapDecoder *decoder, Stream *stream, u32 ring,
+                                                 const u64 *at)
 {
-    return at + (at[0] >> 16 & 0xffff); // which of the two lengths it has cannot be predicted
+    heap_take(decoder, &(WireRecord){
+        .type = (u8)at[0],
+        .ring = ring,
+        .payload = (u32)(at[0] >> 32),
+        .stamp = at[1],
+        .words = at + 2,
+        .count = (size_t)(next_record(at) - at) - 2,
+    });
+    return look_again(stream, at);
 }
 
-static inline const u64 *fetch_slot(const HeapModel *model, const u64 *at, const u64 *end)
+static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const u64 *at, u32 head,
+                              u32 home)
 {
-    if (UNLIKELY(at >= end))
-        return at;
-    blocks_prefetch_slot(&model->blocks, heap_place_address(at[2]));
-    return next_record(at);
-}
-
-static inline const u64 *fetch_block(const HeapModel *model, const u64 *at, const u64 *end)
-{
-    if (UNLIKELY(at >= end))
-        return at;
-    blocks_prefetch(&model->blocks, heap_place_address(at[2]));
-    return next_record(at);
-}
-
-static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const u64 *at, u32 head)
-{
-    if (UNLIKELY(stream->left == 0 || stream->time.ns >= stream->limit_ns))
+    if (UNLIKELY(stream->left == 0))
         return false;
     if (head == FREE_HEAD)
-        return usual_free(stream, at[2]);
+        return usual_free(stream, home, at[2]);
     if (head == ALLOC_HEAD)
-        return usual_alloc(stream, (u32)(at[0] >> 32), at[2], at[3]);
-    return usual_pair(stream, (u32)(at[0] >> 32), at[2], heap_pair_size(at[3]),
+        return usual_alloc(stream, home, (u32)(at[0] >> 32), at[2], at[3]);
+    return usual_pair(stream, home, (u32)(at[0] >> 32), at[2], heap_pair_size(at[3]),
                       ns_of_ticks(decoder, heap_pair_lived(at[3])));
+}
+
+static inline void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
+{
+    stream->stamp = stamp;
+    stream->time = heap_decoder_now(decoder, stamp);
+    model_set_time(stream->model, &stream->time);
+    stream->time.ns = stream->model->now.ns;
+    if (stream->time.ns >= stream->limit_ns)
+        stream->left = 0;
 }
 
 size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
 {
-    const u64 *at = wire->words, *end = at + wire->count;
-    const u64 *slot_ahead = at, *block_ahead = at, *held = NULL;
+    const u64 *at = wire->words, *held = NULL;
     size_t records = 0;
+    u32 turn = 0; // of homes
     Stream stream = {
         .model = decoder->model,
         .thread = decoder->thread_of_ring[wire->ring],
         .time = decoder->last,
+        .end = at + wire->count,
     };
 
     look_around(&stream);
-    for (int i = 0; i < FETCHED_AHEAD; i++)
-        slot_ahead = fetch_slot(stream.model, slot_ahead, end);
-    for (int i = 0; i < FETCHED_AHEAD / 2; i++)
-        block_ahead = fetch_block(stream.model, block_ahead, end);
-    for (; at < end; at = next_record(at), records++) {
-        u32 head = (u32)at[0] & WIRE_STREAM_MASK;
-        slot_ahead = fetch_slot(stream.model, slot_ahead, end);
-        block_ahead = fetch_block(stream.model, block_ahead, end);
-        if (head != FREE_HEAD && head != ALLOC_HEAD && head != PAIR_HEAD)
+    look_ahead(&stream, at);
+    for (; at < stream.end; at = next_record(at), records++) {
+        u32 head = (u32)at[0] & WIRE_STREAM_MASK, home = stream.homes[turn];
+        bool is_short = head == FREE_HEAD || head == ALLOC_HEAD || head == PAIR_HEAD, anew;
+        if (UNLIKELY(!is_short && (!wire_is_streamed(at[0]) || next_record(at) < at + 2)))
             break;
-        if (UNLIKELY(next_record(at) > end))
+        if (UNLIKELY(next_record(at) > stream.end))
             break;
         if (at[1] != stream.stamp) {
             if (UNLIKELY(at[1] > wire->limit))
                 break;
-            stream.stamp = wire->last = at[1];
-            stream.time = heap_decoder_now(decoder, at[1]);
-            model_set_time(stream.model, &stream.time);
-            stream.time.ns = stream.model->now.ns;
+            wire->last = at[1];
+            set_time(decoder, &stream, at[1]);
         }
-        held = head == FREE_HEAD ? held : at;
-        if (UNLIKELY(!take_usual(decoder, &stream, at, head)))
-            take_event(decoder, &stream, at);
+        stream.homes[turn] = fetch_slot(&stream);
+        turn = (turn + 1) % AHEAD;
+        blocks_prefetch(&stream.model->blocks, stream.homes[(turn + AHEAD / 2) % AHEAD]);
+        if (LIKELY(is_short)) {
+            held = head == FREE_HEAD ? held : at;
+            anew = !take_usual(decoder, &stream, at, head, home) &&
+                   take_event(decoder, &stream, at);
+        } else {
+            held = (u8)head == RECORD_HEAP_RUN ? at : held;
+            anew = take_other(decoder, &stream, wire->ring, at);
+        }
+        turn = UNLIKELY(anew) ? 0 : turn;
     }
     wire->taken = (size_t)(at - wire->words);
     if (held)

@@ -87,23 +87,7 @@ static inline u32 writer_add(RecordingWriter *writer, const HeapEvent *event)
 }
 
 // ------------------------------------------------------------------- the short way
-// For an event that changes nothing but columns and sums: so many may come in the open slice, if
-// none is at `ns` or later, and the clock of bytes stands here; 0: none.
-static inline u32 writer_usual_events(const RecordingWriter *writer, u64 allocated_bytes,
-                                      u64 *ret_ns)
-{
-    const EventEncoder *encoder = &writer->encoder;
-
-    if (writer->error || encoder->seen || encoder->counts_instructions || encoder->count == 0 ||
-        encoder->clock_space != SPACE_HEAP || writer->slice.info.events == 0 ||
-        writer->slice.info.events >= writer->slice_events ||
-        encoder->last.allocated_bytes != allocated_bytes)
-        return 0;
-    *ret_ns = writer->slice.info.start.ns + writer->slice_ns;
-    return (u32)min_u64(writer->slice_events - writer->slice.info.events,
-                        encoder->capacity - encoder->count);
-}
-
+// For an event that changes nothing but columns and sums; writer_usual_events() has said so.
 static inline __attribute__((always_inline)) u32 writer_add_usual(RecordingWriter *writer,
                                                                   const HeapEvent *event)
 {

@@ -158,9 +158,11 @@ void callstack_validate(const CallStack *cs);
 // When ids or memory run out the parent itself is returned: the context is then
 // true but less deep.
 u32 context_intern(u32 parent, GuestAddr pc);
+u32 context_find(u32 parent, GuestAddr pc); // 0: it has not been made
 #define CONTEXTS_MAX (1u << 27) // 2 GiB of address space
 u32 context_parent(u32 id);
 GuestAddr context_pc(u32 id);
+u32 context_depth(u32 id); // how many frames it has
 u32 context_count(void); // ids are 0 … context_count() - 1
 
 // Writes the pcs, innermost first, and returns how many there are (it may exceed

@@ -19,7 +19,7 @@
 typedef struct ContextNode {
     GuestAddr pc;
     u32 parent;
-    u32 hash; // spares the rehash a look at the parent
+    u32 depth; // how many frames it has
 } ContextNode;
 
 typedef struct ChildTable {
@@ -54,7 +54,7 @@ static u32 find_child(const ChildTable *t, u32 hash, u32 parent, GuestAddr pc)
         if (id == 0)
             return 0;
         const ContextNode *node = &nodes[id];
-        if (node->hash == hash && node->pc == pc && node->parent == parent)
+        if (node->pc == pc && node->parent == parent)
             return id;
     }
 }
@@ -78,7 +78,7 @@ static bool grow_table(void)
         return false;
     bigger->slot_count = slots;
     for (u32 id = 1; id < node_count; id++)
-        insert_id(bigger, nodes[id].hash, id);
+        insert_id(bigger, hash_child(nodes[id].parent, nodes[id].pc), id);
     __atomic_store_n(&table, bigger, __ATOMIC_RELEASE);
     return true;
 }
@@ -106,7 +106,7 @@ static __attribute__((noinline)) u32 add_child(u32 hash, u32 parent, GuestAddr p
     if (id == 0) {
         if (make_room()) {
             id = node_count;
-            nodes[id] = (ContextNode){ pc, parent, hash };
+            nodes[id] = (ContextNode){ pc, parent, nodes[parent].depth + 1 };
             __atomic_store_n(&node_count, id + 1, __ATOMIC_RELEASE);
             insert_id(table, hash, id);
         } else {
@@ -117,13 +117,18 @@ static __attribute__((noinline)) u32 add_child(u32 hash, u32 parent, GuestAddr p
     return id;
 }
 
+u32 context_find(u32 parent, GuestAddr pc)
+{
+    const ChildTable *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+
+    return t ? find_child(t, hash_child(parent, pc), parent, pc) : 0;
+}
+
 u32 context_intern(u32 parent, GuestAddr pc)
 {
-    u32 hash = hash_child(parent, pc);
-    const ChildTable *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-    u32 id = t ? find_child(t, hash, parent, pc) : 0;
+    u32 id = context_find(parent, pc);
 
-    return id != 0 ? id : add_child(hash, parent, pc);
+    return id != 0 ? id : add_child(hash_child(parent, pc), parent, pc);
 }
 
 u32 context_count(void)
@@ -135,6 +140,12 @@ u32 context_parent(u32 id)
 {
     ASSERT(id < context_count());
     return id == 0 ? 0 : nodes[id].parent;
+}
+
+u32 context_depth(u32 id)
+{
+    ASSERT(id < context_count());
+    return id == 0 ? 0 : nodes[id].depth;
 }
 
 GuestAddr context_pc(u32 id)

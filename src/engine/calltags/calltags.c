@@ -10,7 +10,6 @@
 
 bool calltags_wanted, calltags_shared;
 u64 calltags_offset;
-u16 *calltags_depths;
 
 static bool map_own(void)
 {
@@ -29,11 +28,7 @@ bool calltags_init(u64 shared_offset)
 {
     calltags_shared = shared_offset != 0;
     calltags_offset = calltags_shared ? shared_offset : CALLTAGS_OFFSET;
-    if (!calltags_shared && !map_own())
-        return false;
-    calltags_depths = mmap(NULL, CONTEXTS_MAX * sizeof(u16), PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return calltags_depths != MAP_FAILED;
+    return calltags_shared || map_own();
 }
 
 bool calltags_thread_start(ThreadCtx *ctx)

@@ -44,14 +44,12 @@
 // of places near rsp: processors that rename memory by base register and the low bits of
 // the displacement (Zen does for rsp) overlook the segment, and would take the tag for
 // what the next pop reads. sqlite3 ran 2.4 times as long without it.
-#define CALLTAGS_DISP 0x1231f8
+#define CALLTAGS_DISP (-116)
 
 #define CALLTAG_FIXED 0x26262626u // bits of a tag that are always those of the pattern
 #define CALLTAG_PATTERN 0x22222222u
 #define CALLTAG_SIGNAL_BIT 0x80000000u
 #define CALLTAG_SIGNAL (CALLTAG_PATTERN | CALLTAG_SIGNAL_BIT)
-
-extern u16 *calltags_depths; // how many frames a context has, by its id
 
 // Tags are kept; set before the first block is translated.
 extern bool calltags_wanted;

@@ -18,26 +18,21 @@ enum {
 
 // ------------------------------------------------------------------- contexts
 
-static u32 intern(u32 parent, GuestAddr pc)
-{
-    u32 context = context_intern(parent, pc);
-    // More threads than one may do so, with the same value.
-    if (context != parent)
-        __atomic_store_n(&calltags_depths[context], calltags_depths[parent] + 1, __ATOMIC_RELAXED);
-    return context;
-}
-
 static u32 fold(u32 context, u32 depth)
 {
     for (; depth > OUTER_FRAMES; depth--)
         context = context_parent(context);
-    return intern(context, CONTEXT_OMITTED_PC);
+    return context_intern(context, CONTEXT_OMITTED_PC);
 }
 
+// A parent that is too deep has no children: one that is there is the right one.
 static __attribute__((noinline)) u32 make_child(u32 parent, GuestAddr pc)
 {
-    u32 depth = calltags_depths[parent];
-    return intern(depth < CONTEXT_FRAMES_MAX - 1 ? parent : fold(parent, depth), pc);
+    u32 known = context_find(parent, pc);
+    if (LIKELY(known))
+        return known;
+    u32 depth = context_depth(parent);
+    return context_intern(depth < CONTEXT_FRAMES_MAX - 1 ? parent : fold(parent, depth), pc);
 }
 
 static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
@@ -220,7 +215,7 @@ static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *c
     if (slot && count < BATCH)
         context = (u32)(word >> 32);
     else if (slot && count == BATCH)
-        context = intern(0, CONTEXT_OMITTED_PC);
+        context = context_intern(0, CONTEXT_OMITTED_PC);
     while (count-- > 0) {
         context = find_cached(cache, context, pcs[count]);
         u64 *at = calltags_word(slots[count]);

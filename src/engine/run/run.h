@@ -105,6 +105,7 @@ typedef struct ThreadCtx {
 
     // --- used by emitted code
     u64 spill[GPR_COUNT]; // client value of register r while an expansion uses r
+    u64 vector_spill[2];  // of xmm0
     u64 engine_rsp;       // the engine's stack, valid while inside the cache
     u64 enter_target;     // where gateway_enter jumps
     u64 second_flags;     // in ah and al while a gateway searches the second table

@@ -281,8 +281,10 @@ void tool_fail_guard(ToolThread *thread);
 // %gs is based TOOL_SHADOW_DISP below the shadow of address 0 (thread->engine_gs), so that the
 // shadow of an operand is the same operand, that much further, through gs. The distance is there
 // because Zen renames memory by base register and displacement, for rsp, and overlooks the
-// segment: a guard of [rsp + 8] would be predicted to read what was just stored there.
-#define TOOL_SHADOW_DISP 0x1231f8
+// segment: a guard of [rsp + 8] would be predicted to read what was just stored there. It looks at
+// bits 2 to 9 of the displacement; this one is that of no usual place, and the sum with that of most
+// operands still fits a byte.
+#define TOOL_SHADOW_DISP (-116)
 
 // True when the access can be checked by the two below: it has one address, and a size
 // of 1, 2, 4, 8, 10, 16, 32 or 64 bytes.

@@ -35,8 +35,7 @@ static void emit_store_imm64(Emitter *e, i32 disp, u64 imm)
 // mov qword gs:[rsp + CALLTAGS_DISP + disp], tag
 static void emit_calltag(Builder *b, i32 disp, u32 tag)
 {
-    put_bytes(&b->e, (u8[]){0x65, 0x48, 0xc7, 0x84, 0x24}, 5);
-    put_u32(&b->e, (u32)(CALLTAGS_DISP + disp));
+    put_bytes(&b->e, (u8[]){0x65, 0x48, 0xc7, 0x44, 0x24, (u8)(CALLTAGS_DISP + disp)}, 6);
     put_u32(&b->e, tag);
 }
 

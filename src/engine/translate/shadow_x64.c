@@ -104,8 +104,8 @@ static void open_operand(Builder *b, const ToolAccess *access, ShadowOperand *re
         disp += (i64)(b->insn->pc + b->insn->len);
     if (access_is_push(access))
         disp -= (i64)access->size_bytes;
-    if (!a->segment && !shadow.address32 && disp >= INT32_MIN &&
-        disp + TOOL_SHADOW_DISP + 64 <= INT32_MAX) {
+    if (!a->segment && !shadow.address32 && disp + TOOL_SHADOW_DISP >= INT32_MIN &&
+        disp + 64 <= INT32_MAX) {
         shadow.disp = (i32)disp;
         *ret_op = shadow;
         return;
@@ -276,11 +276,32 @@ void emit_guard_stubs(Builder *b)
 
 // ------------------------------------------------------------------ marks
 
+// movups fs:[vector_spill], xmm0, and back
+static void put_vector_spill(Emitter *e, u8 opcode)
+{
+    put_bytes(e, (u8[]){0x64, 0x0f, opcode, 0x04, 0x25}, 5);
+    put_u32(e, (u32)CTX(vector_spill));
+}
+
+// Much is marked through xmm0, whose upper part stays what it is. If the client has no such
+// memory, the stores at both ends find out before xmm0 is lent.
 void tool_shadow_fill_stack(ToolBlock *b, i32 disp, u32 size, u8 value)
 {
+    enum { LOAD = 0x10, STORE = 0x11, WORTH_IT = 80 };
+    static const u8 movups[] = {0x0f, STORE};
     const ShadowOperand op = {.base = RSP, .index = GPR_COUNT};
-    for (u32 at = 0; at < size; at += 8)
-        put_store(&b->e, &op, 8, disp + (i32)at, value);
+    if (size < WORTH_IT || value != 0xff) {
+        for (u32 at = 0; at < size; at += 8)
+            put_store(&b->e, &op, 8, disp + (i32)at, value);
+        return;
+    }
+    put_store(&b->e, &op, 8, disp + (i32)size - 8, value);
+    put_store(&b->e, &op, 8, disp, value);
+    put_vector_spill(&b->e, STORE);
+    put_bytes(&b->e, (u8[]){0x66, 0x0f, 0x76, 0xc0}, 4); // pcmpeqd xmm0, xmm0
+    for (u32 at = 8; at + 8 < size; at += 16) // the last may have the end once more
+        put_op(&b->e, 0, false, movups, 2, 0, &op, disp + (i32)at);
+    put_vector_spill(&b->e, LOAD);
 }
 
 void tool_shadow_clear(ToolBlock *b, const ToolAccess *access)

@@ -27,19 +27,46 @@ char *findings_keep_text(Run *run, const char *text)
 
 // -------------------------------------------------------------------- stacks
 
+typedef struct StackPlace {
+    u64 pc; // 0: frames left out
+    bool is_return;
+    CodePlace place;
+} StackPlace;
+
+static StackPlace stack_place(Run *run, WireWords pcs, size_t index)
+{
+    StackPlace at = {
+        .pc = pcs.data[index] & ~WIRE_EXACT_PC,
+        .is_return = index > 0 && !(pcs.data[index] & WIRE_EXACT_PC),
+    };
+    if (at.pc)
+        at.place = symbols_place(run->symbols, at.is_return ? at.pc - 1 : at.pc);
+    return at;
+}
+
+// The names of some frames are asked for together: alone, each would wake two processes.
+static void ask_for_names(Run *run, WireWords pcs, size_t first)
+{
+    for (size_t i = first; i < pcs.count && i < first + SYMBOLS_AHEAD_MAX; i++) {
+        StackPlace at = stack_place(run, pcs, i);
+        if (at.pc && symbols_ask_ahead(run->symbols, at.place, at.is_return) == SYMBOLS_TOO_MANY)
+            break;
+    }
+}
+
 ReportStack findings_stack(Run *run, WireWords pcs)
 {
     static Frame frames[FRAMES_MAX];
     size_t count = 0;
 
     for (size_t i = 0; i < pcs.count && count < FRAMES_MAX; i++) {
-        u64 pc = pcs.data[i] & ~WIRE_EXACT_PC;
-        bool is_return = i > 0 && !(pcs.data[i] & WIRE_EXACT_PC);
-        if (pc == 0)
-            continue; // frames left out
+        if (i % SYMBOLS_AHEAD_MAX == 0)
+            ask_for_names(run, pcs, i);
+        StackPlace at = stack_place(run, pcs, i);
+        if (at.pc == 0)
+            continue;
         size_t room = FRAMES_MAX - count < INLINE_MAX ? FRAMES_MAX - count : INLINE_MAX;
-        CodePlace place = symbols_place(run->symbols, is_return ? pc - 1 : pc);
-        count += symbols_frames(run->symbols, place, pc, is_return, frames + count, room);
+        count += symbols_frames(run->symbols, at.place, at.pc, at.is_return, frames + count, room);
     }
     count = report_visible_frames(run->options, frames, count);
     Frame *copy = arena_alloc(&run->arena, (count + 1) * sizeof(Frame), _Alignof(Frame));

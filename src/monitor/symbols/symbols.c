@@ -21,6 +21,7 @@
 
 typedef struct FrameList {
     u32 count;
+    bool is_object; // the place is one of an object file
     Frame frames[];
 } FrameList;
 
@@ -219,6 +220,7 @@ static const FrameList *read_frames(Symbols *symbols, u32 number, u64 offset)
     if (!list)
         return NULL;
     list->count = count;
+    list->is_object = reply && reply->found;
     for (u32 i = 0; i < count; i++) {
         Frame *frame = &list->frames[i];
         if (reply && i < reply->item_count)
@@ -306,7 +308,7 @@ size_t symbols_frames(Symbols *symbols, CodePlace place, u64 pc, bool is_return_
         ret_frames[i].pc = pc - back;
     }
     // Some JITs keep their code in a memfd, which has a path but no symbols.
-    if (count == 1 && !ret_frames[0].function)
+    if (count == 1 && !ret_frames[0].function && !list->is_object)
         jit_frame(symbols, pc - back, &ret_frames[0]);
     return count;
 }

@@ -153,7 +153,7 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
 {
     InsnForm room;
     const InsnForm *form;
-    enum { INLINE_BYTES_MAX = 256 };
+    enum { INLINE_BYTES_MAX = 512 };
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_LEAVE:
         tool_store_gpr(block, RBP);

@@ -37,7 +37,7 @@ enum {
     // Of a program that does little but allocate, even that is a tenth of what it costs: events
     // that come as often as this are stored as they are, which takes half as much more room.
     DENSE_EVENTS = 1 << 12,
-    DENSE_NS = 500, // an event
+    DENSE_NS = 1000, // an event
 };
 
 static void copy_info(RecordingInfo *to, const RecordingInfo *from)

@@ -168,6 +168,10 @@ static inline u64 heap_decoder_ns(const HeapDecoder *decoder, u64 stamp)
     return decoder->calibrated_ns +
            (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);
 }
+static inline u64 heap_decoder_lived_ns(const HeapDecoder *decoder, u64 ticks)
+{
+    return (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);
+}
 static inline HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp)
 {
     if (stamp <= decoder->last_stamp)

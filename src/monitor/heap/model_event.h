@@ -253,11 +253,12 @@ static inline void model_free(HeapModel *model, const HeapTime *time, u32 thread
 }
 
 // Whether something would be seen of a block that comes and goes: a peak or a snapshot.
-static inline bool is_seen(const HeapModel *model, u64 size, u64 usable)
+static inline bool is_seen(const HeapModel *model, u64 ns, u64 size, u64 usable)
 {
     u64 main = model->counts[SPACE_HEAP] ? clock_bytes(model, usable) : 0;
     Moment then = model->now;
 
+    then.ns = max_u64(then.ns, ns);
     then.allocated_bytes += 2 * main;
     return model->total[PEAK_MAIN] + main > model->peaks[PEAK_MAIN].bytes ||
            model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
@@ -284,15 +285,15 @@ static inline void model_pair(HeapModel *model, const HeapNew *new, const HeapTi
     u64 usable = max_u64(new->usable, new->size);
     u32 number = heap_site(model, new->context, new->thread);
 
-    model_set_time(model, &new->time);
     if (UNLIKELY(number == SITE_IGNORED || !is_block_address(new->address) ||
                  blocks_find(&model->blocks, new->address) != NULL ||
-                 is_seen(model, new->size, usable))) {
+                 is_seen(model, new->time.ns, new->size, usable))) {
         HeapNew copy = *new; // so that the usual one is never in memory
         HeapTime begun = *first;
         heap_temporary(model, &copy, 1, &begun, lived_ns);
         return;
     }
+    model_set_time(model, &new->time);
     Site *site = &model->sites[number];
     HeapEvent event = temporary_event(new, number, usable);
     event.time = model->now;

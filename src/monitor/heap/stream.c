@@ -47,7 +47,8 @@ static __attribute__((noinline)) void look_around(Stream *stream)
     stream->self = thread_at(model, stream->thread);
     if (!model->writer || !model->counts[SPACE_HEAP] ||
         model->trigger_count || map_count(&model->late) || stream->time.instructions ||
-        model->writer->encoder.last.ns > model->now.ns || model->recorded_ns > model->now.ns)
+        model->writer->encoder.last.ns > stream->time.ns ||
+        model->recorded_ns > stream->time.ns || model->now.ns > stream->time.ns)
         return;
     stream->left = writer_usual_events(model->writer, model->requested_bytes, &slice_ns);
     stream->limit_ns = counts_bytes ? slice_ns : min_u64(slice_ns, model->next_check);
@@ -82,6 +83,14 @@ static inline __attribute__((always_inline)) u32 record_usual(Stream *stream, He
     return writer_add_usual(stream->writer, event);
 }
 
+static inline void set_clocks(Stream *stream, u64 allocated_bytes)
+{
+    HeapModel *model = stream->model;
+
+    model->now.ns = stream->time.ns;
+    model->allocated_bytes = model->now.allocated_bytes = allocated_bytes;
+}
+
 // False: it is to take the long way, and nothing has changed.
 static inline bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 size)
 {
@@ -100,7 +109,7 @@ static inline bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 
         return false;
     u32 number = context->site;
     Site *site = &model->sites[number];
-    model->allocated_bytes = model->now.allocated_bytes = clock;
+    set_clocks(stream, clock);
     model->allocations++;
     stream->self->last_block = address;
     heap_grow(model, site, size, size + extra);
@@ -139,18 +148,13 @@ static inline bool usual_free(Stream *stream, u32 home, u64 address)
         site->temporary++;
         model->temporary++;
     }
-    model->allocated_bytes = model->now.allocated_bytes = clock;
+    set_clocks(stream, clock);
     model->frees++;
     heap_shrink(model, site, size, usable);
     site->frees++;
     window_add(&site->lifetimes, bucket_of(stream->time.ns - event.born_ns), 1);
     record_usual(stream, &event);
     return true;
-}
-
-static inline u64 ns_of_ticks(const HeapDecoder *decoder, u64 ticks)
-{
-    return (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);
 }
 
 // A block that comes and goes, if no peak and no snapshot would see it.
@@ -170,7 +174,7 @@ static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 s
                  blocks_find_from(&model->blocks, home, address) != NULL))
         return false;
     Site *site = &model->sites[context->site];
-    model->allocated_bytes = model->now.allocated_bytes = clock;
+    set_clocks(stream, clock);
     stream->self->last_block = 0;
     count_allocation(site, size, 1);
     window_add(&site->lifetimes, bucket_of(lived_ns), 1);
@@ -193,7 +197,7 @@ static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 s
 
 static void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
 {
-    u64 lived_ns = ns_of_ticks(decoder, lived);
+    u64 lived_ns = heap_decoder_lived_ns(decoder, lived);
     HeapTime first = new->time;
 
     first.ns -= min_u64(first.ns, lived_ns);
@@ -288,15 +292,15 @@ static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const 
     if (head == ALLOC_HEAD)
         return usual_alloc(stream, home, (u32)(at[0] >> 32), at[2], at[3]);
     return usual_pair(stream, home, (u32)(at[0] >> 32), at[2], heap_pair_size(at[3]),
-                      ns_of_ticks(decoder, heap_pair_lived(at[3])));
+                      heap_decoder_lived_ns(decoder, heap_pair_lived(at[3])));
 }
 
 static inline void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
 {
     stream->stamp = stamp;
     stream->time = heap_decoder_now(decoder, stamp);
-    model_set_time(stream->model, &stream->time);
-    stream->time.ns = stream->model->now.ns;
+    // The model's own clock is set by the event: one that began earlier may still be first.
+    stream->time.ns = max_u64(stream->time.ns, stream->model->now.ns);
     if (stream->time.ns >= stream->limit_ns)
         stream->left = 0;
 }

@@ -83,11 +83,21 @@ typedef struct FrameExtent {
     u32 tag;
 } FrameExtent;
 
+// What the notes of ranges have said last (origins_hot.c): the same for all of [low, high).
+typedef struct RangeAnswer {
+    GuestAddr low, high;
+    GuestAddr start; // of the range
+    u64 owner;       // that it was noted with; 0: anybody
+    Origin origin;   // 0: none
+    u32 turn;        // how many had been made then
+} RangeAnswer;
+
 typedef struct MemcheckThread {
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
     FrameExtent frame;          // that was asked for last
+    RangeAnswer range;          // the same
     HeapThread *heap;
     SavedDefinedness *interrupted; // innermost first
     u64 fishy_told;                // the size that a throwing new was told of

@@ -27,6 +27,8 @@
 typedef struct Builder {
     Emitter e;
     Block *block;
+    CodeMark marks[BLOCK_MARKS_MAX]; // of the block, as they are made
+    unsigned mark_count;
     Insn insns[BLOCK_INSNS_MAX];
     unsigned insn_count;
     struct {

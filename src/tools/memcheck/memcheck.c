@@ -87,6 +87,7 @@ static void prepare(const Options *options)
     heap.hooks = (HeapHooks){
         .map = heap_map,
         .unmap = heap_unmap,
+        .park = shadow_park,
         .fresh = heap_mark_noaccess,
         .allocated = heap_mark_allocated,
         .adopted = heap_mark_adopted,

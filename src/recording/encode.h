@@ -9,10 +9,13 @@
 
 enum { SEEN_BITS = 14 };
 
+// Inline wherever it is used: most of an event is constant there.
+#define ENCODE static inline __attribute__((always_inline))
+
 // What glibc's malloc gives for a request: a guess that costs nothing when it is right.
 static inline u64 guess_usable(u64 size)
 {
-    return size <= 24 ? 24 : ((size + 8 + 15) & ~15ull) - 8;
+    return max_u64(24, ((size + 8 + 15) & ~15ull) - 8);
 }
 
 // Blocks lie at multiples of 16: the low bits go to the top, where zeros are free.
@@ -33,36 +36,45 @@ static inline void encode_varint(EventEncoder *encoder, EventColumn column, u64 
     encoder->at[column] = varint_write(encoder->at[column], value);
 }
 
-// What is unusual about an event; the bits go to its head.
-static inline u32 encode_rare(EventEncoder *encoder, const HeapEvent *event, u32 site_thread,
-                              u64 advance)
+static inline void encode_mixed(EventEncoder *encoder, EventColumn column, u64 value)
 {
-    u64 advanced = event->time.allocated_bytes - encoder->last.allocated_bytes;
+    encoder->at[column] = varint_write_mixed(encoder->at[column], value);
+}
+
+static inline u32 encode_thread(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
+{
+    if (LIKELY(event->thread == site_thread))
+        return 0;
+    encode_varint(encoder, COLUMN_RARE, event->thread);
+    return HEAD_THREAD;
+}
+
+// What else is unusual about an event; the bits go to its head.
+static inline u32 encode_rare(EventEncoder *encoder, const HeapEvent *event,
+                              const Moment *before, u64 advance)
+{
+    u64 advanced = event->time.allocated_bytes - before->allocated_bytes;
     u32 head = 0;
 
-    if (UNLIKELY(event->thread != site_thread)) {
-        head |= HEAD_THREAD;
-        encode_varint(encoder, COLUMN_RARE, event->thread);
-    }
     if (UNLIKELY(advanced != advance)) {
         head |= HEAD_ALLOCATED;
         encode_varint(encoder, COLUMN_RARE, zigzag((i64)advanced));
     }
     if (UNLIKELY(encoder->counts_instructions)) {
-        u64 executed = event->time.instructions - encoder->last.instructions;
+        u64 executed = event->time.instructions - before->instructions;
         encode_varint(encoder, COLUMN_RARE, zigzag((i64)executed));
     }
     return head;
 }
 
-static inline u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
+ENCODE u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
 {
     u32 kind = event->kind == EVENT_FREE;
 
     encode_varint(encoder, COLUMN_SITE, event->site);
-    encode_varint(encoder, COLUMN_ADDRESS,
-                  pack_address(event->address - encoder->last_address[kind]));
-    encode_varint(encoder, COLUMN_SIZE, event->size);
+    encode_mixed(encoder, COLUMN_ADDRESS,
+                 pack_address(event->address - encoder->last_address[kind]));
+    encode_mixed(encoder, COLUMN_SIZE, event->size);
     encoder->last_address[kind] = event->address;
     if (LIKELY(event->usable == guess_usable(event->size)))
         return 0;
@@ -90,20 +102,20 @@ static inline u32 encode_number_of(const EventEncoder *encoder, const HeapEvent 
 }
 
 // A number may be that of an older block, 2^32 allocations ago, but that was born before.
-static inline u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
+ENCODE u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
 {
     u32 ago = encoder->allocations - encode_number_of(encoder, event);
 
     if (ago < encoder->allocations - encoder->chunk_start && ago < BACK_REFERENCES &&
         event->born_ns >= encoder->start.ns) {
-        encode_varint(encoder, COLUMN_AGE, ago);
+        encode_mixed(encoder, COLUMN_AGE, ago);
         return HEAD_FREE | HEAD_BACK;
     }
     encode_varint(encoder, COLUMN_AGE, event->time.ns - event->born_ns);
     return HEAD_FREE | encode_block(encoder, event);
 }
 
-static inline u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
+ENCODE u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
 {
     encoder->allocations++;
     if (UNLIKELY(encoder->seen != NULL))
@@ -112,6 +124,24 @@ static inline u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
             .usable = (u32)event->usable, .site = event->site, .number = encoder->allocations,
         };
     return encode_block(encoder, event);
+}
+
+// There is room; it is not the first, the clock of bytes has advanced by its size, and instructions
+// are not counted.
+ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
+{
+    encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
+    u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
+                                         : encode_alloc(encoder, event);
+    head |= (event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0) |
+            (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
+    head |= encode_thread(encoder, event, site_thread);
+    *encoder->at[COLUMN_HEAD]++ = (u8)head;
+    // One by one: as a whole it would go through a vector register, which waits for its parts.
+    encoder->last.ns = event->time.ns;
+    encoder->last.allocated_bytes = event->time.allocated_bytes;
+    encoder->last.instructions = event->time.instructions;
+    encoder->count++;
 }
 
 // There is room. The site's own thread and space are given, for what follows from them.
@@ -125,15 +155,9 @@ static inline void encode_event(EventEncoder *encoder, const HeapEvent *event, u
         encoder->start.allocated_bytes -= advance;
         encoder->last = encoder->start;
     }
-    encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
-    u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
-                                         : encode_alloc(encoder, event);
-    head |= (event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0) |
-            (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
-    head |= encode_rare(encoder, event, site_thread, advance);
-    *encoder->at[COLUMN_HEAD]++ = (u8)head;
-    encoder->last = event->time;
-    encoder->count++;
+    Moment before = encoder->last;
+    encode_usual(encoder, event, site_thread);
+    encoder->at[COLUMN_HEAD][-1] |= (u8)encode_rare(encoder, event, &before, advance);
 }
 
 #endif

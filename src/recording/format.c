@@ -4,6 +4,13 @@
 // never trust a length: a Cursor that runs out reads zeros and says so once, at the end.
 #include "recording/format.h"
 
+const VarintForm varint_forms[28] = {
+    [0 ... 6] = {0, 1},
+    [7 ... 13] = {0x80, 2},
+    [14 ... 20] = {0x8080, 3},
+    [21 ... 27] = {0x808080, 4},
+};
+
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>

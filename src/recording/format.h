@@ -121,6 +121,26 @@ static inline u8 *varint_write(u8 *at, u64 value)
     return at + bytes;
 }
 
+// By the highest bit that is set: how long it is, and the bits that say that more follows.
+typedef struct VarintForm {
+    u32 marks, bytes;
+} VarintForm;
+extern const VarintForm varint_forms[28];
+
+// The same for values that are often above 127 and often not: up to 4 bytes without a branch.
+static inline u8 *varint_write_mixed(u8 *at, u64 value)
+{
+    if (UNLIKELY(value >> 28))
+        return varint_write(at, value);
+    VarintForm form = varint_forms[31 - __builtin_clz((u32)value | 1)];
+    u32 spread = (u32)value;
+    spread = (spread & 0x0fffc000) << 2 | (spread & 0x00003fff);
+    spread = (spread & 0x3f803f80) << 1 | (spread & 0x007f007f);
+    spread |= form.marks;
+    memcpy(at, &spread, sizeof(spread));
+    return at + form.bytes;
+}
+
 // ---------------------------------------------------------------- bytes to read
 // After a read beyond the end everything reads as 0 and `failed` is set.
 typedef struct Cursor {

@@ -37,7 +37,7 @@ enum {
     // Of a program that does little but allocate, even that is a tenth of what it costs: events
     // that come as often as this are stored as they are, which takes half as much more room.
     DENSE_EVENTS = 1 << 12,
-    DENSE_NS = 500, // an event
+    DENSE_NS = 1000, // an event
 };
 
 static void copy_info(RecordingInfo *to, const RecordingInfo *from)
@@ -205,6 +205,24 @@ static void end_slice_if_due(RecordingWriter *writer, u64 ns)
     Moment moment = writer->encoder.last;
     moment.ns = ns;
     end_slice(writer, &moment);
+}
+
+// None of these makes a slice due.
+u32 writer_usual_events(const RecordingWriter *writer, u64 allocated_bytes, u64 *ret_ns)
+{
+    const EventEncoder *encoder = &writer->encoder;
+    u64 events = writer->slice.info.events, enough = writer->slice_events;
+    u64 many = EVENTS_PER_SITE * writer->changed_count;
+    bool is_sparse = events < many;
+
+    if (writer->error || encoder->seen || encoder->counts_instructions || encoder->count == 0 ||
+        encoder->clock_space != SPACE_HEAP || events == 0 ||
+        encoder->last.allocated_bytes != allocated_bytes)
+        return 0;
+    u64 most = is_sparse ? min_u64(many, enough * SLICE_EVENTS_MORE) : enough;
+    u64 length_ns = writer->slice_ns * (is_sparse ? SPARSE_FACTOR : 1);
+    *ret_ns = writer->slice.info.start.ns + length_ns;
+    return events < most ? (u32)min_u64(most - events, encoder->capacity - encoder->count) : 0;
 }
 
 static bool make_room(RecordingWriter *writer)

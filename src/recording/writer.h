@@ -44,6 +44,11 @@ typedef struct SiteState {
     Space space;
 } SiteState;
 
+typedef struct LastFree {
+    u32 site;
+    u64 size, born_ns;
+} LastFree;
+
 typedef struct StringTable {
     u64 *slots;  // hash << 32 | number
     size_t slot_count;
@@ -92,7 +97,7 @@ struct RecordingWriter {
     Node slice;             // being filled
     u64 slice_number;
     SpaceTotals totals;
-    HeapEvent last_free;    // of a temporary block: what may be repeated
+    LastFree last_free;     // of a temporary block: what may be repeated
     u64 slice_ns;           // a slice ends after so long
     u32 short_slices;       // that ended so, since slice_ns was doubled
     OpenNode open[LEVELS];  // [0] is not used
@@ -102,6 +107,10 @@ struct RecordingWriter {
 // writer.c: before an event, when a slice may be due or columns are full. False: it cannot be
 // written.
 bool writer_prepare(RecordingWriter *writer, u64 ns);
+
+// So many events, of the heap, may take the short way of add_event.h, if none is at *ret_ns or later
+// and the clock of bytes stands at allocated_bytes; 0: none.
+u32 writer_usual_events(const RecordingWriter *writer, u64 allocated_bytes, u64 *ret_ns);
 
 // writer_file.c
 void writer_fail(RecordingWriter *writer, const char *what, int error);

@@ -43,6 +43,7 @@ typedef struct RingView {
     u32 peeked_drain;  // in which turn; what changes again meanwhile has to wait
     u64 peeked_state;
     WireHeld held;
+    u64 record[4];     // its allocation
 } RingView;
 
 struct WireConsumer {
@@ -165,19 +166,22 @@ static inline void look(WireConsumer *consumer, RingView *view, WireRing *ring)
 static bool peek(const WireConsumer *consumer, RingView *view, WireRing *ring)
 {
     const WireHeld *held = &ring->held;
+    u64 offset = view->read % WIRE_RING_BYTES;
     u32 run = __atomic_load_n(&held->run, __ATOMIC_ACQUIRE);
     u64 state = __atomic_load_n(&held->repeat.state, __ATOMIC_ACQUIRE);
     if (state == 0 || run % 2 || (u8)(run / 2) == view->taken_run ||
-        (view->was_peeked && view->peeked_run == run && view->peeked_state == state))
+        (view->was_peeked && view->peeked_run == run && view->peeked_state == state) ||
+        offset + sizeof(view->record) > WIRE_RING_BYTES)
         return false;
     memcpy(&view->held, held, sizeof(view->held));
+    memcpy(view->record, ring->data + offset, sizeof(view->record));
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&held->run, __ATOMIC_RELAXED) != run ||
         __atomic_load_n(&ring->write, __ATOMIC_RELAXED) != view->read)
         return false;
     view->held.run = run;
     view->held.repeat.state = state;
-    view->next = view->held.stamp > view->last ? view->held.stamp : view->last;
+    view->next = max_u64(state == 1 ? view->record[1] : view->held.stamp, view->last);
     view->waits = view->peeked_drain == consumer->drain;
     return !view->waits;
 }
@@ -204,11 +208,11 @@ static void refresh(WireConsumer *consumer, u32 index)
 static void take_held(WireConsumer *consumer, u32 index, WireRecord *ret_record)
 {
     RingView *view = &consumer->rings[index];
-    wire_heap_run_words(&view->held, view->held.repeat.state, consumer->copy);
+    wire_heap_run_words(&view->held, view->record, view->held.repeat.state, consumer->copy);
     *ret_record = (WireRecord){
         .type = RECORD_HEAP_RUN,
         .ring = index,
-        .payload = view->held.context,
+        .payload = (u32)(view->record[0] >> 32),
         .is_peek = true,
         .was_peeked = view->was_peeked && view->peeked_run == view->held.run,
         .stamp = view->next,
@@ -262,36 +266,6 @@ static inline void take(WireConsumer *consumer, u32 index, WireRecord *ret_recor
     look(consumer, view, ring);
 }
 
-// The words of a record that may be in a stream; 0: it is none of these.
-static inline size_t stream_words(u64 header)
-{
-    u64 words = header >> 16 & 0xffff;
-    u8 type = (u8)header;
-    bool is_held = type == RECORD_HEAP_ALLOC || type == RECORD_HEAP_PAIR;
-    bool fits = type == RECORD_HEAP_FREE ? words == WIRE_STREAM_FREE
-                                         : is_held && words == WIRE_STREAM_ALLOC;
-    return fits ? words : 0;
-}
-
-// How much of the copy, of `words` words, is a stream of stamps up to `limit`.
-static size_t stream_length(const u64 *copy, size_t words, u64 limit, RingView *view,
-                            size_t *ret_records)
-{
-    size_t at = 0, records = 0;
-    while (at + 1 < words) {
-        size_t length = stream_words(copy[at]);
-        if (length == 0 || at + length > words || copy[at + 1] > limit)
-            break;
-        if ((u8)copy[at] != RECORD_HEAP_FREE)
-            view->taken_run = (u8)(copy[at] >> 8);
-        view->last = copy[at + 1];
-        at += length;
-        records++;
-    }
-    *ret_records = records;
-    return at;
-}
-
 // Takes a stream, if there is one at view->read. Returns the number of its records.
 static size_t take_stream(WireConsumer *consumer, u32 index, u64 limit, void *arg)
 {
@@ -299,14 +273,18 @@ static size_t take_stream(WireConsumer *consumer, u32 index, u64 limit, void *ar
     RingView *view = &consumer->rings[index];
     WireRing *ring = &consumer->shared->rings[index];
     u64 offset = view->read % WIRE_RING_BYTES, bytes = view->available - view->read;
-    size_t records;
     bytes = min_u64(min_u64(bytes, BYTES), WIRE_RING_BYTES - offset);
     memcpy(consumer->copy, ring->data + offset, bytes);
-    size_t words = stream_length(consumer->copy, bytes / 8, limit, view, &records);
-    if (words == 0)
+    WireStream stream = {
+        .ring = index, .words = consumer->copy, .count = bytes / 8, .limit = limit,
+        .last = view->last, .run = view->taken_run,
+    };
+    size_t records = consumer->stream(arg, &stream);
+    if (records == 0)
         return 0;
-    view->read += words * 8;
-    consumer->stream(arg, index, consumer->copy, words);
+    view->read += stream.taken * 8;
+    view->last = stream.last;
+    view->taken_run = stream.run;
     look(consumer, view, ring);
     return records;
 }
@@ -344,7 +322,7 @@ static size_t take_next(WireConsumer *consumer, u32 index, u64 limit, WireRecord
     RingView *view = &consumer->rings[index];
     WireRecord record;
     if (consumer->stream && !view->next_is_held && !view->was_peeked &&
-        stream_words(view->header)) {
+        wire_is_streamed(view->header)) {
         size_t count = take_stream(consumer, index, limit, arg);
         if (count)
             return count;

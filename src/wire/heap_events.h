@@ -86,7 +86,7 @@ void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_a
 // lost is less than a microsecond. After a pause the monitor has looked at the rings, which it
 // does every few milliseconds when events have come, or there was a system call: then there is
 // a new stamp, unless the monitor sleeps.
-enum { STAMPS_SHARED = 7, DENSE_TICKS = 500, TICK_TICKS = 20 << 20 };
+enum { STAMPS_SHARED = 15, DENSE_TICKS = 500, TICK_TICKS = 20 << 20 };
 
 static inline void wire_heap_new_stamp(WireProducer *producer)
 {
@@ -130,27 +130,7 @@ static inline u64 wire_heap_stamp(WireProducer *producer, bool is_alone)
     return stamp;
 }
 
-static inline void wire_heap_hold(WireHeld *held, const WireAlloc *alloc, u64 stamp)
-{
-    u32 run = held->run;
-    __atomic_store_n(&held->run, run + 1, __ATOMIC_RELEASE);
-    held->repeat.result = alloc->site ? alloc->address : HEAP_NOT_REPEATED;
-    held->address = alloc->address;
-    held->repeat.size = alloc->size;
-    held->repeat.site = alloc->site;
-    held->repeat.sp = alloc->sp;
-    held->repeat.slot = alloc->slot;
-    held->repeat.tag = alloc->tag;
-    held->context = alloc->context;
-    held->extra = alloc->usable - alloc->size;
-    held->stamp = held->first = held->allocated = stamp;
-    held->lived = held->samples = 0;
-    __atomic_store_n(&held->repeat.state, 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&held->run, run + 2, __ATOMIC_RELEASE);
-}
-
-// A record of `words` words behind its header, put where it fits as it is; NULL: wire_reserve()
-// knows what to do.
+// A record of `bytes` bytes, put where it fits as it is; NULL: wire_reserve() knows what to do.
 static inline u64 *wire_heap_place(const WireProducer *producer, u64 bytes)
 {
     WireRing *ring = producer->ring;
@@ -160,35 +140,59 @@ static inline u64 *wire_heap_place(const WireProducer *producer, u64 bytes)
     return LIKELY(fits) ? (u64 *)(ring->data + offset) : NULL;
 }
 
-static inline bool wire_heap_is_pair(const WireHeld *held)
+// There is room for what the record may become: a HEAP_RUN.
+enum { HEAP_RUN_WORDS = 5, HEAP_RUN_BYTES = (2 + HEAP_RUN_WORDS) * 8, HEAP_ALLOC_BYTES = 32 };
+
+static inline void wire_heap_hold(WireProducer *producer, const WireAlloc *alloc, u64 stamp)
 {
-    return held->samples == 1 && held->lived <= HEAP_PAIR_LIVED_MAX &&
-           held->repeat.size >> HEAP_PAIR_SIZE_BITS == 0;
+    WireHeld *held = &producer->ring->held;
+    u32 run = held->run;
+    u64 *at = wire_heap_place(producer, HEAP_RUN_BYTES);
+    if (UNLIKELY(!at)) {
+        at = wire_reserve(producer, RECORD_HEAP_RUN, 0, HEAP_RUN_WORDS, stamp);
+        if (!at)
+            return;
+        at -= 2;
+    }
+    __atomic_store_n(&held->run, run + 1, __ATOMIC_RELEASE);
+    at[0] = RECORD_HEAP_ALLOC | (u64)((run + 2) / 2 & 0xff) << 8 | HEAP_ALLOC_BYTES / 8 << 16 |
+            (u64)alloc->context << 32;
+    at[1] = stamp;
+    at[2] = heap_place(alloc->address, alloc->size, alloc->usable);
+    at[3] = alloc->size;
+    held->repeat.result = alloc->site ? alloc->address : HEAP_NOT_REPEATED;
+    held->address = alloc->address;
+    held->repeat.size = alloc->size;
+    held->repeat.site = alloc->site;
+    held->repeat.sp = alloc->sp;
+    held->repeat.slot = alloc->slot;
+    held->repeat.tag = alloc->tag;
+    held->allocated = stamp;
+    __atomic_store_n(&held->repeat.state, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&held->run, run + 2, __ATOMIC_RELEASE);
+}
+
+// The record that is held back.
+static inline u64 *wire_heap_record(WireRing *ring)
+{
+    return (u64 *)(ring->data + ring->write % WIRE_RING_BYTES);
+}
+
+static inline void wire_heap_publish(WireRing *ring, u64 bytes)
+{
+    __atomic_store_n(&ring->write, ring->write + bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->held.repeat.state, 0, __ATOMIC_RELEASE);
+    ring->held.repeat.result = 0;
 }
 
 static inline void wire_heap_flush_inline(WireProducer *producer)
 {
-    enum { BYTES = 32 };
     WireRing *ring = producer->ring;
-    WireHeld *held = &ring->held;
-    u64 *at, size = held->repeat.size, state = held->repeat.state;
-    if (state == 0)
-        return;
-    bool is_pair = state == 2;
-    if (state > 2 || (is_pair && !wire_heap_is_pair(held)) ||
-        !(at = wire_heap_place(producer, BYTES))) {
+    u64 state = ring->held.repeat.state;
+    if (state == 1)
+        wire_heap_publish(ring, HEAP_ALLOC_BYTES);
+    else if (state != 0)
         wire_heap_flush_held(producer);
-        return;
-    }
-    at[0] = (is_pair ? RECORD_HEAP_PAIR : RECORD_HEAP_ALLOC) | (u64)(held->run / 2 & 0xff) << 8 |
-            BYTES / 8 << 16 | (u64)held->context << 32;
-    at[1] = held->stamp;
-    at[2] = heap_place(held->address, size, size + held->extra);
-    at[3] = is_pair ? size | held->lived << HEAP_PAIR_SIZE_BITS : size;
-    __atomic_store_n(&ring->write, ring->write + BYTES, __ATOMIC_RELEASE);
-    __atomic_store_n(&held->repeat.state, 0, __ATOMIC_RELEASE);
-    held->repeat.result = 0;
-    held->repeat.site = 0;
 }
 
 // The producer has a ring, and a monitor that lives.
@@ -202,7 +206,8 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
     u64 stamp = wire_heap_stamp(producer, alloc->site != 0);
     u64 state = held->repeat.state;
     if (state && state % 2 == 0 && held->address == alloc->address &&
-        held->repeat.size == alloc->size && held->context == alloc->context) {
+        held->repeat.size == alloc->size &&
+        wire_heap_record(producer->ring)[0] >> 32 == alloc->context) {
         held->stamp = held->allocated = stamp;
         held->repeat.result = alloc->site ? alloc->address : HEAP_NOT_REPEATED;
         held->repeat.sp = alloc->sp;
@@ -213,7 +218,7 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
         return;
     }
     wire_heap_flush_inline(producer);
-    wire_heap_hold(held, alloc, stamp);
+    wire_heap_hold(producer, alloc, stamp);
 }
 
 // True: the block is the one held back, and ends with it; or it has ended already. Where there
@@ -231,8 +236,8 @@ static inline bool wire_heap_ends_held(WireRing *ring, u64 address, u64 stamp)
         return is_alone;
     if (!is_alone && stamp - held->allocated > AT_ONCE)
         return false;
-    held->lived += stamp - held->allocated;
-    held->samples++;
+    held->lived = (state == 1 ? 0 : held->lived) + stamp - held->allocated;
+    held->samples = (state == 1 ? 0 : held->samples) + 1;
     held->stamp = stamp;
     __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
     return true;
@@ -263,8 +268,8 @@ static inline void wire_heap_free(WireProducer *producer, u64 address, bool is_a
     __atomic_store_n(&ring->write, ring->write + BYTES, __ATOMIC_RELEASE);
 }
 
-// The words of a HEAP_RUN.
-enum { HEAP_RUN_WORDS = 5 };
-void wire_heap_run_words(const WireHeld *held, u64 state, u64 words[HEAP_RUN_WORDS]);
+// The words of a HEAP_RUN, of what is held back and its record.
+void wire_heap_run_words(const WireHeld *held, const u64 *record, u64 state,
+                         u64 words[HEAP_RUN_WORDS]);
 
 #endif

@@ -5,42 +5,42 @@
 // and without a stamp; so those of a run are as exact as one in 64 is.
 #include "wire/heap_events.h"
 
-void wire_heap_run_words(const WireHeld *held, u64 state, u64 words[HEAP_RUN_WORDS])
+void wire_heap_run_words(const WireHeld *held, const u64 *record, u64 state,
+                         u64 words[HEAP_RUN_WORDS])
 {
-    const WireRepeat *repeat = &held->repeat;
-    u64 size = repeat->size;
-    words[0] = heap_place(held->address, size, size + held->extra);
-    words[1] = size;
+    u64 first = record[1];
+    words[0] = record[2];
+    words[1] = held->repeat.size; // not that of the record, which may be a pair's by now
     words[2] = state;
-    words[3] = held->first;
-    words[4] = held->samples ? held->lived / held->samples * (state / 2) : 0;
+    words[3] = first;
+    words[4] = state > 1 && held->samples ? held->lived / held->samples * (state / 2) : 0;
 }
 
+static bool is_pair(const WireHeld *held)
+{
+    return held->repeat.state == 2 && held->samples == 1 && held->lived <= HEAP_PAIR_LIVED_MAX &&
+           held->repeat.size >> HEAP_PAIR_SIZE_BITS == 0;
+}
+
+// Where it stands it becomes what it is now. Until it is published the consumer may look at it (W6),
+// and takes nothing from it that changes here but the first stamp.
 void wire_heap_flush_held(WireProducer *producer)
 {
-    WireHeld *held = &producer->ring->held;
-    u64 state = held->repeat.state;
-    u64 size = held->repeat.size;
-    u64 *words;
-    if (state == 1) {
-        words = wire_reserve(producer, RECORD_HEAP_ALLOC, held->run / 2, 2, held->stamp);
-        if (words) {
-            words[0] = heap_place(held->address, size, size + held->extra);
-            words[1] = size;
-        }
-    } else {
-        words = wire_reserve(producer, RECORD_HEAP_RUN, held->run / 2, HEAP_RUN_WORDS,
-                             held->stamp);
-        if (words)
-            wire_heap_run_words(held, state, words);
+    WireRing *ring = producer->ring;
+    const WireHeld *held = &ring->held;
+    u64 state = held->repeat.state, bytes = HEAP_ALLOC_BYTES;
+    u64 *at = wire_heap_record(ring), head = at[0] & ~(u64)WIRE_STREAM_MASK;
+    if (is_pair(held)) {
+        at[0] = head | WIRE_STREAM_HEAD(RECORD_HEAP_PAIR, WIRE_STREAM_ALLOC);
+        at[3] = held->repeat.size | held->lived << HEAP_PAIR_SIZE_BITS;
+        at[1] = held->stamp;
+    } else if (state > 1) {
+        bytes = HEAP_RUN_BYTES;
+        at[0] = head | WIRE_STREAM_HEAD(RECORD_HEAP_RUN, HEAP_RUN_BYTES / 8);
+        wire_heap_run_words(held, at, state, at + 2);
+        at[1] = held->stamp;
     }
-    if (words) {
-        wire_set_payload(words, held->context);
-        wire_publish(producer);
-    }
-    __atomic_store_n(&held->repeat.state, 0, __ATOMIC_RELEASE);
-    held->repeat.result = 0;
-    held->repeat.site = 0;
+    wire_heap_publish(ring, bytes);
 }
 
 void wire_heap_alloc_now(WireProducer *producer, const WireAlloc *alloc)

@@ -135,15 +135,16 @@ typedef struct WireRepeat {
     u32 unused;
 } WireRepeat;
 
+// The HEAP_ALLOC of the first allocation stands in the ring, where the next record goes: to publish
+// it is to move `write`.
 typedef struct WireHeld {
     WireRepeat repeat;
     u32 run;         // odd while the rest changes; two more for each new allocation
-    u32 context;
+    u32 unused;
     u64 address;
-    u64 extra;       // usable beyond size
+    u64 allocated;   // stamp of the last allocation that has one
+    // Once it has been freed
     u64 stamp;       // of the last change that has one
-    u64 first;       // of the first allocation
-    u64 allocated;   // of the last one that has a stamp
     u64 lived;       // ticks that `samples` of them lived
     u64 samples;
 } WireHeld;
@@ -314,11 +315,31 @@ void wire_consumer_free(WireConsumer *consumer);
 // producer lives any more, everything. Returns the number of records.
 typedef void WireRecordFn(void *arg, const WireRecord *record);
 // Events of the heap come in streams: those of one ring that follow each other are handed over
-// together, if `fn` is set. `words` is a private copy of records, whole and nothing but HEAP_ALLOC
-// and HEAP_PAIR (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE), each with its header
-// and stamp.
+// together, if `fn` is set, which takes as many of them as are wire_is_streamed(), whole, with
+// stamps up to the limit, and says how many records that is. Nearly all are HEAP_ALLOC and HEAP_PAIR
+// (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE).
 enum { WIRE_STREAM_ALLOC = 4, WIRE_STREAM_FREE = 3 };
-typedef void WireStreamFn(void *arg, u32 ring, const u64 *words, size_t count);
+typedef struct WireStream {
+    u32 ring;
+    const u64 *words; // a private copy; behind its end there is WIRE_STREAM_ALLOC words more
+    size_t count;
+    u64 limit;
+    // What was taken
+    size_t taken;     // words
+    u64 last;         // stamp of the last record, if there is one
+    u8 run;           // of the header of the last that was held back
+} WireStream;
+typedef size_t WireStreamFn(void *arg, WireStream *stream);
+// A record's type and length in its header.
+#define WIRE_STREAM_MASK 0xffff00ffu
+#define WIRE_STREAM_HEAD(type, words) ((u32)(type) | (u32)(words) << 16)
+static inline bool wire_is_streamed(u64 header)
+{
+    const u64 types = 1ull << RECORD_HEAP_ALLOC | 1ull << RECORD_HEAP_PAIR |
+                      1ull << RECORD_HEAP_FREE | 1ull << RECORD_HEAP_REALLOC |
+                      1ull << RECORD_HEAP_RUN | 1ull << RECORD_CONTEXT;
+    return (u8)header < 64 && types >> (u8)header & 1;
+}
 void wire_stream_to(WireConsumer *consumer, WireStreamFn *fn);
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg);
 // Rings whose contents made no sense; what was in them is lost.

@@ -13,10 +13,12 @@
 #include "engine/redirect/redirect_internal.h"
 
 static ToolRepeat nothing_repeats; // result 0: a call with NULL is not told
+static ToolSite no_sites[TOOL_SITES];
 
 void lean_thread_start(ThreadCtx *ctx)
 {
     ctx->lean_repeat = &nothing_repeats;
+    ctx->lean_sites = no_sites;
 }
 
 // The distance to the frame above the outermost call: negative within it.

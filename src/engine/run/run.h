@@ -134,6 +134,7 @@ typedef struct ThreadCtx {
     u32 lean_hook;        // it, and the innermost that it has called
     u32 lean_inner;
     WireRepeat *lean_repeat; // never NULL if there are lean functions
+    struct ToolSite *lean_sites; // likewise; by tool_site_index()
     // What a lean function without `after` was told last: its argument, which it, and where. What
     // it calls with the same argument is not told again.
     u64 lean_told;

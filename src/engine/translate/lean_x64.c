@@ -5,43 +5,9 @@
 #include "engine/calltags/calltags.h"
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
-#include "engine/translate/builder.h"
+#include "engine/translate/lean_x64.h"
 
-#define REPEAT(field) ((i32)offsetof(ToolRepeat, field))
-enum { JAE = 0x73, JE = 0x74, JNE = 0x75, JNS = 0x79 };
 enum { SITES_MASK = (LEAN_SITES - 1) << 3 };
-
-// A short branch; returns where the next instruction is, for land().
-static CodePtr branch(Emitter *e, u8 opcode)
-{
-    put_bytes(e, (u8[]){opcode, 0}, 2);
-    return e->pc;
-}
-
-static void land(Emitter *e, CodePtr from)
-{
-    ASSERT(e->pc - from < 128);
-    from[-1] = (u8)(e->pc - from);
-}
-
-static CodePtr far_branch(Emitter *e)
-{
-    put_bytes(e, (u8[]){OP_JMP_REL32, 0, 0, 0, 0}, 5);
-    return e->pc;
-}
-
-// jcc rel32, of the condition of a short branch
-static CodePtr far_jcc(Emitter *e, u8 opcode)
-{
-    put_bytes(e, (u8[]){0x0f, (u8)(opcode + 0x10), 0, 0, 0, 0}, 6);
-    return e->pc;
-}
-
-static void far_land(Emitter *e, CodePtr from)
-{
-    i32 distance = (i32)(e->pc - from);
-    memcpy(from - 4, &distance, 4);
-}
 
 // cmp dword [rcx + disp], imm
 static void emit_cmp_imm32(Emitter *e, i32 disp, u32 imm)
@@ -49,29 +15,6 @@ static void emit_cmp_imm32(Emitter *e, i32 disp, u32 imm)
     put_bytes(e, (u8[]){0x81, 0xb9}, 2);
     put_u32(e, (u32)disp);
     put_u32(e, imm);
-}
-
-// cmp fs:[disp], reg
-static void emit_cmp_fs(Emitter *e, i32 disp, unsigned reg)
-{
-    put_bytes(e, (u8[]){0x64, 0x48, 0x39, (u8)(0x04 | reg << 3), 0x25}, 5);
-    put_u32(e, (u32)disp);
-}
-
-// test byte [rcx + disp], mask
-static void emit_test_byte(Emitter *e, i32 disp, u8 mask)
-{
-    put_bytes(e, (u8[]){0xf6, 0x81}, 2);
-    put_u32(e, (u32)disp);
-    put_u8(e, mask);
-}
-
-// add qword [rcx + disp], 1
-static void emit_increment(Emitter *e, i32 disp)
-{
-    put_bytes(e, (u8[]){0x48, 0x83, 0x81}, 3);
-    put_u32(e, (u32)disp);
-    put_u8(e, 1);
 }
 
 static void emit_note_call(Emitter *e, const ToolFunction *function, u32 hook)
@@ -136,56 +79,6 @@ void lean_entry(Builder *b, const RedirectSite *site)
     builder_mark(b, false); // F3
 }
 
-//     cmp qword fs:[lean_sp], 0 ; jne call
-//     spill rcx ; mov rcx, fs:[lean_repeat] ; cmp [rcx + result], rdi ; jne other
-//     test byte [rcx + state], 1 ; je done            (delete, and then the free in it)
-//     test byte [rcx + state], TOLD ; je other ; add qword [rcx + state], 1
-//   done: rcx ; jmp on
-//   other: cmp fs:[lean_told], rdi ; jne call
-//     mov rcx, function ; cmp fs:[lean_told_function], rcx ; je call
-//     cmp fs:[lean_told_sp], rsp ; jae done
-//   call: rcx ; redirect_lean_before
-//   on:
-void lean_before(Builder *b, const RedirectSite *site)
-{
-    Emitter *e = &b->e;
-    builder_spill(b, RCX);
-    builder_mark_nowhere(b);
-    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
-    put_u32(e, (u32)CTX(lean_sp));
-    put_u8(e, 0);
-    CodePtr within = far_jcc(e, JNE);
-    emit_load_fs(e, RCX, CTX(lean_repeat));
-    emit_op_base(e, 0x39, RDI, RCX, REPEAT(result));
-    CodePtr other = branch(e, JNE);
-    emit_test_byte(e, REPEAT(state), 1);
-    CodePtr done = branch(e, JE);
-    emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
-    CodePtr told = branch(e, JE);
-    emit_increment(e, REPEAT(state));
-    land(e, done);
-    CodePtr back = e->pc;
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    CodePtr on = far_branch(e);
-    land(e, other);
-    land(e, told);
-    emit_cmp_fs(e, CTX(lean_told), RDI);
-    CodePtr first = branch(e, JNE);
-    emit_mov_imm(e, RCX, (u64)(uintptr_t)site->lean);
-    emit_cmp_fs(e, CTX(lean_told_function), RCX);
-    CodePtr same = branch(e, JE);
-    emit_cmp_fs(e, CTX(lean_told_sp), RSP);
-    put_bytes(e, (u8[]){JAE, (u8)(back - (e->pc + 2))}, 2);
-    far_land(e, within);
-    land(e, first);
-    land(e, same);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    b->spilled = 0;
-    emit_fast_call(b, redirect_lean_before, site->hook);
-    far_land(e, on);
-    builder_mark(b, false); // F3
-}
-
 //     mov qword fs:[lean_sp], 0 ; spill rdx ; mov rcx, fs:[lean_repeat]
 //     cmp [rcx + result], rax ; jne call ; test byte [rcx + state], 1 ; jne call
 //     mov rdx, fs:[lean_size] ; cmp [rcx + size], rdx ; jne call
@@ -194,7 +87,7 @@ void lean_before(Builder *b, const RedirectSite *site)
 //     mov rdx, [rcx + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [rcx + tag], rdx ; jne call
 //     test byte [rcx + state], TOLD ; je call
 //     add qword [rcx + state], 1 ; mov qword fs:[lean_told], 0 ; rdx, rcx ; jmp on
-//   call: rdx, rcx
+//   call:
 static CodePtr emit_repeat(Builder *b, u32 pc)
 {
     Emitter *e = &b->e;
@@ -227,14 +120,13 @@ static CodePtr emit_repeat(Builder *b, u32 pc)
     CodePtr on = far_branch(e);
     for (unsigned i = 0; i < ARRAY_LEN(call); i++)
         land(e, call[i]);
-    emit_load_fs(e, RDX, CTX_SPILL(RDX));
     return on;
 }
 
 //     spill rcx ; mov rcx, fs:[lean_sp] ; lea rcx, [rcx + rsp] ; jrcxz mine
 //     mov rcx, fs:[redirect_count] ; jrcxz none ; rcx ; call redirect_fast_return ; jmp on
 //   none: rcx ; jmp on
-//   mine: repeat, or rcx ; call redirect_lean_return
+//   mine: repeat, or put the event, or rcx ; call redirect_lean_return
 //   on:
 // Where nothing returns that is intercepted the flags stay as they are.
 void lean_return(Builder *b, const RedirectSite *site)
@@ -255,6 +147,7 @@ void lean_return(Builder *b, const RedirectSite *site)
     builder_mark_nowhere(b);
     bool may_repeat = calltags_wanted && b->block->pc <= UINT32_MAX;
     CodePtr on_repeat = may_repeat ? emit_repeat(b, (u32)b->block->pc) : NULL;
+    CodePtr on_event = may_repeat ? lean_alloc_event(e, (u32)b->block->pc) : NULL;
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     b->spilled = 0;
     emit_fast_call(b, redirect_lean_return, site->hook);
@@ -262,8 +155,10 @@ void lean_return(Builder *b, const RedirectSite *site)
     far_land(e, other);
     emit_fast_call(b, redirect_fast_return, site->hook);
     far_land(e, on_none);
-    if (on_repeat)
+    if (may_repeat) {
         far_land(e, on_repeat);
+        far_land(e, on_event);
+    }
     far_land(e, on_call);
     builder_mark(b, false);
 }

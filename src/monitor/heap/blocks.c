@@ -8,68 +8,101 @@
 #include "base/pages.h"
 #include "monitor/heap/blocks.h"
 
-// Where tables are small, probes count and memory does not: at most half full, an address that is
-// not there is known after 2.5 probes; at 7/8 it takes 32.
-// From the second size on it has large pages.
-enum { FIRST_SLOTS = 1 << 14, SECOND_SLOTS = 1 << 16, SMALL_SLOTS = 1 << 19 };
+// Where tables are small, probes count and memory does not: at most a quarter full, then half.
+enum { FIRST_BITS = 12, SMALL_BITS = 18, FIRST_BLOCKS = 1 << 10, LARGE_BYTES = 2 << 20 };
 
-static LiveBlock *slots_map(u64 slot_count)
+// What is read at random: with small pages much of the time would go into the walks of
+// page tables, in a virtual machine most of it.
+static void want_large_pages(void *pages, u64 size)
 {
-    LiveBlock *slots = pages_map(slot_count * sizeof(LiveBlock));
-    // The table is read at random: with small pages much of the time would go into the walks of
-    // page tables, in a virtual machine most of it.
-    if (slots && slot_count >= SECOND_SLOTS)
-        madvise(slots, slot_count * sizeof(LiveBlock), MADV_HUGEPAGE);
-    return slots;
+    if (pages && size >= LARGE_BYTES)
+        madvise(pages, size, MADV_HUGEPAGE);
 }
 
-bool blocks_grow(BlockTable *table)
+static bool grow_pool(BlockTable *table)
 {
-    u64 slot_count = table->slot_count ? SECOND_SLOTS : FIRST_SLOTS;
-    if (table->slot_count >= SECOND_SLOTS)
-        slot_count = table->slot_count < SMALL_SLOTS
-                         ? table->slot_count * 2
-                         : table->slot_count + table->slot_count * 3 / 8;
-    BlockTable larger = {
-        .slots = slots_map(slot_count),
-        .slot_count = slot_count,
-        .limit = slot_count < SMALL_SLOTS ? slot_count / 2 : slot_count - slot_count / 8,
-    };
+    // What has not been touched is not there.
+    u32 capacity = table->capacity ? table->capacity / 2 * 3 : FIRST_BLOCKS;
+    u64 old_size = table->capacity * sizeof(LiveBlock), size = capacity * sizeof(LiveBlock);
+    if (capacity <= table->capacity)
+        return false;
+    LiveBlock *pool = table->pool ? pages_resize(table->pool, old_size, size) : pages_map(size);
+    if (!pool)
+        return false;
+    want_large_pages(pool, size);
+    table->pool = pool;
+    table->capacity = capacity;
+    table->used += table->used == 0;
+    return true;
+}
+
+static u64 slots_size(const BlockTable *table)
+{
+    return ((u64)table->mask + 1) * sizeof(u32);
+}
+
+static u32 slots_limit(const BlockTable *table)
+{
+    u32 bits = 64 - table->shift;
+    return table->mask / (bits <= SMALL_BITS ? 4 : 2);
+}
+
+static bool grow_slots(BlockTable *table)
+{
+    u32 bits = table->slots ? 65 - table->shift : FIRST_BITS;
+    BlockTable larger = *table;
+    if (bits > 32)
+        return false;
+    larger.shift = 64 - bits;
+    larger.mask = (u32)((1ull << bits) - 1);
+    larger.slots = pages_map(slots_size(&larger));
     if (!larger.slots)
         return false;
-    for (u64 i = 0; i < table->slot_count; i++) {
-        if (table->slots[i].place != 0)
-            blocks_add(&larger, &table->slots[i]);
+    want_large_pages(larger.slots, slots_size(&larger));
+    for (u32 i = 1; i < table->used; i++) {
+        if (table->pool[i].place == 0)
+            continue;
+        u32 at = blocks_home(&larger, block_address(&table->pool[i]));
+        while (larger.slots[at] != 0)
+            at = (at + 1) & larger.mask;
+        larger.slots[at] = i;
     }
-    blocks_free(table);
+    if (table->slots)
+        pages_unmap(table->slots, slots_size(table));
     *table = larger;
     return true;
 }
 
-void blocks_remove(BlockTable *table, LiveBlock *block)
+bool blocks_grow(BlockTable *table)
 {
-    u64 hole = (u64)(block - table->slots), n = table->slot_count;
+    if (table->count + 1 >= table->capacity && !grow_pool(table))
+        return false;
+    if ((!table->slots || table->count >= slots_limit(table)) && !grow_slots(table))
+        return false;
+    table->limit = table->capacity - 1;
+    if (table->limit > slots_limit(table))
+        table->limit = slots_limit(table);
+    return true;
+}
 
-    for (u64 at = hole;;) {
-        at = at + 1 < n ? at + 1 : 0;
-        if (table->slots[at].place == 0)
-            break;
-        u64 home = blocks_home(table, block_address(&table->slots[at]));
+void blocks_close_gap(BlockTable *table, u32 hole)
+{
+    for (u32 at = (hole + 1) & table->mask; table->slots[at] != 0; at = (at + 1) & table->mask) {
+        u32 home = blocks_home(table, block_address(&table->pool[table->slots[at]]));
         // It may move up unless its home lies behind the hole, on the way to it.
-        u64 from_home = at >= home ? at - home : at + n - home;
-        u64 from_hole = at >= hole ? at - hole : at + n - hole;
-        if (from_home < from_hole)
+        if (((at - home) & table->mask) < ((at - hole) & table->mask))
             continue;
         table->slots[hole] = table->slots[at];
+        table->slots[at] = 0;
         hole = at;
     }
-    table->slots[hole].place = 0;
-    table->count--;
 }
 
 void blocks_free(BlockTable *table)
 {
     if (table->slots)
-        pages_unmap(table->slots, table->slot_count * sizeof(LiveBlock));
+        pages_unmap(table->slots, slots_size(table));
+    if (table->pool)
+        pages_unmap(table->pool, table->capacity * sizeof(LiveBlock));
     *table = (BlockTable){0};
 }

@@ -83,7 +83,7 @@ static void advance(HeapDecoder *decoder, const HeapNew *block, u64 from, u64 to
         u64 ns = heap_decoder_ns(decoder, first_stamp);
         if (from == 0 && ns < first.ns)
             first.ns = ns;
-        u64 lived_ns = (u64)((unsigned __int128)lived * decoder->ns_per_tick_q32 >> 32);
+        u64 lived_ns = heap_decoder_lived_ns(decoder, lived);
         heap_temporary(decoder->model, block, count, &first, lived_ns / (to / 2) * count);
     }
     if (to > from && to % 2)
@@ -116,7 +116,14 @@ static bool take_pair(HeapDecoder *decoder, const WireRecord *record)
     u64 from = record->was_peeked ? decoder->peeked_of_ring[record->ring] : 0;
     if (from > 2)
         return false;
-    advance(decoder, &block, from, 2, record->stamp - min_u64(lived, record->stamp), lived);
+    if (from == 0) {
+        u64 lived_ns = heap_decoder_lived_ns(decoder, lived);
+        HeapTime first = block.time;
+        first.ns -= min_u64(first.ns, lived_ns);
+        heap_temporary(decoder->model, &block, 1, &first, lived_ns);
+    } else {
+        advance(decoder, &block, from, 2, record->stamp, lived);
+    }
     return true;
 }
 

@@ -194,8 +194,8 @@ static void record_histograms(HeapModel *model)
 
 static void record_living(HeapModel *model)
 {
-    for (u64 i = 0; i < model->blocks.slot_count; i++) {
-        const LiveBlock *block = &model->blocks.slots[i];
+    for (u32 i = 1; i < model->blocks.used; i++) {
+        const LiveBlock *block = &model->blocks.pool[i];
         if (block->place && block->site != SITE_IGNORED)
             recording_add_living(model->writer, &(RecordedBlock){
                 .site = block->site, .address = block_address(block), .size = block->size,

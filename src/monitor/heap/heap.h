@@ -168,6 +168,10 @@ static inline u64 heap_decoder_ns(const HeapDecoder *decoder, u64 stamp)
     return decoder->calibrated_ns +
            (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);
 }
+static inline u64 heap_decoder_lived_ns(const HeapDecoder *decoder, u64 ticks)
+{
+    return (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);
+}
 static inline HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp)
 {
     if (stamp <= decoder->last_stamp)
@@ -180,7 +184,7 @@ static inline HeapTime heap_decoder_now(HeapDecoder *decoder, u64 stamp)
 }
 // True: the record was one of the heap's.
 bool heap_take(HeapDecoder *decoder, const WireRecord *record);
-// What a WireStreamFn gets; returns how many records it was.
-size_t heap_take_stream(HeapDecoder *decoder, u32 ring, const u64 *words, size_t count);
+// What a WireStreamFn does.
+size_t heap_take_stream(HeapDecoder *decoder, WireStream *stream);
 
 #endif

@@ -33,8 +33,10 @@ HeapModel *heap_open(const HeapConfig *config)
 {
     HeapModel *model = calloc(1, sizeof(*model));
 
-    if (!model)
+    if (!model || !blocks_grow(&model->blocks)) {
+        free(model);
         return NULL;
+    }
     set_up(model, config);
     places_init(model);
     triggers_init(model);
@@ -54,8 +56,8 @@ HeapDecoder *heap_decoder(HeapModel *model)
 // The child began with these. They are told as allocated at its start.
 static void record_inherited(HeapModel *model)
 {
-    for (u64 i = 0; i < model->blocks.slot_count; i++) {
-        LiveBlock *block = &model->blocks.slots[i];
+    for (u32 i = 1; i < model->blocks.used; i++) {
+        LiveBlock *block = &model->blocks.pool[i];
         if (block->place == 0)
             continue;
         block->born_ns = 0;
@@ -89,8 +91,8 @@ static void forget_younger(HeapModel *model, u64 ns)
     Vec younger;
 
     vec_init(&younger, sizeof(u64));
-    for (u64 i = 0; i < model->blocks.slot_count; i++) {
-        const LiveBlock *block = &model->blocks.slots[i];
+    for (u32 i = 1; i < model->blocks.used; i++) {
+        const LiveBlock *block = &model->blocks.pool[i];
         u64 address = block_address(block);
         if (address != 0 && block->born_ns > ns)
             vec_push(&younger, &address);
@@ -132,6 +134,7 @@ static void forget_past(HeapModel *model)
             .epoch = 1,
             .site_count = model->site_count,
         };
+    model->epoch = 1;
 }
 
 // Threads are not inherited; the one that goes on is told anew.

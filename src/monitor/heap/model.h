@@ -21,9 +21,9 @@
 //   M1  model->totals is the sum of the live figures of all sites, and those of the heap are
 //       the sum of the blocks in model->blocks that are not ignored.
 //   M2  A peak is the first moment at which its total was the most. A new maximum makes a new
-//       epoch and nothing else; a site saves its figures of the peak when it first changes
-//       in an epoch. So a site's figures at the peak are `saved` if its epoch is the peak's,
-//       and else what is live now. That is O(1) an event, and exact.
+//       epoch and nothing else; a site saves its figures of each peak when it first changes
+//       after it. So a site's figures at the peak are `saved` if it has changed in the peak's
+//       epoch or later, and else what is live now. That is O(1) an event, and exact.
 //   M3  A site saves for every peak before each change: site_touch() comes first.
 //   M4  Memory is bounded by what is live: blocks, ranges; and by CONTEXTS_MAX and SITES_MAX.
 //       Beyond these a new stack counts as that of its caller, a new site as that of
@@ -71,22 +71,23 @@ typedef struct Window {
 // In the order in which an event touches it: the first two cache lines, and the others only
 // when there was a new peak since.
 typedef struct Site {
-    Live live;
-    u64 epoch[PEAK_KINDS]; // M2
-    u32 context;
-    u32 thread : 30, space : 2;
+    _Alignas(64) Live live;
+    u64 epoch; // in which it last changed; M2
     u64 allocated_bytes, allocations;
     u64 frees, temporary;
     Window sizes, lifetimes;
     u64 reallocations;
+    u32 context;
+    u32 thread : 30, space : 2;
     u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
     Live saved[PEAK_KINDS];
 } Site;
 
-_Static_assert(sizeof(Site) == 256 && offsetof(Site, allocated_bytes) == 64, "whole lines");
+_Static_assert(sizeof(Site) == 256 && offsetof(Site, sizes) == 64, "whole lines");
 
 typedef struct Peak {
-    u64 bytes, epoch;
+    u64 bytes;
+    u64 epoch; // that it began
     Moment moment;
     u32 site_count; // known by then
     u64 requested_bytes;
@@ -227,6 +228,7 @@ struct HeapModel {
     SpaceTotals totals;
     u64 total[PEAK_KINDS];
     Peak peaks[PEAK_KINDS];
+    u64 epoch;                  // M2
     u64 next_check;             // on the clock of --time-unit: a snapshot is due
     bool counts[SPACE_COUNT];   // in PEAK_MAIN
     Moment now;
@@ -300,7 +302,7 @@ static inline u64 model_clock(const HeapModel *model, const Moment *moment)
 // A site's live figures at a peak; M2.
 static inline Live site_at_peak(const HeapModel *model, const Site *site, PeakKind kind)
 {
-    return site->epoch[kind] == model->peaks[kind].epoch ? site->saved[kind] : site->live;
+    return site->epoch >= model->peaks[kind].epoch ? site->saved[kind] : site->live;
 }
 // --------------------------------------------------------------------- top.c
 

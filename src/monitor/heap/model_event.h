@@ -34,18 +34,13 @@ static inline void model_check(HeapModel *model, Space space)
 // M3.
 static inline void site_touch(HeapModel *model, Site *site)
 {
-    u64 differs = 0;
-
-    for (int kind = 0; kind < PEAK_KINDS; kind++)
-        differs |= site->epoch[kind] ^ model->peaks[kind].epoch;
-    if (LIKELY(differs == 0))
+    if (LIKELY(site->epoch == model->epoch))
         return;
     for (int kind = 0; kind < PEAK_KINDS; kind++) {
-        if (site->epoch[kind] != model->peaks[kind].epoch) {
-            site->epoch[kind] = model->peaks[kind].epoch;
+        if (site->epoch < model->peaks[kind].epoch)
             site->saved[kind] = site->live;
-        }
     }
+    site->epoch = model->epoch;
 }
 
 static inline void peak_check(HeapModel *model, PeakKind kind)
@@ -53,7 +48,7 @@ static inline void peak_check(HeapModel *model, PeakKind kind)
     Peak *peak = &model->peaks[kind];
     if (UNLIKELY(model->total[kind] > peak->bytes)) {
         peak->bytes = model->total[kind];
-        peak->epoch++;
+        peak->epoch = ++model->epoch;
         peak->moment = model->now;
         peak->site_count = model->site_count;
         peak->requested_bytes = model->requested_bytes;
@@ -91,10 +86,10 @@ static inline void heap_shrink(HeapModel *model, Site *site, u64 size, u64 usabl
     model->total[PEAK_ALL] -= size;
 }
 
-// Counts of powers of two: 0, 1, 2-3, 4-7 …
+// Counts of powers of two: 0, 1, 2-3, 4-7 … up to 2^63.
 static inline u32 bucket_of(u64 value)
 {
-    return value ? 64 - (u32)__builtin_clzll(value) : 0;
+    return 63 - (u32)__builtin_clzll(value * 2 + 1);
 }
 
 static inline void window_add(Window *window, u32 bucket, u64 count)
@@ -171,16 +166,16 @@ static inline void end_block(HeapModel *model, LiveBlock *found, u32 thread, u32
 // The other way round. A block of an ignored site is kept, so that its end is known.
 static inline void begin_block(HeapModel *model, const HeapNew *new, u32 number, u32 flags)
 {
-    LiveBlock *block = blocks_add(&model->blocks, &(LiveBlock){
-        .place = heap_place(new->address, new->size, max_u64(new->size, new->usable)),
-        .size = new->size,
-        .born_ns = new->time.ns,
-        .site = number,
-    });
+    LiveBlock *block = blocks_add(&model->blocks, heap_place(new->address, new->size,
+                                                             max_u64(new->size, new->usable)));
     if (UNLIKELY(!block)) {
         model->oddities.lost_blocks++;
         return;
     }
+    block->size = new->size;
+    block->born_ns = new->time.ns;
+    block->site = number;
+    block->number = 0;
     if (UNLIKELY(number == SITE_IGNORED))
         return;
     Site *site = &model->sites[number];
@@ -258,11 +253,12 @@ static inline void model_free(HeapModel *model, const HeapTime *time, u32 thread
 }
 
 // Whether something would be seen of a block that comes and goes: a peak or a snapshot.
-static inline bool is_seen(const HeapModel *model, u64 size, u64 usable)
+static inline bool is_seen(const HeapModel *model, u64 ns, u64 size, u64 usable)
 {
     u64 main = model->counts[SPACE_HEAP] ? clock_bytes(model, usable) : 0;
     Moment then = model->now;
 
+    then.ns = max_u64(then.ns, ns);
     then.allocated_bytes += 2 * main;
     return model->total[PEAK_MAIN] + main > model->peaks[PEAK_MAIN].bytes ||
            model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
@@ -289,13 +285,15 @@ static inline void model_pair(HeapModel *model, const HeapNew *new, const HeapTi
     u64 usable = max_u64(new->usable, new->size);
     u32 number = heap_site(model, new->context, new->thread);
 
-    model_set_time(model, &new->time);
     if (UNLIKELY(number == SITE_IGNORED || !is_block_address(new->address) ||
                  blocks_find(&model->blocks, new->address) != NULL ||
-                 is_seen(model, new->size, usable))) {
-        heap_temporary(model, new, 1, first, lived_ns);
+                 is_seen(model, new->time.ns, new->size, usable))) {
+        HeapNew copy = *new; // so that the usual one is never in memory
+        HeapTime begun = *first;
+        heap_temporary(model, &copy, 1, &begun, lived_ns);
         return;
     }
+    model_set_time(model, &new->time);
     Site *site = &model->sites[number];
     HeapEvent event = temporary_event(new, number, usable);
     event.time = model->now;

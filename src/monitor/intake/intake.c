@@ -238,12 +238,14 @@ static RecordFn *const take_fns[RECORD_TYPES] = {
 #include "wire/records.def"
 };
 
-void run_take_stream(void *arg, u32 ring, const u64 *words, size_t count)
+size_t run_take_stream(void *arg, WireStream *stream)
 {
     Run *run = arg;
     if (run->finished || !run->report || !run->heap)
-        return;
-    run->records += heap_take_stream(heap_decoder(run->heap), ring, words, count);
+        return 0;
+    size_t records = heap_take_stream(heap_decoder(run->heap), stream);
+    run->records += records;
+    return records;
 }
 
 void run_take(void *arg, const WireRecord *record)

@@ -61,7 +61,7 @@ typedef struct Run {
 } Run;
 
 void run_take(void *run, const WireRecord *record); // a WireRecordFn
-void run_take_stream(void *run, u32 ring, const u64 *words, size_t count); // a WireStreamFn
+WireStreamFn run_take_stream;
 
 // findings.c
 void findings_add(Run *run, const Wire_finding *record);

@@ -12,17 +12,25 @@ static u64 size_of_call(const ToolThread *thread, u64 data)
 // glibc keeps the size of a chunk before its block; three bits are flags, of which one is
 // set for a block that has a mapping of its own. Whoever calls glibc's malloc may return something
 // else, which may be the first of its pages.
-static inline u64 usable_size(const ToolThread *thread, const ToolFunction *function,
-                              u64 address, u64 size)
+static inline bool has_chunk(const ToolThread *thread, const ToolFunction *function, u64 address)
 {
-    enum { CHUNK_FLAGS = 7, CHUNK_IS_MAPPED = 2 };
     const ToolFunction *inner = thread->lean_inner == thread->lean_hook ? function
                                                                         : tool_lean_inner(thread);
-    if (!inner || !CALL_IS_GLIBC(inner->data) || (inner != function && address % PAGE_SIZE == 0))
-        return size;
+    return inner && CALL_IS_GLIBC(inner->data) && (inner == function || address % PAGE_SIZE != 0);
+}
+
+static inline u64 chunk_size(u64 address, u64 size)
+{
+    enum { CHUNK_FLAGS = 7, CHUNK_IS_MAPPED = 2 };
     u64 chunk = *(const u64 *)(address - 8);
     u64 usable = (chunk & ~(u64)CHUNK_FLAGS) - (chunk & CHUNK_IS_MAPPED ? 16 : 8);
     return usable >= size && usable - size <= HEAP_EXTRA_MAX ? usable : size;
+}
+
+static inline u64 usable_size(const ToolThread *thread, const ToolFunction *function,
+                              u64 address, u64 size)
+{
+    return has_chunk(thread, function, address) ? chunk_size(address, size) : size;
 }
 
 static void resized(ToolThread *thread, const ToolFunction *function, GuestAddr pc, u64 address,
@@ -64,8 +72,12 @@ u32 call_ends(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
 u32 call_allocates(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
 {
     u64 address = thread->gpr[RAX], size = thread->lean_size;
-    if (address)
-        event_alloc(thread, pc, address, size, usable_size(thread, function, address, size));
+    if (!address)
+        return 0;
+    if (LIKELY(has_chunk(thread, function, address)))
+        event_alloc_again(thread, pc, address, size, chunk_size(address, size));
+    else
+        event_alloc(thread, pc, address, size, size);
     return 0;
 }
 

@@ -34,6 +34,7 @@ static void thread_start(ToolThread *thread)
     mt->cache.fn = event_announce;
     mt->cache.arg = thread;
     thread->tool_thread = mt;
+    thread->lean_sites = mt->sites;
 }
 
 static void thread_end(ToolThread *thread)
@@ -51,6 +52,7 @@ static void fork_child(ToolThread *thread)
     MassifThread *mt = massif_thread(thread);
     pages_discard(mt->announced, ANNOUNCED_BYTES);
     memset(mt->cache.slots, 0, sizeof(mt->cache.slots));
+    memset(mt->sites, 0, sizeof(mt->sites));
     thread->lean_told = 0;
     mt->ring = NULL;
     thread->lean_repeat = &nothing;

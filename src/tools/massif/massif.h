@@ -45,6 +45,7 @@ typedef struct MassifThread {
     WireRing *ring;           // that lean_repeat is of
     u64 *announced;           // a bit for each context that this ring knows
     ContextCache cache;       // of announced ones
+    ToolSite sites[TOOL_SITES];
     bool counts_instructions; // --time-unit=i
     bool tells_stack;         // --stacks=yes
     bool tells_more;          // one of them
@@ -85,6 +86,8 @@ ToolLeanFn call_ends, call_allocates, call_frees;
 // events_hot.c. `pc` is the innermost frame.
 u32 event_context(ToolThread *thread, GuestAddr pc); // told
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
+// The same; emitted code may do so next time, from the same stack.
+void event_alloc_again(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
 void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable);
 void event_free(ToolThread *thread, const void *function, u64 address); // of it, or NULL
 void event_announce(void *thread, u32 context); // of its cache

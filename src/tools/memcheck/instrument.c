@@ -91,7 +91,7 @@ static void emit_with_step(ToolBlock *block, const ToolInsn *insn, const Defined
     u64 kept = (u64)move.step;
     if (fn == access_step && definedness_move(step, &move.move)) {
         kept = (u64)keep(&move, sizeof(move));
-        fn = access_move;
+        fn = access_move(&move.move);
     }
     if (access)
         tool_call_access(block, access, fn, kept);
@@ -377,6 +377,20 @@ static bool keeps_rsp(const ToolInsn *insn)
            insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_CALL;
 }
 
+// `pop` in place of `add rsp, 8`, which is longer: compilers put it behind calls, into a register
+// that calls do not preserve. What it finds is often undefined, and would ride along.
+static bool only_discards(const ToolInsn *insn)
+{
+    InsnForm room;
+    if (insn->mnemonic != ZYDIS_MNEMONIC_POP)
+        return false;
+    const InsnForm *form = insn_form(insn, &room);
+    const u32 kept = 1u << RBX | 1u << RBP | 1u << RSP | 1u << R12 | 1u << R13 | 1u << R14 |
+                     1u << R15; // by functions, for those that call them
+    return form->dst < GPR_COUNT && form->writes_dst && !(kept >> form->dst & 1) &&
+           !lookahead_is_read(insn->pc + insn->len, form->dst);
+}
+
 static void insert(ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
@@ -417,6 +431,8 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     if (leaves)
         forget_dead(block, current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),
                     is_call);
+    if (count && only_discards(insn))
+        count = 0;
     for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
         if (!is_call || accesses[i].reads) // what is pushed gets a tag
             check_access(block, insn, &accesses[i]);

@@ -170,7 +170,7 @@ void stats_tell(void);
 
 // --- access_hot.c: called from blocks
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
-void access_move(ToolThread *thread, u64 move, GuestAddr address); // an AccessMove, moves_hot.c
+ToolCallFn *access_move(const DefinednessMove *move); // for an AccessMove; moves_hot.c
 typedef struct AccessMove {
     DefinednessMove move;
     const DefinednessStep *step; // the same as a step

@@ -592,9 +592,12 @@ TEST(ten_million_blocks_fit)
     BlockTable table = {0};
     const u64 count = 10000000;
 
-    for (u64 i = 0; i < count; i++)
-        CHECK(blocks_add(&table, &(LiveBlock){.place = 0x1000 + i * 48, .size = i}));
-    CHECK(table.slot_count * sizeof(LiveBlock) <= count * 51);
+    for (u64 i = 0; i < count; i++) {
+        LiveBlock *block = blocks_add(&table, 0x1000 + i * 48);
+        CHECK(block != NULL);
+        block->size = i;
+    }
+    CHECK(table.used * sizeof(LiveBlock) + (table.mask + 1ull) * sizeof(u32) <= count * 51);
     for (u64 i = 0; i < count; i += 3) {
         LiveBlock *block = blocks_find(&table, 0x1000 + i * 48);
         CHECK(block && block->size == i);

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+//
+// The event of an allocation, put into the ring where it returns: as wire_heap_alloc() does it, for
+// one thread, if the last stamp may be shared and the stack is one that the tool has seen here
+// (ToolSite). Registers: rax is the block, rcx the context, rdx and rsi are at hand, rdi is the
+// ring and r8 the site.
+#include "engine/calltags/calltags.h"
+#include "engine/translate/lean_x64.h"
+
+#define SITE(field) ((i32)(tool_site_index(pc) * sizeof(ToolSite) + offsetof(ToolSite, field)))
+
+enum { CHUNK_IS_MAPPED = 2, MAX_SLOW = 24 };
+
+typedef struct Slow {
+    CodePtr from[MAX_SLOW];
+    unsigned count;
+} Slow;
+
+static void unless(Emitter *e, u8 opcode, Slow *slow)
+{
+    ASSERT(slow->count < MAX_SLOW);
+    slow->from[slow->count++] = far_jcc(e, opcode);
+}
+
+static void put_disp_imm(Emitter *e, const u8 *bytes, size_t size, i32 disp, u32 imm)
+{
+    put_bytes(e, bytes, size);
+    put_u32(e, (u32)disp);
+    put_u32(e, imm);
+}
+
+// mov rdx, gs:[rdx + DISP]
+static void emit_load_tag(Emitter *e)
+{
+    put_u8(e, 0x65);
+    emit_op_base(e, 0x8b, RDX, RDX, CALLTAGS_DISP);
+}
+
+//     mov r8, fs:[lean_sites] ; cmp dword [r8 + site], pc ; jne slow ; cmp [r8 + sp], rsp ; jne slow
+//     mov rdx, fs:[lean_hook] ; cmp [r8 + functions], rdx ; jne slow
+//     mov rdx, [r8 + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag], rdx ; je known
+//     cmp [r8 + tag], edx ; jne slow ; shr rdx, 32 ; jne slow
+//     mov rdx, [r8 + slot_above] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag_above], rdx ; jne slow
+//     mov rdx, [r8 + slot] ; mov rcx, [r8 + tag] ; mov gs:[rdx + DISP], rcx
+//   known: mov ecx, [r8 + context]
+static void emit_find_context(Emitter *e, u32 pc, Slow *slow)
+{
+    emit_load_fs(e, R8, CTX(lean_sites));
+    put_disp_imm(e, (u8[]){0x41, 0x81, 0xb8}, 3, SITE(site), pc);
+    unless(e, JNE, slow);
+    emit_op_base(e, 0x39, RSP, R8, SITE(sp));
+    unless(e, JNE, slow);
+    emit_load_fs(e, RDX, CTX(lean_hook));
+    emit_op_base(e, 0x39, RDX, R8, SITE(functions));
+    unless(e, JNE, slow);
+    emit_op_base(e, 0x8b, RDX, R8, SITE(slot));
+    emit_load_tag(e);
+    emit_op_base(e, 0x39, RDX, R8, SITE(tag));
+    CodePtr known = branch(e, JE);
+    put_bytes(e, (u8[]){0x41, 0x39, 0x90}, 3);
+    put_u32(e, (u32)SITE(tag));
+    unless(e, JNE, slow);
+    put_bytes(e, (u8[]){0x48, 0xc1, 0xea, 32}, 4);
+    unless(e, JNE, slow);
+    emit_op_base(e, 0x8b, RDX, R8, SITE(slot_above));
+    emit_load_tag(e);
+    emit_op_base(e, 0x39, RDX, R8, SITE(tag_above));
+    unless(e, JNE, slow);
+    emit_op_base(e, 0x8b, RDX, R8, SITE(slot));
+    emit_op_base(e, 0x8b, RCX, R8, SITE(tag));
+    put_u8(e, 0x65);
+    emit_op_base(e, 0x89, RCX, RDX, CALLTAGS_DISP);
+    land(e, known);
+    put_bytes(e, (u8[]){0x41, 0x8b, 0x88}, 3);
+    put_u32(e, (u32)SITE(context));
+}
+
+// How much more than was asked for is usable, as glibc has it in front of the block:
+//     mov rdx, [rax - 8] ; and rdx, -8 ; sub rdx, 8 ; sub rdx, fs:[lean_size]
+static void emit_extra(Emitter *e)
+{
+    emit_op_base(e, 0x8b, RDX, RAX, -8);
+    put_bytes(e, (u8[]){0x48, 0x83, 0xe2, 0xf8, 0x48, 0x83, 0xea, 0x08}, 8);
+    emit_op_fs(e, 0x2b, RDX, CTX(lean_size));
+}
+
+//     test rax, rax ; je slow ; test eax, PAGE_SIZE - 1 ; je slow
+//     test byte [rax - 8], MAPPED ; jne slow ; extra ; cmp rdx, EXTRA_MAX ; ja slow
+static void emit_check_block(Emitter *e, Slow *slow)
+{
+    put_bytes(e, (u8[]){0xa9}, 1);
+    put_u32(e, PAGE_SIZE - 1);
+    unless(e, JE, slow); // a page, which is not glibc's; or NULL
+    put_bytes(e, (u8[]){0xf6, 0x40, 0xf8, CHUNK_IS_MAPPED}, 4);
+    unless(e, JNE, slow);
+    emit_extra(e);
+    put_bytes(e, (u8[]){0x48, 0x81, 0xfa}, 3);
+    put_u32(e, HEAP_EXTRA_MAX);
+    unless(e, JA, slow);
+}
+
+// What is held back is published: an allocation as it is, a pair when it has been made one.
+//     mov rdx, [rdi + state] ; cmp rdx, 1 ; jb none ; je publish ; cmp rdx, 2 ; jne slow
+//     cmp qword [rdi + samples], 1 ; jne slow ; mov rdx, [rdi + lived] ; cmp rdx, MAX ; ja slow
+//     cmp dword [rdi + size + 4], 15 ; ja slow ; shl rdx, 36 ; or rdx, [rdi + size]
+//     mov rsi, [rdi + write] ; and esi, RING_BYTES - 1 ; mov byte [rdi + rsi + data], PAIR
+//     mov [rdi + rsi + data + 24], rdx ; mov rdx, [rdi + stamp] ; mov [rdi + rsi + data + 8], rdx
+//   publish: add qword [rdi + write], 32 ; mov qword [rdi + state], 0 ; mov qword [rdi + result], 0
+//   none:
+static void emit_flush(Emitter *e, Slow *slow)
+{
+    emit_op_base(e, 0x8b, RDX, RDI, RING_STATE);
+    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 1}, 4);
+    CodePtr none = far_jcc(e, JB);
+    CodePtr publish = far_jcc(e, JE);
+    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 2}, 4);
+    unless(e, JNE, slow);
+    put_bytes(e, (u8[]){0x48, 0x83, 0xbf}, 3);
+    put_u32(e, (u32)RING(held.samples));
+    put_u8(e, 1);
+    unless(e, JNE, slow);
+    emit_op_base(e, 0x8b, RDX, RDI, RING(held.lived));
+    put_bytes(e, (u8[]){0x48, 0x81, 0xfa}, 3);
+    put_u32(e, HEAP_PAIR_LIVED_MAX);
+    unless(e, JA, slow);
+    put_bytes(e, (u8[]){0x83, 0xbf}, 2);
+    put_u32(e, (u32)RING(held.repeat.size) + 4);
+    put_u8(e, (1u << (HEAP_PAIR_SIZE_BITS - 32)) - 1);
+    unless(e, JA, slow);
+    put_bytes(e, (u8[]){0x48, 0xc1, 0xe2, HEAP_PAIR_SIZE_BITS}, 4);
+    emit_op_base(e, 0x0b, RDX, RDI, RING(held.repeat.size));
+    emit_op_base(e, 0x8b, RSI, RDI, RING(write));
+    put_bytes(e, (u8[]){0x81, 0xe6}, 2);
+    put_u32(e, WIRE_RING_BYTES - 1);
+    emit_lea_sum(e, RSI, RDI, RSI);
+    put_bytes(e, (u8[]){0xc6, 0x86}, 2);
+    put_u32(e, (u32)RING(data));
+    put_u8(e, RECORD_HEAP_PAIR);
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 24);
+    emit_op_base(e, 0x8b, RDX, RDI, RING(held.stamp));
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 8);
+    far_land(e, publish);
+    put_bytes(e, (u8[]){0x48, 0x83, 0x87}, 3);
+    put_u32(e, (u32)RING(write));
+    put_u8(e, HEAP_ALLOC_BYTES);
+    put_disp_imm(e, (u8[]){0x48, 0xc7, 0x87}, 3, RING_STATE, 0);
+    put_disp_imm(e, (u8[]){0x48, 0xc7, 0x87}, 3, RING(held.repeat.result), 0);
+    far_land(e, none);
+}
+
+//     mov rsi, [rdi + write] ; lea rdx, [rsi + RUN] ; sub rdx, fs:[read_seen]
+//     cmp rdx, RING_BYTES ; ja slow ; and esi, RING_BYTES - 1 ; cmp esi, RING_BYTES - RUN ; ja slow
+//     lea rsi, [rdi + rsi]
+static void emit_find_room(Emitter *e, Slow *slow)
+{
+    emit_op_base(e, 0x8b, RSI, RDI, RING(write));
+    emit_lea(e, RDX, RSI, HEAP_RUN_BYTES);
+    emit_op_fs(e, 0x2b, RDX, CTX(wire.read_seen));
+    put_bytes(e, (u8[]){0x48, 0x81, 0xfa}, 3);
+    put_u32(e, WIRE_RING_BYTES);
+    unless(e, JA, slow);
+    put_bytes(e, (u8[]){0x81, 0xe6}, 2);
+    put_u32(e, WIRE_RING_BYTES - 1);
+    put_bytes(e, (u8[]){0x81, 0xfe}, 2);
+    put_u32(e, WIRE_RING_BYTES - HEAP_RUN_BYTES);
+    unless(e, JA, slow);
+    emit_lea_sum(e, RSI, RDI, RSI);
+}
+
+// wire_heap_hold():
+//     mov edx, [rdi + run] ; add edx, 1 ; mov [rdi + run], edx ; shr edx, 1 ; add edx, 1
+//     movzx edx, dl ; shl edx, 8 ; or edx, head ; shl rcx, 32 ; or rdx, rcx ; mov [rsi], rdx
+//     mov rdx, [rdi + begun] ; mov [rsi + 8], rdx ; mov [rdi + allocated], rdx
+//     extra ; shl rdx, 47 ; or rdx, rax ; mov [rsi + 16], rdx
+//     mov rdx, fs:[lean_size] ; mov [rsi + 24], rdx ; mov [rdi + size], rdx
+static void emit_record(Emitter *e)
+{
+    put_bytes(e, (u8[]){0x8b, 0x97}, 2);
+    put_u32(e, (u32)RING(held.run));
+    put_bytes(e, (u8[]){0x83, 0xc2, 1, 0x89, 0x97}, 5);
+    put_u32(e, (u32)RING(held.run));
+    put_bytes(e, (u8[]){0xd1, 0xea, 0x83, 0xc2, 1, 0x0f, 0xb6, 0xd2, 0xc1, 0xe2, 8, 0x81, 0xca}, 13);
+    put_u32(e, WIRE_STREAM_HEAD(RECORD_HEAP_ALLOC, WIRE_STREAM_ALLOC));
+    put_bytes(e, (u8[]){0x48, 0xc1, 0xe1, 32, 0x48, 0x09, 0xca}, 7);
+    emit_op_base(e, 0x89, RDX, RSI, RING(data));
+    emit_op_base(e, 0x8b, RDX, RDI, RING(begun));
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 8);
+    emit_op_base(e, 0x89, RDX, RDI, RING(held.allocated));
+    emit_extra(e);
+    put_bytes(e, (u8[]){0x48, 0xc1, 0xe2, HEAP_PLACE_BITS, 0x48, 0x09, 0xc2}, 7);
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 16);
+    emit_load_fs(e, RDX, CTX(lean_size));
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 24);
+    emit_op_base(e, 0x89, RDX, RDI, RING(held.repeat.size));
+}
+
+//     mov [rdi + result], rax ; mov [rdi + address], rax ; mov dword [rdi + site], pc
+//     mov [rdi + sp], rsp ; slot, tag ; mov qword [rdi + state], 1 ; add dword [rdi + run], 1
+static void emit_hold(Emitter *e, u32 pc)
+{
+    emit_op_base(e, 0x89, RAX, RDI, RING(held.repeat.result));
+    emit_op_base(e, 0x89, RAX, RDI, RING(held.address));
+    put_disp_imm(e, (u8[]){0xc7, 0x87}, 2, RING(held.repeat.site), pc);
+    emit_op_base(e, 0x89, RSP, RDI, RING(held.repeat.sp));
+    emit_op_base(e, 0x8b, RDX, R8, SITE(slot));
+    emit_op_base(e, 0x89, RDX, RDI, RING(held.repeat.slot));
+    emit_op_base(e, 0x8b, RDX, R8, SITE(tag));
+    emit_op_base(e, 0x89, RDX, RDI, RING(held.repeat.tag));
+    put_disp_imm(e, (u8[]){0x48, 0xc7, 0x87}, 3, RING_STATE, 1);
+    put_bytes(e, (u8[]){0x83, 0x87}, 2);
+    put_u32(e, (u32)RING(held.run));
+    put_u8(e, 1);
+}
+
+static void emit_restore(Emitter *e)
+{
+    static const u8 registers[] = {RSI, RDI, R8, RDX};
+    for (unsigned i = 0; i < ARRAY_LEN(registers); i++)
+        emit_load_fs(e, registers[i], CTX_SPILL(registers[i]));
+}
+
+//     spill rsi, rdi, r8 ; the stamp, the context, the block ; mov rdi, fs:[ring]
+//     flush ; room ; record ; hold ; mov qword fs:[lean_told], 0 ; mov qword fs:[lean_sp], 0
+//     registers ; jmp on
+//   slow: registers but rcx
+CodePtr lean_alloc_event(Emitter *e, u32 pc)
+{
+    Slow slow = {0};
+    CodePtr stamp[2];
+    emit_store_fs(e, CTX_SPILL(RSI), RSI);
+    emit_store_fs(e, CTX_SPILL(RDI), RDI);
+    emit_store_fs(e, CTX_SPILL(R8), R8);
+    emit_may_share_stamp(e, stamp);
+    emit_check_block(e, &slow);
+    emit_find_context(e, pc, &slow);
+    emit_load_fs(e, RDI, CTX(wire.ring));
+    emit_flush(e, &slow);
+    emit_find_room(e, &slow);
+    emit_record(e);
+    emit_hold(e, pc);
+    emit_take_stamp(e);
+    emit_store_fs_imm64(e, CTX(lean_told), 0);
+    emit_store_fs_imm64(e, CTX(lean_sp), 0);
+    emit_restore(e);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on = far_branch(e);
+    for (unsigned i = 0; i < slow.count; i++)
+        far_land(e, slow.from[i]);
+    far_land(e, stamp[0]);
+    far_land(e, stamp[1]);
+    emit_restore(e);
+    return on;
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+//
+// The prologue of a lean function that frees. Where there is one thread and the last stamp may be
+// shared, the event is put into the ring right here, as wire_heap_free() does it: most are the end
+// of the block that is held back, or find an allocation held back or nothing. The flags are dead
+// at a function's entry; all registers are kept.
+#include "engine/redirect/redirect.h"
+#include "engine/toolapi/toolapi.h"
+#include "engine/translate/lean_x64.h"
+#include "wire/heap_events.h"
+
+enum { FREE_BYTES = WIRE_STREAM_FREE * 8 };
+
+// cmp fs:[disp], reg
+static void emit_cmp_fs(Emitter *e, i32 disp, unsigned reg)
+{
+    emit_op_fs(e, 0x39, reg, disp);
+}
+
+// mov qword [rcx + disp], imm
+static void emit_store_imm(Emitter *e, i32 disp, u32 imm)
+{
+    put_bytes(e, (u8[]){0x48, 0xc7, 0x81}, 3);
+    put_u32(e, (u32)disp);
+    put_u32(e, imm);
+}
+
+// mov [rcx + rsi + disp], reg
+static void emit_store_indexed(Emitter *e, i32 disp, unsigned reg)
+{
+    put_bytes(e, (u8[]){0x48, 0x89, (u8)(0x84 | reg << 3), 0x31}, 4);
+    put_u32(e, (u32)disp);
+}
+
+// The block that is held back, for the first time (wire_heap_ends_held()):
+//     cmp qword [rcx + state], 1 ; jne slow
+//     mov rdx, [rcx + begun] ; mov [rcx + stamp], rdx
+//     sub rdx, [rcx + allocated] ; mov [rcx + lived], rdx ; mov qword [rcx + samples], 1
+//     mov qword [rcx + state], 2
+static CodePtr emit_end_held(Emitter *e)
+{
+    put_bytes(e, (u8[]){0x48, 0x83, 0xb9}, 3);
+    put_u32(e, (u32)RING_STATE);
+    put_u8(e, 1);
+    CodePtr slow = far_jcc(e, JNE);
+    emit_op_base(e, 0x8b, RDX, RCX, RING(begun));
+    emit_op_base(e, 0x89, RDX, RCX, RING(held.stamp));
+    emit_op_base(e, 0x2b, RDX, RCX, RING(held.allocated));
+    emit_op_base(e, 0x89, RDX, RCX, RING(held.lived));
+    emit_store_imm(e, RING(held.samples), 1);
+    emit_store_imm(e, RING_STATE, 2);
+    return slow;
+}
+
+// Another block: an allocation that is held back is published, and the record follows it.
+//     mov rdx, [rcx + state] ; cmp rdx, 1 ; ja slow ; shl edx, 5 ; add rdx, [rcx + write]
+//     lea rsi, [rdx + 24] ; sub rsi, fs:[read_seen] ; cmp rsi, RING_BYTES ; ja slow
+//     mov esi, edx ; and esi, RING_BYTES - 1 ; cmp esi, RING_BYTES - 24 ; ja slow
+//     mov [rcx + write], rdx ; mov qword [rcx + state], 0 ; mov qword [rcx + result], 0
+//     mov qword [rcx + rsi + data], head ; mov rdx, [rcx + begun]
+//     mov [rcx + rsi + data + 8], rdx ; mov [rcx + rsi + data + 16], rdi
+//     add qword [rcx + write], 24
+static void emit_put_free(Emitter *e, CodePtr ret_slow[3])
+{
+    _Static_assert(HEAP_ALLOC_BYTES == 1 << 5, "");
+    emit_op_base(e, 0x8b, RDX, RCX, RING_STATE);
+    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 0x01}, 4);
+    ret_slow[0] = far_jcc(e, JA);
+    put_bytes(e, (u8[]){0xc1, 0xe2, 0x05}, 3);
+    emit_op_base(e, 0x03, RDX, RCX, RING(write));
+    emit_lea(e, RSI, RDX, FREE_BYTES);
+    emit_op_fs(e, 0x2b, RSI, CTX(wire.read_seen));
+    put_bytes(e, (u8[]){0x48, 0x81, 0xfe}, 3);
+    put_u32(e, WIRE_RING_BYTES);
+    ret_slow[1] = far_jcc(e, JA);
+    put_bytes(e, (u8[]){0x89, 0xd6, 0x81, 0xe6}, 4);
+    put_u32(e, WIRE_RING_BYTES - 1);
+    put_bytes(e, (u8[]){0x81, 0xfe}, 2);
+    put_u32(e, WIRE_RING_BYTES - FREE_BYTES);
+    ret_slow[2] = far_jcc(e, JA);
+    emit_op_base(e, 0x89, RDX, RCX, RING(write));
+    emit_store_imm(e, RING_STATE, 0);
+    emit_store_imm(e, RING(held.repeat.result), 0);
+    put_bytes(e, (u8[]){0x48, 0xc7, 0x84, 0x31}, 4);
+    put_u32(e, (u32)RING(data));
+    put_u32(e, WIRE_STREAM_HEAD(RECORD_HEAP_FREE, WIRE_STREAM_FREE));
+    emit_op_base(e, 0x8b, RDX, RCX, RING(begun));
+    emit_store_indexed(e, RING(data) + 8, RDX);
+    emit_store_indexed(e, RING(data) + 16, RDI);
+    put_bytes(e, (u8[]){0x48, 0x83, 0x81}, 3);
+    put_u32(e, (u32)RING(write));
+    put_u8(e, FREE_BYTES);
+}
+
+static void emit_restore(Emitter *e)
+{
+    emit_load_fs(e, RSI, CTX_SPILL(RSI));
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+}
+
+//     spill rdx, rsi ; may the stamp be shared? ; mov rcx, fs:[ring]
+//     cmp [rcx + result], rdi ; jne other ; it ends ; jmp told
+//   other: put ; mov fs:[lean_told], rdi ; mov fs:[lean_told_sp], rsp
+//     mov rdx, function ; mov fs:[lean_told_function], rdx
+//   told: rsi, rdx, rcx ; jmp on
+//   slow: rsi, rdx
+// Returns the jump to `on`; behind the code rcx is spilled.
+static CodePtr emit_event(Emitter *e, const RedirectSite *site)
+{
+    CodePtr slow[6];
+    emit_store_fs(e, CTX_SPILL(RDX), RDX);
+    emit_store_fs(e, CTX_SPILL(RSI), RSI);
+    emit_may_share_stamp(e, slow);
+    emit_load_fs(e, RCX, CTX(wire.ring));
+    emit_op_base(e, 0x39, RDI, RCX, RING(held.repeat.result));
+    CodePtr other = branch(e, JNE);
+    slow[2] = emit_end_held(e);
+    CodePtr told = far_branch(e);
+    land(e, other);
+    emit_put_free(e, slow + 3);
+    emit_store_fs(e, CTX(lean_told), RDI);
+    emit_store_fs(e, CTX(lean_told_sp), RSP);
+    emit_mov_imm(e, RDX, (u64)(uintptr_t)site->lean);
+    emit_store_fs(e, CTX(lean_told_function), RDX);
+    far_land(e, told);
+    emit_take_stamp(e);
+    emit_restore(e);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on = far_branch(e);
+    for (unsigned i = 0; i < ARRAY_LEN(slow); i++)
+        far_land(e, slow[i]);
+    emit_restore(e);
+    return on;
+}
+
+//     cmp qword fs:[lean_sp], 0 ; jne call
+//     spill rcx ; mov rcx, fs:[lean_repeat] ; cmp [rcx + result], rdi ; jne other
+//     test byte [rcx + state], 1 ; je done            (delete, and then the free in it)
+//     test byte [rcx + state], TOLD ; je other ; add qword [rcx + state], 1
+//   done: rcx ; jmp on
+//   other: cmp fs:[lean_told], rdi ; jne event
+//     mov rcx, function ; cmp fs:[lean_told_function], rcx ; je event
+//     cmp fs:[lean_told_sp], rsp ; jae done
+//   event: test rdi, rdi ; je done ; put it, or
+//   call: rcx ; redirect_lean_before
+//   on:
+void lean_before(Builder *b, const RedirectSite *site)
+{
+    Emitter *e = &b->e;
+    builder_spill(b, RCX);
+    builder_mark_nowhere(b);
+    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+    put_u32(e, (u32)CTX(lean_sp));
+    put_u8(e, 0);
+    CodePtr within = far_jcc(e, JNE);
+    emit_load_fs(e, RCX, CTX(lean_repeat));
+    emit_op_base(e, 0x39, RDI, RCX, REPEAT(result));
+    CodePtr other = branch(e, JNE);
+    emit_test_byte(e, REPEAT(state), 1);
+    CodePtr done = branch(e, JE);
+    emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
+    CodePtr told = branch(e, JE);
+    emit_increment(e, REPEAT(state));
+    land(e, done);
+    CodePtr back = e->pc;
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on = far_branch(e);
+    land(e, other);
+    land(e, told);
+    emit_cmp_fs(e, CTX(lean_told), RDI);
+    CodePtr first = branch(e, JNE);
+    emit_mov_imm(e, RCX, (u64)(uintptr_t)site->lean);
+    emit_cmp_fs(e, CTX(lean_told_function), RCX);
+    CodePtr same = branch(e, JE);
+    emit_cmp_fs(e, CTX(lean_told_sp), RSP);
+    put_bytes(e, (u8[]){JAE, (u8)(back - (e->pc + 2))}, 2);
+    land(e, first);
+    land(e, same);
+    put_bytes(e, (u8[]){0x48, 0x85, 0xff}, 3);
+    put_bytes(e, (u8[]){JE, (u8)(back - (e->pc + 2))}, 2);
+    CodePtr on_event = emit_event(e, site);
+    far_land(e, within);
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    b->spilled = 0;
+    emit_fast_call(b, redirect_lean_before, site->hook);
+    far_land(e, on);
+    far_land(e, on_event);
+    builder_mark(b, false); // F3
+}

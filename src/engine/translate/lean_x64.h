@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//
+// What the prologues of lean functions are made of; private to lean_x64.c and lean_free_x64.c.
+#ifndef MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
+#define MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
+
+#include "engine/toolapi/toolapi.h"
+#include "engine/translate/builder.h"
+#include "wire/heap_events.h"
+
+#define REPEAT(field) ((i32)offsetof(ToolRepeat, field))
+#define RING(field) ((i32)offsetof(WireRing, field))
+#define RING_STATE RING(held.repeat.state)
+enum { JB = 0x72, JAE = 0x73, JE = 0x74, JNE = 0x75, JA = 0x77, JNS = 0x79 };
+
+// A short branch; returns where the next instruction is, for land().
+static inline CodePtr branch(Emitter *e, u8 opcode)
+{
+    put_bytes(e, (u8[]){opcode, 0}, 2);
+    return e->pc;
+}
+
+static inline void land(Emitter *e, CodePtr from)
+{
+    ASSERT(e->pc - from < 128);
+    from[-1] = (u8)(e->pc - from);
+}
+
+static inline CodePtr far_branch(Emitter *e)
+{
+    put_bytes(e, (u8[]){OP_JMP_REL32, 0, 0, 0, 0}, 5);
+    return e->pc;
+}
+
+// jcc rel32, of the condition of a short branch
+static inline CodePtr far_jcc(Emitter *e, u8 opcode)
+{
+    put_bytes(e, (u8[]){0x0f, (u8)(opcode + 0x10), 0, 0, 0, 0}, 6);
+    return e->pc;
+}
+
+static inline void far_land(Emitter *e, CodePtr from)
+{
+    i32 distance = (i32)(e->pc - from);
+    memcpy(from - 4, &distance, 4);
+}
+
+// test byte [rcx + disp], mask
+static inline void emit_test_byte(Emitter *e, i32 disp, u8 mask)
+{
+    put_bytes(e, (u8[]){0xf6, 0x81}, 2);
+    put_u32(e, (u32)disp);
+    put_u8(e, mask);
+}
+
+// add qword [rcx + disp], 1
+static inline void emit_increment(Emitter *e, i32 disp)
+{
+    put_bytes(e, (u8[]){0x48, 0x83, 0x81}, 3);
+    put_u32(e, (u32)disp);
+    put_u8(e, 1);
+}
+
+// Where the last stamp may be shared; what it costs is noted.
+// sub dword fs:[stamps_left], 1
+static inline void emit_take_stamp(Emitter *e)
+{
+    put_bytes(e, (u8[]){0x64, 0x83, 0x2c, 0x25}, 4);
+    put_u32(e, (u32)CTX(wire.stamps_left));
+    put_u8(e, 1);
+}
+
+// May it?
+//     cmp dword fs:[stamps_left], 0 ; je slow
+//     mov rdx, fs:[shared] ; mov edx, [rdx + tick] ; cmp edx, fs:[tick_seen] ; jne slow
+static inline void emit_may_share_stamp(Emitter *e, CodePtr ret_slow[2])
+{
+    put_bytes(e, (u8[]){0x64, 0x83, 0x3c, 0x25}, 4);
+    put_u32(e, (u32)CTX(wire.stamps_left));
+    put_u8(e, 0);
+    ret_slow[0] = far_jcc(e, JE);
+    emit_load_fs(e, RDX, CTX(wire.shared));
+    put_bytes(e, (u8[]){0x8b, 0x92}, 2);
+    put_u32(e, (u32)offsetof(WireShared, header.tick));
+    put_bytes(e, (u8[]){0x64, 0x3b, 0x14, 0x25}, 4);
+    put_u32(e, (u32)CTX(wire.tick_seen));
+    ret_slow[1] = far_jcc(e, JNE);
+}
+
+// An allocation that returns to `pc`, with rcx and rdx spilled: puts its event into the ring.
+// Returns the jump behind everything; behind the code it could not, and nothing has changed.
+CodePtr lean_alloc_event(Emitter *e, u32 pc);
+
+#endif

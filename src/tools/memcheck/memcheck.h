@@ -106,6 +106,7 @@ typedef struct MemcheckThread {
     GuestAddr first_sp;              // that the thread began with
     GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
     GuestAddr glibc_entry;           // a string function of glibc
+    GuestAddr malloc_entry;          // 0: not asked for yet
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
 } MemcheckThread;
 

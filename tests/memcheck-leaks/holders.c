@@ -80,7 +80,7 @@ __attribute__((noinline)) static void clear_stack(void)
 
 int main(void)
 {
-    pthread_barrier_t barrier;
+    static pthread_barrier_t barrier; // read by the thread when main() has returned
     pthread_t thread;
 
     lose();

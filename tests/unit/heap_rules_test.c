@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "heap_world.h"
+#include "tools/heap/heap_internal.h"
 
 static HeapThread *t;
 
@@ -212,14 +213,21 @@ TEST(freed_block_is_not_used_again_until_the_volume_is_exceeded)
     finish();
 }
 
+static bool is_quarantined(GuestAddr start, u64 size)
+{
+    HeapBlock block;
+
+    return heap_find(start, &block) && block.start == start && block.size_bytes == size &&
+           block.state == HEAP_QUARANTINED;
+}
+
 // The marks are of a size of their own: what leaves quarantine is not used again at once.
 TEST(what_is_freed_in_one_place_again_and_again_goes_round_quickly)
 {
-    enum { OFTEN = 1, SELDOM = 2, BEFORE = 512, MARKS = 16, BEHIND = 4096 };
-    GuestAddr early[BEFORE], marks[MARKS];
+    enum { OFTEN = 1, SELDOM = 2, BEFORE = 512, MARKS = 100000, BEHIND = 4096, PIECE = 65536 };
+    static GuestAddr early[BEFORE], marks[MARKS];
     HeapOptions options;
-    HeapBlock block;
-    u32 kept = 0;
+    u32 kept = 0, seams = 0, pieces = 1;
 
     world_options(&options);
     options.freelist_volume = 20000000;
@@ -230,16 +238,27 @@ TEST(what_is_freed_in_one_place_again_and_again_goes_round_quickly)
     for (u32 i = 0; i < BEFORE; i++)
         heap_free(t, early[i] = get(32), HEAP_MALLOC, OFTEN, NULL);
     for (u32 i = 0; i < MARKS; i++)
-        heap_free(t, marks[i] = get(32), HEAP_MALLOC, OFTEN, NULL);
-    for (u32 i = 0; i < BEHIND; i++)
-        heap_free(t, get(200), HEAP_MALLOC, OFTEN, NULL);
-
+        CHECK((marks[i] = get(200)));
     for (u32 i = 0; i < MARKS; i++)
-        kept += heap_find(marks[i], &block) && block.state == HEAP_QUARANTINED;
-    CHECK_EQ(kept, 1); // the sample
+        heap_free(t, marks[i], HEAP_MALLOC, OFTEN, NULL);
+    for (u32 i = 0; i < BEHIND; i++)
+        heap_free(t, get(400), HEAP_MALLOC, OFTEN, NULL);
+
+    for (u32 i = 0; i < MARKS; i++) {
+        bool is_kept = is_quarantined(marks[i], 200);
+        kept += is_kept;
+        if (i == 0)
+            continue;
+        bool is_same = marks[i] / PIECE == marks[i - 1] / PIECE;
+        pieces += !is_same;
+        seams += is_same && is_kept != is_quarantined(marks[i - 1], 200);
+    }
+    // A sixteenth, but for chance: all of a piece of memory, unless a turn ended in it.
+    CHECK(kept > MARKS / 100 && kept < MARKS / 4);
+    CHECK(seams <= pieces / 4);
     for (u32 i = 0; i < BEFORE; i++)
-        CHECK(heap_find(early[i], &block) && block.state == HEAP_QUARANTINED);
-    CHECK(heap_find(seldom, &block) && block.state == HEAP_QUARANTINED);
+        CHECK(is_quarantined(early[i], 32));
+    CHECK(is_quarantined(seldom, 32));
     finish();
 }
 
@@ -275,6 +294,66 @@ TEST(huge_blocks_go_back_to_the_system)
         heap_free(t, a, HEAP_MALLOC, 1, NULL);
         CHECK(world_mapped_bytes < 40 * MiB);
     }
+    finish();
+}
+
+static u64 parked_bytes;
+
+static void note_parked(GuestAddr start, u64 size)
+{
+    memset((void *)start, 0x77, size); // nobody may miss what was there
+    parked_bytes += size;
+}
+
+TEST(a_heap_that_grows_parks_what_it_does_not_need)
+{
+    enum { BUFFERS = 50, BUFFER = 100000 };
+    GuestAddr buffers[BUFFERS];
+    HeapOptions options;
+
+    world_options(&options);
+    options.hooks.park = note_parked;
+    start_with(&options);
+    for (u32 i = 0; i < BUFFERS; i++)
+        CHECK((buffers[i] = get(BUFFER)));
+    parked_bytes = 0;
+    for (u32 i = 0; i < BUFFERS; i++)
+        heap_free(t, buffers[i], HEAP_MALLOC, 1, NULL);
+    quarantine_close(t);
+    while (parked_bytes == 0)
+        CHECK(get(BUFFER));
+    CHECK(parked_bytes >= (u64)BUFFERS * BUFFER);
+    for (u32 i = 0; i < BUFFERS; i++)
+        CHECK(is_quarantined(buffers[i], BUFFER) && *(u8 *)buffers[i] == 0x77);
+    // Once is enough.
+    u64 parked = parked_bytes;
+    for (u32 i = 0; i < 3 * BUFFERS; i++)
+        CHECK(get(BUFFER));
+    CHECK_EQ(parked_bytes, parked);
+    // What leaves quarantine is used again.
+    u64 mapped = world_mapped_bytes;
+    quarantine_drain(t);
+    for (u32 i = 0; i < BUFFERS; i++)
+        CHECK(get(BUFFER));
+    CHECK_EQ(world_mapped_bytes, mapped);
+    finish();
+}
+
+TEST(what_was_filled_on_purpose_is_not_parked)
+{
+    HeapOptions options;
+
+    world_options(&options);
+    options.hooks.park = note_parked;
+    options.free_fill = 0x5a;
+    start_with(&options);
+    GuestAddr medium = get(100000), huge = get(2 * MiB);
+    parked_bytes = 0;
+    heap_free(t, huge, HEAP_MALLOC, 1, NULL);
+    heap_free(t, medium, HEAP_MALLOC, 1, NULL);
+    quarantine_close(t);
+    quarantine_trim();
+    CHECK(*(u8 *)medium == 0x5a && *(u8 *)huge == 0x5a);
     finish();
 }
 

@@ -381,7 +381,9 @@ static void check_all(Mixture mix)
 
 TEST(defined_memory_is_as_the_loop_leaves_it)
 {
+    world_quick_count = 0;
     check_all((Mixture){.end_per_1000 = 40});
+    CHECK(world_quick_count > 3000); // of 15 names that have a quick form, 600 times each
 }
 
 TEST(undefined_bits_move_and_are_told_of_where_they_decide)

@@ -242,3 +242,99 @@ TEST(a_search_in_repetitive_data_is_left_to_libc)
     *(u8 *)(ARENA_START + 9192) = 'b';
     CHECK(declines("strstr", ARENA_START, ARENA_START + 8192, 0, 0));
 }
+
+// --------------------------------------------------------------------- quick forms
+
+// Calls quick(args[0] … args[3]) and returns the registers that it has changed, or'ed; not rax.
+u64 registers_changed(ToolQuickFn *quick, const u64 args[4]);
+__asm__(".text\n"
+        "registers_changed:\n"
+        "    push %rbx\n"
+        "    push %rsi\n"
+        "    sub $8, %rsp\n" // a multiple of 16
+        "    mov %rdi, %rax\n"
+        "    mov (%rsi), %rdi\n"
+        "    mov 16(%rsi), %rdx\n"
+        "    mov 24(%rsi), %rcx\n"
+        "    mov 8(%rsi), %rsi\n"
+        "    mov $0x103, %ebx\n"
+        "    mov $0x108, %r8d\n"
+        "    mov $0x109, %r9d\n"
+        "    mov $0x10a, %r10d\n"
+        "    mov $0x10b, %r11d\n"
+        "    call *%rax\n"
+        "    mov 8(%rsp), %rax\n"
+        "    sub (%rax), %rdi\n"
+        "    sub 8(%rax), %rsi\n"
+        "    sub 16(%rax), %rdx\n"
+        "    sub 24(%rax), %rcx\n"
+        "    sub $0x103, %rbx\n"
+        "    sub $0x108, %r8\n"
+        "    sub $0x109, %r9\n"
+        "    sub $0x10a, %r10\n"
+        "    sub $0x10b, %r11\n"
+        "    mov %rdi, %rax\n"
+        "    or %rsi, %rax\n"
+        "    or %rdx, %rax\n"
+        "    or %rcx, %rax\n"
+        "    or %rbx, %rax\n"
+        "    or %r8, %rax\n"
+        "    or %r9, %rax\n"
+        "    or %r10, %rax\n"
+        "    or %r11, %rax\n"
+        "    add $16, %rsp\n"
+        "    pop %rbx\n"
+        "    ret\n");
+
+TEST(a_quick_form_keeps_all_registers)
+{
+    static const u64 sizes[] = {0, 1, 3, 7, 8, 16, 20, 40, 100, 600};
+    u32 count = 0;
+    fresh();
+    memset((void *)ARENA_START, 'a', ARENA_BYTES - 1);
+    for (u32 i = 0; i < MEMCHECK_FUNCTIONS; i++) {
+        for (u32 k = 0; memcheck_functions[i].quick && k < 2 * ARRAY_LEN(sizes); k++) {
+            u64 args[4] = {ARENA_START, ARENA_START + 4096, sizes[k / 2], sizes[k / 2]};
+            shadow_make_defined(ARENA_START, ARENA_BYTES);
+            if (k & 1)
+                shadow_make_undefined(ARENA_START, 4096);
+            CHECK_EQ(registers_changed(memcheck_functions[i].quick, args), 0);
+            count++;
+        }
+    }
+    CHECK(count > 0);
+}
+
+TEST(undefined_memory_that_is_copied_to_is_defined_quickly)
+{
+    fresh();
+    for (u64 size = 1; size <= 32; size++) {
+        u64 to = ARENA_START + 100 + size, before = world_quick_count;
+        shadow_make_undefined(ARENA_START + 90, 100);
+        result_of("memcpy", to, ARENA_START + 1000, size, 0);
+        CHECK_EQ(shadow_first_undefined(to, size), to + size);
+        CHECK_EQ(*shadow_of(to - 1), 0xff);
+        CHECK_EQ(*shadow_of(to + size), 0xff);
+        shadow_make_undefined(to, size);
+        result_of("memset", to, 'x', size, 0);
+        CHECK_EQ(shadow_first_undefined(to, size), to + size);
+        CHECK_EQ(*shadow_of(to + size), 0xff);
+        CHECK_EQ(world_quick_count, before + 2);
+    }
+}
+
+TEST(what_is_undefined_or_overlaps_is_not_for_the_quick_form)
+{
+    fresh();
+    u64 s = put_text(100, "abcdefgh"), before = world_quick_count;
+    result_of("memmove", s + 1, s, 8, 0);
+    make_undefined(RDX);
+    result_of("memcpy", s + 100, s, 8, 0);
+    fresh();
+    shadow_make_undefined(s + 3, 1);
+    result_of("memcpy", s + 100, s, 8, 0);
+    result_of("memcmp", s + 200, s, 8, 0);
+    shadow_make_noaccess(s + 300, 1);
+    result_of("memset", s + 299, 0, 8, 0);
+    CHECK_EQ(world_quick_count, before);
+}

@@ -13,18 +13,32 @@ static CodePtr *const version_table = (CodePtr *)VERSION_TABLE;
 
 Block *cache_find(GuestAddr pc, u32 version)
 {
-    for (u64 i = index_home(pc, version);; i++) {
+    u32 tag = index_tag(pc, version);
+    for (u64 i = tag;; i++) {
         const IndexSlot *slot = &block_index.slots[i & block_index.mask];
-        if (slot->pc == pc && slot->version == version && slot->block)
-            return block_of_number(slot->block);
         if (!slot->block)
             return NULL;
+        if (slot->tag != tag)
+            continue;
+        Block *block = block_of_number(slot->block);
+        if (block->pc == pc && block->version == version)
+            return block;
     }
 }
 
 void cache_expect(GuestAddr pc, u32 version)
 {
-    __builtin_prefetch(&block_index.slots[index_home(pc, version) & block_index.mask]);
+    __builtin_prefetch(&block_index.slots[index_tag(pc, version) & block_index.mask]);
+}
+
+u32 cache_number(const Block *block)
+{
+    return block_number(block);
+}
+
+Block *cache_numbered(u32 number)
+{
+    return number ? block_of_number(number) : NULL;
 }
 
 Exit *cache_exit(u32 index)
@@ -32,18 +46,24 @@ Exit *cache_exit(u32 index)
     return &exits[index];
 }
 
-static void patch(Exit *x, CodePtr target)
+CodePtr exit_site(const Exit *x)
 {
-    i32 distance = (i32)(target - (x->site + 4));
-    __atomic_store_n((i32 *)x->site, distance, __ATOMIC_RELEASE);
+    return code_at(block_of_number(x->from)->code) + x->site;
+}
+
+static void patch(Exit *x, CodeRef target)
+{
+    CodePtr site = exit_site(x);
+    i32 distance = (i32)(code_at(target) - (site + 4));
+    __atomic_store_n((i32 *)site, distance, __ATOMIC_RELEASE);
 }
 
 void cache_link(u32 index, Block *to)
 {
     Exit *x = &exits[index];
-    if (!cache_links || x->to || x->from->retired || to->retired)
+    if (!cache_links || x->to || block_of_number(x->from)->retired || to->retired)
         return;
-    x->to = to;
+    x->to = block_number(to);
     x->prev = 0;
     x->next = to->incoming;
     if (x->next)
@@ -62,10 +82,10 @@ static void unlink_exit(u32 index)
     if (x->prev)
         exits[x->prev].next = x->next;
     else
-        x->to->incoming = x->next;
+        block_of_number(x->to)->incoming = x->next;
     if (x->next)
         exits[x->next].prev = x->prev;
-    x->to = NULL;
+    x->to = 0;
 }
 
 static CodePtr *version_slot(const Block *b)
@@ -82,20 +102,21 @@ static bool has_second_word(const Block *b)
 static void publish_second(const Block *b)
 {
     if (has_second_word(b))
-        __atomic_store_n(&second_table[second_index(b->pc)], second_word(b->pc, b->body),
+        __atomic_store_n(&second_table[second_index(b->pc)], second_word(b->pc, code_at(b->body)),
                          __ATOMIC_RELEASE);
 }
 
 static void withdraw_second(const Block *b)
 {
     u64 *slot = &second_table[second_index(b->pc)];
-    if (has_second_word(b) && *slot == second_word(b->pc, b->body))
+    if (has_second_word(b) && *slot == second_word(b->pc, code_at(b->body)))
         __atomic_store_n(slot, 0, __ATOMIC_RELEASE);
 }
 
 bool cache_publish_entry(Block *b, EntryKind kind)
 {
-    CodePtr entry, *slot;
+    CodeRef entry;
+    CodePtr *slot;
     switch (kind) {
     case ENTRY_LOOKUP:
         entry = b->entry;
@@ -114,15 +135,15 @@ bool cache_publish_entry(Block *b, EntryKind kind)
     if (!entry)
         return false;
     if (cache_links && !b->retired) {
-        __atomic_store_n(slot, entry, __ATOMIC_RELEASE);
+        __atomic_store_n(slot, code_at(entry), __ATOMIC_RELEASE);
         publish_second(b);
     }
     return true;
 }
 
-static void withdraw(CodePtr *slot, CodePtr entry, CodePtr miss)
+static void withdraw(CodePtr *slot, CodeRef entry, CodePtr miss)
 {
-    if (entry && *slot == entry)
+    if (entry && *slot == code_at(entry))
         __atomic_store_n(slot, miss, __ATOMIC_RELEASE);
 }
 
@@ -132,7 +153,7 @@ void block_sever(Block *b)
     for (u32 i = 0; i < b->exit_count; i++) {
         Exit *x = &exits[b->first_exit + i];
         patch(x, x->stub);
-        x->to = NULL;
+        x->to = 0;
         x->next = x->prev = 0;
     }
 }

@@ -20,6 +20,7 @@
 #define MUNINN_ENGINE_CACHE_CACHE_H
 
 #include "base/types.h"
+#include "engine/aspace/aspace.h"
 #include "engine/run/run.h"
 
 #define CACHE_UNITS 8
@@ -80,25 +81,41 @@ typedef struct CodeMark {
 // A mark with this `spilled` begins code that belongs to no guest instruction.
 #define MARK_NOWHERE 0xffffu
 
+// Programs have a hundred thousand blocks and three times as many exits: what is kept of them is
+// packed. The code cache lies below 4 GiB, so a place in it has 32 bits. 0: none.
+typedef u32 CodeRef;
+_Static_assert(CACHE_END <= 1ull << 32, "a CodeRef has room for it");
+
+static inline CodePtr code_at(CodeRef ref)
+{
+    return (CodePtr)(u64)ref;
+}
+
+static inline CodeRef code_ref(CodePtr code)
+{
+    return (CodeRef)(u64)code;
+}
+
 typedef struct Block {
     GuestAddr pc;
-    u32 version;           // what the tool assumes on entry, as a number it gave out
     u64 state;             // that the version is made for
-    CodePtr code;          // first byte, entry prefix included
-    CodePtr body;          // where direct exits enter
-    CodePtr entry;         // where the lookup table enters: checks the pc; NULL: none yet
-    CodePtr return_entry;  // where the return table enters; NULL: none yet
-    CodePtr version_entry; // where the version table enters; NULL: none yet
-    u32 code_size;
+    u32 version;           // what the tool assumes on entry, as a number it gave out
+    CodeRef code;          // first byte, entry prefix included
+    CodeRef body;          // where direct exits enter
+    CodeRef entry;         // where the lookup table enters: checks the pc; 0: none yet
+    CodeRef return_entry;  // where the return table enters; 0: none yet
+    CodeRef version_entry; // where the version table enters; 0: none yet
     u32 first_exit;        // index of the first of exit_count exits
     u32 incoming;          // exits linked to this block, as a list; 0 ends it
+    u32 marks;             // where in the unit's packed marks its own begin
+    u16 code_size;
     u16 exit_count;
     u16 mark_count;
     u16 insn_count;
-    u16 unit;
+    u8 unit;
     bool retired;
-    CodeMark *marks;       // by ascending host_offset
 } Block;
+_Static_assert(sizeof(Block) == 64, "one line");
 
 // A version other than 0 holds for one state of a thread: only the version table has it.
 static inline bool block_is_dirty(const Block *block)
@@ -108,16 +125,23 @@ static inline bool block_is_dirty(const Block *block)
 
 // A direct way out of a block. Index 0 is never used.
 typedef struct Exit {
-    CodePtr site;          // the rel32 to patch
-    CodePtr stub;          // where it leads while unlinked
-    GuestAddr target;
-    bool original;         // to the target's VERSION_ORIGINAL
-    bool dynamic;          // the version is another one each time: never linked
-    u32 version;           // of the block it leads to, but for VERSION_ORIGINAL
-    Block *from;
-    Block *to;             // NULL while unlinked
-    u32 next, prev;        // in to->incoming
+    i64 target : 48; // a guest address: exit_target()
+    u64 site : 16;   // the rel32 to patch, from the code of its block: exit_site()
+    CodeRef stub;    // where it leads while unlinked
+    u32 version;     // of the block it leads to, or EXIT_DYNAMIC
+    u32 from, to;    // cache_number(); `to` is 0 while unlinked
+    u32 next, prev;  // in the target's list `incoming`
 } Exit;
+_Static_assert(sizeof(Exit) == 32, "half a line");
+
+// The version is another one each time: never linked. To be or-ed: such an exit too may lead to
+// VERSION_ORIGINAL.
+#define EXIT_DYNAMIC VERSION_STEPPED
+
+static inline GuestAddr exit_target(const Exit *x)
+{
+    return (GuestAddr)(i64)x->target;
+}
 
 // How blocks are entered other than by direct exits.
 typedef enum EntryKind {
@@ -151,6 +175,15 @@ bool cache_contains(u64 host_pc);
 // Takes no lock; callable from the handler of a signal that hit the cache.
 bool cache_place(u64 host_pc, CodePlace *ret_place);
 
+// Walks the marks of a block, ascending. Takes no lock.
+typedef struct MarkReader {
+    const u8 *at;
+    u32 left;
+    CodeMark mark; // after marks_next() was true
+} MarkReader;
+MarkReader marks_of(const Block *block);
+bool marks_next(MarkReader *reader);
+
 // The rest: caller holds the engine lock.
 
 // Somebody was killed in the middle of a change, the engine lock in hand: every block is
@@ -168,7 +201,8 @@ Block *cache_find(GuestAddr pc, u32 version);
 // Space for a new block: at least `code_room` bytes at ret_block->code. May
 // retire and wait for an older unit. Then either cache_commit() or nothing.
 Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks);
-void cache_commit(Block *block);
+// `marks` by ascending host_offset.
+void cache_commit(Block *block, const CodeMark *marks, size_t mark_count);
 // Tells that the block was made from guest bytes in [start, end).
 void cache_note_source(Block *block, GuestAddr start, GuestAddr end);
 // Memory in `like`'s unit away from the blocks, for code that runs rarely: exit
@@ -178,7 +212,10 @@ CodePtr cache_reserve_cold(const Block *like, size_t bytes);
 // Fetches what cache_find() will look at.
 void cache_expect(GuestAddr pc, u32 version);
 
+u32 cache_number(const Block *block); // never 0
+Block *cache_numbered(u32 number);    // NULL: of 0
 Exit *cache_exit(u32 index);
+CodePtr exit_site(const Exit *x);
 void cache_link(u32 exit_index, Block *to);
 // Puts the block's entry of that kind into its table. False: the block has none.
 bool cache_publish_entry(Block *block, EntryKind kind);

@@ -45,10 +45,11 @@ void block_hash_insert(Block *b)
 {
     if (block_index.used * 2 > block_index.mask)
         grow();
-    u64 i = index_home(b->pc, b->version);
+    u32 tag = index_tag(b->pc, b->version);
+    u64 i = tag;
     while (block_index.slots[i & block_index.mask].block)
         i++;
-    block_index.slots[i & block_index.mask] = (IndexSlot){b->pc, b->version, block_number(b)};
+    block_index.slots[i & block_index.mask] = (IndexSlot){tag, block_number(b)};
     block_index.used++;
 }
 
@@ -58,11 +59,11 @@ void block_hash_remove(Block *b)
 {
     IndexSlot *slots = block_index.slots;
     u64 mask = block_index.mask;
-    u64 hole = index_home(b->pc, b->version);
+    u64 hole = index_tag(b->pc, b->version);
     while (slots[hole & mask].block != block_number(b))
         hole++;
     for (u64 i = hole + 1; slots[i & mask].block; i++) {
-        u64 home = index_home(slots[i & mask].pc, slots[i & mask].version);
+        u64 home = slots[i & mask].tag;
         if (((i - home) & mask) >= ((i - hole) & mask)) {
             slots[hole & mask] = slots[i & mask];
             hole = i;

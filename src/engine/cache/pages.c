@@ -11,9 +11,9 @@
 #include "engine/cache/unit.h"
 
 typedef struct PageRef {
-    u64 page; // guest address of the page
-    Block *block;
-    u32 next; // 0 ends the list
+    u32 page;  // low part of the guest page's number: all of it, below 16 TiB
+    u32 block; // block_number()
+    u32 next;  // 0 ends the list
 } PageRef;
 
 #define PAGE_BUCKETS (1u << 16)
@@ -43,6 +43,12 @@ static u32 bucket_of(u64 page)
     return (u32)((page / PAGE_SIZE) * 0x9e3779b1u >> 8) & (PAGE_BUCKETS - 1);
 }
 
+// For a page above 16 TiB also if it is that of another such one: that costs a block or two.
+static bool is_page_in(const PageRef *ref, u64 start, u64 end)
+{
+    return (u32)(ref->page - start / PAGE_SIZE) < (end - start + PAGE_SIZE - 1) / PAGE_SIZE;
+}
+
 static void grow_refs(void)
 {
     u64 size = sizeof(PageRef) * refs_max;
@@ -55,7 +61,8 @@ static void grow_refs(void)
 static void add_ref(Block *block, u64 page)
 {
     u32 *head = &buckets[bucket_of(page)];
-    if (*head && refs[*head].block == block && refs[*head].page == page)
+    u32 number = block_number(block);
+    if (*head && refs[*head].block == number && is_page_in(&refs[*head], page, page + 1))
         return;
     u32 ref = free_refs;
     if (ref) {
@@ -65,7 +72,7 @@ static void add_ref(Block *block, u64 page)
             grow_refs();
         ref = refs_used++;
     }
-    refs[ref] = (PageRef){page, block, *head};
+    refs[ref] = (PageRef){(u32)(page / PAGE_SIZE), number, *head};
     *head = ref;
 }
 
@@ -80,7 +87,7 @@ static void sweep_bucket(u32 bucket)
 {
     for (u32 *at = &buckets[bucket]; *at;) {
         u32 ref = *at;
-        if (!refs[ref].block->retired) {
+        if (!block_of_number(refs[ref].block)->retired) {
             at = &refs[ref].next;
             continue;
         }
@@ -112,8 +119,8 @@ static void sweep_pages_of(const Block *b, u32 kept)
 {
     u64 swept = 1;
 
-    for (u32 i = 0; i < b->mark_count; i++) {
-        GuestAddr pc = b->pc + (u64)(i64)b->marks[i].guest_delta;
+    for (MarkReader r = marks_of(b); marks_next(&r);) {
+        GuestAddr pc = b->pc + (u64)(i64)r.mark.guest_delta;
         for (u64 page = PAGE_DOWN(pc); page < pc + MARK_REACH; page += PAGE_SIZE) {
             if (page != swept && bucket_of(page) != kept)
                 sweep_bucket(bucket_of(page));
@@ -127,8 +134,8 @@ static void invalidate_bucket(u32 bucket, GuestAddr start, GuestAddr end)
     bool any = false;
 
     for (u32 ref = buckets[bucket]; ref; ref = refs[ref].next) {
-        Block *b = refs[ref].block;
-        if (refs[ref].page + PAGE_SIZE <= start || refs[ref].page >= end || b->retired)
+        Block *b = block_of_number(refs[ref].block);
+        if (!is_page_in(&refs[ref], start, end) || b->retired)
             continue;
         cache_stats.invalidations++;
         block_drop(b);
@@ -153,8 +160,8 @@ void cache_invalidate(GuestAddr start, GuestAddr end)
 
 static bool holds_insn(const Block *b, GuestAddr pc)
 {
-    for (u32 i = 0; i < b->mark_count; i++) {
-        if (b->marks[i].spilled != MARK_NOWHERE && b->pc + (u64)(i64)b->marks[i].guest_delta == pc)
+    for (MarkReader r = marks_of(b); marks_next(&r);) {
+        if (r.mark.spilled != MARK_NOWHERE && b->pc + (u64)(i64)r.mark.guest_delta == pc)
             return true;
     }
     return b->pc == pc;
@@ -165,8 +172,8 @@ void cache_invalidate_insn(GuestAddr pc)
     u32 bucket = bucket_of(PAGE_DOWN(pc));
 
     for (u32 ref = buckets[bucket]; ref; ref = refs[ref].next) {
-        Block *b = refs[ref].block;
-        if (refs[ref].page != PAGE_DOWN(pc) || b->retired || !holds_insn(b, pc))
+        Block *b = block_of_number(refs[ref].block);
+        if (!is_page_in(&refs[ref], PAGE_DOWN(pc), pc + 1) || b->retired || !holds_insn(b, pc))
             continue;
         block_drop(b);
         sweep_pages_of(b, bucket);

@@ -23,7 +23,7 @@ CacheStats cache_stats;
 
 static unsigned current_unit;
 static u64 unit_size;
-static u32 blocks_max, exits_max, marks_max; // of a unit; a small one has small tables
+static u32 blocks_max, exits_max, mark_bytes_max; // of a unit; a small one has small tables
 
 // Mostly address space, of which a user may have been given too little.
 static _Noreturn void refuse_to_start(void)
@@ -77,7 +77,7 @@ static void size_units(u64 size_bytes)
     unit_size = max_u64(unit_size, 64 * KiB);
     blocks_max = table_size(UNIT_BLOCKS_MAX);
     exits_max = table_size(UNIT_EXITS_MAX);
-    marks_max = table_size(UNIT_MARKS_MAX);
+    mark_bytes_max = table_size(UNIT_MARK_BYTES_MAX);
 }
 
 void cache_init(u64 size_bytes, bool link)
@@ -99,7 +99,7 @@ void cache_init(u64 size_bytes, bool link)
         u->start = u->next = (CodePtr)BLOCKS_START + i * unit_size;
         u->end = u->cold = u->start + unit_size;
         u->blocks = cache_reserve_table(sizeof(Block) * (u64)blocks_max);
-        u->marks = cache_reserve_table(sizeof(CodeMark) * (u64)marks_max);
+        u->marks = cache_reserve_table(mark_bytes_max);
         u->exit_count = 1; // index 0 of the first unit means "none"
     }
     pages_init();
@@ -183,7 +183,7 @@ static Unit *next_unit(void)
     __atomic_store_n(&u->block_count, 0, __ATOMIC_RELEASE);
     u->next = u->start;
     u->cold = u->end;
-    u->mark_count = 0;
+    u->mark_bytes = 0;
     u->exit_count = 1;
     retire_unit(&units[(current_unit + 1) % CACHE_UNITS]);
     return u;
@@ -206,7 +206,8 @@ void cache_start_again(void)
 static bool unit_has_room(const Unit *u, size_t code_room, size_t max_exits, size_t max_marks)
 {
     return (size_t)(u->cold - u->next) >= code_room && u->block_count < blocks_max &&
-           u->exit_count + max_exits <= exits_max && u->mark_count + max_marks <= marks_max;
+           u->exit_count + max_exits <= exits_max && 
+           u->mark_bytes + max_marks * MARK_BYTES_MAX <= mark_bytes_max;
 }
 
 Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks)
@@ -218,18 +219,19 @@ Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks)
     ASSERT(unit_has_room(u, code_room, max_exits, max_marks));
 
     Block *b = &u->blocks[u->block_count];
-    *b = (Block){.code = u->next, .unit = (u16)current_unit, .marks = u->marks + u->mark_count};
+    *b = (Block){.code = code_ref(u->next), .unit = (u8)current_unit, .marks = u->mark_bytes};
     b->first_exit = current_unit * exits_max + u->exit_count;
     return b;
 }
 
-void cache_commit(Block *b)
+void cache_commit(Block *b, const CodeMark *marks, size_t mark_count)
 {
     Unit *u = &units[b->unit];
     u->filled = true;
-    u->next = b->code + b->code_size;
+    u->next = code_at(b->code) + b->code_size;
     u->exit_count += b->exit_count;
-    u->mark_count += b->mark_count;
+    b->mark_count = (u16)mark_count;
+    u->mark_bytes = (u32)(marks_pack(marks, mark_count, u->marks + b->marks) - u->marks);
     __atomic_store_n(&u->block_count, u->block_count + 1, __ATOMIC_RELEASE);
     block_hash_insert(b);
     cache_stats.blocks++;
@@ -252,13 +254,13 @@ static const Block *block_at(u64 host_pc)
     u32 lo = 0, hi = __atomic_load_n(&u->block_count, __ATOMIC_ACQUIRE);
     while (lo < hi) {
         u32 mid = (lo + hi) / 2;
-        if ((u64)u->blocks[mid].code + u->blocks[mid].code_size <= host_pc)
+        if (u->blocks[mid].code + (u64)u->blocks[mid].code_size <= host_pc)
             lo = mid + 1;
         else
             hi = mid;
     }
     const Block *b = &u->blocks[lo];
-    if (lo == u->block_count || host_pc < (u64)b->code)
+    if (lo == u->block_count || host_pc < b->code)
         return NULL;
     return b;
 }
@@ -270,22 +272,15 @@ bool cache_place(u64 host_pc, CodePlace *ret_place)
     const Block *b = block_at(host_pc);
     if (!b)
         return false;
-    u32 offset = (u32)(host_pc - (u64)b->code);
-    const CodeMark *found = NULL;
-    for (u32 lo = 0, hi = b->mark_count; lo < hi;) {
-        u32 mid = (lo + hi) / 2;
-        if (b->marks[mid].host_offset <= offset) {
-            found = &b->marks[mid];
-            lo = mid + 1;
-        } else {
-            hi = mid;
-        }
-    }
-    if (!found || found->spilled == MARK_NOWHERE)
+    u32 offset = (u32)(host_pc - b->code);
+    CodeMark found = {.spilled = MARK_NOWHERE};
+    for (MarkReader r = marks_of(b); marks_next(&r) && r.mark.host_offset <= offset;)
+        found = r.mark;
+    if (found.spilled == MARK_NOWHERE)
         return false;
-    ret_place->pc = b->pc + (u64)(i64)found->guest_delta;
-    ret_place->spilled = found->spilled;
-    ret_place->boundary = found->boundary && found->host_offset == offset;
+    ret_place->pc = b->pc + (u64)(i64)found.guest_delta;
+    ret_place->spilled = found.spilled;
+    ret_place->boundary = found.boundary && found.host_offset == offset;
     return true;
 }
 

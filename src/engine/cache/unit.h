@@ -10,7 +10,7 @@
 // least one in UNIT_TABLES_LEAST.
 #define UNIT_BLOCKS_MAX (1u << 18)
 #define UNIT_EXITS_MAX (1u << 19)
-#define UNIT_MARKS_MAX (1u << 22)
+#define UNIT_MARK_BYTES_MAX (1u << 24)
 #define UNIT_FULL_BYTES (24 * MiB)
 #define UNIT_TABLES_LEAST 64
 
@@ -21,8 +21,8 @@ typedef struct Unit {
     Block *blocks;    // in order of their code addresses
     u32 block_count;  // stored last, with release order: read without lock (C4)
     u32 exit_count;   // of the unit's slice of exits[]
-    u32 mark_count;
-    CodeMark *marks;
+    u32 mark_bytes;
+    u8 *marks;        // packed, see marks_hot.c
     u64 retired_at;   // epoch of the last retirement
     bool filled;      // holds blocks that have not been retired
 } Unit;
@@ -35,9 +35,8 @@ extern Exit *exits;
 // Blocks by (pc, version): open addressing with linear probing, so that a search
 // mostly touches one cache line. Readers hold the engine lock like writers.
 typedef struct IndexSlot {
-    GuestAddr pc;
-    u32 version;
-    u32 block; // block_number(); 0: free
+    u32 tag;   // index_tag()
+    u32 block; // cache_number(); 0: free
 } IndexSlot;
 
 typedef struct BlockIndex {
@@ -48,9 +47,11 @@ typedef struct BlockIndex {
 
 extern BlockIndex block_index;
 
-static inline u64 index_home(GuestAddr pc, u32 version)
+// What a slot keeps of pc and version: where the search for them begins, and enough to tell
+// nearly all others from them without a look at the block.
+static inline u32 index_tag(GuestAddr pc, u32 version)
 {
-    return (pc ^ version * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull >> 32;
+    return (u32)((pc ^ version * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull >> 32);
 }
 
 static inline u32 block_number(const Block *b)
@@ -62,6 +63,10 @@ static inline Block *block_of_number(u32 number)
 {
     return &units[(number - 1) / UNIT_BLOCKS_MAX].blocks[(number - 1) % UNIT_BLOCKS_MAX];
 }
+
+#define MARK_BYTES_MAX 10 // of a packed one
+// Returns the end of what was written.
+u8 *marks_pack(const CodeMark *marks, size_t count, u8 *to);
 
 // Memory that costs nothing until it is used. Does not return without it.
 void *cache_reserve_table(size_t bytes);

@@ -171,4 +171,21 @@ u32 context_count(void); // ids are 0 … context_count() - 1
 // innermost 1024 to 1535 frames, with CONTEXT_OMITTED_PC between them.
 size_t context_frames(u32 id, GuestAddr *out, size_t max);
 
+typedef struct ContextNode {
+    GuestAddr pc;
+    u32 parent;
+    u32 depth; // how many frames it has
+} ContextNode;
+extern ContextNode *context_nodes;
+extern u32 context_node_count;
+
+// Frames that were new together have numbers one after the other: a context's only child, and the
+// first of several, is mostly the next one. Looking there touches little memory.
+static inline bool context_next_is_child(u32 parent, GuestAddr pc)
+{
+    u32 next = parent + 1;
+    return next < __atomic_load_n(&context_node_count, __ATOMIC_ACQUIRE) &&
+           context_nodes[next].pc == pc && context_nodes[next].parent == parent;
+}
+
 #endif

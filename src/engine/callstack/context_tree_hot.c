@@ -16,20 +16,14 @@
 #define NODES_STEP (1u << 14)       // opened at a time: 256 KiB
 #define FIRST_TABLE_SLOTS (1u << 12)
 
-typedef struct ContextNode {
-    GuestAddr pc;
-    u32 parent;
-    u32 depth; // how many frames it has
-} ContextNode;
-
 typedef struct ChildTable {
     u64 slot_count; // a power of two
     u32 ids[];      // 0 is an empty slot
 } ChildTable;
 
 static Lock tree_lock;
-static ContextNode *nodes; // written once, under tree_lock
-static u32 node_count = 1; // under tree_lock; id 0 is the empty stack
+ContextNode *context_nodes;  // written once, under tree_lock
+u32 context_node_count = 1;  // under tree_lock; id 0 is the empty stack
 static u32 open_nodes;     // under tree_lock
 static ChildTable *table;  // released under tree_lock (T2)
 
@@ -53,7 +47,7 @@ static u32 find_child(const ChildTable *t, u32 hash, u32 parent, GuestAddr pc)
         u32 id = __atomic_load_n(&t->ids[slot], __ATOMIC_ACQUIRE);
         if (id == 0)
             return 0;
-        const ContextNode *node = &nodes[id];
+        const ContextNode *node = &context_nodes[id];
         if (node->pc == pc && node->parent == parent)
             return id;
     }
@@ -77,26 +71,26 @@ static bool grow_table(void)
     if (!bigger)
         return false;
     bigger->slot_count = slots;
-    for (u32 id = 1; id < node_count; id++)
-        insert_id(bigger, hash_child(nodes[id].parent, nodes[id].pc), id);
+    for (u32 id = 1; id < context_node_count; id++)
+        insert_id(bigger, hash_child(context_nodes[id].parent, context_nodes[id].pc), id);
     __atomic_store_n(&table, bigger, __ATOMIC_RELEASE);
     return true;
 }
 
 static bool make_room(void)
 {
-    if (!nodes) {
-        nodes = pages_reserve(CONTEXTS_MAX * sizeof(ContextNode));
-        if (!nodes)
+    if (!context_nodes) {
+        context_nodes = pages_reserve(CONTEXTS_MAX * sizeof(ContextNode));
+        if (!context_nodes)
             return false;
     }
-    if (node_count >= open_nodes) {
+    if (context_node_count >= open_nodes) {
         if (open_nodes + NODES_STEP > CONTEXTS_MAX ||
-            !pages_open(nodes + open_nodes, NODES_STEP * sizeof(ContextNode)))
+            !pages_open(context_nodes + open_nodes, NODES_STEP * sizeof(ContextNode)))
             return false;
         open_nodes += NODES_STEP;
     }
-    return (table && node_count < table->slot_count / 2) || grow_table();
+    return (table && context_node_count < table->slot_count / 2) || grow_table();
 }
 
 static __attribute__((noinline)) u32 add_child(u32 hash, u32 parent, GuestAddr pc)
@@ -105,9 +99,9 @@ static __attribute__((noinline)) u32 add_child(u32 hash, u32 parent, GuestAddr p
     u32 id = table ? find_child(table, hash, parent, pc) : 0;
     if (id == 0) {
         if (make_room()) {
-            id = node_count;
-            nodes[id] = (ContextNode){ pc, parent, nodes[parent].depth + 1 };
-            __atomic_store_n(&node_count, id + 1, __ATOMIC_RELEASE);
+            id = context_node_count;
+            context_nodes[id] = (ContextNode){ pc, parent, context_nodes[parent].depth + 1 };
+            __atomic_store_n(&context_node_count, id + 1, __ATOMIC_RELEASE);
             insert_id(table, hash, id);
         } else {
             id = parent;
@@ -133,25 +127,25 @@ u32 context_intern(u32 parent, GuestAddr pc)
 
 u32 context_count(void)
 {
-    return __atomic_load_n(&node_count, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&context_node_count, __ATOMIC_ACQUIRE);
 }
 
 u32 context_parent(u32 id)
 {
     ASSERT(id < context_count());
-    return id == 0 ? 0 : nodes[id].parent;
+    return id == 0 ? 0 : context_nodes[id].parent;
 }
 
 u32 context_depth(u32 id)
 {
     ASSERT(id < context_count());
-    return id == 0 ? 0 : nodes[id].depth;
+    return id == 0 ? 0 : context_nodes[id].depth;
 }
 
 GuestAddr context_pc(u32 id)
 {
     ASSERT(id < context_count());
-    return id == 0 ? 0 : nodes[id].pc;
+    return id == 0 ? 0 : context_nodes[id].pc;
 }
 
 size_t context_frames(u32 id, GuestAddr *out, size_t max)

@@ -138,6 +138,7 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
         .is_lean_site = hook->is_lean_site,
         .fast = function && !hook->resolver && (function->flags & TOOL_FUNCTION_FAST),
         .replaces = function && !hook->resolver && function->replace,
+        .quick = function && !hook->resolver && function->quick ? function : NULL,
         .lean = is_lean ? function : NULL,
     };
     return true;

@@ -292,8 +292,10 @@ static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
 
 void redirect_run(ThreadCtx *ctx)
 {
-    u32 index = ctx->exit_link & ~REDIRECT_BEGUN;
-    Step done = ctx->exit_link & REDIRECT_BEGUN ? ctx->redirect->step : STEP_NONE;
+    u32 index = ctx->exit_link & ~(REDIRECT_BEGUN | REDIRECT_DONE);
+    Step done = ctx->exit_link & REDIRECT_DONE    ? STEP_REPLACED
+                : ctx->exit_link & REDIRECT_BEGUN ? ctx->redirect->step
+                                                  : STEP_NONE;
     const Hook *hook = &redirect_hooks[index];
 
     redirect_stats.slow_exits++;

@@ -75,6 +75,7 @@ typedef struct RedirectSite {
     bool returns;  // a return site
     bool fast;     // the handler may be called from the cache
     bool replaces; // the original does not run
+    const struct ToolFunction *quick; // NULL: it has no quick form
     bool is_lean_site; // a return site of lean functions
     const struct ToolFunction *lean; // NULL: it is not lean
 } RedirectSite;
@@ -95,6 +96,8 @@ u32 redirect_fast_return(u32 hook);
 u32 redirect_lean_return(u32 hook);
 u32 redirect_lean_before(u32 hook);
 #define REDIRECT_BEGUN 0x80000000u
+// In exit_link too: ToolFunction.quick has done it, and the result is in rax.
+#define REDIRECT_DONE 0x40000000u
 
 typedef struct RedirectStats {
     u64 modules, symbols, hooks, return_sites, slow_exits, ns;

@@ -14,7 +14,7 @@
 #include "engine/thread/thread.h"
 
 enum {
-    SLOTS = 4 * WIRE_FINDINGS, // a power of two; every finding has up to two
+    SLOTS_AT_START = 1024, // a power of two; every finding has up to two
     FRAMES_COMPARED = 4,
     FRAMES_COMPARED_LATER = 2,
     LATER = 100, // findings shown
@@ -25,15 +25,18 @@ typedef struct Slot {
     u32 id;
 } Slot;
 
-static Lock lock;   // of the slots
-static Slot *slots; // SLOTS of them, or NULL before the first finding
+static Lock lock;      // of the slots
+static Slot *slots;    // slot_count of them, or NULL before the first finding
+static u64 slot_count; // most programs have few findings, and few pages of this
+static u64 slots_used;
 
 void relay_findings_reset(void)
 {
     lock_reset_after_fork(&lock);
     if (slots)
-        pages_unmap(slots, SLOTS * sizeof(Slot));
+        pages_unmap(slots, slot_count * sizeof(Slot));
     slots = NULL;
+    slot_count = slots_used = 0;
 }
 
 static u64 mix(u64 hash, u64 word)
@@ -67,46 +70,68 @@ static Names names_of(const RelayFinding *finding, const GuestAddr *frames, size
 
 static Slot *slot_of(u64 hash)
 {
-    u64 at = hash % SLOTS;
+    u64 at = hash % slot_count;
     while (slots[at].hash && slots[at].hash != hash)
-        at = (at + 1) % SLOTS;
+        at = (at + 1) % slot_count;
     return &slots[at];
 }
 
-// A new finding's number, under both its names; the first that has a name keeps it.
+// Room for two more, at most half full. False: no memory.
+static bool make_room(void)
+{
+    Slot *old = slots;
+    u64 old_count = slot_count, new_count = old ? 2 * old_count : SLOTS_AT_START;
+    if (old && 2 * (slots_used + 2) <= old_count)
+        return true;
+    Slot *bigger = pages_map(new_count * sizeof(Slot));
+    if (!bigger)
+        return false;
+    slots = bigger;
+    slot_count = new_count;
+    for (u64 i = 0; i < old_count; i++) {
+        if (old[i].hash)
+            *slot_of(old[i].hash) = old[i];
+    }
+    if (old)
+        pages_unmap(old, old_count * sizeof(Slot));
+    return true;
+}
+
+static void name(u64 hash, u32 id)
+{
+    Slot *slot = slot_of(hash);
+    if (slot->hash)
+        return; // the first that has a name keeps it
+    *slot = (Slot){hash, id};
+    slots_used++;
+}
+
+// A new finding's number, under both its names.
 static u32 add(Names names)
 {
     u32 id = relay.shared->header.finding_high;
-    if (id >= WIRE_FINDINGS)
+    if (id >= WIRE_FINDINGS || !make_room())
         return WIRE_FINDINGS;
-    Slot *near = slot_of(names.near);
-    if (!near->hash)
-        *near = (Slot){names.near, id};
-    Slot *far = slot_of(names.far);
-    if (!far->hash)
-        *far = (Slot){names.far, id};
+    name(names.near, id);
+    name(names.far, id);
     __atomic_store_n(&relay.shared->header.finding_high, id + 1, __ATOMIC_RELEASE);
     return id;
 }
 
 // The id of the finding; *ret_new when it is the first of its kind. WIRE_FINDINGS when
-// there are too many.
-static u32 find_or_add(Names names, bool *ret_new)
+// there are too many, or when it would be a new one and `closed`.
+static u32 find_or_add(Names names, bool closed, bool *ret_new)
 {
     bool later = __atomic_load_n(&relay.shared->header.shown_count, __ATOMIC_RELAXED) >= LATER;
     u32 id = WIRE_FINDINGS;
     *ret_new = false;
     lock_acquire(&lock);
-    if (!slots)
-        slots = pages_map(SLOTS * sizeof(Slot));
-    if (slots) {
-        const Slot *slot = slot_of(later ? names.near : names.far);
-        if (slot->hash) {
-            id = slot->id;
-        } else {
-            id = add(names);
-            *ret_new = id != WIRE_FINDINGS;
-        }
+    const Slot *slot = slots ? slot_of(later ? names.near : names.far) : NULL;
+    if (slot && slot->hash) {
+        id = slot->id;
+    } else if (!closed) {
+        id = add(names);
+        *ret_new = id != WIRE_FINDINGS;
     }
     lock_release(&lock);
     return id;
@@ -197,16 +222,15 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
     WireHeader *header = &producer->shared->header;
     size_t count = context_frames(finding->context, frames, WIRE_FRAMES_MAX);
     count = min_u64(count, WIRE_FRAMES_MAX);
-    u32 id = find_or_add(names_of(finding, frames, count), &is_new);
+    bool closed = __atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED) &&
+                  !(finding->flags & FINDING_ASKED_FOR);
+    u32 id = find_or_add(names_of(finding, frames, count), closed, &is_new);
     if (id == WIRE_FINDINGS)
         return VERDICT_IGNORED;
     WireFinding *shared = &producer->shared->findings[id];
     __atomic_add_fetch(&shared->count, 1, __ATOMIC_RELAXED);
     if (!is_new)
         return __atomic_load_n(&shared->verdict, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED) &&
-        !(finding->flags & FINDING_ASKED_FOR))
-        return VERDICT_IGNORED;
     put_finding(ctx, id, finding, frames, count);
     WireVerdict verdict = wire_finding_wait(producer->shared, id, &relay.life);
     if (__atomic_load_n(&header->exit_now, __ATOMIC_ACQUIRE))

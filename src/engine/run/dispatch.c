@@ -70,7 +70,7 @@ static CodePtr enter_point(ThreadCtx *ctx)
             cache_publish_entry(block, entry);
         if (ctx->exit_reason == EXIT_LINK && !stepped)
             run_link_exit(ctx, block);
-        code = block->body;
+        code = code_at(block->body);
         ctx->guard_failed = 0;
         cache_enter(ctx);
     }

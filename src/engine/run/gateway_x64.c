@@ -345,6 +345,19 @@ static CodePtr emit_restore_status(Emitter *e)
     return unusual;
 }
 
+// mov dst, dword fs:[disp] ; mov high, dword fs:[disp + 4] ; shl high, 32 ; or dst, high
+// As blocks have stored it (emit_store_fs_imm64()): one load of both would wait until they have
+// reached the cache.
+static void emit_load_halves(Emitter *e, unsigned dst, unsigned high, i32 disp)
+{
+    put_bytes(e, (u8[]){0x64, 0x8b, (u8)(0x04 | dst << 3), 0x25}, 4);
+    put_u32(e, (u32)disp);
+    put_bytes(e, (u8[]){0x64, 0x8b, (u8)(0x04 | high << 3), 0x25}, 4);
+    put_u32(e, (u32)disp + 4);
+    put_bytes(e, (u8[]){0x48, 0xc1, (u8)(0xe0 | high), 32}, 4);
+    put_bytes(e, (u8[]){0x48, 0x09, (u8)(0xc0 | high << 3 | dst)}, 3);
+}
+
 // Calls fs:[call_fn](ctx, call_arg, call_address) on the engine's stack. Only
 // what a C function may change is saved; it uses no vector registers. A signal
 // that arrived meanwhile waits for a boundary: set TF, so that the handler
@@ -363,10 +376,10 @@ static void emit_tool_call(Emitter *e)
     put_u32(e, FLAG_AC);
     emit_stop_alignment_checks(e);
     emit_load_fs(e, RDI, CTX(self));
-    emit_load_fs(e, RSI, CTX(call_arg));
+    emit_load_halves(e, RSI, RDX, CTX(call_arg));
+    emit_load_halves(e, RAX, RDX, CTX(call_fn));
     emit_load_fs(e, RDX, CTX(call_address));
-    put_bytes(e, (u8[]){0x64, 0xff, 0x14, 0x25}, 4); // call fs:[call_fn]
-    put_u32(e, (u32)CTX(call_fn));
+    put_bytes(e, (u8[]){0xff, 0xd0}, 2); // call rax
     emit_pop(e, RAX);
 
     gateway.tool_return = e->pc; // a signal that comes later may be too late for the test

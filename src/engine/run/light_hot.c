@@ -20,8 +20,8 @@ static bool note_target(ThreadCtx *ctx)
     switch (ctx->exit_reason) {
     case EXIT_LINK:
         x = cache_exit(ctx->exit_link);
-        ctx->pc = x->target;
-        if (x->original)
+        ctx->pc = exit_target(x);
+        if (x->version & VERSION_ORIGINAL)
             ctx->redirect_armed = 1;
         return true;
     case EXIT_INDIRECT:
@@ -48,10 +48,10 @@ void tool_fail_guard(ToolThread *thread)
 void run_link_exit(const ThreadCtx *ctx, Block *to)
 {
     const Exit *x = cache_exit(ctx->exit_link);
-    const Block *from = x->from;
+    const Block *from = cache_numbered(x->from);
     bool is_live = from && !from->retired && ctx->exit_link - from->first_exit < from->exit_count;
-    u32 version = x->version | (x->original ? VERSION_ORIGINAL : 0);
-    if (is_live && !x->dynamic && x->target == to->pc && to->version == version)
+    if (is_live && !(x->version & EXIT_DYNAMIC) && exit_target(x) == to->pc &&
+        to->version == x->version)
         cache_link(ctx->exit_link, to);
 }
 
@@ -107,10 +107,10 @@ CodePtr run_light(void)
     if (block) {
         if (ctx->exit_reason == EXIT_LINK) {
             run_link_exit(ctx, block);
-            code = block->body;
+            code = code_at(block->body);
         } else if (cache_publish_entry(block, run_entry_kind(ctx))) {
             ctx->stat_indirect_misses++;
-            code = block->body;
+            code = code_at(block->body);
         }
     }
     if (code) {

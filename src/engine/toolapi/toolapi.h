@@ -78,6 +78,14 @@ typedef enum ToolFunctionFlags {
 typedef WireRepeat ToolRepeat;
 #define TOOL_REPEAT_TOLD 0x7e // of `state`: told if none of these bits is set
 
+// The usual case of a replaced function, which is called with its arguments where they are and
+// keeps all registers: sparing the others is most of what an interception costs. TOOL_QUICK_NO: it
+// is not the usual case, and nothing has happened, or nothing that matters to `replace`, which is
+// called then. As fast handlers, and it sees thread_ctx.gpr[RSP].
+#define TOOL_QUICK __attribute__((no_caller_saved_registers)) u64
+#define TOOL_QUICK_NO (~0ull)
+typedef TOOL_QUICK ToolQuickFn(u64 a, u64 b, u64 c, u64 d);
+
 // The call of a lean function that returns to `site`, with this stack pointer, and is of these
 // functions (ThreadCtx.lean_hook and lean_inner): if the caller's return address has this tag, and
 // its context is known or that of the frame above it is, the call's context is this one. Such a
@@ -116,6 +124,7 @@ typedef struct ToolFunction {
     const char *name;   // symbol without version, or a pattern
     u32 flags;          // ToolFunctionFlags
     ToolReplaceFn *replace;
+    ToolQuickFn *quick; // NULL, or of a fast `replace`: tried first (Tool.quick_ignores)
     ToolWrapFn *before, *after;
     // Or the function is lean: for such as are called all the time. Of lean functions that
     // call each other only the outermost is told, when it has returned, with four arguments; one
@@ -184,6 +193,9 @@ typedef struct Tool {
     // The state that a version is made for: what the first word of thread->tool_state is when
     // version() says so.
     u64 (*version_state)(u32 version);
+    // Bits of the state that ToolFunction.quick need not know of, and leaves. Where others are
+    // set it is not called.
+    u64 quick_ignores;
     // The version of the blocks that the code being emitted leads to from here. False: that
     // is known only when it runs. NULL: 0.
     bool (*exit_version)(ToolBlock *block, u32 *ret_version);
@@ -280,9 +292,9 @@ void tool_fail_guard(ToolThread *thread);
 // %gs is based TOOL_SHADOW_DISP below the shadow of address 0 (thread->engine_gs), so that the
 // shadow of an operand is the same operand, that much further, through gs. The distance is there
 // because Zen renames memory by base register and displacement, for rsp, and overlooks the
-// segment: a guard of [rsp + 8] would be predicted to read what was just stored there. It looks at
-// bits 2 to 9 of the displacement; this one is that of no usual place, and the sum with that of most
-// operands still fits a byte.
+// segment: a guard of [rsp + 8] would be predicted to read what was just stored there. It looks
+// at bits 2 to 9 of the displacement: this one is that of no usual place, and its sum with that
+// of most operands still fits a byte.
 #define TOOL_SHADOW_DISP (-116)
 
 // True when the access can be checked by the two below: it has one address, and a size

@@ -79,14 +79,14 @@ static void name_ctx(i64 displacement, char name[NAME_MAX])
 
 static bool is_inside(const Block *block, u64 host)
 {
-    return block && host - (u64)block->code < block->code_size;
+    return block && host - block->code < block->code_size;
 }
 
 // A host address that emitted code jumps to or points at; a guest address otherwise.
 static void name_address(const Block *block, u64 address, char name[NAME_MAX])
 {
     if (is_inside(block, address)) {
-        text_format(name, NAME_MAX, "+%03lx", address - (u64)block->code);
+        text_format(name, NAME_MAX, "+%03lx", address - block->code);
         return;
     }
     for (unsigned reason = 0; reason < EXIT_REASON_COUNT; reason++) {
@@ -157,7 +157,7 @@ static int exit_of(const Decoded *d)
     if (!d->block || !d->relative)
         return -1;
     for (unsigned i = 0; i < d->block->exit_count; i++) {
-        if (cache_exit(d->block->first_exit + i)->site == d->bytes + d->z.length - 4)
+        if (exit_site(cache_exit(d->block->first_exit + i)) == d->bytes + d->z.length - 4)
             return (int)i;
     }
     return -1;
@@ -185,7 +185,7 @@ static bool name_literal(const Decoded *d, const char *text, const char *literal
     int exit = exit_of(d);
     if (exit >= 0) {
         const Exit *x = cache_exit(d->block->first_exit + (u32)exit);
-        text_format(name, NAME_MAX, "exit %d -> guest 0x%lx%s", exit, x->target,
+        text_format(name, NAME_MAX, "exit %d -> guest 0x%lx%s", exit, exit_target(x),
                     x->to ? ", linked" : "");
     } else if (d->through_fs && after_bracket) {
         name_ctx(d->z.raw.disp.value, name);
@@ -313,12 +313,12 @@ static void put_mark(const Block *block, const CodeMark *mark, ListingLineFn *pu
 static void put_labels(const Block *block, CodePtr at, ListingLineFn *put)
 {
     char line[LINE_MAX];
-    if (at == block->entry)
+    if (at == code_at(block->entry))
         put("entry:");
-    if (at == block->body)
+    if (at == code_at(block->body))
         put("body:");
     for (unsigned i = 0; i < block->exit_count; i++) {
-        if (cache_exit(block->first_exit + i)->stub == at) {
+        if (code_at(cache_exit(block->first_exit + i)->stub) == at) {
             text_format(line, sizeof(line), "stub of exit %u:", i);
             put(line);
         }
@@ -327,16 +327,17 @@ static void put_labels(const Block *block, CodePtr at, ListingLineFn *put)
 
 void listing_block(const Block *block, ListingLineFn *put)
 {
-    CodePtr end = block->code + block->code_size;
-    unsigned mark = 0;
-    for (CodePtr at = block->code; at < end;) {
+    CodePtr code = code_at(block->code), end = code + block->code_size;
+    MarkReader marks = marks_of(block);
+    bool has_mark = marks_next(&marks);
+    for (CodePtr at = code; at < end;) {
         char label[24];
         Decoded d;
-        u32 offset = (u32)(at - block->code);
+        u32 offset = (u32)(at - code);
         put_labels(block, at, put);
         // A mark inside an instruction is a bug of the translator: it shows one line late.
-        while (mark < block->mark_count && block->marks[mark].host_offset <= offset)
-            put_mark(block, &block->marks[mark++], put);
+        for (; has_mark && marks.mark.host_offset <= offset; has_mark = marks_next(&marks))
+            put_mark(block, &marks.mark, put);
         text_format(label, sizeof(label), "+%03x", offset);
         if (!decode((u64)at, at, min_u64((u64)(end - at), INSN_BYTES_MAX), block, &d)) {
             put("  (no instruction)");

@@ -27,6 +27,8 @@
 typedef struct Builder {
     Emitter e;
     Block *block;
+    CodeMark marks[BLOCK_MARKS_MAX]; // of the block, as they are made
+    unsigned mark_count;
     Insn insns[BLOCK_INSNS_MAX];
     unsigned insn_count;
     struct {
@@ -121,4 +123,7 @@ void emit_guard_stubs(Builder *b);
 
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
 void emit_lookup(Builder *b);
+// A return to where the version is 0, from a block whose version is; lower_x64.c.
+void emit_return(Builder *b, bool by_insn);
+void emit_return_by_state(Builder *b, bool by_insn); // or another version; the flags are dead
 #endif

@@ -36,16 +36,20 @@ void tool_state_store(ToolBlock *b, u32 offset, u64 value)
     emit_store_fs_imm64(&b->e, CTX(tool_state) + (i32)offset, value);
 }
 
-// and dword fs:[state], low ; and dword fs:[state + 4], high
+// and qword fs:[state], value, and for bits of its upper half: btr qword fs:[state], bit
+// All of it at once: it is soon loaded as a whole, which would wait for the store of a part.
 void tool_state_and(ToolBlock *b, u64 value)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        u32 half = (u32)(value >> 32 * i);
-        if (half == UINT32_MAX)
-            continue;
-        put_bytes(&b->e, (u8[]){0x64, 0x81, 0x24, 0x25}, 4);
-        put_u32(&b->e, (u32)(CTX(tool_state) + 4 * (i32)i));
-        put_u32(&b->e, half);
+    i64 low = (i32)((u32)value | 1u << 31);
+    if (low != -1) {
+        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x24, 0x25}, 5);
+        put_u32(&b->e, (u32)CTX(tool_state));
+        put_u32(&b->e, (u32)low);
+    }
+    for (u64 left = ~value >> 31 << 31; left; left &= left - 1) {
+        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x0f, 0xba, 0x34, 0x25}, 6);
+        put_u32(&b->e, (u32)CTX(tool_state));
+        put_u8(&b->e, (u8)__builtin_ctzll(left));
     }
 }
 

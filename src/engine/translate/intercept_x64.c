@@ -31,6 +31,14 @@ static void patch_rel32(CodePtr site, CodePtr target)
     memcpy(site, &distance, 4);
 }
 
+// cmp qword fs:[disp], 0
+static void emit_test_fs(Emitter *e, i32 disp)
+{
+    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+    put_u32(e, (u32)disp);
+    put_u8(e, 0);
+}
+
 //     registers → ctx ; rsp := the engine's ; fn(hook)
 //     test eax, eax ; jne slow
 //     cmp qword fs:[pending_signal], 0 ; je go
@@ -52,9 +60,7 @@ void emit_fast_call(Builder *b, u32 (*fn)(u32 hook), u32 hook)
     put_bytes(e, (u8[]){0x85, 0xc0}, 2);       // test eax, eax
     put_bytes(e, (u8[]){0x75, 0}, 2);          // jne slow
     CodePtr slow = e->pc;
-    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
-    put_u32(e, (u32)CTX(pending_signal)); // and stop_request
-    put_u8(e, 0);
+    emit_test_fs(e, CTX(pending_signal)); // and stop_request
     put_bytes(e, (u8[]){0x0f, 0x84, 0, 0, 0, 0}, 6);
     CodePtr go = e->pc - 4;
     slow[-1] = (u8)(e->pc - slow);
@@ -91,29 +97,76 @@ static void intercept_return(Builder *b, u32 hook)
     patch_rel32(on, e->pc);
 }
 
+// The return of a replaced function, whose result is in rax.
+static void emit_replaced_return(Builder *b)
+{
+    bool has_versions = tool->version != NULL;
+    if (callstack_wanted) {
+        b->changes_version = has_versions;
+        emit_callstack_return(b, 0);
+    } else if (has_versions || block_is_dirty(b->block)) {
+        emit_return_by_state(b, false);
+    } else {
+        emit_return(b, false);
+    }
+}
+
+static bool can_be_quick(const Builder *b, const RedirectSite *site)
+{
+    const Block *block = b->block;
+    return site->quick && !callstack_wanted &&
+           !(block->version & (VERSION_STEPPED | VERSION_FIRST | VERSION_ORIGINAL)) &&
+           !(block->state & ~tool->quick_ignores);
+}
+
+// The usual case first, on the engine's stack; it keeps all registers:
+//     mov fs:[spill rax], rax ; mov fs:[rsp], rsp ; mov rsp, fs:[engine_rsp]
+//     mov rax, quick ; call rax ; mov rsp, fs:[rsp]
+//     cmp rax, -1 ; je slow ; cmp qword fs:[pending_signal], 0 ; jne pending
+//     return, in the state that was
+//   pending: leave
+//   slow: mov rax, fs:[spill rax]
+static void emit_quick(Builder *b, const RedirectSite *site)
+{
+    Emitter *e = &b->e;
+    builder_mark_nowhere(b);
+    emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    emit_store_fs(e, CTX_GPR(RSP), RSP);
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    emit_mov_imm(e, RAX, (u64)(uintptr_t)site->quick->quick);
+    put_bytes(e, (u8[]){0xff, 0xd0}, 2); // call rax
+    emit_load_fs(e, RSP, CTX_GPR(RSP));
+    put_bytes(e, (u8[]){0x48, 0x83, 0xf8, 0xff}, 4);
+    put_bytes(e, (u8[]){0x0f, 0x84, 0, 0, 0, 0}, 6);
+    CodePtr slow = e->pc - 4;
+    emit_test_fs(e, CTX(pending_signal));
+    put_bytes(e, (u8[]){0x0f, 0x85, 0, 0, 0, 0}, 6);
+    CodePtr pending = e->pc - 4;
+    if (block_is_dirty(b->block))
+        emit_return_by_state(b, false);
+    else
+        emit_return(b, false);
+    patch_rel32(pending, e->pc);
+    b->spilled = 0;
+    builder_mark_nowhere(b);
+    emit_leave_to_c(b, site->hook | REDIRECT_DONE);
+    patch_rel32(slow, e->pc);
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+}
+
 //     mov fs:[spill rax], rax ; mov rax, [rsp] ; mov fs:[call_address], rax
 //     mov rax, fs:[spill rax] ; call
-// and for a replaced function, whose result is in rax now, its return:
-//     spills ; pop rcx ; lookup
 static void intercept_entry(Builder *b, const RedirectSite *site)
 {
+    if (can_be_quick(b, site))
+        emit_quick(b, site);
     builder_spill(b, RAX);
     emit_op_base(&b->e, 0x8b, RAX, RSP, 0);
     emit_store_fs(&b->e, CTX(call_address), RAX);
     builder_unspill(b, RAX);
     emit_fast_call(b, redirect_fast_entry, site->hook);
-    if (!site->replaces)
-        return;
-    b->changes_version = tool->version != NULL;
-    if (callstack_wanted) {
-        emit_callstack_return(b, 0);
-        return;
-    }
-    builder_spill(b, RAX);
-    builder_spill(b, RCX);
-    put_u8(&b->e, 0x59);
-    emit_calltag_clear(b, false);
-    emit_lookup(b);
+    if (site->replaces)
+        emit_replaced_return(b);
 }
 
 // Signals reach an endless loop of one instruction at no other place.

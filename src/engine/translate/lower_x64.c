@@ -189,10 +189,64 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
     emit_lookup(b);
 }
 
+// A return of a clean block, with nothing to drop and the flags dead, if they are loose:
 //     spill rcx ; pop rcx ; movzx ecx, cx ; jmp [rcx*8 + RETURN_TABLE]
-// The entry of the return table finds the whole target at [rsp - 8]. A return
-// that drops arguments has it elsewhere, and looks up the general way:
-//     spills ; pop rcx ; lea rsp, [rsp + n] ; lookup
+// The entry of the return table finds the whole target at [rsp - 8].
+void emit_return(Builder *b, bool by_insn)
+{
+    b->fallthrough = false;
+    if (tool->needs & TOOL_LOOSE_FLAGS) {
+        builder_spill(b, R11);
+        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2);             // pop r11
+        emit_calltag_clear(b, by_insn);
+        put_bytes(&b->e, (u8[]){0x45, 0x0f, 0xb7, 0xdb}, 4); // movzx r11d, r11w
+        put_bytes(&b->e, (u8[]){0x42, 0xff, 0x24, 0xdd}, 4); // jmp [r11*8 + table]
+    } else {
+        builder_spill(b, RCX);
+        put_u8(&b->e, 0x59);
+        emit_calltag_clear(b, by_insn);
+        put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);
+        put_bytes(&b->e, (u8[]){0xff, 0x24, 0xcd}, 3);
+    }
+    put_u32(&b->e, (u32)RETURN_TABLE);
+}
+
+// A return the general way; `pop_bytes` are dropped:
+//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; lookup
+static void emit_return_lookup(Builder *b, u16 pop_bytes, bool by_insn)
+{
+    builder_spill(b, RAX);
+    builder_spill(b, RCX);
+    put_u8(&b->e, 0x59);
+    emit_calltag_clear(b, by_insn);
+    if (pop_bytes)
+        emit_lea(&b->e, RSP, RSP, pop_bytes);
+    emit_lookup(b);
+}
+
+// A return in a state that is known only then; the flags are dead. Mostly it is clean, and its
+// table is quicker than that of versions:
+//     cmp qword fs:[tool_state], 0 ; jne versioned ; return
+//   versioned: lookup
+void emit_return_by_state(Builder *b, bool by_insn)
+{
+    if (b->block->version & VERSION_STEPPED) {
+        emit_return_lookup(b, 0, by_insn);
+        return;
+    }
+    put_bytes(&b->e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+    put_u32(&b->e, (u32)CTX(tool_state));
+    put_u8(&b->e, 0);
+    put_bytes(&b->e, (u8[]){0x75, 0}, 2);
+    CodePtr versioned = b->e.pc;
+    emit_return(b, by_insn);
+    versioned[-1] = (u8)(b->e.pc - versioned);
+    b->spilled = 0;
+    builder_mark(b, false);
+    b->changes_version = true;
+    emit_return_lookup(b, 0, by_insn);
+}
+
 static void lower_ret(Builder *b, const Insn *insn)
 {
     if (callstack_wanted) {
@@ -200,32 +254,16 @@ static void lower_ret(Builder *b, const Insn *insn)
         return;
     }
     bool loose = tool->needs & TOOL_LOOSE_FLAGS, live = loose && b->flags_live[insn - b->insns];
-    bool looks_up = insn->pop_bytes || block_is_dirty(b->block) || b->changes_version || live;
-    if (loose && !looks_up) {
-        builder_spill(b, R11);
-        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2);             // pop r11
-        emit_calltag_clear(b, true);
-        put_bytes(&b->e, (u8[]){0x45, 0x0f, 0xb7, 0xdb}, 4); // movzx r11d, r11w
-        put_bytes(&b->e, (u8[]){0x42, 0xff, 0x24, 0xdd}, 4); // jmp [r11*8 + table]
-        put_u32(&b->e, (u32)RETURN_TABLE);
-        b->fallthrough = false;
-        return;
-    }
-    if (looks_up)
-        builder_spill(b, RAX);
-    builder_spill(b, RCX);
-    put_u8(&b->e, 0x59);
-    emit_calltag_clear(b, true);
-    if (insn->pop_bytes)
-        emit_lea(&b->e, RSP, RSP, insn->pop_bytes);
-    if (looks_up) {
-        emit_lookup(b);
-        return;
-    }
-    b->fallthrough = false;
-    put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);
-    put_bytes(&b->e, (u8[]){0xff, 0x24, 0xcd}, 3);
-    put_u32(&b->e, (u32)RETURN_TABLE);
+    u32 version = 0;
+    bool is_known = !block_is_dirty(b->block) && !b->changes_version;
+    if (tool->exit_version && !(b->block->version & VERSION_STEPPED))
+        is_known = tool->exit_version(b, &version);
+    if (insn->pop_bytes || live || (is_known && version != 0) || (!is_known && !loose))
+        emit_return_lookup(b, insn->pop_bytes, true);
+    else if (is_known)
+        emit_return(b, true);
+    else
+        emit_return_by_state(b, true);
 }
 
 static void leave_at(Builder *b, GuestAddr pc, ExitReason reason)

@@ -257,7 +257,7 @@ static void emit_stub(Builder *b, unsigned index, CodePtr at)
 void emit_guard_stubs(Builder *b)
 {
     Emitter block_emitter = b->e;
-    u16 mark_count = b->block->mark_count;
+    unsigned mark_count = b->mark_count;
     for (unsigned i = 0; i < b->guard_count; i++) {
         // Once behind the block, to know its size, and then where it will stay.
         emit_stub(b, i, block_emitter.pc);
@@ -271,7 +271,7 @@ void emit_guard_stubs(Builder *b)
     }
     b->e = block_emitter;
     b->spilled = 0;
-    b->block->mark_count = mark_count; // stubs belong to no instruction
+    b->mark_count = mark_count; // stubs belong to no instruction
 }
 
 // ------------------------------------------------------------------ marks

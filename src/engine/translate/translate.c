@@ -25,12 +25,12 @@ void translate_init(unsigned max_insns)
 static void add_mark(Builder *b, u16 spilled, bool boundary)
 {
     Block *block = b->block;
-    u16 offset = (u16)(b->e.pc - block->code);
-    CodeMark *last = block->mark_count ? &block->marks[block->mark_count - 1] : NULL;
+    u16 offset = (u16)(b->e.pc - code_at(block->code));
+    CodeMark *last = b->mark_count ? &b->marks[b->mark_count - 1] : NULL;
     if (last && last->host_offset == offset)
-        block->mark_count--; // it described nothing
-    ASSERT(block->mark_count < BLOCK_MARKS_MAX);
-    block->marks[block->mark_count++] = (CodeMark){
+        b->mark_count--; // it described nothing
+    ASSERT(b->mark_count < BLOCK_MARKS_MAX);
+    b->marks[b->mark_count++] = (CodeMark){
         .host_offset = offset,
         .spilled = spilled,
         .boundary = boundary,
@@ -74,11 +74,13 @@ void builder_exit(Builder *b, unsigned opcode, GuestAddr target)
     ASSERT(block->exit_count < BLOCK_EXITS_MAX);
     Exit *x = cache_exit(block->first_exit + block->exit_count++);
     bool is_jump = b->insn->lowering != LOWER_CALL;
-    *x = (Exit){.target = target, .from = block};
-    x->dynamic = b->block->version & VERSION_STEPPED ||
-                 (tool->exit_version && !tool->exit_version(b, &x->version));
-    x->original = is_jump && redirect_is_own_entry(b->insn->pc, target);
-    x->site = emit_link_site(&b->e, opcode, b->e.pc);
+    *x = (Exit){.target = (i64)target, .from = cache_number(block)};
+    if (block->version & VERSION_STEPPED ||
+        (tool->exit_version && !tool->exit_version(b, &x->version)))
+        x->version = EXIT_DYNAMIC;
+    if (is_jump && redirect_is_own_entry(b->insn->pc, target))
+        x->version |= VERSION_ORIGINAL;
+    x->site = (u16)(emit_link_site(&b->e, opcode, b->e.pc) - code_at(block->code));
 }
 
 // ------------------------------------------------------- choosing instructions
@@ -315,11 +317,11 @@ static CodePtr emit_version_entry(Emitter *e, const Block *block)
 static void emit_entry(Emitter *e, Block *block, EntryKind kind)
 {
     if (kind == ENTRY_LOOKUP)
-        block->entry = emit_lookup_entry(e, block->pc);
+        block->entry = code_ref(emit_lookup_entry(e, block->pc));
     else if (kind == ENTRY_RETURN)
-        block->return_entry = emit_return_entry(e, block->pc);
+        block->return_entry = code_ref(emit_return_entry(e, block->pc));
     else
-        block->version_entry = emit_version_entry(e, block);
+        block->version_entry = code_ref(emit_version_entry(e, block));
 }
 
 bool translate_add_entry(Block *block, EntryKind kind)
@@ -330,13 +332,13 @@ bool translate_add_entry(Block *block, EntryKind kind)
         return false;
     Emitter e = {at, at + ROOM};
     emit_entry(&e, block, kind);
-    emit_jmp(&e, block->body);
+    emit_jmp(&e, code_at(block->body));
     return true;
 }
 
 static bool is_looked_up(const Block *block, const Exit *x)
 {
-    return x->dynamic && !x->original && !(block->version & VERSION_STEPPED);
+    return x->version == EXIT_DYNAMIC && !(block->version & VERSION_STEPPED);
 }
 
 // Where unlinked exits lead, away from the blocks so that hot code stays dense:
@@ -356,16 +358,17 @@ static void emit_exit_stubs(Builder *b)
     for (u32 i = 0; i < block->exit_count; i++) {
         u32 index = block->first_exit + i;
         Exit *x = cache_exit(index);
-        x->stub = cold.pc;
+        x->stub = code_ref(cold.pc);
         if (is_looked_up(block, x)) {
-            emit_store_fs_imm64(&cold, CTX(pc), x->target);
+            emit_store_fs_imm64(&cold, CTX(pc), exit_target(x));
             emit_jmp(&cold, gateway_version_exit());
         } else {
             emit_store_fs_imm32(&cold, CTX(exit_link), index);
             emit_jmp(&cold, gateway_leave(EXIT_LINK));
         }
-        i32 distance = (i32)(x->stub - (x->site + 4));
-        memcpy(x->site, &distance, 4);
+        CodePtr site = exit_site(x);
+        i32 distance = (i32)(code_at(x->stub) - (site + 4));
+        memcpy(site, &distance, 4);
     }
 }
 
@@ -373,9 +376,9 @@ static void link_known_targets(Block *block)
 {
     for (u32 i = 0; i < block->exit_count; i++) {
         Exit *x = cache_exit(block->first_exit + i);
-        if (x->dynamic)
+        if (x->version & EXIT_DYNAMIC)
             continue;
-        Block *to = cache_find(x->target, x->version | (x->original ? VERSION_ORIGINAL : 0));
+        Block *to = cache_find(exit_target(x), x->version);
         if (to)
             cache_link(block->first_exit + i, to);
     }
@@ -404,7 +407,7 @@ static void emit_insn(Builder *b, unsigned index)
 
 static void emit_body(Builder *b)
 {
-    b->block->body = b->e.pc;
+    b->block->body = code_ref(b->e.pc);
     b->fallthrough = true;
     b->insn = &b->insns[0];
     builder_mark(b, true);
@@ -449,7 +452,9 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     b->block->pc = pc;
     b->block->version = version;
     b->block->state = tool->version_state ? tool->version_state(version & VERSION_NUMBER) : 0;
-    b->e = (Emitter){b->block->code, b->block->code + code_room - stubs_room};
+    CodePtr code = code_at(b->block->code);
+    b->e = (Emitter){code, code + code_room - stubs_room};
+    b->mark_count = 0;
     b->insn_count = 0;
     b->run_count = 0;
     b->guard_count = 0;
@@ -470,8 +475,8 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     emit_exit_stubs(b);
     emit_guard_stubs(b);
     b->block->insn_count = (u16)b->insn_count;
-    b->block->code_size = (u32)(b->e.pc - b->block->code);
-    cache_commit(b->block);
+    b->block->code_size = (u16)(b->e.pc - code);
+    cache_commit(b->block, b->marks, b->mark_count);
     if (!(version & VERSION_STEPPED))
         link_known_targets(b->block);
 

@@ -298,6 +298,14 @@ static void set_words(Run *run, Finding *finding, const Wire_finding *record)
     set_leak(finding, record->values.data, record->values.count);
 }
 
+// Of what is only judged nobody sees the names, if there is nothing to judge it by.
+static ReportStack stack_of(Run *run, u32 flags, WireWords pcs)
+{
+    if (flags & FINDING_HIDDEN && suppress_count(run->suppressions) == 0)
+        return (ReportStack){0};
+    return findings_stack(run, pcs);
+}
+
 void findings_add(Run *run, const Wire_finding *record)
 {
     u64 known;
@@ -315,7 +323,7 @@ void findings_add(Run *run, const Wire_finding *record)
         .unique = record->id,
         .tid = (u32)record->thread,
         .thread_name = findings_thread_name(run, record->thread),
-        .stack = findings_stack(run, record->pcs),
+        .stack = stack_of(run, (u32)record->flags, record->pcs),
         .count = 1,
     };
     set_words(run, &f->finding, record);
@@ -352,7 +360,7 @@ void findings_add_part(Run *run, const Wire_part *record)
     f->parts[at] = (FindingPart){
         .kind = (u32)record->kind,
         .text = text[0] ? findings_keep_text(run, text) : NULL,
-        .stack = findings_stack(run, record->pcs),
+        .stack = stack_of(run, f->flags, record->pcs),
     };
     f->finding.part_count += parts_name(run, record, at ? &f->parts[at - 1] : NULL, &f->parts[at]);
     if (--f->parts_missing == 0)

@@ -308,6 +308,8 @@ static bool turn(Run *run, int *wait_ms)
             finish(run);
         else
             commands_turn(run, fds + OWN_FDS, control_count);
+        if (count == 0)
+            symbols_rest(run->symbols);
     }
     if ((fds[1].revents & POLLIN) && divide(run))
         return true;

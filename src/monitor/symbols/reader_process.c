@@ -25,13 +25,20 @@
 #define WALL_LIMIT_MS         120000
 #define WALL_LIMIT_NETWORK_MS 900000 // debuginfod has time limits of its own
 #define LOOK_STEP_MS          250 // how often the limits are looked at
+#define REST_AFTER_MS         1000
+#define REST_WORK_PARTS       8 // and so many times as long as it has worked
 #define REPLY_USUAL           (16 * KiB)
 #define READER_FD             3
 #define READER_DATA_LIMIT     (16 * GiB)
 
 void reader_process_init(ReaderProcess *process, const SymbolsConfig *config)
 {
-    *process = (ReaderProcess){ .config = *config, .fd = -1, .cpu_limit_ms = CPU_LIMIT_MS };
+    *process = (ReaderProcess){
+        .config = *config,
+        .fd = -1,
+        .cpu_limit_ms = CPU_LIMIT_MS,
+        .rest_after_ms = REST_AFTER_MS,
+    };
 }
 
 static void reap(ReaderProcess *process)
@@ -201,6 +208,14 @@ bool reader_process_ready(ReaderProcess *process)
 
 // ---- the monitor's end ----------------------------------------------------------------------
 
+static u64 clock_ms(clockid_t clock)
+{
+    struct timespec now = { 0 };
+    if (clock_gettime(clock, &now) < 0)
+        return 0;
+    return (u64)now.tv_sec * 1000 + (u64)now.tv_nsec / 1000000;
+}
+
 static bool send_ahead(ReaderProcess *process)
 {
     ReaderRequest requests[READER_AHEAD_MAX];
@@ -209,12 +224,26 @@ static bool send_ahead(ReaderProcess *process)
     for (u32 i = 0; i < count; i++)
         requests[i] = process->ahead[(first + i) % READER_AHEAD_MAX];
     process->unsent = 0;
+    process->asked_ms = clock_ms(CLOCK_MONOTONIC);
     return write_all(process->fd, requests, count * sizeof *requests);
+}
+
+void reader_process_rest(ReaderProcess *process)
+{
+    clockid_t cpu;
+    if (process->pid <= 0 || process->ahead_count)
+        return;
+    u64 idle_ms = clock_ms(CLOCK_MONOTONIC) - process->asked_ms;
+    if (idle_ms < process->rest_after_ms || clock_getcpuclockid(process->pid, &cpu) != 0 ||
+        idle_ms < REST_WORK_PARTS * clock_ms(cpu))
+        return;
+    reap(process);
 }
 
 bool reader_process_send(ReaderProcess *process, const ReaderRequest *request,
                          const void *payload)
 {
+    process->asked_ms = clock_ms(CLOCK_MONOTONIC);
     if (process->pid > 0 && send_ahead(process) &&
         write_all(process->fd, request, sizeof *request) &&
         write_all(process->fd, payload, request->payload_bytes))
@@ -228,14 +257,6 @@ typedef struct Limits {
     bool has_cpu;
     u64 cpu_end_ms, wall_end_ms;
 } Limits;
-
-static u64 clock_ms(clockid_t clock)
-{
-    struct timespec now = { 0 };
-    if (clock_gettime(clock, &now) < 0)
-        return 0;
-    return (u64)now.tv_sec * 1000 + (u64)now.tv_nsec / 1000000;
-}
 
 static Limits limits_from_now(const ReaderProcess *process)
 {

@@ -2,7 +2,8 @@
 //
 // The process in which the reader runs: started at the first question, given a
 // budget of processor time per question, started again after it died. It ends by itself
-// when the other end of its socket is closed.
+// when the other end of its socket is closed, and is ended when nobody has asked for long: it
+// has tens of megabytes then, and all its answers are kept.
 #ifndef MUNINN_MONITOR_SYMBOLS_READER_PROCESS_H
 #define MUNINN_MONITOR_SYMBOLS_READER_PROCESS_H
 
@@ -16,6 +17,8 @@ typedef struct ReaderProcess {
     i32 fd;         // our end of the socket
     u32 generation; // how many were started: a new one knows no modules
     u32 cpu_limit_ms;
+    u32 rest_after_ms; // without a question
+    u64 asked_ms;      // when the last one was sent, by the monotonic clock
     u8 *reply;      // the bytes of the last reply, and of those that came with it
     size_t reply_capacity;
     size_t reply_bytes, reply_all; // of the last one; of all
@@ -30,6 +33,10 @@ void reader_process_init(ReaderProcess *process, const SymbolsConfig *config);
 void reader_process_free(ReaderProcess *process);
 // In a process that only inherited it.
 void reader_process_forget(ReaderProcess *process);
+
+// Ends the process if it has had nothing to do for rest_after_ms and much longer than it has
+// worked: what it has read would have to be read again for the next question.
+void reader_process_rest(ReaderProcess *process);
 
 // Starts one if none is running. False: the kernel refused.
 bool reader_process_ready(ReaderProcess *process);

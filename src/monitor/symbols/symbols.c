@@ -103,6 +103,11 @@ void symbols_after_fork(Symbols *symbols)
     reader_process_forget(&symbols->reader);
 }
 
+void symbols_rest(Symbols *symbols)
+{
+    reader_process_rest(&symbols->reader);
+}
+
 // ---- mappings -------------------------------------------------------------------------------
 
 void symbols_map(Symbols *symbols, const SymbolsMapping *mapping)

@@ -45,6 +45,8 @@ void symbols_free(Symbols *symbols);
 // In a process forked from the one that asked questions: its reader is not ours to use.
 // Another is started by the next question.
 void symbols_after_fork(Symbols *symbols);
+// Now and then: gives back the memory of a reader that nobody has asked for long.
+void symbols_rest(Symbols *symbols);
 
 // One file mapping of the client, as the kernel's maps show it.
 typedef struct SymbolsMapping {

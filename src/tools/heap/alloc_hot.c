@@ -144,12 +144,18 @@ static GuestAddr alloc_or_map(HeapThread *thread, u64 size, u64 alignment, u32 k
 {
     if (is_huge(size, alignment))
         return alloc_huge(thread, size, alignment, kind, context);
+    GuestAddr start = heap_alloc(thread, size, alignment, kind, context);
+    if (start)
+        return start;
+    // Slabs of which only magazines have slots can be used for this.
+    magazines_empty(thread);
     // Other threads may take the new segment's units first.
-    for (;;) {
-        GuestAddr start = heap_alloc(thread, size, alignment, kind, context);
-        if (start || !segment_add())
-            return start;
+    while (!(start = heap_alloc(thread, size, alignment, kind, context))) {
+        quarantine_trim();
+        if (!segment_add())
+            return 0;
     }
+    return start;
 }
 
 // A program that runs near its memory limit should not fail for the sake of quarantine.
@@ -190,7 +196,7 @@ static inline bool claim(u32 *place, u32 *word)
 
 // The claimed block's end, up to its place in quarantine.
 static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 footprint,
-                             u32 context)
+                             bool is_huge_block, u32 context)
 {
     thread->frees++;
     thread->freed_bytes += size;
@@ -198,6 +204,9 @@ static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 
         fill_memory(start, size, (u8)heap.options.free_fill);
     if (heap.options.hooks.freed)
         heap.options.hooks.freed(start, size);
+    // It will be unmapped, not used again.
+    if (is_huge_block && heap.options.hooks.park && heap.options.free_fill < 0)
+        heap.options.hooks.park(start, size);
     quarantine_put(thread, start, size, footprint, context);
 }
 
@@ -221,7 +230,7 @@ static HeapResult free_huge(HeapThread *thread, HugeBlock *block, GuestAddr star
         ret_block->state = HEAP_LIVE;
     }
     block->free_context = context;
-    end_block(thread, start, block->size, block->mapped_bytes, context);
+    end_block(thread, start, block->size, block->mapped_bytes, true, context);
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 
@@ -278,7 +287,7 @@ HeapResult heap_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 con
         ret_block->state = HEAP_LIVE;
     }
     ref.meta->free_context = context;
-    end_block(thread, start, ref.meta->size, ref.slab->stride, context);
+    end_block(thread, start, ref.meta->size, ref.slab->stride, false, context);
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 

@@ -6,9 +6,9 @@
 // allocators announce by client requests.
 //
 // Words
-//   segment     4 MiB of client memory, aligned to its size, cut into 64 units
-//   unit        64 KiB
-//   slab        1 to 18 units cut into slots of one size class; a medium block has
+//   segment     4 MiB of client memory, aligned to its size, cut into 256 units
+//   unit        16 KiB
+//   slab        1 to 67 units cut into slots of one size class; a medium block has
 //               a slab to itself
 //   slot        room for one block and for the gap behind it
 //   gap         what separates two blocks: at least redzone_bytes. Neighbours share
@@ -70,7 +70,7 @@ typedef enum HeapResult {
 } HeapResult;
 
 // What the tool does for the heap. Only map and unmap run in full context alone;
-// all others must be fit for light exits, and discard and fresh may run under locks of
+// all others must be fit for light exits, and discard, park and fresh may run under locks of
 // the heap. Those marked * may be NULL. Ranges of external blocks are what the client said,
 // mapped or not.
 typedef struct HeapHooks {
@@ -80,6 +80,9 @@ typedef struct HeapHooks {
     // * The content is not needed any more: give the pages back, shadow included if
     // the tool likes. fresh() comes again before the range is used. NULL: MADV_DONTNEED.
     void (*discard)(GuestAddr start, u64 size_bytes);
+    // * Not addressable, and nobody will use it soon: gives back its pages and those of what the
+    // tool knows of it, which stays as it is. NULL: pages are kept.
+    void (*park)(GuestAddr start, u64 size_bytes);
     // * The range belongs to the heap and is nobody's: not addressable. Before it is
     // first cut into slots; memory mapped and not yet cut is announced by map alone.
     void (*fresh)(GuestAddr start, u64 size_bytes);

@@ -15,9 +15,9 @@
 
 #define SEGMENT_SHIFT 22
 #define SEGMENT_BYTES (1ull << SEGMENT_SHIFT)
-#define UNIT_SHIFT    16
+#define UNIT_SHIFT    14
 #define UNIT_BYTES    (1ull << UNIT_SHIFT)
-#define UNITS         64 // in a segment
+#define UNITS         256 // in a segment
 #define ADDRESS_BITS  47
 #define TABLE_ENTRIES (1ull << (ADDRESS_BITS - SEGMENT_SHIFT))
 
@@ -25,7 +25,8 @@
 #define UNIT_SLOTS    (UNIT_BYTES / SLOT_ALIGN) // the most slots that a slab can have
 #define MEDIUM_MAX    (1 * MiB - 1)             // larger blocks are huge
 #define CLASS_MEDIUM  CLASS_COUNT               // of a slab with a single slot
-#define NO_SLAB       0xff
+#define NO_SLAB       0xffff
+#define DIRTY_MAX     (8 * MiB)
 
 // All that is known about a block, 16 bytes for each slot.
 typedef struct SlotMeta {
@@ -34,7 +35,7 @@ typedef struct SlotMeta {
     u32 free_context;
     u32 word; // thread:16 kind:3 state:2 shift:11, see meta_word()
 } SlotMeta;
-_Static_assert(sizeof(SlotMeta) == 16, "the metadata of a segment is as large as its slots");
+_Static_assert(sizeof(SlotMeta) == 16, "four to a line of the cache");
 
 // Where the block starts inside its slot, in multiples of 16: aligned blocks have it.
 static inline u32 meta_word(u32 thread, u32 kind, HeapState state, u64 shift_bytes)
@@ -62,6 +63,29 @@ static inline u32 word_with_state(u32 word, HeapState state)
     return (word & ~(3u << 19)) | (u32)state << 19;
 }
 
+// Some of a segment's units.
+typedef struct UnitSet {
+    u64 words[UNITS / 64];
+} UnitSet;
+
+static inline bool units_have(const UnitSet *set, u32 unit)
+{
+    return set->words[unit / 64] >> (unit % 64) & 1;
+}
+
+static inline bool units_any(const UnitSet *set)
+{
+    u64 any = 0;
+    for (u32 i = 0; i < UNITS / 64; i++)
+        any |= set->words[i];
+    return any != 0;
+}
+
+// The metadata of a slab is a piece of 2^n slots.
+#define PIECE_SIZES   11 // up to UNIT_SLOTS
+// Room for all, if every unit had a piece of each size once; and one that ends lists.
+#define META_SLOTS    (UNITS * ((1 << PIECE_SIZES) - 1) + 1)
+
 // The first 64 bytes are what a lookup reads.
 typedef struct Slab {
     GuestAddr first; // start of slot 0
@@ -72,7 +96,9 @@ typedef struct Slab {
     u16 free_count; // bits set in free_bits. Class lock
     u8 class_index; // or CLASS_MEDIUM
     u8 unit_count;
-    bool is_listed;    // in the list of its class. Class lock
+    bool is_listed;    // in a list of its class. Class lock
+    u8 list;           // which
+    bool is_parked;    // of a medium block in quarantine: park() has its pages. Quarantine lock
     struct Slab *next; // slabs of the class with free slots. Class lock
     struct Slab *previous;
     u64 free_bits[UNIT_SLOTS / 64]; // slots that are in no cache and in no block. Class lock
@@ -80,12 +106,15 @@ typedef struct Slab {
 
 typedef struct Segment {
     GuestAddr base;
-    u32 index;       // in heap.segments
-    SlotMeta *meta;  // UNIT_SLOTS for each unit; those of a slab begin at its first unit
-    u64 free_units;  // segment lock
-    u64 fresh_units; // must be announced by fresh() before use. Segment lock
-    u64 dirty_units; // free, and still holding pages. Segment lock
-    u8 head[UNITS];  // the first unit of the slab that covers this one, or NO_SLAB
+    u32 index;                  // in heap.segments
+    SlotMeta *meta;             // META_SLOTS: address space, used from the bottom
+    u32 meta_used;              // segment lock
+    u32 meta_free[PIECE_SIZES]; // pieces to use again, as indices; 0: none. Segment lock
+    UnitSet free_units;         // segment lock
+    UnitSet fresh_units;        // must be announced by fresh() before use. Segment lock
+    UnitSet dirty_units;        // free, and still holding pages. Segment lock
+    UnitSet parked_units;       // free, and park() has seen them since. Segment lock
+    u16 head[UNITS];            // the first unit of the slab that covers this one, or NO_SLAB
     Slab slabs[UNITS];
 } Segment;
 
@@ -108,12 +137,13 @@ typedef struct FreeSlot {
 
 #define MAGAZINE_SLOTS 192
 
-#define CHUNK_ENTRIES  125
+#define CHUNK_ENTRIES  124
 typedef struct QuarantineChunk {
     struct QuarantineChunk *next;
     u32 first; // entries before it are gone
     u32 count;
     u64 volume;                       // footprint of its blocks
+    bool has_medium;                  // blocks that are not parked
     GuestAddr entries[CHUNK_ENTRIES]; // starts of blocks
 } QuarantineChunk;
 
@@ -124,7 +154,9 @@ enum {
     BRIEF_BLOCKS = 2048,
     BRIEF_PLACES = 1024,
     BRIEF_FREES = 512, // so many, and a place is one of those
-    BRIEF_SAMPLE = 16,  // of which one in so many goes the long way all the same
+    BRIEF_SAMPLE = 16, // of which one in so many goes the long way all the same
+    BRIEF_TURN = 4096, // so many frees, and other ones do
+    BRIEF_PIECE_SHIFT = 16,
 };
 
 typedef struct BriefQueue {
@@ -132,6 +164,7 @@ typedef struct BriefQueue {
     u32 footprints[BRIEF_BLOCKS];
     u32 first, count;
     u64 volume;
+    u64 turn;                // counts frees of such places
     u16 frees[BRIEF_PLACES]; // by a hash of the context
 } BriefQueue;
 
@@ -156,8 +189,8 @@ typedef struct ClassList {
     u16 slot_count;
     u16 magazine_slots; // the most that a thread keeps
     u64 reciprocal;
-    Slab *partial;  // slabs with free slots
-    u64 padding[4]; // a cache line each: the locks of classes are taken independently
+    Slab *partial[2]; // slabs with free slots: less than half of them free, and the others
+    u64 padding[3];   // a cache line each: the locks of classes are taken independently
 } ClassList;
 _Static_assert(sizeof(ClassList) == 64, "one line");
 
@@ -175,13 +208,15 @@ typedef struct Heap {
     Lock segment_lock;
     u32 first_free_segment; // none before it has free units
     Vec segments;           // Segment *
-    u64 dirty_bytes;        // in free units that keep their pages
+    u64 dirty_bytes;        // in free units that keep their pages. Read without the lock
 
     Lock quarantine_lock;
     QuarantineQueue small;
     QuarantineQueue big;
     QuarantineChunk *unused_chunks;
     u64 volume; // of both queues
+    u64 parkable;   // footprint of medium blocks freed since the last trim. Atomic
+    u64 trimmed_at; // by the time stamp counter. Atomic
 
     Lock huge_lock;
     Vec huge_live; // HugeBlock *, all that have a mapping
@@ -260,10 +295,11 @@ static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
 }
 
 // --- segment_hot.c
-Slab *units_take(u64 unit_count); // NULL: map a segment first. Slab has slot_count 0
+Slab *units_take(u64 unit_count, u32 slot_count); // NULL: map a segment first. slot_count is 0
 void slab_publish(Slab *slab);    // from now on lookups find it
 void units_give(Slab *slab);      // the slab ends; lock order H4
 bool segment_add(void);           // full context
+void units_park(void);            // all that are free
 Segment *slab_segment(const Slab *slab, u32 *ret_unit);
 void segments_destroy(void);
 
@@ -272,6 +308,7 @@ void classes_init(void);
 bool magazine_refill(HeapThread *thread, u32 class_index);
 void magazine_put(HeapThread *thread, u32 class_index, FreeSlot slot);
 void magazines_empty(HeapThread *thread);
+void slot_give(u32 class_index, FreeSlot slot); // to its slab
 GuestAddr medium_alloc(u64 size, u64 alignment, SlotMeta **ret_meta);
 
 // --- huge_hot.c
@@ -283,6 +320,9 @@ void huge_destroy(void);
 void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint, u32 context);
 void quarantine_close(HeapThread *thread);
 void quarantine_drain(HeapThread *thread); // all of it: memory is short
+// What the heap holds without need is given back. That costs page faults later, so it is done when
+// the heap grows, and now and then when much was freed.
+void quarantine_trim(void);
 
 // --- find_hot.c
 void describe_slot(const Slab *slab, u32 slot, HeapBlock *ret_block);

@@ -2,7 +2,7 @@
 //
 // Quarantine: freed blocks in order of their freeing. A thread collects them in a
 // chunk of its own and queues the chunk when it is full, so the lock is taken once in
-// 125 frees; order is exact for one thread and to within a chunk among several.
+// 124 frees; order is exact for one thread and to within a chunk among several.
 // Big blocks have a queue of their own that is emptied first, so one of them does not
 // drive thousands of small ones out.
 //
@@ -34,6 +34,7 @@ static QuarantineChunk *chunk_new(void)
         chunk->first = 0;
         chunk->count = 0;
         chunk->volume = 0;
+        chunk->has_medium = false;
     }
     return chunk;
 }
@@ -73,7 +74,9 @@ static u64 footprint_of(GuestAddr start)
 }
 
 // The block may be used again.
-static void release(HeapThread *thread, GuestAddr start)
+// A slot that leaves the long queue goes back to its slab, not to the thread's magazine: its memory
+// is in no cache any more, and of the slabs of a class the fullest is used first.
+static void release(HeapThread *thread, GuestAddr start, bool is_brief)
 {
     u64 entry = table_entry(start);
     SlotRef ref;
@@ -93,7 +96,11 @@ static void release(HeapThread *thread, GuestAddr start)
         return;
     }
     GuestAddr slot_start = ref.slab->first + (u64)ref.slot * ref.slab->stride;
-    magazine_put(thread, ref.slab->class_index, (FreeSlot){slot_start, ref.meta});
+    FreeSlot slot = {slot_start, ref.meta};
+    if (is_brief)
+        magazine_put(thread, ref.slab->class_index, slot);
+    else
+        slot_give(ref.slab->class_index, slot);
 }
 
 // Metadata has left the cache long ago: a few are fetched ahead of use.
@@ -112,7 +119,7 @@ static void release_chunk(HeapThread *thread, QuarantineChunk *chunk)
     for (u32 i = chunk->first; i < chunk->count; i++) {
         if (i + AHEAD < chunk->count)
             fetch_meta(chunk->entries[i + AHEAD]);
-        release(thread, chunk->entries[i]);
+        release(thread, chunk->entries[i], false);
     }
 }
 
@@ -139,7 +146,7 @@ static void evict(HeapThread *thread, u64 bound)
         lock_release(&heap.quarantine_lock);
 
         if (big) {
-            release(thread, big);
+            release(thread, big, false);
         } else if (chunk) {
             release_chunk(thread, chunk);
             lock_acquire(&heap.quarantine_lock);
@@ -196,7 +203,16 @@ static void brief_take(HeapThread *thread)
     brief->volume -= brief->footprints[at];
     if (brief->count > AHEAD)
         fetch_meta(brief->starts[(at + AHEAD) % BRIEF_BLOCKS]);
-    release(thread, brief->starts[at]);
+    release(thread, brief->starts[at], true);
+}
+
+// True for the blocks of one piece of memory in BRIEF_SAMPLE, each time others. Neighbours share
+// that fate: if every slab had a block that stays, none could be used for other sizes.
+static inline bool is_sampled(BriefQueue *brief, GuestAddr start)
+{
+    u64 turn = brief->turn++ / BRIEF_TURN;
+    u64 piece = (start >> BRIEF_PIECE_SHIFT) + turn * 0x9e3779b97f4a7c15ull;
+    return (piece * 0xd6e8feb86659fd93ull >> 32) % BRIEF_SAMPLE == 0;
 }
 
 // False: it goes the long way.
@@ -204,13 +220,11 @@ static inline bool brief_put(HeapThread *thread, GuestAddr start, u64 footprint,
 {
     BriefQueue *brief = &thread->brief;
     u16 *frees = &brief->frees[(context ^ context >> 10) % BRIEF_PLACES];
-    if (*frees < BRIEF_FREES || (*frees)++ % BRIEF_SAMPLE == 0) {
-        *frees += *frees < BRIEF_FREES;
+    if (*frees < BRIEF_FREES) {
+        ++*frees;
         return false;
     }
-    if (*frees >= 2 * BRIEF_FREES)
-        *frees = BRIEF_FREES;
-    if (footprint > heap.options.brief_volume / 16)
+    if (is_sampled(brief, start) || footprint > heap.options.brief_volume / 16)
         return false;
     u32 at = (brief->first + brief->count++) % BRIEF_BLOCKS;
     brief->starts[at] = start;
@@ -219,6 +233,19 @@ static inline bool brief_put(HeapThread *thread, GuestAddr start, u64 footprint,
     while (brief->count == BRIEF_BLOCKS || brief->volume > heap.options.brief_volume)
         brief_take(thread);
     return true;
+}
+
+// Not more than once in a third of a second or so: a program that frees buffers all the time
+// would wait for their pages instead.
+enum { TRIM_BYTES = 4 * MiB, TRIM_TICKS = 1 << 30 };
+
+static bool is_time_to_trim(void)
+{
+    if (__atomic_load_n(&heap.parkable, __ATOMIC_RELAXED) < TRIM_BYTES &&
+        __atomic_load_n(&heap.dirty_bytes, __ATOMIC_RELAXED) <= DIRTY_MAX)
+        return false;
+    u64 last = __atomic_load_n(&heap.trimmed_at, __ATOMIC_RELAXED);
+    return __builtin_ia32_rdtsc() - last >= TRIM_TICKS;
 }
 
 // Without memory for a chunk the block stays quarantined for ever, which is safe.
@@ -239,9 +266,15 @@ void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint
     QuarantineChunk *chunk = thread->chunk;
     chunk->entries[chunk->count++] = start;
     chunk->volume += footprint;
+    if (UNLIKELY(size > SMALL_MAX)) {
+        chunk->has_medium = true;
+        __atomic_add_fetch(&heap.parkable, footprint, __ATOMIC_RELAXED);
+    }
     if (UNLIKELY(chunk->count == CHUNK_ENTRIES || chunk->volume >= heap.chunk_volume)) {
         close_chunk(thread, true);
         evict(thread, heap.options.freelist_volume);
+        if (UNLIKELY(is_time_to_trim()))
+            quarantine_trim();
     }
 }
 
@@ -259,4 +292,37 @@ void quarantine_drain(HeapThread *thread)
         brief_take(thread);
     close_chunk(thread, false);
     evict(thread, 0);
+}
+
+// What is in a freed block is not needed, unless it was put there on purpose.
+static void park_medium(GuestAddr start)
+{
+    u64 entry = table_entry(start);
+    Slab *slab = entry_is_huge(entry) ? NULL : segment_slab((Segment *)entry, start);
+    if (!slab || slab->class_index != CLASS_MEDIUM || slab->is_parked)
+        return;
+    slab->is_parked = true;
+    heap.options.hooks.park(start, slab->meta->size);
+}
+
+static void park_blocks(void)
+{
+    lock_acquire(&heap.quarantine_lock);
+    for (QuarantineChunk *chunk = heap.small.head; chunk; chunk = chunk->next) {
+        for (u32 i = chunk->first; chunk->has_medium && i < chunk->count; i++)
+            park_medium(chunk->entries[i]);
+        chunk->has_medium = false;
+    }
+    lock_release(&heap.quarantine_lock);
+}
+
+void quarantine_trim(void)
+{
+    if (!heap.options.hooks.park)
+        return;
+    __atomic_store_n(&heap.parkable, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&heap.trimmed_at, __builtin_ia32_rdtsc(), __ATOMIC_RELAXED);
+    units_park();
+    if (heap.options.free_fill < 0)
+        park_blocks();
 }

@@ -9,12 +9,17 @@
 
 #define MAGAZINE_BYTES (128 * KiB) // the most memory in one magazine
 
-// Seven slots or more, so that the end of a slab wastes little.
+// Seven slots or more, and little wasted at the end. Not more than that: a slab is used for
+// something else only when all its blocks have left.
 static u32 units_for_stride(u32 stride)
 {
-    if (stride <= 4 * KiB + 64)
-        return 1;
-    return stride <= 8 * KiB + 128 ? 2 : 4;
+    u32 units = 1;
+    for (; units < 16; units++) {
+        u64 room = units * UNIT_BYTES - heap.gap;
+        if (room / stride >= 7 && room % stride <= room / 32)
+            break;
+    }
+    return units;
 }
 
 void classes_init(void)
@@ -31,13 +36,22 @@ void classes_init(void)
     }
 }
 
+// Those that are mostly in use are filled up first, so that the others become empty, and can
+// be used for other sizes.
+static u8 list_of(const Slab *slab)
+{
+    return 2u * slab->free_count >= slab->slot_count;
+}
+
 static void list_add(ClassList *list, Slab *slab)
 {
+    slab->list = list_of(slab);
+    Slab **head = &list->partial[slab->list];
     slab->previous = NULL;
-    slab->next = list->partial;
-    if (list->partial)
-        list->partial->previous = slab;
-    list->partial = slab;
+    slab->next = *head;
+    if (*head)
+        (*head)->previous = slab;
+    *head = slab;
     slab->is_listed = true;
 }
 
@@ -46,15 +60,24 @@ static void list_remove(ClassList *list, Slab *slab)
     if (slab->previous)
         slab->previous->next = slab->next;
     else
-        list->partial = slab->next;
+        list->partial[slab->list] = slab->next;
     if (slab->next)
         slab->next->previous = slab->previous;
     slab->is_listed = false;
 }
 
+// After its free_count has changed.
+static void list_update(ClassList *list, Slab *slab)
+{
+    if (slab->is_listed && (slab->free_count == 0 || slab->list != list_of(slab)))
+        list_remove(list, slab);
+    if (!slab->is_listed && slab->free_count)
+        list_add(list, slab);
+}
+
 static Slab *slab_new(ClassList *list, u32 class_index)
 {
-    Slab *slab = units_take(list->unit_count);
+    Slab *slab = units_take(list->unit_count, list->slot_count);
 
     if (!slab)
         return NULL;
@@ -108,17 +131,13 @@ bool magazine_refill(HeapThread *thread, u32 class_index)
     FreeSlot *slots = thread->slots[class_index];
 
     lock_acquire(&list->lock);
-    Slab *slab = list->partial;
-    if (!slab) {
+    Slab *slab = list->partial[0] ? list->partial[0] : list->partial[1];
+    if (!slab)
         slab = slab_new(list, class_index);
-        if (slab)
-            list_add(list, slab);
-    }
     u32 taken = 0;
     if (slab) {
         taken = slab_take(slab, (list->magazine_slots + 1u) / 2, slots);
-        if (slab->free_count == 0)
-            list_remove(list, slab);
+        list_update(list, slab);
     }
     lock_release(&list->lock);
     reverse(slots, taken);
@@ -134,14 +153,22 @@ static void slab_put(ClassList *list, const FreeSlot *free_slot)
     DEBUG_ASSERT(!(slab->free_bits[slot / 64] >> (slot % 64) & 1));
     slab->free_bits[slot / 64] |= 1ull << (slot % 64);
     slab->free_count++;
-    if (!slab->is_listed)
-        list_add(list, slab);
+    list_update(list, slab);
     // The last slab of a class stays, or one block allocated and freed in turn would
     // make and unmake it each time.
-    if (slab->free_count == slab->slot_count && (slab->next || slab->previous)) {
+    bool is_last = !slab->next && !slab->previous && !list->partial[0];
+    if (slab->free_count == slab->slot_count && !is_last) {
         list_remove(list, slab);
         units_give(slab);
     }
+}
+
+void slot_give(u32 class_index, FreeSlot slot)
+{
+    ClassList *list = &heap.classes[class_index];
+    lock_acquire(&list->lock);
+    slab_put(list, &slot);
+    lock_release(&list->lock);
 }
 
 static void magazine_flush(HeapThread *thread, u32 class_index, u32 count)
@@ -180,7 +207,7 @@ GuestAddr medium_alloc(u64 size, u64 alignment, SlotMeta **ret_meta)
 {
     u64 lead = round_up(heap.gap, alignment);
     u64 room = max_u64(round_up(size, SLOT_ALIGN), SLOT_ALIGN);
-    Slab *slab = units_take((lead + room + heap.gap + UNIT_BYTES - 1) / UNIT_BYTES);
+    Slab *slab = units_take((lead + room + heap.gap + UNIT_BYTES - 1) / UNIT_BYTES, 1);
 
     if (!slab)
         return 0;
@@ -189,6 +216,7 @@ GuestAddr medium_alloc(u64 size, u64 alignment, SlotMeta **ret_meta)
     slab->reciprocal = 0;
     slab->free_count = 0;
     slab->class_index = CLASS_MEDIUM;
+    slab->is_parked = false;
     slab->slot_count = 1;
     slab_publish(slab);
     *ret_meta = slab->meta;

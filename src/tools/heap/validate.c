@@ -11,7 +11,7 @@ static Segment *segment_at(size_t index)
 
 static bool is_listed_in(const ClassList *list, const Slab *slab)
 {
-    for (const Slab *each = list->partial; each; each = each->next) {
+    for (const Slab *each = list->partial[slab->list]; each; each = each->next) {
         if (each == slab)
             return true;
     }
@@ -38,11 +38,12 @@ static void validate_slab(const Segment *segment, u32 unit)
     const Slab *slab = &segment->slabs[unit];
     GuestAddr end = segment->base + (unit + slab->unit_count) * UNIT_BYTES;
 
-    ASSERT(slab->slot_count > 0 && slab->meta == &segment->meta[unit * UNIT_SLOTS]);
+    ASSERT(slab->slot_count > 0 && slab->meta > segment->meta &&
+           slab->meta + slab->slot_count <= segment->meta + segment->meta_used);
     ASSERT(slab->first >= segment->base + unit * UNIT_BYTES + heap.gap);
     ASSERT(slab->first + (u64)slab->slot_count * slab->stride <= end);
     for (u32 i = 0; i < slab->unit_count; i++)
-        ASSERT(segment->head[unit + i] == unit && !(segment->free_units >> (unit + i) & 1));
+        ASSERT(segment->head[unit + i] == unit && !units_have(&segment->free_units, unit + i));
     if (slab->class_index == CLASS_MEDIUM) {
         ASSERT(slab->slot_count == 1);
         return;
@@ -60,11 +61,12 @@ static void validate_slab(const Segment *segment, u32 unit)
 static void validate_segment(const Segment *segment)
 {
     ASSERT(table_entry(segment->base) == (u64)segment);
-    ASSERT((segment->dirty_units & ~segment->free_units) == 0);
-    ASSERT((segment->fresh_units & ~segment->free_units) == 0);
     for (u32 unit = 0; unit < UNITS; unit++) {
         u32 head = segment->head[unit];
-        ASSERT((head == NO_SLAB) == (segment->free_units >> unit & 1));
+        bool is_free = units_have(&segment->free_units, unit);
+        ASSERT(is_free || !units_have(&segment->dirty_units, unit));
+        ASSERT(is_free || !units_have(&segment->fresh_units, unit));
+        ASSERT((head == NO_SLAB) == is_free);
         ASSERT(head == NO_SLAB || (head <= unit && segment->head[head] == head));
         if (head == unit)
             validate_slab(segment, unit);
@@ -147,7 +149,7 @@ void heap_validate(void)
 
     for (size_t i = 0; i < heap.segments.count; i++) {
         ASSERT(segment_at(i)->index == i);
-        ASSERT(i >= heap.first_free_segment || segment_at(i)->free_units == 0);
+        ASSERT(i >= heap.first_free_segment || !units_any(&segment_at(i)->free_units));
         validate_segment(segment_at(i));
     }
     for (const HeapThread *thread = heap.threads; thread; thread = thread->next) {

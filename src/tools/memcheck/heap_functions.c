@@ -8,13 +8,16 @@
 #include "tools/heap/heap.h"
 #include "tools/memcheck/memcheck.h"
 #include "tools/memcheck/strings_call.h"
+#include "tools/memcheck/strings_quick.h"
 
 #define FAST (TOOL_FUNCTION_FAST)
 #define ROW(name_, handler, data_) \
     {.name = name_, .flags = FAST, .replace = handler, .data = data_}
-#define HIDDEN_ROW(object_, name_, handler, data_) \
+#define QUICK_ROW(name_, handler, data_, quick_) \
+    {.name = name_, .flags = FAST, .replace = handler, .data = data_, .quick = quick_}
+#define HIDDEN_ROW(object_, name_, handler, data_, quick_) \
     {.object = object_, .name = name_, .flags = FAST | TOOL_FUNCTION_LOCAL, \
-     .replace = handler, .data = data_}
+     .replace = handler, .data = data_, .quick = quick_}
 
 static void do_nothing(ToolThread *thread, ToolCall *call)
 {
@@ -64,13 +67,16 @@ const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
     [MEMCHECK_CXX_FREERES] = {.name = "_ZN9__gnu_cxx9__freeresEv", .before = do_nothing},
     [MEMCHECK_LIBC_FREERES] = {.name = "__libc_freeres", .before = do_nothing},
 #define STRING(name, handler, data) ROW(name, handler, data),
+#define QUICK(name, handler, data, quick) QUICK_ROW(name, handler, data, quick),
 #include "tools/memcheck/strings.def"
 // glibc's and musl's, and their dynamic linkers' own.
-#define STRING(name, handler, data) HIDDEN_ROW("libc.*", name, handler, data),
-#define LEGACY(name, handler, data) HIDDEN_ROW("libc.*", name, handler, data),
+#define STRING(name, handler, data) HIDDEN_ROW("libc.*", name, handler, data, NULL),
+#define LEGACY(name, handler, data) HIDDEN_ROW("libc.*", name, handler, data, NULL),
+#define QUICK(name, handler, data, quick) HIDDEN_ROW("libc.*", name, handler, data, quick),
 #include "tools/memcheck/strings.def"
-#define STRING(name, handler, data) HIDDEN_ROW("ld-*", name, handler, data),
-#define LEGACY(name, handler, data) HIDDEN_ROW("ld-*", name, handler, data),
+#define STRING(name, handler, data) HIDDEN_ROW("ld-*", name, handler, data, NULL),
+#define LEGACY(name, handler, data) HIDDEN_ROW("ld-*", name, handler, data, NULL),
+#define QUICK(name, handler, data, quick) HIDDEN_ROW("ld-*", name, handler, data, quick),
 #include "tools/memcheck/strings.def"
 };
 

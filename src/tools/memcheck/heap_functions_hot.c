@@ -219,6 +219,8 @@ static u64 realloc_quickly(ToolThread *thread, ToolCall *call, u64 old, u64 size
     enum { LARGE = 1 << 20 };
     u64 start = 0;
     HeapBlock block;
+    if (old == 0 && (i64)size >= 0) // as some programs allocate everything
+        return finish_allocation(thread, call, allocate(thread, call, size, 16, HEAP_MALLOC));
     call->needs_full = true;
     if (old == 0 || size == 0 || size >= LARGE)
         return 0;

@@ -13,7 +13,8 @@
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
 
-enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20, STATE_LEGACY_BYTES = 512, RED_ZONE = 128 };
+enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20, STATE_LEGACY_BYTES = 512, RED_ZONE = 128,
+       KEPT_SLOTS = 1 << 14, KEPT_TRIES = 4 };
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
@@ -21,21 +22,46 @@ static bool exact;         // a thread that gets here has just this set
 
 // ---------------------------------------------------------------------- steps
 
-// Steps live as long as the process: blocks name them by address.
+// The one that was kept and is the same, or the place where the new one may be remembered.
+static void **kept_alike(const void *what, size_t bytes)
+{
+    static void *kept[KEPT_SLOTS];
+    u64 hash = bytes, word;
+    for (size_t i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+        memcpy(&word, (const u8 *)what + i, sizeof(word));
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 32;
+    }
+    void **slot = NULL;
+    for (unsigned i = 0; i < KEPT_TRIES; i++) {
+        slot = &kept[(hash + i) % KEPT_SLOTS];
+        if (!*slot || (*(u64 *)*slot == bytes && !memcmp((u64 *)*slot + 1, what, bytes)))
+            break;
+    }
+    return slot;
+}
+
+// Steps live as long as the process: blocks name them by address. Most instructions are like
+// another one somewhere, and share its step. Each has its size before it.
 static void *keep(const void *what, size_t bytes)
 {
     static u8 *pool;
     static u64 left;
-    if (left < bytes) {
+    void **alike = kept_alike(what, bytes);
+    if (*alike && *(u64 *)*alike == bytes && !memcmp((u64 *)*alike + 1, what, bytes))
+        return (u64 *)*alike + 1;
+    if (left < sizeof(u64) + bytes) {
         pool = pages_map(STEP_POOL_BYTES);
         ASSERT(pool);
         left = STEP_POOL_BYTES;
     }
-    void *at = pool;
-    memcpy(at, what, bytes);
-    pool += bytes;
-    left -= bytes;
-    return at;
+    u64 *at = (u64 *)pool;
+    *at = bytes;
+    memcpy(at + 1, what, bytes);
+    pool += sizeof(u64) + bytes;
+    left -= sizeof(u64) + bytes;
+    *alike = at;
+    return at + 1;
 }
 
 static DefinednessStep *keep_step(const void *step)
@@ -65,7 +91,7 @@ static void emit_with_step(ToolBlock *block, const ToolInsn *insn, const Defined
     u64 kept = (u64)move.step;
     if (fn == access_step && definedness_move(step, &move.move)) {
         kept = (u64)keep(&move, sizeof(move));
-        fn = access_move;
+        fn = access_move(&move.move);
     }
     if (access)
         tool_call_access(block, access, fn, kept);
@@ -351,6 +377,20 @@ static bool keeps_rsp(const ToolInsn *insn)
            insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_CALL;
 }
 
+// `pop` in place of `add rsp, 8`, which is longer: compilers put it behind calls, into a register
+// that calls do not preserve. What it finds is often undefined, and would ride along.
+static bool only_discards(const ToolInsn *insn)
+{
+    InsnForm room;
+    if (insn->mnemonic != ZYDIS_MNEMONIC_POP)
+        return false;
+    const InsnForm *form = insn_form(insn, &room);
+    const u32 kept = 1u << RBX | 1u << RBP | 1u << RSP | 1u << R12 | 1u << R13 | 1u << R14 |
+                     1u << R15; // by functions, for those that call them
+    return form->dst < GPR_COUNT && form->writes_dst && !(kept >> form->dst & 1) &&
+           !lookahead_is_read(insn->pc + insn->len, form->dst);
+}
+
 static void insert(ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
@@ -391,6 +431,8 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     if (leaves)
         forget_dead(block, current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),
                     is_call);
+    if (count && only_discards(insn))
+        count = 0;
     for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
         if (!is_call || accesses[i].reads) // what is pushed gets a tag
             check_access(block, insn, &accesses[i]);

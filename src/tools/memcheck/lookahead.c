@@ -275,3 +275,29 @@ bool lookahead_is_compared(const Insn *insn)
     }
     return decided;
 }
+
+// ------------------------------------------------------------------ registers
+
+bool lookahead_is_read(GuestAddr pc, unsigned gpr)
+{
+    const MemberSet member = MEMBER_GPR(gpr);
+    const MemberSet arguments = MEMBER_GPR(RDI) | MEMBER_GPR(RSI) | MEMBER_GPR(RDX) |
+                                MEMBER_GPR(RCX) | MEMBER_GPR(R8) | MEMBER_GPR(R9);
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    Ahead a = {.pc = pc};
+    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+        definedness_prepare(&a.insn, step);
+        if ((definedness_reads(step) | definedness_address(step)) & member)
+            return true;
+        if (a.insn.lowering == LOWER_CALL || a.insn.lowering == LOWER_CALL_INDIRECT)
+            return (arguments & member) != 0;
+        if (a.insn.lowering == LOWER_RET)
+            return !(ACCESS_DEAD_GPRS_AT_RETURN & member);
+        if (definedness_overwrites(step) & member || a.insn.lowering == LOWER_JCC)
+            return false;
+        if (a.insn.lowering != LOWER_COPY)
+            return true;
+    }
+    return true;
+}

@@ -23,4 +23,8 @@ u32 lookahead_left_zone(GuestAddr pc);
 // does it: it may read on to where nothing is, as long as what it finds there decides nothing.
 bool lookahead_is_compared(const Insn *insn);
 
+// Whether what a general register holds before `pc` is read from there on, or may be: false if
+// it is overwritten, or a branch comes, before anything is seen to read it.
+bool lookahead_is_read(GuestAddr pc, unsigned gpr);
+
 #endif

@@ -87,6 +87,7 @@ static void prepare(const Options *options)
     heap.hooks = (HeapHooks){
         .map = heap_map,
         .unmap = heap_unmap,
+        .park = shadow_park,
         .fresh = heap_mark_noaccess,
         .allocated = heap_mark_allocated,
         .adopted = heap_mark_adopted,
@@ -151,6 +152,8 @@ const Tool tool_memcheck = {
     .insn = instrument_insn,
     .version = version_of_thread,
     .version_state = version_set,
+    .quick_ignores = ~(MEMBER_GPR(RAX) | MEMBER_GPR(RDI) | MEMBER_GPR(RSI) | MEMBER_GPR(RDX) |
+                       MEMBER_GPR(RCX) | MEMBER_FLAGS), // the result and four arguments
     .exit_version = instrument_exit_version,
     .fault = shadow_fault,
     .stack_loaded = access_stack_loaded,

@@ -120,6 +120,8 @@ void shadow_moved(GuestAddr from, GuestAddr to, u64 size);
 void shadow_unmapped(GuestAddr start, GuestAddr end);
 // The part of a stack below its pointer: undefined, and not to be touched (K3).
 void shadow_open_stack(GuestAddr start, GuestAddr end);
+// Of what may not be touched: it stays so, and costs no memory, nor does its content.
+void shadow_park(GuestAddr start, u64 size);
 bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped);
 // [start, start + size), all of it mapped client memory; general registers only.
 void shadow_make_defined(GuestAddr start, u64 size);
@@ -167,7 +169,7 @@ void stats_tell(void);
 
 // --- access_hot.c: called from blocks
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
-void access_move(ToolThread *thread, u64 move, GuestAddr address); // an AccessMove, moves_hot.c
+ToolCallFn *access_move(const DefinednessMove *move); // for an AccessMove; moves_hot.c
 typedef struct AccessMove {
     DefinednessMove move;
     const DefinednessStep *step; // the same as a step

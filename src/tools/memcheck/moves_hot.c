@@ -3,14 +3,17 @@
 // Steps of instructions that only move a value: most of what dirty blocks do is to copy
 // structures with holes in them. Whatever is unusual about one goes the general way.
 #include "engine/aspace/aspace.h"
+#include "engine/calltags/calltags.h"
 #include "tools/memcheck/memcheck.h"
+
+typedef enum MoveKind { MOVE_LOAD, MOVE_STORE, MOVE_COPY } MoveKind;
 
 typedef u16 Any16 __attribute__((aligned(1), may_alias));
 typedef u32 Any32 __attribute__((aligned(1), may_alias));
 typedef u64 Any64 __attribute__((aligned(1), may_alias));
 
 // True: all of it may be touched, and its shadow is there. At most 32 bytes.
-static bool may_touch(ToolThread *thread, GuestAddr address, u32 size)
+static inline bool may_touch(ToolThread *thread, GuestAddr address, u32 size)
 {
     GuestAddr last = address + size - 1;
     if (!shadow_is_open(address) || !shadow_is_open(last))
@@ -20,7 +23,7 @@ static bool may_touch(ToolThread *thread, GuestAddr address, u32 size)
 }
 
 // Returns what was moved, all of it by "or".
-static u64 move_bytes(u8 *to, const u8 *from, u32 size)
+static inline u64 move_bytes(u8 *to, const u8 *from, u32 size)
 {
     u64 v, any = 0;
     switch (size) {
@@ -37,7 +40,7 @@ static u64 move_bytes(u8 *to, const u8 *from, u32 size)
     return any;
 }
 
-static u64 any_beyond(const u8 *at, u32 from, u32 to)
+static inline u64 any_beyond(const u8 *at, u32 from, u32 to)
 {
     u64 any = 0;
     for (u32 i = from; i < to; i += 8)
@@ -45,44 +48,96 @@ static u64 any_beyond(const u8 *at, u32 from, u32 to)
     return any;
 }
 
-static void zero_beyond(u8 *at, u32 from, u32 to)
+// To a register, with the zeros that follow. A general one is written as a whole: it is soon
+// read so, which would wait for the store of a part.
+static inline u64 move_to_member(u8 *to, const u8 *from, const DefinednessMove *m, u32 size)
 {
-    if (from < 8 && to == 8) { // a part of a general register
-        *(Any64 *)at &= (1ull << from * 8) - 1;
-        return;
+    if (m->written == 8) {
+        u64 v = size == 8   ? *(const Any64 *)from
+                : size == 4 ? *(const Any32 *)from
+                : size == 2 ? *(const Any16 *)from
+                               : *from;
+        *(Any64 *)to = v;
+        return v;
     }
-    for (u32 i = from; i < to; i += 8)
-        *(Any64 *)(at + i) = 0;
+    u64 any = move_bytes(to, from, size);
+    for (u32 i = size; i < m->written; i += 8)
+        *(Any64 *)(to + i) = 0;
+    return any;
 }
 
-void access_move(ToolThread *thread, u64 arg, GuestAddr address)
+static inline bool has_tag(GuestAddr address, u32 size)
 {
-    const AccessMove *move = (const AccessMove *)arg;
+    // Half a word of a tag is one too.
+    u32 first = *(const u32 *)shadow_of(address & ~7ull) & CALLTAG_FIXED;
+    return (size > 8 || (address & 7) + size > 8 || first == CALLTAG_PATTERN) &&
+           shadow_has_tag(address, size);
+}
+
+// All moves of one kind and size: branches on either would be mispredicted.
+static inline __attribute__((always_inline)) void move(ToolThread *thread, const AccessMove *move,
+                                                       GuestAddr address, MoveKind kind, u32 size)
+{
+    static const u8 zero[64];
     Definedness *d = definedness_of(thread);
     const DefinednessMove *m = &move->move;
-    bool loads = m->from == MOVE_MEMORY, stores = m->to == MOVE_MEMORY;
+    bool loads = kind == MOVE_LOAD, stores = kind == MOVE_STORE;
     if (UNLIKELY(m->address & d->set) ||
-        ((loads || stores) && UNLIKELY(!may_touch(thread, address, m->size)))) {
+        ((loads || stores) && UNLIKELY(!may_touch(thread, address, size)))) {
         access_step(thread, (u64)move->step, address);
         return;
     }
-    static const u8 zero[64];
     if (loads && UNLIKELY(relay_is_closed(thread)))
-        access_give_up(address, m->size);
+        access_give_up(address, size);
     const u8 *from = loads ? shadow_of(address) : (const u8 *)d + m->from;
-    if (loads && UNLIKELY(shadow_has_tag(address, m->size)))
+    if (loads && UNLIKELY(has_tag(address, size)))
         from = zero;
     u8 *to = stores ? shadow_of(address) : (u8 *)d + m->to;
-    u64 any = move_bytes(to, from, m->size);
+    u64 any = stores ? move_bytes(to, from, size) : move_to_member(to, from, m, size);
     if (stores) {
         if (any)
-            origins_stored(thread, address, m->size, m->from_member);
+            origins_stored(thread, address, size, m->from_member);
         return;
     }
-    zero_beyond(to, m->size, m->written);
     u64 rest = m->whole > m->written ? any_beyond(to, m->written, m->whole) : 0;
     MemberSet member = 1ull << m->to_member;
     d->set = any | rest ? d->set | member : d->set & ~member;
     if (any)
-        origins_moved(thread, m->to_member, loads ? address : 0, m->size, m->from_member);
+        origins_moved(thread, m->to_member, loads ? address : 0, size, m->from_member);
+}
+
+#define MOVE(name, kind, bytes)                                                              \
+    static void name(ToolThread *thread, u64 arg, GuestAddr address)                         \
+    {                                                                                        \
+        const AccessMove *what = (const AccessMove *)arg;                                    \
+        move(thread, what, address, kind, bytes);                                            \
+    }
+MOVE(load_1, MOVE_LOAD, 1)
+MOVE(load_2, MOVE_LOAD, 2)
+MOVE(load_4, MOVE_LOAD, 4)
+MOVE(load_8, MOVE_LOAD, 8)
+MOVE(load_16, MOVE_LOAD, 16)
+MOVE(load_any, MOVE_LOAD, what->move.size)
+MOVE(store_1, MOVE_STORE, 1)
+MOVE(store_2, MOVE_STORE, 2)
+MOVE(store_4, MOVE_STORE, 4)
+MOVE(store_8, MOVE_STORE, 8)
+MOVE(store_16, MOVE_STORE, 16)
+MOVE(store_any, MOVE_STORE, what->move.size)
+MOVE(copy_8, MOVE_COPY, 8)
+MOVE(copy_any, MOVE_COPY, what->move.size)
+
+ToolCallFn *access_move(const DefinednessMove *m)
+{
+    bool loads = m->from == MOVE_MEMORY;
+    if (!loads && m->to != MOVE_MEMORY)
+        return m->size == 8 ? copy_8 : copy_any;
+    switch (m->size) {
+    case 1: return loads ? load_1 : store_1;
+    case 2: return loads ? load_2 : store_2;
+    case 4: return loads ? load_4 : store_4;
+    case 8: return loads ? load_8 : store_8;
+    case 16: return loads ? load_16 : store_16;
+    default: return loads ? load_any : store_any;
+    }
 }

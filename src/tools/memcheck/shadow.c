@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
@@ -192,6 +193,36 @@ void shadow_open_stack(GuestAddr start, GuestAddr end)
     memset((void *)from, 0xff, min_u64(first, to) - from);
     if (last >= first)
         memset((void *)last, 0xff, to - last);
+}
+
+// Pages of the same place in the file of ones are one mapping with their neighbours.
+static bool map_ones(u64 start, u64 end)
+{
+    for (u64 at = start, size; at < end; at += size) {
+        size = min_u64(ONES_BYTES - at % ONES_BYTES, end - at);
+        if (raw_failed(raw_syscall6(SYS_mmap, at, size, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, (u64)ones_fd,
+                                    at % ONES_BYTES)))
+            return false;
+    }
+    return true;
+}
+
+// Each makes a mapping or two more, of which the kernel allows 65,530.
+enum { PARKED_MAX = 16384 };
+
+void shadow_park(GuestAddr start, u64 size)
+{
+    static u32 count; // atomic
+    u64 first = PAGE_UP((u64)shadow_of(start)), last = PAGE_DOWN((u64)shadow_of(start + size));
+    GuestAddr page = PAGE_UP(start), end = PAGE_DOWN(start + size);
+    if (first >= last || page >= end || !shadow_is_mapped(start, size))
+        return;
+    raw_syscall3(SYS_madvise, page, end - page, MADV_DONTNEED);
+    if (ones_fd < 0 || __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) > PARKED_MAX)
+        return;
+    if (!map_ones(first, last))
+        shadow_make_noaccess(start, size);
 }
 
 // What lies below the part that has a shadow.

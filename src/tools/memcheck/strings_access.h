@@ -89,6 +89,43 @@ fault:
     return false;
 }
 
+// *any |= what is there
+static inline bool or_u64(u64 at, u64 *any)
+{
+    __asm__ volatile goto("1: or %1, %0\n" GUEST_FIXUP("1b", "%l[fault]")
+                          : "+r"(*any) : "m"(*(const u64 *)at) : "cc" : fault);
+    return true;
+fault:
+    return false;
+}
+
+static inline bool or_u32(u64 at, u64 *any)
+{
+    __asm__ volatile goto("1: orl %1, %k0\n" GUEST_FIXUP("1b", "%l[fault]")
+                          : "+r"(*any) : "m"(*(const u32 *)at) : "cc" : fault);
+    return true;
+fault:
+    return false;
+}
+
+static inline bool or_u16(u64 at, u64 *any)
+{
+    __asm__ volatile goto("1: orw %1, %w0\n" GUEST_FIXUP("1b", "%l[fault]")
+                          : "+r"(*any) : "m"(*(const u16 *)at) : "cc" : fault);
+    return true;
+fault:
+    return false;
+}
+
+static inline bool or_u8(u64 at, u64 *any)
+{
+    __asm__ volatile goto("1: orb %1, %b0\n" GUEST_FIXUP("1b", "%l[fault]")
+                          : "+q"(*any) : "m"(*(const u8 *)at) : "cc" : fault);
+    return true;
+fault:
+    return false;
+}
+
 // The bits of 64 bytes, or'ed.
 static inline bool load_any_64(u64 at, u64 *ret_any)
 {

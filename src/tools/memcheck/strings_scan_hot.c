@@ -2,47 +2,7 @@
 //
 // The functions that look for one element: strlen, memchr, strchr, strrchr and their kin.
 #include "tools/memcheck/strings_call.h"
-
-// What the quick way knows when it ends.
-typedef enum Outcome { FOUND, NOT_FOUND, TROUBLE } Outcome;
-
-// Bits of the bytes below `end` in the word at `base`, which begins below it.
-static u64 bytes_below(GuestAddr base, GuestAddr end)
-{
-    return end - base >= 8 ? ~0ull : (1ull << 8 * (end - base)) - 1;
-}
-
-// Aligned words: they never reach into a page that the string does not touch.
-static Outcome seek_quick(u32 element, GuestAddr start, GuestAddr end, u64 a, u64 b,
-                          GuestAddr *ret_at)
-{
-    Lanes lanes = lanes_of(element);
-    bool two = a != b;
-    GuestAddr at = start & ~7ull;
-    a *= lanes.ones;
-    b *= lanes.ones;
-    u64 before = (1ull << 8 * (start & 7)) - 1; // bytes of the first word that are not part of it
-    u64 word, v;
-    while (at < end) {
-        if (!load_u64(SHADOW(at), &v) || !load_u64(at, &word))
-            return TROUBLE;
-        u64 found = zero_lanes(lanes, (word ^ a) | before);
-        if (two)
-            found |= zero_lanes(lanes, (word ^ b) | before);
-        if (UNLIKELY(found | v)) {
-            u64 relevant = up_to(found) & ~before & bytes_below(at, end);
-            if (v & relevant)
-                return TROUBLE;
-            if (found) {
-                *ret_at = at + (((u64)__builtin_ctzll(found) + 1) >> 3) - element;
-                return *ret_at < end ? FOUND : NOT_FOUND;
-            }
-        }
-        before = 0;
-        at += 8;
-    }
-    return NOT_FOUND;
-}
+#include "tools/memcheck/strings_seek.h"
 
 static bool seek_slow(StringCall *s, GuestAddr start, GuestAddr end, u64 a, u64 b,
                       GuestAddr *ret_at)
@@ -73,11 +33,11 @@ bool string_seek(StringCall *s, GuestAddr start, u64 limit, u64 a, u64 b, GuestA
 {
     GuestAddr end = end_of(s, start, limit);
     if (LIKELY(start < CLIENT_END && !(start & (s->element - 1)))) {
-        Outcome outcome = seek_quick(s->element, start, end, a, b, ret_at);
-        if (LIKELY(outcome == FOUND))
+        SeekOutcome outcome = seek_quick(s->element, start, end, a, b, ret_at);
+        if (LIKELY(outcome == SEEK_FOUND))
             return true;
         *ret_at = end;
-        if (outcome == NOT_FOUND)
+        if (outcome == SEEK_NOT_FOUND)
             return true;
     }
     return seek_slow(s, start, end, a, b, ret_at);

@@ -445,3 +445,110 @@ CASE fldenv_undefined // NOT-VALGRIND flags
     nop
 1:  fninit
 END fldenv_undefined
+
+// What a block has checked it does not check again (known.c), unless it may have changed.
+CASE same_base_elsewhere
+    BLOCK 16
+    movq $0, (%rax)
+    movq (%rax), %rcx
+    addq $8, %rax
+    cmpq $0, (%rax)
+    je 1f // EXPECT memcheck uninit-branch origin=heap:-5
+    nop
+1:
+END same_base_elsewhere
+
+CASE same_index_elsewhere
+    BLOCK 16
+    movq $0, (%rax)
+    xorl %ecx, %ecx
+    movq (%rax,%rcx,8), %rdx
+    incl %ecx
+    cmpq $0, (%rax,%rcx,8)
+    je 1f // EXPECT memcheck uninit-branch origin=heap:-6
+    nop
+1:
+END same_index_elsewhere
+
+CASE more_than_was_checked
+    BLOCK 8
+    movl $0, (%rax)
+    movl (%rax), %ecx
+    cmpq $0, (%rax)
+    je 1f // EXPECT memcheck uninit-branch origin=heap:-4
+    nop
+1:
+END more_than_was_checked
+
+CASE part_of_what_was_checked
+    BLOCK 16
+    movq $0, 8(%rax)
+    movq 8(%rax), %rcx
+    cmpl $0, 12(%rax)
+    je 1f
+    nop
+1:
+    cmpl $0, 4(%rax)
+    je 1f // EXPECT memcheck uninit-branch origin=heap:-8
+    nop
+1:
+END part_of_what_was_checked
+
+CASE slots_after_a_push
+    subq $40, %rsp
+    movq $0, 8(%rsp)
+    pushq %rsp
+    cmpq $0, 8(%rsp)
+    je 1f // EXPECT memcheck uninit-branch
+    nop
+1:
+    cmpq $0, 16(%rsp)
+    je 1f
+    nop
+1:
+    addq $48, %rsp
+END slots_after_a_push
+
+CASE slots_after_a_pop
+    subq $40, %rsp
+    movq $0, 8(%rsp)
+    movq $0, (%rsp)
+    popq %rax
+    cmpq $0, 8(%rsp)
+    je 1f // EXPECT memcheck uninit-branch
+    nop
+1:
+    cmpq $0, (%rsp)
+    je 1f
+    nop
+1:
+    addq $32, %rsp
+END slots_after_a_pop
+
+CASE checked_before_a_request
+    pushq %rbx
+    BLOCK 16
+    movq %rax, %rbx
+    movq $0, (%rbx)
+    subq $48, %rsp
+    movq $0x4d430001, (%rsp) // MAKE_MEM_UNDEFINED
+    movq %rbx, 8(%rsp)
+    movq $8, 16(%rsp)
+    movq $0, 24(%rsp)
+    movq $0, 32(%rsp)
+    movq $0, 40(%rsp)
+    movq %rsp, %rax
+    xorl %edx, %edx
+    movq (%rbx), %rcx
+    rolq $3, %rdi
+    rolq $13, %rdi
+    rolq $61, %rdi
+    rolq $51, %rdi
+    xchgq %rbx, %rbx
+    cmpq $0, (%rbx)
+    je 1f // EXPECT memcheck uninit-branch
+    nop
+1:
+    addq $48, %rsp
+    popq %rbx
+END checked_before_a_request

@@ -318,3 +318,53 @@ CASE(load_that_nobody_wants)
     __asm__ volatile("movl (%0), %%eax\n\tmovl $0, %%eax" : : "r"(p) : "rax");
     // EXPECT-MUNINN memcheck invalid-read size=4 block=after:0 of=12 why=dead-loads
 }
+
+// Buffers that were freed while the heap grew: their pages, and those of their V bits, are given
+// back to the system.
+enum { BUFFERS = 60, BUFFER_BYTES = 100000 };
+
+static NOINLINE void make_buffers(u8 **buffers)
+{
+    for (int i = 0; i < BUFFERS; i++) {
+        buffers[i] = block(BUFFER_BYTES);
+        memset(buffers[i], 1, BUFFER_BYTES);
+    }
+}
+
+static NOINLINE void free_buffers(u8 **buffers)
+{
+    for (int i = 0; i < BUFFERS; i++)
+        free(buffers[i]);
+}
+
+CASE(buffer_freed_before_the_heap_grew)
+{
+    u8 *old[BUFFERS], *young[BUFFERS];
+    make_buffers(old);
+    free_buffers(old);
+    make_buffers(young);
+    READ4(old[2] + 50000); // EXPECT memcheck invalid-read size=4 block=inside:50000 of=100000 state=freed
+    WRITE8(old[3] + 8192); // EXPECT memcheck invalid-write size=8 block=inside:8192 of=100000 state=freed
+    free_buffers(young);
+}
+
+CASE(buffer_where_others_were_long_ago)
+{
+    u8 *buffers[BUFFERS];
+    for (int round = 0; round < 12; round++) {
+        make_buffers(buffers);
+        if (round % 3 == 2) {
+            u8 *more[BUFFERS];
+            make_buffers(more);
+            free_buffers(more);
+        }
+        for (int i = 0; i < BUFFERS; i++)
+            READ8(buffers[i] + i * 1000);
+        free_buffers(buffers);
+    }
+    u8 *last = block(BUFFER_BYTES);
+    memset(last, 0, 4096);
+    BRANCH(last[100]);
+    BRANCH(*(u64 *)(last + 40960)); // EXPECT memcheck uninit-branch origin=heap:-3
+    free(last);
+}

@@ -53,6 +53,27 @@ CASE(write_below)
     // EXPECT memcheck invalid-write size=4 where=stack below=yes
 }
 
+// What a `pop` finds that only lowers the stack is nobody's. What is read is.
+__attribute__((used)) static void nothing(void)
+{
+}
+
+CASE(popped_is_read)
+{
+    __asm__ volatile("subq $136, %%rsp\n\tpopq %%rcx\n\ttestl %%ecx, %%ecx\n\tje 1f\n1:\taddq $128, %%rsp" : : : "rcx", "cc", "memory");
+    // EXPECT memcheck uninit-branch origin=stack
+}
+
+CASE(popped_is_discarded)
+{
+    u64 kept;
+    __asm__ volatile("subq $136, %%rsp\n\tcall nothing\n\tpopq %%rcx\n\ttestl %%esp, %%esp\n\t"
+                     "je 1f\n\txorl %%ecx, %%ecx\n1:\tmovq %%rcx, %0\n\taddq $128, %%rsp"
+                     : "=r"(kept)
+                     : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+    BRANCH(kept);
+}
+
 CASE(red_zone_is_ours)
 {
     u64 v;

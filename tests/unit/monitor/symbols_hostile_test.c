@@ -352,6 +352,30 @@ TEST(a_question_that_takes_too_long_is_given_up)
     reader_process_free(&process);
 }
 
+TEST(a_reader_without_questions_ends_and_is_started_again)
+{
+    ReaderProcess process;
+    ReaderRequest request = { .op = READER_DEMANGLE, .payload_bytes = 7 };
+    reader_process_init(&process, &config);
+    CHECK(reader_process_ready(&process));
+    CHECK(reader_process_ask(&process, &request, "_Z3foov"));
+    reader_process_rest(&process); // too soon
+    CHECK(process.pid > 0);
+    process.asked_ms = 0; // since the machine was started
+    request.payload_bytes = 0;
+    CHECK(reader_process_ask_ahead(&process, &request));
+    reader_process_rest(&process); // an answer is to be taken
+    CHECK(process.pid > 0);
+    process.ahead_count = process.unsent = 0;
+    reader_process_rest(&process);
+    CHECK_EQ(process.pid, 0);
+    u32 generation = process.generation;
+    request.payload_bytes = 7;
+    CHECK(reader_process_ready(&process) && process.generation == generation + 1);
+    CHECK(reader_process_ask(&process, &request, "_Z3foov"));
+    reader_process_free(&process);
+}
+
 TEST(a_reader_that_does_not_answer_is_replaced)
 {
     ReaderProcess process;

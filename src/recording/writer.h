@@ -108,8 +108,8 @@ struct RecordingWriter {
 // written.
 bool writer_prepare(RecordingWriter *writer, u64 ns);
 
-// So many events, of the heap, may take the short way of add_event.h, if none is at *ret_ns or later
-// and the clock of bytes stands at allocated_bytes; 0: none.
+// So many events of the heap may take the short way of add_event.h, if none is at *ret_ns or
+// later and the clock of bytes stands at allocated_bytes; 0: none.
 u32 writer_usual_events(const RecordingWriter *writer, u64 allocated_bytes, u64 *ret_ns);
 
 // writer_file.c

@@ -22,8 +22,8 @@ static bool is_pair(const WireHeld *held)
            held->repeat.size >> HEAP_PAIR_SIZE_BITS == 0;
 }
 
-// Where it stands it becomes what it is now. Until it is published the consumer may look at it (W6),
-// and takes nothing from it that changes here but the first stamp.
+// Where it stands it becomes what it is now. Until it is published the consumer may look at it
+// (W6), and takes nothing from it that changes here but the first stamp.
 void wire_heap_flush_held(WireProducer *producer)
 {
     WireRing *ring = producer->ring;

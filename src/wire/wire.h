@@ -316,8 +316,8 @@ void wire_consumer_free(WireConsumer *consumer);
 typedef void WireRecordFn(void *arg, const WireRecord *record);
 // Events of the heap come in streams: those of one ring that follow each other are handed over
 // together, if `fn` is set, which takes as many of them as are wire_is_streamed(), whole, with
-// stamps up to the limit, and says how many records that is. Nearly all are HEAP_ALLOC and HEAP_PAIR
-// (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE).
+// stamps up to the limit, and says how many records that is. Nearly all are HEAP_ALLOC and
+// HEAP_PAIR (WIRE_STREAM_ALLOC words) and HEAP_FREE (WIRE_STREAM_FREE).
 enum { WIRE_STREAM_ALLOC = 4, WIRE_STREAM_FREE = 3 };
 typedef struct WireStream {
     u32 ring;

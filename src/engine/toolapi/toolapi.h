@@ -98,8 +98,7 @@ typedef struct ToolSite {
     u64 functions;
     u64 slot, tag;   // of the caller's return address, its context included
     u64 slot_above, tag_above;
-    u32 misses;      // the tool's
-    u32 unused;
+    u64 unused;
 } ToolSite;
 enum { TOOL_SITES = 512 }; // of a thread: those that have not driven each other out
 static inline u32 tool_site_index(u32 site)

@@ -36,8 +36,8 @@ static void emit_load_tag(Emitter *e)
     emit_op_base(e, 0x8b, RDX, RDX, CALLTAGS_DISP);
 }
 
-//     mov r8, fs:[lean_sites] ; cmp dword [r8 + site], pc ; jne slow ; cmp [r8 + sp], rsp ; jne slow
-//     mov rdx, fs:[lean_hook] ; cmp [r8 + functions], rdx ; jne slow
+//     mov r8, fs:[lean_sites] ; cmp dword [r8 + site], pc ; jne slow
+//     cmp [r8 + sp], rsp ; jne slow ; mov rdx, fs:[lean_hook] ; cmp [r8 + functions], rdx ; jne slow
 //     mov rdx, [r8 + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag], rdx ; je known
 //     cmp [r8 + tag], edx ; jne slow ; shr rdx, 32 ; jne slow
 //     mov rdx, [r8 + slot_above] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag_above], rdx ; jne slow
@@ -179,7 +179,8 @@ static void emit_record(Emitter *e)
     put_u32(e, (u32)RING(held.run));
     put_bytes(e, (u8[]){0x83, 0xc2, 1, 0x89, 0x97}, 5);
     put_u32(e, (u32)RING(held.run));
-    put_bytes(e, (u8[]){0xd1, 0xea, 0x83, 0xc2, 1, 0x0f, 0xb6, 0xd2, 0xc1, 0xe2, 8, 0x81, 0xca}, 13);
+    put_bytes(e, (u8[]){0xd1, 0xea, 0x83, 0xc2, 1, 0x0f, 0xb6, 0xd2, 0xc1, 0xe2, 8}, 11);
+    put_bytes(e, (u8[]){0x81, 0xca}, 2);
     put_u32(e, WIRE_STREAM_HEAD(RECORD_HEAP_ALLOC, WIRE_STREAM_ALLOC));
     put_bytes(e, (u8[]){0x48, 0xc1, 0xe1, 32, 0x48, 0x09, 0xca}, 7);
     emit_op_base(e, 0x89, RDX, RSI, RING(data));

@@ -92,7 +92,8 @@ static inline WireProducer *ring_of(ToolThread *thread)
 
 static inline u32 context_on(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot)
 {
-    return calltags_context(pc, thread->gpr[RSP], &massif_thread(thread)->cache, ret_slot);
+    const StackChain *chain;
+    return stack_context(thread, pc, ret_slot, &chain);
 }
 
 u32 event_context(ToolThread *thread, GuestAddr pc)
@@ -135,69 +136,32 @@ void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 us
     put_alloc(thread, producer, pc, &alloc);
 }
 
-static u64 functions_of_call(const ToolThread *thread)
+// Emitted code may put the next event of this stack (translate/lean_alloc_x64.c).
+static inline void remember_site(ToolThread *thread, GuestAddr pc, const StackChain *chain)
 {
-    return thread->lean_hook | (u64)thread->lean_inner << 32;
-}
-
-// What emitted code asks (translate/lean_alloc_x64.c). If so, the frame has its context now.
-static inline bool is_known_stack(const ToolThread *thread, const ToolSite *site, GuestAddr pc)
-{
-    if (site->site != pc || site->sp != thread->gpr[RSP])
-        return false;
-    u64 *word = calltags_word(site->slot);
-    if (*word == site->tag)
-        return true;
-    if (*word != (u32)site->tag || *calltags_word(site->slot_above) != site->tag_above)
-        return false;
-    *word = site->tag;
-    return true;
-}
-
-// To look for the frame above costs more than an event does: from where stacks always differ it
-// is done now and then.
-static void learn_stack(ToolThread *thread, ToolSite *site, GuestAddr pc, const WireAlloc *alloc)
-{
-    enum { ALWAYS = 4, THEN_EVERY = 64 };
-    u32 misses = site->site == pc ? site->misses + 1 : 0;
-    site->misses = misses;
-    if (misses >= ALWAYS && misses % THEN_EVERY)
-        return;
-    GuestAddr above = calltags_frame_slot(alloc->slot + 8);
-    *site = (ToolSite){
-        .site = (u32)pc,
-        .context = alloc->context,
-        .sp = thread->gpr[RSP],
-        .functions = functions_of_call(thread),
-        .slot = alloc->slot,
-        .tag = *calltags_word(alloc->slot),
-        .slot_above = above ? above : alloc->slot,
-        .misses = misses,
-    };
-    site->tag_above = *calltags_word(site->slot_above);
-    // A frame without a context, above one that has none, says nothing.
-    if (site->tag_above >> 32 == 0)
-        site->tag_above = ~0ull;
+    ToolSite *site = &thread->lean_sites[tool_site_index((u32)pc)];
+    u32 above = chain->count > 1;
+    site->site = (u32)pc;
+    site->context = chain->context;
+    site->sp = chain->sp;
+    site->functions = thread->lean_hook | (u64)thread->lean_inner << 32;
+    site->slot = chain->frames[0].slot;
+    site->tag = chain->frames[0].tag;
+    site->slot_above = chain->frames[above].slot;
+    site->tag_above = chain->frames[above].tag;
 }
 
 void event_alloc_again(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable)
 {
     WireProducer *producer = ring_of(thread);
+    const StackChain *chain;
     thread->lean_told = 0;
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
-    ToolSite *site = &thread->lean_sites[tool_site_index((u32)pc)];
-    if (LIKELY(is_known_stack(thread, site, pc))) {
-        alloc.context = site->context;
-        alloc.slot = site->slot;
-        site->misses = 0;
-        site->functions = functions_of_call(thread);
-    } else {
-        alloc.context = context_on(thread, pc, &alloc.slot);
-        if (may_repeat(thread, pc, alloc.slot))
-            learn_stack(thread, site, pc, &alloc);
-    }
+    alloc.context = stack_context(thread, pc, &alloc.slot, &chain);
+    if (chain && may_repeat(thread, pc, alloc.slot))
+        remember_site(thread, pc, chain);
     put_alloc(thread, producer, pc, &alloc);
 }
 

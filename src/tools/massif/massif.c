@@ -10,6 +10,7 @@
 #include "tools/tools.h"
 
 #define ANNOUNCED_BYTES (CONTEXTS_MAX / 8) // a bit for every context there can be
+#define CHAINS_BYTES (STACK_CHAINS * sizeof(StackChain))
 
 const Options *massif_options;
 static WireRepeat nothing; // what repeats while there is no ring
@@ -22,9 +23,11 @@ static void prepare(const Options *options)
 static void thread_start(ToolThread *thread)
 {
     MassifThread *mt = pages_map(sizeof(*mt));
-    if (mt)
+    if (mt) {
         mt->announced = pages_map(ANNOUNCED_BYTES);
-    if (!mt || !mt->announced)
+        mt->chains = pages_map(CHAINS_BYTES);
+    }
+    if (!mt || !mt->announced || !mt->chains)
         log_refuse("no memory for a thread");
     __atomic_fetch_add(&massif_threads, 1, __ATOMIC_RELAXED);
     mt->counts_instructions = massif_options->time_unit == TIME_UNIT_INSTRUCTIONS;
@@ -42,6 +45,7 @@ static void thread_end(ToolThread *thread)
     MassifThread *mt = massif_thread(thread);
     __atomic_fetch_sub(&massif_threads, 1, __ATOMIC_RELAXED);
     pages_unmap(mt->announced, ANNOUNCED_BYTES);
+    pages_unmap(mt->chains, CHAINS_BYTES);
     pages_unmap(mt, sizeof(*mt));
     thread->tool_thread = NULL;
 }
@@ -51,6 +55,7 @@ static void fork_child(ToolThread *thread)
 {
     MassifThread *mt = massif_thread(thread);
     pages_discard(mt->announced, ANNOUNCED_BYTES);
+    pages_discard(mt->chains, CHAINS_BYTES);
     memset(mt->cache.slots, 0, sizeof(mt->cache.slots));
     memset(mt->sites, 0, sizeof(mt->sites));
     thread->lean_told = 0;

@@ -6,6 +6,7 @@
 //   functions.c   which functions, by name
 //   calls_hot.c   a call of one of them: what it allocates, resizes or frees
 //   events_hot.c  events into the ring; contexts before their first use
+//   stacks_hot.c  the context of a stack that was there before
 //   code.c        what is inserted into blocks: counts of instructions, depths of stacks
 //   maps.c        pages: mmap, brk and the like; stacks of threads
 //   requests.c    allocators of the client's own, told by client request
@@ -41,11 +42,26 @@ enum { CALL_NO_FACTOR = 15 };
 // In tool_slot: instructions executed; the least rsp since it was told.
 enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP };
 
+// A stack from which something was allocated: its return addresses, from the innermost on.
+typedef struct StackChain {
+    GuestAddr pc; // 0: none
+    u64 sp;
+    u32 context;
+    u32 count;
+    struct {
+        GuestAddr slot;
+        u64 tag; // its word, with a context
+    } frames[32];
+} StackChain;
+enum { STACK_CHAINS = 512 };
+
 typedef struct MassifThread {
     WireRing *ring;           // that lean_repeat is of
     u64 *announced;           // a bit for each context that this ring knows
     ContextCache cache;       // of announced ones
     ToolSite sites[TOOL_SITES];
+    StackChain *chains;       // STACK_CHAINS of them
+    u32 misses;               // stacks that are none of these
     bool counts_instructions; // --time-unit=i
     bool tells_stack;         // --stacks=yes
     bool tells_more;          // one of them
@@ -82,6 +98,10 @@ extern u32 massif_threads; // atomic
 
 // calls_hot.c
 ToolLeanFn call_ends, call_allocates, call_frees;
+
+// stacks_hot.c: as calltags_context(). *ret_chain is the stack's if it was there before, or NULL.
+u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot,
+                  const StackChain **ret_chain);
 
 // events_hot.c. `pc` is the innermost frame.
 u32 event_context(ToolThread *thread, GuestAddr pc); // told

@@ -258,6 +258,8 @@ void tool_store_gpr(ToolBlock *block, unsigned reg);
 
 // True: no instruction reads the flags that there are before the current one.
 bool tool_flags_are_dead(const ToolBlock *block);
+// The same of those that the current instruction leaves.
+bool tool_flags_die(const ToolBlock *block);
 // The 64-bit word at `offset` of thread->tool_state becomes `value`; and the first word `value` of
 // what it is, which changes flags.
 void tool_state_store(ToolBlock *block, u32 offset, u64 value);
@@ -265,6 +267,8 @@ void tool_state_store(ToolBlock *block, u32 offset, u64 value);
 CodePtr tool_state_if(ToolBlock *block, u32 offset);
 void tool_state_end_if(ToolBlock *block, CodePtr site);
 void tool_state_and(ToolBlock *block, u64 value);
+// The word at `offset` keeps these of its bits; changes flags.
+void tool_state_mask(ToolBlock *block, u32 offset, u64 kept);
 
 // thread->tool_slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);

@@ -31,6 +31,12 @@ bool tool_flags_are_dead(const ToolBlock *b)
     return !flags_are_live(b);
 }
 
+bool tool_flags_die(const ToolBlock *b)
+{
+    size_t next = (size_t)(b->insn - b->insns) + 1;
+    return next < b->insn_count && !b->flags_live[next];
+}
+
 void tool_state_store(ToolBlock *b, u32 offset, u64 value)
 {
     emit_store_fs_imm64(&b->e, CTX(tool_state) + (i32)offset, value);
@@ -50,6 +56,23 @@ void tool_state_and(ToolBlock *b, u64 value)
         put_bytes(&b->e, (u8[]){0x64, 0x48, 0x0f, 0xba, 0x34, 0x25}, 6);
         put_u32(&b->e, (u32)CTX(tool_state));
         put_u8(&b->e, (u8)__builtin_ctzll(left));
+    }
+}
+
+// and qword fs:[state + offset], kept, or for what is no such constant: of each half
+void tool_state_mask(ToolBlock *b, u32 offset, u64 kept)
+{
+    u32 at = (u32)CTX(tool_state) + offset;
+    if (fits_i32((i64)kept)) {
+        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x24, 0x25}, 5);
+        put_u32(&b->e, at);
+        put_u32(&b->e, (u32)kept);
+        return;
+    }
+    for (u32 half = 0; half < 8; half += 4) {
+        put_bytes(&b->e, (u8[]){0x64, 0x81, 0x24, 0x25}, 4);
+        put_u32(&b->e, at + half);
+        put_u32(&b->e, (u32)(kept >> 8 * half));
     }
 }
 

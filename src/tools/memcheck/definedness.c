@@ -485,6 +485,19 @@ bool definedness_move(const DefinednessStep *step, DefinednessMove *ret_move)
     return !(loads && stores);
 }
 
+bool definedness_masks(const DefinednessStep *step, unsigned *ret_gpr, u64 *ret_kept)
+{
+    const Place *to = &step->destination, *from = &step->source[0], *by = &step->source[1];
+    if ((step->rule != RULE_AND && step->rule != RULE_OR) || step->source_count != 2 ||
+        step->place_count || to->kind != PLACE_GPR || to->size < 4 || to->written_upper != 8 ||
+        from->kind != PLACE_GPR || from->at != to->at || by->kind != PLACE_IMMEDIATE)
+        return false;
+    u64 kept = step->rule == RULE_AND ? step->immediate : ~step->immediate;
+    *ret_gpr = to->number;
+    *ret_kept = to->size == 4 ? (u32)kept : kept;
+    return true;
+}
+
 static MemberSet overwritten(const Place *place)
 {
     return place->kind == PLACE_GPR && place->written_upper == 8 ? definedness_member(place) : 0;

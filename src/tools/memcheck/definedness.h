@@ -121,6 +121,10 @@ typedef struct DefinednessMove {
 } DefinednessMove;
 bool definedness_move(const DefinednessStep *step, DefinednessMove *ret_move);
 
+// `and` or `or` of a general register, all of which it writes, and a constant: which of the
+// register's V bits are kept.
+bool definedness_masks(const DefinednessStep *step, unsigned *ret_gpr, u64 *ret_kept);
+
 // Members that it overwrites wholly, whatever they were: general registers and flags only.
 MemberSet definedness_overwrites(const DefinednessStep *step);
 

@@ -107,6 +107,19 @@ static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *s
     emit_with_step(block, insn, step, access, access_step);
 }
 
+// Bits of a register are set or cleared, as bit-fields are: that needs no step if nobody looks at
+// the flags. The register stays in the set, even if no bit is left.
+static bool mask_inline(ToolBlock *block, const DefinednessStep *step)
+{
+    unsigned gpr;
+    u64 kept;
+    if (!definedness_masks(step, &gpr, &kept) || !tool_flags_are_dead(block) ||
+        !tool_flags_die(block))
+        return false;
+    tool_state_mask(block, (u32)offsetof(Definedness, gpr) + 8 * gpr, kept);
+    return true;
+}
+
 // Whether all that the instruction writes of the set is overwritten, so that no step is needed
 // to find out what becomes of it.
 static bool can_forget(const ToolBlock *block, const DefinednessStep *step)
@@ -416,6 +429,8 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
         bool uses = first || (reads | definedness_address(step)) & current;
         overwrites = !uses && !leaves && can_forget(block, step);
+        if (uses && !first && mask_inline(block, step))
+            return;
         if (uses || (writes & current && !overwrites)) {
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
             known_nothing();

@@ -67,6 +67,20 @@ CASE(general_registers) // NOT-VALGRIND registers
     CHECK(ASK8(RSI, "movq (%%rsi), %%rcx", p) == 0);
 }
 
+// Flags that nobody looks at: what clears and sets bits is told inline.
+CASE(masked_registers) // NOT-VALGRIND registers
+{
+    u8 *p = undefined();
+    CHECK(ASK8(RCX, "movzbl (%%rsi), %%ecx\n\tandl $-2, %%ecx\n\ttestq %%rsi, %%rsi", p) == 0xfe);
+    CHECK(ASK8(RCX, "movq (%%rsi), %%rcx\n\tandl $-2, %%ecx\n\ttestq %%rsi, %%rsi", p) == 0xfffffffe);
+    CHECK(ASK8(RCX, "movq (%%rsi), %%rcx\n\tandq $-256, %%rcx\n\ttestq %%rsi, %%rsi", p) == ~0xffull);
+    CHECK(ASK8(R8, "movq (%%rsi), %%r8\n\tandq $255, %%r8\n\ttestq %%rsi, %%rsi", p) == 0xff);
+    CHECK(ASK8(RCX, "movq (%%rsi), %%rcx\n\torq $15, %%rcx\n\ttestq %%rsi, %%rsi", p) == ~0xfull);
+    CHECK(ASK8(RCX, "movq (%%rsi), %%rcx\n\torl $-16, %%ecx\n\ttestq %%rsi, %%rsi", p) == 0xf);
+    CHECK(ASK8(RCX, "movq (%%rsi), %%rcx\n\tandl $0, %%ecx\n\ttestq %%rsi, %%rsi", p) == 0);
+    CHECK(ASK8(RCX, "movq (%%rsi), %%rcx\n\tandb $15, %%cl\n\ttestq %%rsi, %%rsi", p) == ~0xf0ull);
+}
+
 CASE(parts_of_registers) // NOT-VALGRIND registers
 {
     u8 *p = undefined();

@@ -6,6 +6,8 @@
 
 enum { RED_ZONE = 128 };
 
+typedef u64 Any64 __attribute__((aligned(1), may_alias));
+
 // The string instruction takes some time to begin, and most blocks are small.
 static void fill(u8 *at, u8 value, u64 size)
 {
@@ -16,7 +18,7 @@ static void fill(u8 *at, u8 value, u64 size)
         return;
     }
     for (; size >= 8; size -= 8, at += 8)
-        *(volatile u64 *)at = word; // not to become a call of memset
+        *(volatile Any64 *)at = word; // not to become a call of memset
     while (size--)
         *(volatile u8 *)at++ = value;
 }

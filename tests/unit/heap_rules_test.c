@@ -339,6 +339,22 @@ TEST(a_heap_that_grows_parks_what_it_does_not_need)
     finish();
 }
 
+TEST(huge_blocks_are_parked_as_they_are_freed)
+{
+    HeapOptions options;
+
+    world_options(&options);
+    options.hooks.park = note_parked;
+    start_with(&options);
+    GuestAddr huge = get(2 * MiB), larger_than_quarantine = get(30 * MiB);
+    parked_bytes = 0;
+    heap_free(t, huge, HEAP_MALLOC, 1, NULL);
+    CHECK_EQ(parked_bytes, 2 * MiB);
+    heap_free(t, larger_than_quarantine, HEAP_MALLOC, 1, NULL);
+    CHECK_EQ(parked_bytes, 2 * MiB);
+    finish();
+}
+
 TEST(what_was_filled_on_purpose_is_not_parked)
 {
     HeapOptions options;

@@ -194,6 +194,9 @@ static inline bool claim(u32 *place, u32 *word)
     return false;
 }
 
+// What is larger would take the tool many mappings to park.
+#define PARKED_HUGE_MAX (64 * MiB)
+
 // The claimed block's end, up to its place in quarantine.
 static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 footprint,
                              bool is_huge_block, u32 context)
@@ -204,8 +207,9 @@ static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 
         fill_memory(start, size, (u8)heap.options.free_fill);
     if (heap.options.hooks.freed)
         heap.options.hooks.freed(start, size);
-    // It will be unmapped, not used again.
-    if (is_huge_block && heap.options.hooks.park && heap.options.free_fill < 0)
+    // It will be unmapped, not used again; at once if it is larger than the quarantine.
+    if (is_huge_block && size <= min_u64(heap.options.freelist_volume, PARKED_HUGE_MAX) &&
+        heap.options.hooks.park && heap.options.free_fill < 0)
         heap.options.hooks.park(start, size);
     quarantine_put(thread, start, size, footprint, context);
 }

@@ -320,9 +320,9 @@ void quarantine_trim(void)
 {
     if (!heap.options.hooks.park)
         return;
-    __atomic_store_n(&heap.parkable, 0, __ATOMIC_RELAXED);
+    u64 parkable = __atomic_exchange_n(&heap.parkable, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&heap.trimmed_at, __builtin_ia32_rdtsc(), __ATOMIC_RELAXED);
     units_park();
-    if (heap.options.free_fill < 0)
+    if (parkable && heap.options.free_fill < 0)
         park_blocks();
 }

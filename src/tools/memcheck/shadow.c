@@ -195,21 +195,20 @@ void shadow_open_stack(GuestAddr start, GuestAddr end)
         memset((void *)last, 0xff, to - last);
 }
 
-// Pages of the same place in the file of ones are one mapping with their neighbours.
-static bool map_ones(u64 start, u64 end)
+// Each makes a mapping or two more, of which the kernel allows 65,530. Those of whole blocks are
+// not counted: they are unmapped soon.
+enum { PARKED_MAX = 16384 };
+
+// Pages of the same place in the file of ones are one mapping with their neighbours. What is
+// there are ones already: a refusal costs memory, no more.
+static void map_ones(u64 start, u64 end)
 {
     for (u64 at = start, size; at < end; at += size) {
         size = min_u64(ONES_BYTES - at % ONES_BYTES, end - at);
-        if (raw_failed(raw_syscall6(SYS_mmap, at, size, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, (u64)ones_fd,
-                                    at % ONES_BYTES)))
-            return false;
+        raw_syscall6(SYS_mmap, at, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, (u64)ones_fd, at % ONES_BYTES);
     }
-    return true;
 }
-
-// Each makes a mapping or two more, of which the kernel allows 65,530.
-enum { PARKED_MAX = 16384 };
 
 void shadow_park(GuestAddr start, u64 size)
 {
@@ -219,10 +218,10 @@ void shadow_park(GuestAddr start, u64 size)
     if (first >= last || page >= end || !shadow_is_mapped(start, size))
         return;
     raw_syscall3(SYS_madvise, page, end - page, MADV_DONTNEED);
-    if (ones_fd < 0 || __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) > PARKED_MAX)
+    if (ones_fd < 0 ||
+        (size < MiB && __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) > PARKED_MAX))
         return;
-    if (!map_ones(first, last))
-        shadow_make_noaccess(start, size);
+    map_ones(first, last);
 }
 
 // What lies below the part that has a shadow.

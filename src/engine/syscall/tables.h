@@ -47,6 +47,11 @@ TYPE_LIST(DECLARE_TYPE)
     X(modify_ldt) X(seccomp) X(io_uring_enter) X(io_uring_register) X(fsconfig) \
     X(landlock_rule) X(name_to_handle) X(kcmp) X(setsockopt) X(getsockopt) X(bpf)
 
+// The table of an operation, from its rows: sub_fcntl has fcntl_rows.
+#define SUB(table, on_arg, ...) \
+    const SyscallSub sub_##table = { #table, .arg = (on_arg), .mask = ~0u, \
+        .count = ARRAY_LEN(table##_rows), .rows = table##_rows, __VA_ARGS__ }
+
 #define DECLARE_SUB(name) extern const SyscallSub sub_##name;
 SUB_LIST(DECLARE_SUB)
 #undef DECLARE_SUB

@@ -38,8 +38,8 @@ static void emit_load_tag(Emitter *e)
 
 //     mov r8, fs:[lean_sites] ; cmp dword [r8 + site], pc ; jne slow
 //     cmp [r8 + sp], rsp ; jne slow ; mov rdx, fs:[lean_hook]
-//     cmp [r8 + functions], rdx ; jne slow ; mov rdx, [r8 + slot] ; mov rdx, gs:[rdx + DISP]
-//     cmp [r8 + tag], rdx ; je known
+//     cmp [r8 + functions], rdx ; jne slow
+//     mov rdx, [r8 + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag], rdx ; je known
 //     cmp [r8 + tag], edx ; jne slow ; shr rdx, 32 ; jne slow
 //     mov rdx, [r8 + slot_above] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag_above], rdx ; jne slow
 //     mov rdx, [r8 + slot] ; mov rcx, [r8 + tag] ; mov gs:[rdx + DISP], rcx

@@ -118,6 +118,8 @@ RuleRow definedness_row(ZydisMnemonic mnemonic);
 const char *definedness_rule_name(u32 rule);
 bool definedness_rule_is_exact(u32 rule);
 // The place of an operand, and the member that a place is part of.
+// `legacy`: what is beyond the register's part stays as it is.
+Place definedness_register(ZydisRegister reg, bool legacy);
 Place definedness_place(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op);
 MemberSet definedness_member(const Place *place);
 

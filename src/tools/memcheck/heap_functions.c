@@ -27,7 +27,7 @@ static void do_nothing(ToolThread *thread, ToolCall *call)
 
 // Sizes in mangled names are `m`, unsigned long.
 const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
-    ROW("malloc", replace_malloc, HEAP_MALLOC),
+    [MEMCHECK_MALLOC] = ROW("malloc", replace_malloc, HEAP_MALLOC),
     ROW("calloc", replace_calloc, HEAP_MALLOC),
     ROW("realloc", replace_realloc, HEAP_MALLOC),
     ROW("reallocarray", replace_realloc, HEAP_MALLOC | HEAP_DATA_ARRAY),

@@ -30,6 +30,7 @@ enum {
     STRING_FUNCTIONS_LIBC = 0
 #include "tools/memcheck/strings.def"
     ,
+    MEMCHECK_MALLOC = 0,
     MEMCHECK_FUNCTIONS = HEAP_FUNCTIONS + STRING_FUNCTIONS + 2 * STRING_FUNCTIONS_LIBC,
 };
 extern const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS];

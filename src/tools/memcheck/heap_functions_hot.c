@@ -236,6 +236,20 @@ static u64 realloc_quickly(ToolThread *thread, ToolCall *call, u64 old, u64 size
     return finish_allocation(thread, call, start);
 }
 
+// realloc(NULL, size) is told as a call of malloc, which is what suppressions expect.
+static u64 allocate_as_malloc(ToolThread *thread, const ToolCall *call, u64 size)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    ToolCall as_malloc = *call;
+    if ((i64)size < 0)
+        return 0;
+    if (!mt->malloc_entry)
+        mt->malloc_entry = tool_function_address(&memcheck_functions[MEMCHECK_MALLOC]);
+    if (mt->malloc_entry)
+        as_malloc.entry = mt->malloc_entry;
+    return allocate(thread, &as_malloc, size, 16, HEAP_MALLOC);
+}
+
 u64 replace_realloc(ToolThread *thread, ToolCall *call)
 {
     u64 old = call->args[0], size = call->args[1], start = 0;
@@ -247,9 +261,7 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
     if (thread->in_cache)
         return realloc_quickly(thread, call, old, size);
     if (old == 0)
-        return finish_allocation(thread, call, (i64)size < 0
-                                                   ? 0
-                                                   : allocate(thread, call, size, 16, HEAP_MALLOC));
+        return finish_allocation(thread, call, allocate_as_malloc(thread, call, size));
     if (size == 0) {
         if (memcheck_options->show_realloc_size_zero)
             report_realloc_zero(thread, call, old);

@@ -83,11 +83,21 @@ typedef struct FrameExtent {
     u32 tag;
 } FrameExtent;
 
+// What the notes of ranges have said last (origins_hot.c): the same for all of [low, high).
+typedef struct RangeAnswer {
+    GuestAddr low, high;
+    GuestAddr start; // of the range
+    u64 owner;       // that it was noted with; 0: anybody
+    Origin origin;   // 0: none
+    u32 turn;        // how many had been made then
+} RangeAnswer;
+
 typedef struct MemcheckThread {
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
     FrameExtent frame;          // that was asked for last
+    RangeAnswer range;          // the same
     HeapThread *heap;
     SavedDefinedness *interrupted; // innermost first
     u64 fishy_told;                // the size that a throwing new was told of
@@ -96,6 +106,7 @@ typedef struct MemcheckThread {
     GuestAddr first_sp;              // that the thread began with
     GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
     GuestAddr glibc_entry;           // a string function of glibc
+    GuestAddr malloc_entry;          // 0: not asked for yet
     GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
 } MemcheckThread;
 

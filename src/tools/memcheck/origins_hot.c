@@ -210,20 +210,46 @@ static void put_range(GuestAddr start, u64 size, Origin origin, u64 owner)
     *(volatile u64 *)&range->check = start ^ (start + size) ^ origin ^ owner;
 }
 
+static bool still_holds(ToolThread *thread, GuestAddr start, u64 owner)
+{
+    return owner == 0 || owner == owner_of(thread, start);
+}
+
+// From the newest on. The answer is the same as far as none of them begins or ends.
+static __attribute__((noinline)) RangeAnswer search_ranges(ToolThread *thread, GuestAddr address,
+                                                           u32 next)
+{
+    RangeAnswer answer = {.high = ~0ull, .turn = next};
+    for (u32 i = 0; i < RANGES && i < next; i++) {
+        RangeNote range = ranges[(next - 1 - i) % RANGES];
+        if ((range.start ^ range.end ^ range.origin ^ range.owner) != range.check)
+            continue;
+        if (address >= range.end) {
+            answer.low = max_u64(answer.low, range.end);
+        } else if (address < range.start) {
+            answer.high = min_u64(answer.high, range.start);
+        } else if (still_holds(thread, range.start, range.owner)) {
+            answer.low = max_u64(answer.low, range.start);
+            answer.high = min_u64(answer.high, range.end);
+            answer.start = range.start;
+            answer.owner = range.owner;
+            answer.origin = range.origin;
+            break;
+        }
+    }
+    return answer;
+}
+
 static Origin find_range(ToolThread *thread, GuestAddr address)
 {
+    RangeAnswer *last = &memcheck_thread(thread)->range;
     u32 next = __atomic_load_n(&range_next, __ATOMIC_RELAXED);
     if (!is_near_a_range(address))
         return 0;
-    for (u32 i = 0; i < RANGES && i < next; i++) {
-        RangeNote range = ranges[(next - 1 - i) % RANGES];
-        if (address < range.start || address >= range.end ||
-            (range.start ^ range.end ^ range.origin ^ range.owner) != range.check)
-            continue;
-        if (range.owner == 0 || range.owner == owner_of(thread, range.start))
-            return range.origin;
-    }
-    return 0;
+    if (last->turn != next || address < last->low || address >= last->high ||
+        !still_holds(thread, last->start, last->owner))
+        *last = search_ranges(thread, address, next);
+    return last->origin;
 }
 
 void origins_made_by_client(GuestAddr start, u64 size, u32 context)

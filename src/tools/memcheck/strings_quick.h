@@ -25,5 +25,8 @@ TOOL_QUICK quick_strchr(u64 start, u64 needle, u64 unused, u64 unused_too);
 TOOL_QUICK quick_strchrnul(u64 start, u64 needle, u64 unused, u64 unused_too);
 TOOL_QUICK quick_memchr(u64 start, u64 needle, u64 limit, u64 unused);
 TOOL_QUICK quick_rawmemchr(u64 start, u64 needle, u64 unused, u64 unused_too);
+TOOL_QUICK quick_strspn(u64 start, u64 set, u64 unused, u64 unused_too);
+TOOL_QUICK quick_strcspn(u64 start, u64 set, u64 unused, u64 unused_too);
+TOOL_QUICK quick_strpbrk(u64 start, u64 set, u64 unused, u64 unused_too);
 
 #endif

@@ -29,6 +29,19 @@ static NOINLINE void lose_one(void)
     HIDE(p);
 }
 
+static NOINLINE void lose_one_of_realloc(void);
+CASE(one_lost_that_realloc_made)
+{
+    lose_one_of_realloc();
+}
+static NOINLINE void lose_one_of_realloc(void)
+{
+    void *p = NULL;
+    HIDE(p);
+    p = realloc(p, 40); // EXPECT memcheck leak-definite bytes=40 blocks=1 top=malloc
+    HIDE(p);
+}
+
 static NOINLINE void lose_three(void);
 CASE(three_lost_at_one_place)
 {

@@ -5,6 +5,7 @@
 #include "corpus.h"
 
 #include <fcntl.h>
+#include <valgrind/memcheck.h>
 
 CASE(keep_alloc) // OPTIONS --keep-stacktraces=alloc
 {
@@ -149,4 +150,30 @@ CASE(light_leak) // OPTIONS --track-origins=no --undef-value-errors=no --leak-ch
     p[0] = 1;
     p = NULL;
     HIDE(p);
+}
+
+// A thousand places that branch on what p points to, and one more.
+#define BRANCH_EVERYWHERE(p) \
+    __asm__ volatile(".rept 1001\n\tmovq (%0), %%rax\n\ttestq %%rax, %%rax\n\tjz 1f\n\tnop\n" \
+                     "1:\n\t.endr" : : "r"(p) : "rax", "cc", "memory")
+
+static NOINLINE u8 bits_of(const u8 *p)
+{
+    u8 bits = 0x55;
+    (void)VALGRIND_GET_VBITS(p, &bits, 1);
+    return bits;
+}
+
+CASE(past_the_limit_what_is_loaded_becomes_defined) // NOT-VALGRIND error-limit
+{
+    u8 *p = block(64);
+    READ8(p + 8);
+    CHECK(bits_of(p) == 0xff && bits_of(p + 8) == 0xff);
+    BRANCH_EVERYWHERE(p); // EXPECT memcheck uninit-branch
+    READ8(p + 8);
+    __asm__ volatile("addq 16(%0), %%rax" : : "r"(p) : "rax", "cc", "memory");
+    CHECK(bits_of(p + 8) == 0 && bits_of(p + 15) == 0); // a move
+    CHECK(bits_of(p + 16) == 0); // a step
+    CHECK(bits_of(p + 24) == 0xff); // nobody loaded it
+    free(p);
 }

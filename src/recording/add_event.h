@@ -103,4 +103,30 @@ static inline __attribute__((always_inline)) u32 writer_add_usual(RecordingWrite
     return event->kind == EVENT_ALLOC ? writer->encoder.allocations : 0;
 }
 
+// A block that comes, and goes at `end_ns`; `event` is its allocation.
+static inline __attribute__((always_inline)) void
+writer_add_usual_pair(RecordingWriter *writer, HeapEvent *event, u64 end_ns)
+{
+    SiteState *site = &writer->sites[event->site];
+    u64 size = event->size, begin_ns = event->time.ns;
+    u64 *high = &writer->slice.info.high[SPACE_HEAP];
+
+    writer->slice.info.events += 2;
+    writer->slice.info.temporary++;
+    encode_usual(&writer->encoder, event, site->thread);
+    event->time.ns = end_ns;
+    event->time.allocated_bytes += size;
+    encode_free_at_once(&writer->encoder, event, site->thread);
+    first_change(writer, event->site, site);
+    site->allocated_bytes += size;
+    site->peak_bytes = max_u64(site->peak_bytes, site->live_bytes + size);
+    if (site->allocations++ == 0)
+        site->first_ns = begin_ns;
+    site->last_ns = begin_ns;
+    site->frees++;
+    site->temporary++;
+    *high = max_u64(*high, writer->totals.bytes[SPACE_HEAP] + size);
+    writer->last_free = (LastFree){event->site, size, begin_ns};
+}
+
 #endif

@@ -144,6 +144,20 @@ ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site
     encoder->count++;
 }
 
+// The free of the allocation that was the last event.
+static inline void encode_free_at_once(EventEncoder *encoder, const HeapEvent *event,
+                                       u32 site_thread)
+{
+    encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
+    *encoder->at[COLUMN_AGE]++ = 0;
+    u32 head = HEAD_FREE | HEAD_BACK | HEAD_TEMPORARY;
+    head |= encode_thread(encoder, event, site_thread);
+    *encoder->at[COLUMN_HEAD]++ = (u8)head;
+    encoder->last.ns = event->time.ns;
+    encoder->last.allocated_bytes = event->time.allocated_bytes;
+    encoder->count++;
+}
+
 // There is room. The site's own thread and space are given, for what follows from them.
 static inline void encode_event(EventEncoder *encoder, const HeapEvent *event, u32 site_thread,
                                 Space space)

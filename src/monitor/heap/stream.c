@@ -186,12 +186,13 @@ static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 s
     HeapEvent event = usual_event(stream, EVENT_ALLOC, context->site, size, usable);
     u64 end_ns = event.time.ns, begin_ns = end_ns - min_u64(end_ns, lived_ns);
     event.address = address;
-    event.born_ns = event.time.ns = max_u64(begin_ns, model->recorded_ns);
-    event.number = record_usual(stream, &event);
-    event.kind = EVENT_FREE;
-    event.flags = EVENT_TEMPORARY;
-    event.time.ns = end_ns;
-    record_usual(stream, &event);
+    event.time.ns = max_u64(begin_ns, model->recorded_ns);
+    event.time.allocated_bytes = model->requested_bytes + size;
+    stream->left -= 2;
+    model->events += 2;
+    model->recorded_ns = end_ns;
+    model->requested_bytes += 2 * size;
+    writer_add_usual_pair(stream->writer, &event, end_ns);
     return true;
 }
 

@@ -146,7 +146,6 @@ bool shadow_below_stack(ToolThread *thread, GuestAddr address)
 // By the U map alone, which is 64 times shorter than what it is about when read by words.
 bool shadow_all_touchable(ToolThread *thread, GuestAddr start, u64 size)
 {
-    typedef u64 Any64 __attribute__((aligned(1), may_alias));
     const MemcheckThread *mt = memcheck_thread(thread);
     GuestAddr end = start + size, sp = thread->gpr[RSP];
     if (end > mt->stack_lo && start < sp - RED_ZONE && sp <= mt->stack_hi && sp > mt->stack_lo)

@@ -313,6 +313,8 @@ void tool_shadow_guard_call(ToolBlock *block, const ToolAccess *access, ToolCall
 void tool_shadow_guard_store(ToolBlock *block, const ToolAccess *access);
 // Sets the shadow of [rsp + disp, rsp + disp + size) to `value`; size is a multiple of 8.
 void tool_shadow_fill_stack(ToolBlock *block, i32 disp, u32 size, u8 value);
+// The shadow of an operand will be wanted soon.
+void tool_shadow_prefetch(ToolBlock *block, const ToolAccess *access);
 // The shadow of an operand becomes zero.
 void tool_shadow_clear(ToolBlock *block, const ToolAccess *access);
 

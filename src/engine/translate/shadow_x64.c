@@ -304,6 +304,16 @@ void tool_shadow_fill_stack(ToolBlock *b, i32 disp, u32 size, u8 value)
     put_vector_spill(&b->e, LOAD);
 }
 
+// prefetcht0 gs:[op]
+void tool_shadow_prefetch(ToolBlock *b, const ToolAccess *access)
+{
+    static const u8 prefetch[] = {0x0f, 0x18};
+    ShadowOperand op;
+    open_operand(b, access, &op);
+    put_op(&b->e, 0, false, prefetch, 2, 1, &op, 0);
+    close_operand(b);
+}
+
 void tool_shadow_clear(ToolBlock *b, const ToolAccess *access)
 {
     ShadowOperand op;

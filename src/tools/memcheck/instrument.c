@@ -409,7 +409,13 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
     ToolAccess accesses[ACCESSES_MAX];
-    unsigned count = touches_nothing(insn) ? 0 : tool_accesses(insn, accesses, ACCESSES_MAX);
+    unsigned count = tool_accesses(insn, accesses, ACCESSES_MAX);
+    if (touches_nothing(insn)) {
+        // A prefetch of data that waits for its V bytes would be for nothing.
+        if (count && insn->mnemonic != ZYDIS_MNEMONIC_LEA && insn->mnemonic != ZYDIS_MNEMONIC_NOP)
+            tool_shadow_prefetch(block, &accesses[0]);
+        count = 0;
+    }
     bool first = tool_version(block) & VERSION_FIRST && tool_is_first(block, insn);
 
     stats_insn(block, insn);

@@ -400,11 +400,13 @@ static void emit_tool_call(Emitter *e)
     gateway.tool_return_end = e->pc;
 }
 
-// cmp [rcx], 0 for the bits of so many bytes
+// cmp [rcx], 0 for the bits of 8, 16, 32 or 64 bytes
 static void emit_compare_bits(Emitter *e, u32 size)
 {
     if (size == 16)
         put_u8(e, 0x66);
+    else if (size == 64)
+        put_u8(e, 0x48);
     put_bytes(e, (u8[]){size <= 8 ? 0x80 : 0x83, 0x39, 0}, 3);
 }
 
@@ -422,16 +424,17 @@ static void emit_clear_shadow(Emitter *e, u32 size, i32 disp)
 }
 
 // The first store to memory that was undefined, where nothing stands against it:
-//     mov fs:[spill rcx], rcx ; test al, alignment ; jnz slow
-//     lea rcx, [rsp - 128] ; cmp rax, rcx ; jae above ; cmp rax, fs:[store_below] ; jae slow
-//   above: mov rcx, map * 8 ; add rcx, rax ; shr rcx, 3 ; cmp [rcx], 0 ; jne slow
-//     mov gs:[rax], 0 ; restore rcx, rax ; jmp fs:[call_return]
+//     mov fs:[spill rcx], rcx ; lea rcx, [rsp - 128] ; cmp rax, rcx ; jae above
+//     cmp rax, fs:[store_below] ; jae slow
+//   above: mov rcx, map * 8 ; add rcx, rax ; shr rcx, 3
+//     test al, alignment ; jnz unaligned ; cmp [rcx], 0 ; jne slow
+//   clear: mov gs:[rax], 0 ; restore rcx, rax ; jmp fs:[call_return]
+//   unaligned: cmp twice as many, 0 ; je clear
 //   slow: restore rcx ; mov fs:[call_address], rax ; restore rax ; tool call
 static void emit_store(Emitter *e, u32 size)
 {
+    const u32 whole = size <= 8 ? 8 : size;
     emit_store_fs(e, CTX_SPILL(RCX), RCX);
-    put_bytes(e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
-    CodePtr unaligned = emit_forward(e, 0x0f85);
     emit_lea(e, RCX, RSP, -128);
     put_bytes(e, (u8[]){0x48, 0x39, 0xc8}, 3);
     CodePtr above = emit_forward(e, 0x0f83);
@@ -441,8 +444,11 @@ static void emit_store(Emitter *e, u32 size)
     place_label(e, above);
     emit_mov_imm(e, RCX, tool->store_map * 8);
     put_bytes(e, (u8[]){0x48, 0x01, 0xc1, 0x48, 0xc1, 0xe9, 3}, 7);
-    emit_compare_bits(e, size);
+    put_bytes(e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
+    CodePtr unaligned = emit_forward(e, 0x0f85);
+    emit_compare_bits(e, whole);
     CodePtr marked = emit_forward(e, 0x0f85);
+    CodePtr clear = e->pc;
     for (u32 at = 0; at < size; at += 8)
         emit_clear_shadow(e, size < 8 ? size : 8, (i32)at);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
@@ -450,6 +456,8 @@ static void emit_store(Emitter *e, u32 size)
     emit_jmp_fs(e, CTX(call_return));
 
     place_label(e, unaligned);
+    emit_compare_bits(e, 2 * whole);
+    emit_link_site(e, 0x0f84, clear);
     place_label(e, below);
     place_label(e, marked);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));

@@ -58,6 +58,19 @@ static inline bool must_prepare(const RecordingWriter *writer, u64 ns)
            (writer->encoder.count == writer->encoder.capacity) | (writer->error != NULL);
 }
 
+// The number of an allocation; 0: it is none.
+static inline __attribute__((always_inline)) u32 sum_event(RecordingWriter *writer,
+                                                           SiteState *site,
+                                                           const HeapEvent *event)
+{
+    first_change(writer, event->site, site);
+    if (event->kind == EVENT_ALLOC)
+        sum_alloc(writer, site, event);
+    else
+        sum_free(writer, site, event);
+    return event->kind == EVENT_ALLOC ? writer->encoder.allocations : 0;
+}
+
 static inline u32 writer_add_in_time(RecordingWriter *writer, const HeapEvent *event)
 {
     if (UNLIKELY(must_prepare(writer, event->time.ns)) &&
@@ -69,12 +82,7 @@ static inline u32 writer_add_in_time(RecordingWriter *writer, const HeapEvent *e
         memcpy(writer->slice.info.high, writer->totals.bytes, sizeof(writer->totals.bytes));
     }
     encode_event(&writer->encoder, event, site->thread, site->space);
-    first_change(writer, event->site, site);
-    if (event->kind == EVENT_ALLOC)
-        sum_alloc(writer, site, event);
-    else
-        sum_free(writer, site, event);
-    return event->kind == EVENT_ALLOC ? writer->encoder.allocations : 0;
+    return sum_event(writer, site, event);
 }
 
 static inline u32 writer_add(RecordingWriter *writer, const HeapEvent *event)
@@ -95,12 +103,7 @@ static inline __attribute__((always_inline)) u32 writer_add_usual(RecordingWrite
 
     writer->slice.info.events++;
     encode_usual(&writer->encoder, event, site->thread);
-    first_change(writer, event->site, site);
-    if (event->kind == EVENT_ALLOC)
-        sum_alloc(writer, site, event);
-    else
-        sum_free(writer, site, event);
-    return event->kind == EVENT_ALLOC ? writer->encoder.allocations : 0;
+    return sum_event(writer, site, event);
 }
 
 // A block that comes, and goes at `end_ns`; `event` is its allocation.

@@ -32,6 +32,10 @@ static void emit_store_imm64(Emitter *e, i32 disp, u64 imm)
     emit_store_imm32(e, disp, (u32)imm);
 }
 
+// In a tool's shadow tags are found through the tool's gs.
+_Static_assert(CALLTAGS_DISP == TOOL_SHADOW_DISP && CALLTAGS_DISP - 8 >= INT8_MIN,
+               "one base for both, and a byte for the displacement");
+
 // mov qword gs:[rsp + CALLTAGS_DISP + disp], tag
 static void emit_calltag(Builder *b, i32 disp, u32 tag)
 {

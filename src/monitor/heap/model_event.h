@@ -135,6 +135,18 @@ static inline void count_allocation(Site *site, u64 size, u64 count)
     window_add(&site->sizes, bucket_of(size), count);
 }
 
+// A block that has come and gone with nothing between.
+static inline void count_temporary(HeapModel *model, Site *site, u64 size, u64 lived_ns)
+{
+    count_allocation(site, size, 1);
+    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
+    site->frees++;
+    site->temporary++;
+    model->allocations++;
+    model->frees++;
+    model->temporary++;
+}
+
 // Takes a block out of the table and of everything but the clock.
 static inline void end_block(HeapModel *model, LiveBlock *found, u32 thread, u32 flags)
 {
@@ -305,13 +317,7 @@ static inline void model_pair(HeapModel *model, const HeapNew *new, const HeapTi
     event.time.ns = max_u64(model->now.ns, event.born_ns);
     model_record(model, &event);
     advance_bytes(model, 2 * clock_bytes(model, usable));
-    count_allocation(site, new->size, 1);
-    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
-    site->frees++;
-    site->temporary++;
-    model->allocations++;
-    model->frees++;
-    model->temporary++;
+    count_temporary(model, site, new->size, lived_ns);
     thread_at(model, new->thread)->last_block = 0;
 }
 

@@ -176,13 +176,7 @@ static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 s
     Site *site = &model->sites[context->site];
     set_clocks(stream, clock);
     stream->self->last_block = 0;
-    count_allocation(site, size, 1);
-    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
-    site->frees++;
-    site->temporary++;
-    model->allocations++;
-    model->frees++;
-    model->temporary++;
+    count_temporary(model, site, size, lived_ns);
     HeapEvent event = usual_event(stream, EVENT_ALLOC, context->site, size, usable);
     u64 end_ns = event.time.ns, begin_ns = end_ns - min_u64(end_ns, lived_ns);
     event.address = address;

@@ -93,6 +93,54 @@ CASE(get_vbits)
     CHECK(bits[0] == 0xff && bits[1] == 0 && bits[2] == 0x0f && bits[3] == 0xff);
 }
 
+// Called by name, with rsp just below what was left and taken again.
+__attribute__((used)) static NOINLINE void expect_undefined(const u8 *from, u64 size)
+{
+    u8 bits[1024];
+    u64 undefined = 0;
+    CHECK(VALGRIND_GET_VBITS(from, bits, size) <= 1);
+    for (u64 i = 0; i < size; i++)
+        undefined += bits[i] == 0xff;
+    CHECK(!RUNNING_ON_VALGRIND || undefined == size);
+}
+
+// Marks of what rsp leaves, few or many, cover all of it and change no register.
+#define LEAVE(bytes) \
+    do { \
+        u64 word[2]; \
+        __asm__ volatile("movq %%rsp, %%rbx\n\tsubq $256 + " #bytes ", %%rsp\n\tandq $-64, %%rsp\n\t" \
+                         "movq %%rsp, %%rdi\n\tmovl $" #bytes ", %%ecx\n\txorl %%eax, %%eax\n\trep stosb\n\t" \
+                         "movl $0x1234567, %%eax\n\tmovq %%rax, %%xmm0\n\tpunpcklqdq %%xmm0, %%xmm0\n\t" \
+                         "addq $" #bytes ", %%rsp\n\tsubq $" #bytes ", %%rsp\n\tmovups %%xmm0, (%0)\n\t" \
+                         "movq %%rsp, %%rdi\n\tmovl $" #bytes ", %%esi\n\tcall expect_undefined\n\t" \
+                         "movq %%rbx, %%rsp" \
+                         : : "r"(word) : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", \
+                           "xmm0", "cc", "memory"); \
+        CHECK(word[0] == 0x1234567 && word[1] == 0x1234567); \
+    } while (0)
+
+CASE(left_stack_is_undefined)
+{
+    LEAVE(8);
+    LEAVE(72);
+    LEAVE(80);
+    LEAVE(88);
+    LEAVE(96);
+    LEAVE(104);
+    LEAVE(256);
+    LEAVE(504);
+    LEAVE(512);
+    LEAVE(520);
+    LEAVE(83);
+}
+
+CASE(prefetches_touch_nothing)
+{
+    u8 *p = block(8);
+    __asm__ volatile("prefetcht0 (%0)\n\tprefetchnta 8(%0)\n\tprefetcht0 0\n\tprefetcht0 (%1)"
+                     : : "r"(p), "r"(0x8000000000000000ull));
+}
+
 CASE(get_vbits_unaddressable)
 {
     u8 *p = block(4), bits[8];

@@ -94,6 +94,13 @@ static void drop_stale_block(ThreadCtx *ctx)
     lock_release(&engine_lock);
 }
 
+static void drop_blocks(const ThreadCtx *ctx)
+{
+    lock_acquire(&engine_lock);
+    cache_invalidate_insn(ctx->pc);
+    lock_release(&engine_lock);
+}
+
 static void run_syscall(ThreadCtx *ctx)
 {
     ctx->stat_syscalls++;
@@ -108,7 +115,7 @@ static void run_syscall(ThreadCtx *ctx)
 static void finish_client_step(ThreadCtx *ctx, ExitReason reason, GuestAddr pc)
 {
     bool over = ctx->client_step == CLIENT_STEP_DONE && reason != EXIT_SYSCALL &&
-                reason != EXIT_STALE &&
+                reason != EXIT_STALE && reason != EXIT_REMAKE &&
                 reason != EXIT_RESUME && !(reason == EXIT_EMULATE && ctx->pc == pc);
     ctx->client_step = CLIENT_STEP_NONE;
     if (over)
@@ -192,6 +199,7 @@ static void finish_exit(ThreadCtx *ctx)
     case EXIT_REDIRECT: redirect_run(ctx); break;
     case EXIT_REQUEST: request_run(ctx); break;
     case EXIT_STALE: drop_stale_block(ctx); break;
+    case EXIT_REMAKE: drop_blocks(ctx); break;
     default: break;
     }
     if (UNLIKELY(ctx->client_step))

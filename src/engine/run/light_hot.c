@@ -33,14 +33,24 @@ static bool note_target(ThreadCtx *ctx)
     }
 }
 
-void tool_fail_guard(ToolThread *thread)
+static void fail_guard(ToolThread *thread, ExitReason reason)
 {
     CodePlace place;
     if (!cache_place(thread->call_return - 1, &place))
         return;
     thread->pc = place.pc;
     thread->guard_failed = 1;
-    thread->call_return = (u64)gateway_leave(EXIT_VERSIONED);
+    thread->call_return = (u64)gateway_leave(reason);
+}
+
+void tool_fail_guard(ToolThread *thread)
+{
+    fail_guard(thread, EXIT_VERSIONED);
+}
+
+void tool_remake(ToolThread *thread)
+{
+    fail_guard(thread, EXIT_REMAKE);
 }
 
 // While the thread waited for the lock, its exit may have been retired and the

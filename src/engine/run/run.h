@@ -56,6 +56,7 @@ typedef enum ExitReason {
     EXIT_REDIRECT,   // pc is the entry of a redirected or wrapped function
     EXIT_REQUEST,    // a client request at pc; exit_link is its RequestKind
     EXIT_VERSIONED,  // the version table did not know (pc, version); see VERSION_TABLE
+    EXIT_REMAKE,     // blocks with the instruction at pc are to be made anew
     EXIT_REASON_COUNT
 } ExitReason;
 

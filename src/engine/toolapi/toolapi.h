@@ -276,12 +276,29 @@ void tool_count(ToolBlock *block, unsigned slot, u32 amount);
 // thread->tool_slot[slot] = min(it, rsp); before a call only, since it changes flags.
 void tool_note_depth(ToolBlock *block, unsigned slot);
 
+typedef InsnAccess ToolAccess; // decode/decode.h
+
+// What is called out of line, by a guard: fn(thread, arg, address).
+typedef struct ToolStep {
+    ToolCallFn *fn;
+    u64 arg;
+    u32 gprs, vectors; // to be stored before, as by tool_store_gpr() and tool_store_vector()
+    u32 counts;        // slots that count it
+} ToolStep;
+
+// Takes the step out of line if the first word of thread->tool_state has any bit of `mask`, and goes
+// on where tool_guard_end() is called with the answer; its access may be NULL. tool_state_guard():
+// leaves the block before its instruction, for the version of the state.
+unsigned tool_state_guard_step(ToolBlock *block, u64 mask, const ToolAccess *access,
+                               const ToolStep *step);
+void tool_guard_end(ToolBlock *block, unsigned first);
+void tool_state_guard(ToolBlock *block, u64 mask);
+
 // Calls fn(thread, arg, address). All registers and flags are preserved.
 void tool_call(ToolBlock *block, ToolCallFn *fn, u64 arg);
 
 // As tool_call() before the current instruction accesses memory, with the
 // effective address of that access.
-typedef InsnAccess ToolAccess; // decode/decode.h
 
 // The memory accesses of an instruction that have an address: explicit and
 // implicit operands (stack, string instructions). Returns how many, at most max.
@@ -291,6 +308,8 @@ void tool_call_access(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn
 // In a ToolCallFn that a block calls before an instruction: leaves the block, as if a
 // guard had failed there.
 void tool_fail_guard(ToolThread *thread);
+// The same, and all blocks with the instruction are made anew.
+void tool_remake(ToolThread *thread);
 
 // ------------------------------------------------------------- shadow memory
 // %gs is based TOOL_SHADOW_DISP below the shadow of address 0 (thread->engine_gs), so that the
@@ -307,8 +326,8 @@ bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
 // Leaves the block before its instruction for the version of it that begins there and has
 // VERSION_FIRST, unless the shadow of what it accesses is zero.
 void tool_shadow_guard(ToolBlock *block, const ToolAccess *access);
-// Calls fn(thread, arg, address) out of line unless that shadow is zero, and goes on.
-void tool_shadow_guard_call(ToolBlock *block, const ToolAccess *access, ToolCallFn *fn, u64 arg);
+// Takes the step out of line unless that shadow is zero, and goes on.
+void tool_shadow_guard_step(ToolBlock *block, const ToolAccess *access, const ToolStep *step);
 // A store: see Tool.store_map.
 void tool_shadow_guard_store(ToolBlock *block, const ToolAccess *access);
 // Sets the shadow of [rsp + disp, rsp + disp + size) to `value`; size is a multiple of 8.

@@ -43,6 +43,7 @@ static const char *const exit_reason_name[EXIT_REASON_COUNT] = {
     [EXIT_SYSCALL] = "EXIT_SYSCALL",   [EXIT_RESUME] = "EXIT_RESUME",
     [EXIT_STALE] = "EXIT_STALE",       [EXIT_EMULATE] = "EXIT_EMULATE",
     [EXIT_REDIRECT] = "EXIT_REDIRECT", [EXIT_REQUEST] = "EXIT_REQUEST",
+    [EXIT_VERSIONED] = "EXIT_VERSIONED", [EXIT_REMAKE] = "EXIT_REMAKE",
 };
 
 // The field at an fs:-relative displacement, or NULL.

@@ -11,7 +11,7 @@
 
 #define BLOCK_INSNS_MAX 64
 #define BLOCK_CODE_ROOM (24 * KiB)
-#define BLOCK_CODE_ROOM_GUARDED (48 * KiB) // for tools that guard accesses
+#define BLOCK_CODE_ROOM_GUARDED (64 * KiB) // for tools that guard accesses
 #define INSN_ROOM 1024 // no lowering, tool code included, emits more
 #define BLOCK_RUNS_MAX 16
 #define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
@@ -21,8 +21,33 @@
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
 #define INSN_GUARDS_MAX 24 // three accesses of 64 bytes
 #define BLOCK_GUARDS_MAX (BLOCK_INSNS_MAX * 2)
-#define GUARD_STUB_ROOM 192
+#define GUARD_STUB_ROOM 320
 #define GUARD_STUBS_ROOM (BLOCK_GUARDS_MAX * GUARD_STUB_ROOM)
+
+// What is done where a guard's branch is taken.
+typedef enum GuardKind {
+    GUARD_FAIL,  // go on in the version that begins with the instruction's step
+    GUARD_LEAVE, // or in that of the state
+    GUARD_STEP,  // call, and go on at `back`
+    GUARD_STORE, // the same, by a gateway of its own where there is one
+} GuardKind;
+
+typedef struct GuardAction {
+    GuardKind kind;
+    ToolStep step;
+    const InsnAccess *access; // whose address the step gets, or NULL
+} GuardAction;
+
+typedef struct Guard {
+    CodePtr branch; // its rel32
+    u16 spilled;    // to be loaded again in the stub
+    GuardKind kind;
+    bool has_access;
+    const Insn *insn;
+    InsnAccess access;
+    ToolStep step;
+    CodePtr back;
+} Guard;
 
 typedef struct Builder {
     Emitter e;
@@ -41,16 +66,7 @@ typedef struct Builder {
     bool fallthrough;      // the last instruction lowered falls through to next_pc
     bool changes_version;  // C has run that may have made the state another one
     u8 flags_live[BLOCK_INSNS_MAX]; // arithmetic flags live before each instruction, as FlagBits
-    struct {
-        CodePtr branch;     // its rel32
-        u16 spilled;        // to be loaded again in the stub
-        bool returns;       // calls `fn` and goes on at `back`
-        const Insn *insn;
-        InsnAccess access;  // whose address fn gets
-        ToolCallFn *fn;
-        u64 arg;
-        CodePtr back;
-    } guards[BLOCK_GUARDS_MAX];
+    Guard guards[BLOCK_GUARDS_MAX];
     unsigned guard_count;
 } Builder;
 
@@ -118,7 +134,10 @@ void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot);
 enum { LOAD_RSP_CALLS = 1, LOAD_RSP_RETURNS = 2 };
 void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address);
 
-// The stubs of the block's shadow guards; shadow_x64.c.
+// The branch of a guard, jne or jmp; where steps of those since `first` go on; and all stubs of the
+// block; guards_x64.c.
+void builder_guard(Builder *b, unsigned opcode, const GuardAction *action);
+void builder_guards_end(Builder *b, unsigned first);
 void emit_guard_stubs(Builder *b);
 
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.

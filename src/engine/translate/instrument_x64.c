@@ -157,3 +157,28 @@ void tool_call_access(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u6
     builder_unspill(b, RAX);
     emit_tool_call(b, fn, arg);
 }
+
+// ---------------------------------------------------------------- vectors
+
+// vmovups fs:[disp], zmm or ymm, or movups where there is no AVX
+void tool_store_vector(ToolBlock *b, unsigned vector)
+{
+    enum { XSTATE_YMM = 1 << 2, XSTATE_ZMM = 7 << 5 };
+    i32 disp = CTX(tool_vectors) + 64 * (i32)vector;
+    // xsave tells what the machine has.
+    u64 has = gateway_xsave_mask();
+    put_u8(&b->e, 0x64);
+    if ((has & XSTATE_ZMM) == XSTATE_ZMM) {
+        u8 extension = (u8)((vector & 8 ? 0 : 0x80) | (vector & 16 ? 0 : 0x10));
+        put_bytes(&b->e, (u8[]){0x62, (u8)(0x61 | extension), 0x7c, 0x48, 0x11}, 5);
+    } else if (has & XSTATE_YMM) {
+        put_bytes(&b->e, (u8[]){0xc5, (u8)(vector & 8 ? 0x7c : 0xfc), 0x11}, 3);
+    } else {
+        if (vector & 8)
+            put_u8(&b->e, 0x44);
+        put_bytes(&b->e, (u8[]){0x0f, 0x11}, 2);
+    }
+    put_u8(&b->e, (u8)(0x04 | (vector & 7) << 3));
+    put_u8(&b->e, 0x25);
+    put_u32(&b->e, (u32)disp);
+}

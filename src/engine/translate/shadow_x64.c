@@ -16,11 +16,6 @@ typedef struct ShadowOperand {
     bool on_rcx;          // the address was computed into rcx, which is spilled
 } ShadowOperand;
 
-static bool flags_live(const Builder *b)
-{
-    return b->flags_live[b->insn - b->insns] != 0;
-}
-
 // --------------------------------------------------------------- encoding
 
 // [gs] [67] [66] REX opcode modrm sib disp32
@@ -123,32 +118,6 @@ static void close_operand(Builder *b)
 
 // ----------------------------------------------------------------- guards
 
-typedef struct GuardAction {
-    ToolCallFn *fn; // NULL: go on in the block's VERSION_FIRST
-    u64 arg;
-    const InsnAccess *access;
-} GuardAction;
-
-// jne or jmp to a stub that is emitted later.
-static unsigned add_guard(Builder *b, unsigned opcode, const GuardAction *action)
-{
-    ASSERT(b->guard_count < BLOCK_GUARDS_MAX);
-    if (opcode > 0xff)
-        put_u8(&b->e, (u8)(opcode >> 8));
-    put_u8(&b->e, (u8)opcode);
-    unsigned index = b->guard_count++;
-    b->guards[index].branch = b->e.pc;
-    b->guards[index].spilled = b->spilled;
-    b->guards[index].returns = action->fn != NULL;
-    b->guards[index].insn = b->insn;
-    if (action->fn)
-        b->guards[index].access = *action->access;
-    b->guards[index].fn = action->fn;
-    b->guards[index].arg = action->arg;
-    put_u32(&b->e, 0);
-    return index;
-}
-
 // What is compared or stored at once of `left` bytes; of 10 (long double) 8 and 2.
 static u32 piece(u32 left)
 {
@@ -161,13 +130,13 @@ static void guard(Builder *b, const ToolAccess *access, const GuardAction *actio
 {
     ShadowOperand op;
     unsigned first = b->guard_count;
-    bool live = flags_live(b);
+    bool live = !tool_flags_are_dead(b);
     open_operand(b, access, &op);
     for (u32 at = 0, step; at < access->size_bytes; at += step) {
         step = piece(access->size_bytes - at);
         if (!live) {
             put_compare(&b->e, &op, step, (i32)at);
-            add_guard(b, 0x0f85, action);
+            builder_guard(b, 0x0f85, action);
             continue;
         }
         // rcx may be the operand's own register: its value is there until overwritten.
@@ -183,95 +152,26 @@ static void guard(Builder *b, const ToolAccess *access, const GuardAction *actio
         }
         put_load_rcx(&b->e, &op, step, (i32)at);
         put_bytes(&b->e, (u8[]){OP_JRCXZ, 5}, 2);
-        add_guard(b, OP_JMP_REL32, action);
+        builder_guard(b, OP_JMP_REL32, action);
     }
     close_operand(b);
-    for (unsigned i = first; i < b->guard_count; i++)
-        b->guards[i].back = b->e.pc;
+    builder_guards_end(b, first);
 }
 
 void tool_shadow_guard(ToolBlock *b, const ToolAccess *access)
 {
-    guard(b, access, &(GuardAction){0});
+    guard(b, access, &(GuardAction){.kind = GUARD_FAIL});
 }
 
-void tool_shadow_guard_call(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u64 arg)
+void tool_shadow_guard_step(ToolBlock *b, const ToolAccess *access, const ToolStep *step)
 {
-    guard(b, access, &(GuardAction){fn, arg, access});
+    guard(b, access, &(GuardAction){.kind = GUARD_STEP, .step = *step, .access = access});
 }
 
 void tool_shadow_guard_store(ToolBlock *b, const ToolAccess *access)
 {
-    guard(b, access, &(GuardAction){tool->store_slow, access->size_bytes, access});
-}
-
-// Of a store, where flags are dead:
-//     spill rax ; lea rax, operand ; mov fs:[call_return], back ; jmp store
-static bool emit_store_stub(Builder *b, unsigned index)
-{
-    CodePtr store = gateway_store(b->guards[index].access.size_bytes);
-    if (b->guards[index].fn != tool->store_slow || b->guards[index].spilled || !store)
-        return false;
-    b->insn = b->guards[index].insn;
-    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
-    emit_access_address(b, RAX, &b->guards[index].access);
-    emit_store_fs_imm64(&b->e, CTX(call_return), (u64)(uintptr_t)b->guards[index].back);
-    emit_jmp(&b->e, store);
-    return true;
-}
-
-// The stub of a guard that calls:
-//     [restore rcx] ; spill rax ; lea rax, operand ; mov fs:[call_address], rax
-//     restore rax ; call ; jmp back
-static void emit_call_stub(Builder *b, unsigned index)
-{
-    b->insn = b->guards[index].insn;
-    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
-    emit_access_address(b, RAX, &b->guards[index].access);
-    emit_store_fs(&b->e, CTX(call_address), RAX);
-    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
-    emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)b->guards[index].fn);
-    emit_store_fs_imm64(&b->e, CTX(call_arg), b->guards[index].arg);
-    emit_store_fs_imm64(&b->e, CTX(call_return), (u64)(uintptr_t)b->guards[index].back);
-    emit_jmp(&b->e, gateway_tool_call());
-}
-
-static void emit_stub(Builder *b, unsigned index, CodePtr at)
-{
-    b->e = (Emitter){at, at + GUARD_STUB_ROOM};
-    if (b->guards[index].spilled >> RCX & 1)
-        emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
-    if (b->guards[index].returns && emit_store_stub(b, index))
-        return;
-    if (b->guards[index].returns) {
-        emit_call_stub(b, index);
-    } else {
-        bool stepped = b->block->version & VERSION_STEPPED;
-        emit_store_fs_imm64(&b->e, CTX(pc), b->guards[index].insn->pc);
-        if (stepped)
-            emit_store_fs_imm32(&b->e, CTX(guard_failed), 1);
-        emit_jmp(&b->e, stepped ? gateway_leave(EXIT_VERSIONED) : gateway_version_guard());
-    }
-}
-
-void emit_guard_stubs(Builder *b)
-{
-    Emitter block_emitter = b->e;
-    unsigned mark_count = b->mark_count;
-    for (unsigned i = 0; i < b->guard_count; i++) {
-        // Once behind the block, to know its size, and then where it will stay.
-        emit_stub(b, i, block_emitter.pc);
-        size_t bytes = (size_t)(b->e.pc - block_emitter.pc);
-        ASSERT(bytes <= GUARD_STUB_ROOM);
-        CodePtr at = cache_reserve_cold(b->block, bytes);
-        ASSERT(at);
-        emit_stub(b, i, at);
-        i32 distance = (i32)(at - (b->guards[i].branch + 4));
-        memcpy(b->guards[i].branch, &distance, 4);
-    }
-    b->e = block_emitter;
-    b->spilled = 0;
-    b->mark_count = mark_count; // stubs belong to no instruction
+    const ToolStep step = {.fn = tool->store_slow, .arg = access->size_bytes};
+    guard(b, access, &(GuardAction){.kind = GUARD_STORE, .step = step, .access = access});
 }
 
 // ------------------------------------------------------------------ marks
@@ -323,29 +223,4 @@ void tool_shadow_clear(ToolBlock *b, const ToolAccess *access)
         put_store(&b->e, &op, step, (i32)at, 0);
     }
     close_operand(b);
-}
-
-// ---------------------------------------------------------------- vectors
-
-// vmovups fs:[disp], zmm or ymm, or movups where there is no AVX
-void tool_store_vector(ToolBlock *b, unsigned vector)
-{
-    enum { XSTATE_YMM = 1 << 2, XSTATE_ZMM = 7 << 5 };
-    i32 disp = CTX(tool_vectors) + 64 * (i32)vector;
-    // xsave tells what the machine has.
-    u64 has = gateway_xsave_mask();
-    put_u8(&b->e, 0x64);
-    if ((has & XSTATE_ZMM) == XSTATE_ZMM) {
-        u8 extension = (u8)((vector & 8 ? 0 : 0x80) | (vector & 16 ? 0 : 0x10));
-        put_bytes(&b->e, (u8[]){0x62, (u8)(0x61 | extension), 0x7c, 0x48, 0x11}, 5);
-    } else if (has & XSTATE_YMM) {
-        put_bytes(&b->e, (u8[]){0xc5, (u8)(vector & 8 ? 0x7c : 0xfc), 0x11}, 3);
-    } else {
-        if (vector & 8)
-            put_u8(&b->e, 0x44);
-        put_bytes(&b->e, (u8[]){0x0f, 0x11}, 2);
-    }
-    put_u8(&b->e, (u8)(0x04 | (vector & 7) << 3));
-    put_u8(&b->e, 0x25);
-    put_u32(&b->e, (u32)disp);
 }

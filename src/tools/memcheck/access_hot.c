@@ -309,9 +309,9 @@ static bool is_scalar(const u8 v[64])
     return true;
 }
 
-static void drop_vectors(Definedness *d, MemberSet kept)
+static void drop_vectors(Definedness *d, MemberSet vectors, MemberSet kept)
 {
-    for (MemberSet left = d->set & MEMBERS_VECTOR; left; left &= left - 1) {
+    for (MemberSet left = d->set & vectors; left; left &= left - 1) {
         unsigned n = (unsigned)__builtin_ctzll(left) - 32;
         if (kept & MEMBER_VECTOR(n) && is_scalar(d->vector[n]))
             continue;
@@ -336,7 +336,31 @@ void access_call(ToolThread *thread, u64 is_return, GuestAddr unused)
     for (MemberSet left = d->set >> 20 & 0xff; left; left &= left - 1)
         d->mask[__builtin_ctzll(left)] = 0;
     d->set &= ~(MEMBER_FLAGS | 0xffull << 20);
-    drop_vectors(d, is_return ? MEMBER_VECTOR(0) | MEMBER_VECTOR(1) : 0xffull << 32);
+    drop_vectors(d, MEMBERS_VECTOR,
+                 is_return ? MEMBER_VECTOR(0) | MEMBER_VECTOR(1) : 0xffull << 32);
+}
+
+void access_forget_copies(ToolThread *thread, u64 vectors, GuestAddr unused)
+{
+    (void)unused;
+    drop_vectors(definedness_of(thread), vectors, vectors);
+}
+
+// General registers, flags and vectors.
+void access_forget(ToolThread *thread, u64 members, GuestAddr unused)
+{
+    Definedness *d = definedness_of(thread);
+    (void)unused;
+    for (MemberSet left = d->set & members; left; left &= left - 1) {
+        unsigned member = (unsigned)__builtin_ctzll(left);
+        if (member < 16)
+            d->gpr[member] = 0;
+        else if (member < 32)
+            d->flags = 0;
+        for (size_t i = 0; i < 8 && member >= 32; i++)
+            ((u64 *)d->vector[member - 32])[i] = 0;
+    }
+    d->set &= ~members;
 }
 
 enum { FRAME_MAX = 8 << 20 };   // more is a change of stacks

@@ -12,99 +12,41 @@
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/often.h"
+#include "tools/memcheck/steps.h"
 
-enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20, STATE_LEGACY_BYTES = 512, RED_ZONE = 128,
-       KEPT_SLOTS = 1 << 14, KEPT_TRIES = 4 };
+enum { ACCESSES_MAX = 4, STATE_LEGACY_BYTES = 512, RED_ZONE = 128 };
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
 static bool exact;         // a thread that gets here has just this set
 
+// Of a clean block in which guards often fail (often.h): a member of `current` is undefined only if
+// the thread's set has it, and code asks.
+static bool mixed;
+static MemberSet low;      // of these: vectors whose low 16 bytes alone may be undefined
+static const ToolInsn *insns_end;
+
 // ---------------------------------------------------------------------- steps
 
-// The one that was kept and is the same, or the place where the new one may be remembered.
-static void **kept_alike(const void *what, size_t bytes)
+static void emit_with_step(ToolBlock *block, const ToolStep *step, const ToolAccess *access)
 {
-    static void *kept[KEPT_SLOTS];
-    u64 hash = bytes, word;
-    for (size_t i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
-        memcpy(&word, (const u8 *)what + i, sizeof(word));
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-        hash ^= hash >> 32;
-    }
-    void **slot = NULL;
-    for (unsigned i = 0; i < KEPT_TRIES; i++) {
-        slot = &kept[(hash + i) % KEPT_SLOTS];
-        if (!*slot || (*(u64 *)*slot == bytes && !memcmp((u64 *)*slot + 1, what, bytes)))
-            break;
-    }
-    return slot;
-}
-
-// Steps live as long as the process: blocks name them by address. Most instructions are like
-// another one somewhere, and share its step. Each has its size before it.
-static void *keep(const void *what, size_t bytes)
-{
-    static u8 *pool;
-    static u64 left;
-    void **alike = kept_alike(what, bytes);
-    if (*alike && *(u64 *)*alike == bytes && !memcmp((u64 *)*alike + 1, what, bytes))
-        return (u64 *)*alike + 1;
-    if (left < sizeof(u64) + bytes) {
-        pool = pages_map(STEP_POOL_BYTES);
-        ASSERT(pool);
-        left = STEP_POOL_BYTES;
-    }
-    u64 *at = (u64 *)pool;
-    *at = bytes;
-    memcpy(at + 1, what, bytes);
-    pool += sizeof(u64) + bytes;
-    left -= sizeof(u64) + bytes;
-    *alike = at;
-    return at + 1;
-}
-
-static DefinednessStep *keep_step(const void *step)
-{
-    return keep(step, DEFINEDNESS_STEP_BYTES);
-}
-
-static bool loads_to_compare(const ToolInsn *insn, const ToolAccess *access)
-{
-    return access->reads && !access->writes && access->size_bytes >= 8 &&
-           lookahead_is_compared(insn);
-}
-
-static void emit_with_step(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
-                           const ToolAccess *access, ToolCallFn *fn)
-{
-    static const u8 preserved[] = {RBX, RBP, R12, R13, R14, R15};
-    u32 used = insn_gprs_used(insn);
-    for (size_t i = 0; i < ARRAY_LEN(preserved); i++) {
-        if (used >> preserved[i] & 1)
-            tool_store_gpr(block, preserved[i]);
-    }
-    for (u32 vectors = definedness_needs_vectors(step); vectors; vectors &= vectors - 1)
-        tool_store_vector(block, (unsigned)__builtin_ctz(vectors));
+    for (u32 left = step->gprs; left; left &= left - 1)
+        tool_store_gpr(block, (unsigned)__builtin_ctz(left));
+    for (u32 left = step->vectors; left; left &= left - 1)
+        tool_store_vector(block, (unsigned)__builtin_ctz(left));
     stats_count(block, MEMCHECK_STAT_STEPS);
-    AccessMove move = {.step = keep_step(step)};
-    u64 kept = (u64)move.step;
-    if (fn == access_step && definedness_move(step, &move.move)) {
-        kept = (u64)keep(&move, sizeof(move));
-        fn = access_move(&move.move);
-    }
     if (access)
-        tool_call_access(block, access, fn, kept);
+        tool_call_access(block, access, step->fn, step->arg);
     else
-        tool_call(block, fn, kept);
+        tool_call(block, step->fn, step->arg);
 }
 
 static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                       const ToolAccess *access)
 {
-    if (access && loads_to_compare(insn, access))
-        definedness_set_compared(step);
-    emit_with_step(block, insn, step, access, access_step);
+    const ToolStep call = step_of(insn, step, access);
+    emit_with_step(block, &call, access);
 }
 
 // Bits of a register are set or cleared, as bit-fields are: that needs no step if nobody looks at
@@ -291,7 +233,8 @@ static bool check_state(ToolBlock *block, const ToolInsn *insn, const ToolAccess
     definedness_prepare(insn, step);
     if (!definedness_is_state(step))
         return false;
-    emit_with_step(block, insn, step, access, access_state);
+    const ToolStep call = step_calling(access_state, insn, step);
+    emit_with_step(block, &call, access);
     known_nothing();
     return true;
 }
@@ -307,7 +250,8 @@ static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess
     definedness_prepare(insn, step);
     if (!definedness_has_lanes(step))
         return false;
-    emit_with_step(block, insn, step, access, access_lanes);
+    const ToolStep call = step_calling(access_lanes, insn, step);
+    emit_with_step(block, &call, access);
     known_nothing();
     return true;
 }
@@ -335,8 +279,8 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
     if (known_defined(insn, access))
         return;
     if (access->reads && !memcheck_options->undef_value_errors) {
-        tool_shadow_guard_call(block, access, access_load, what | (loads_to_compare(insn, access)
-                                                                       ? ACCESS_COMPARED : 0));
+        u64 compared = step_loads_to_compare(insn, access) ? ACCESS_COMPARED : 0;
+        tool_shadow_guard_step(block, access, &(ToolStep){access_load, what | compared, 0, 0, 0});
     } else if (access->reads) {
         tool_shadow_guard(block, access);
         known_add(insn, access);
@@ -369,18 +313,19 @@ static bool touches_nothing(const ToolInsn *insn)
 
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
 {
-    (void)insns;
-    (void)count;
     current = version_set(tool_version(block));
     exact = current != ~0ull;
+    mixed = tool_version(block) == 0;
+    low = 0;
+    insns_end = insns + count;
     known_nothing();
 }
 
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
 {
     (void)block;
-    *ret_version = version_number(current);
-    return exact;
+    *ret_version = mixed ? 0 : version_number(current);
+    return mixed ? current == 0 : exact;
 }
 
 // What comes from the stack says nothing of where the stack is.
@@ -404,6 +349,127 @@ static bool only_discards(const ToolInsn *insn)
            !lookahead_is_read(insn->pc + insn->len, form->dst);
 }
 
+// -------------------------------------------------------------- mixed blocks
+
+static void forget_if(ToolBlock *block, MemberSet members, const ToolStep *step)
+{
+    if (members)
+        tool_guard_end(block, tool_state_guard_step(block, members, NULL, step));
+}
+
+// Before an instruction that the block may be left by, or that needs more than a step: a thread with
+// anything undefined goes on in the version for that.
+static void settle(ToolBlock *block, const ToolInsn *insn)
+{
+    bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
+    bool is_return = insn->lowering == LOWER_RET;
+    MemberSet dead = is_call ? ACCESS_DEAD_AT_CALL : is_return ? ACCESS_DEAD_AT_RETURN : 0;
+    MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
+    forget_if(block, current & dead, &(ToolStep){.fn = access_call, .arg = is_return});
+    current &= ~dead | scalars;
+    if (current && !is_call && !is_return) {
+        MemberSet passed;
+        dead = lookahead_dead(insn->pc, current, low, &passed);
+        forget_if(block, dead, &(ToolStep){.fn = access_forget, .arg = dead});
+        forget_if(block, passed, &(ToolStep){.fn = access_forget_copies, .arg = passed});
+        current &= ~dead;
+    }
+    if (current)
+        tool_state_guard(block, current);
+    current = low = 0;
+}
+
+static bool can_step(const ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
+                     const ToolAccess *accesses, unsigned count)
+{
+    bool can = insn->lowering == LOWER_COPY && !definedness_has_lanes(step) &&
+               !definedness_is_state(step) && insn->mnemonic != ZYDIS_MNEMONIC_XLAT;
+    for (unsigned i = 0; i < count; i++)
+        can = can && tool_shadow_can_check(block, &accesses[i]);
+    return can && !(count && is_repeated(insn));
+}
+
+// A branch needs the flags that are made before it: what is to be tested is tested before that.
+static bool is_before_branch(const ToolBlock *block, const ToolInsn *insn)
+{
+    return insn + 1 < insns_end && insn[1].lowering == LOWER_JCC && tool_flags_are_dead(block);
+}
+
+static void note_written(const DefinednessStep *step)
+{
+    DefinednessMove move;
+    MemberSet writes = definedness_writes(step);
+    low &= ~writes;
+    if (definedness_move(step, &move) && move.to_member >= 32 && move.written <= 16)
+        low |= writes & MEMBERS_VECTOR;
+    current |= writes;
+}
+
+// True: all has been inserted that there is to know of the instruction's accesses and values.
+static bool insert_mixed(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
+                         unsigned count)
+{
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    bool often = count && accesses[0].reads && often_fails(insn->pc);
+    if (!current && !often)
+        return false;
+    if (insn->lowering == LOWER_JMP && insn + 1 < insns_end)
+        return true; // it is followed
+    definedness_prepare(insn, step);
+    if (!can_step(block, insn, step, accesses, count)) {
+        settle(block, insn);
+        return false;
+    }
+    MemberSet reads = definedness_reads(step) | definedness_address(step);
+    MemberSet writes = definedness_writes(step), touched = (reads | writes) & current;
+    if (!touched && !often) {
+        if (is_before_branch(block, insn))
+            settle(block, insn);
+        return false;
+    }
+    if (!often && !(touched & ~step_overwrites(step, low))) {
+        forget_if(block, touched, &(ToolStep){.fn = access_forget, .arg = touched});
+        current &= ~touched;
+        return false;
+    }
+    const ToolAccess *access = count ? &accesses[0] : NULL;
+    ToolStep call = step_of(insn, step, access);
+    call.counts = stats_of_step(false);
+    unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;
+    call.counts = stats_of_step(true);
+    for (unsigned i = 0; i < count; i++) {
+        if (often && i == 0)
+            tool_shadow_guard_step(block, access, &call);
+        else
+            check_access(block, insn, &accesses[i]);
+    }
+    if (touched)
+        tool_guard_end(block, asks);
+    if (count)
+        known_nothing();
+    note_written(step);
+    if (keeps_rsp(insn))
+        current &= ~MEMBER_GPR(RSP);
+    return true;
+}
+
+// In a dirty block, which counts as undefined whatever may be: the rest of the set is known by then.
+static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
+                       const ToolAccess *accesses, unsigned count, bool overwrites)
+{
+    ToolStep call = step_of(insn, step, &accesses[0]);
+    call.counts = stats_of_step(true);
+    if (overwrites)
+        forget_overwritten(block, definedness_writes(step) & current);
+    tool_shadow_guard_step(block, &accesses[0], &call);
+    for (unsigned i = 1; i < count; i++)
+        check_access(block, insn, &accesses[i]);
+    known_nothing();
+    current |= definedness_writes(step) & ~(keeps_rsp(insn) ? MEMBER_GPR(RSP) : 0);
+    exact = false;
+}
+
 static void insert(ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
@@ -422,15 +488,25 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     if (memcheck_options->undef_value_errors)
         open_red_zone(block, insn);
     if (count && is_repeated(insn)) {
+        if (mixed)
+            settle(block, insn);
         definedness_prepare(insn, step);
-        tool_call(block, access_string, (u64)keep_step(step));
+        tool_call(block, access_string, step_kept(step));
         known_nothing();
         return;
     }
     bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
     bool leaves = is_call || insn->lowering == LOWER_RET;
     bool overwrites = false;
-    if (current || first) {
+    if (count && mixed && only_discards(insn))
+        count = 0;
+    if (mixed && insert_mixed(block, insn, accesses, count)) {
+        moves_stack(block, insn);
+        return;
+    }
+    if (current && mixed)
+        overwrites = false; // nothing of it is touched
+    else if (current || first) {
         definedness_prepare(insn, step);
         MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
         bool uses = first || (reads | definedness_address(step)) & current;
@@ -438,6 +514,8 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         if (uses && !first && mask_inline(block, step))
             return;
         if (uses || (writes & current && !overwrites)) {
+            if (first && count && can_step(block, insn, step, accesses, count))
+                often_count(block, insn->pc);
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
             known_nothing();
             if (first || (reads & current) || count)
@@ -449,10 +527,16 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
             }
         }
     }
-    if (leaves)
+    if (current && !mixed && !first && count && accesses[0].reads && !leaves &&
+        often_fails(insn->pc) && can_step(block, insn, step, accesses, count)) {
+        step_often(block, insn, step, accesses, count, overwrites);
+        moves_stack(block, insn);
+        return;
+    }
+    if (leaves && !mixed)
         forget_dead(block, current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),
                     is_call);
-    if (count && only_discards(insn))
+    if (count && !mixed && only_discards(insn))
         count = 0;
     for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
         if (!is_call || accesses[i].reads) // what is pushed gets a tag

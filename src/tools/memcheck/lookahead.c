@@ -5,6 +5,7 @@
 
 #include "engine/aspace/aspace.h"
 #include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/steps.h"
 
 enum { INSNS_MAX = 96, FUNCTION_BYTES_MAX = 4096 };
 
@@ -300,4 +301,59 @@ bool lookahead_is_read(GuestAddr pc, unsigned gpr)
             return true;
     }
     return true;
+}
+
+// Members of which an instruction, or what is behind a branch, says that they are dead; the others
+// of `left` may be read.
+typedef struct Deaths {
+    MemberSet dead, passed;
+} Deaths;
+
+static Deaths deaths_from(GuestAddr pc, MemberSet left, MemberSet low, u32 branches)
+{
+    enum { NEAR = 24 };
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    const MemberSet arguments = 0xffull << 32, results = MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
+    Deaths found = {0};
+    Ahead a = {.pc = pc};
+    for (u32 i = 0; i < NEAR && left && take(&a); i++) {
+        definedness_prepare(&a.insn, step);
+        left &= ~(definedness_reads(step) | definedness_address(step));
+        found.dead |= left & step_overwrites(step, low);
+        left &= ~found.dead;
+        a.pc += a.insn.len;
+        switch (a.insn.lowering) {
+        case LOWER_COPY: continue;
+        case LOWER_JMP: a.pc = a.insn.target; continue;
+        case LOWER_CALL:
+        case LOWER_CALL_INDIRECT:
+            found.passed = left & arguments;
+            found.dead |= left & ACCESS_DEAD_AT_CALL & ~arguments;
+            return found;
+        case LOWER_RET:
+            found.passed = left & results;
+            found.dead |= left & ACCESS_DEAD_AT_RETURN & ~results;
+            return found;
+        case LOWER_JCC: break;
+        default: return found;
+        }
+        if (branches == 0)
+            return found;
+        Deaths taken = deaths_from(a.insn.target, left, low, branches - 1);
+        Deaths not_taken = deaths_from(a.pc, taken.dead | taken.passed, low, branches - 1);
+        MemberSet either = taken.passed | not_taken.passed;
+        found.dead |= taken.dead & not_taken.dead;
+        found.passed = (not_taken.dead | not_taken.passed) & either;
+        return found;
+    }
+    return found;
+}
+
+MemberSet lookahead_dead(GuestAddr pc, MemberSet members, MemberSet low, MemberSet *ret_passed)
+{
+    enum { BRANCHES = 3 };
+    Deaths found = deaths_from(pc, members, low, BRANCHES);
+    *ret_passed = found.passed;
+    return found.dead;
 }

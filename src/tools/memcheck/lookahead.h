@@ -7,6 +7,7 @@
 #define MUNINN_TOOLS_MEMCHECK_LOOKAHEAD_H
 
 #include "engine/decode/decode.h"
+#include "tools/memcheck/definedness.h"
 
 // How many bytes below the stack pointer that it begins with a function uses, if it calls
 // nothing and some of them lie below the stack pointer that it then has (the red zone), so
@@ -26,5 +27,10 @@ bool lookahead_is_compared(const Insn *insn);
 // Whether what a general register holds before `pc` is read from there on, or may be: false if
 // it is overwritten, or a branch comes, before anything is seen to read it.
 bool lookahead_is_read(GuestAddr pc, unsigned gpr);
+
+// Those of `members` that are overwritten, or hold nothing any more by the ABI, before they are read,
+// wherever the code goes on from pc. `low`: see step_overwrites(). *ret_passed: vectors that get as
+// far as a call or return that may want a scalar in them.
+MemberSet lookahead_dead(GuestAddr pc, MemberSet members, MemberSet low, MemberSet *ret_passed);
 
 #endif

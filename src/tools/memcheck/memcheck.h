@@ -174,6 +174,7 @@ typedef enum MemcheckStat {
 } MemcheckStat;
 void stats_count(ToolBlock *block, MemcheckStat stat);
 void stats_insn(ToolBlock *block, const ToolInsn *insn);
+u32 stats_of_step(bool by_guard); // slots, for ToolStep
 void stats_thread_ended(ToolThread *thread);
 void stats_fork_child(ToolThread *thread);
 void stats_tell(void);
@@ -193,6 +194,8 @@ void access_lanes(ToolThread *thread, u64 step, GuestAddr address);
 void access_table(ToolThread *thread, u64 unused, GuestAddr base);
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
+void access_forget(ToolThread *thread, u64 members, GuestAddr unused); // they are overwritten
+void access_forget_copies(ToolThread *thread, u64 vectors, GuestAddr unused); // as at a call
 // Members that hold nothing at a call or a return, by the ABI; vectors may.
 #define ACCESS_DEAD_GPRS_AT_CALL (MEMBER_GPR(RAX) | MEMBER_GPR(R10) | MEMBER_GPR(R11))
 #define ACCESS_DEAD_GPRS_AT_RETURN (MEMBER_GPR(RCX) | MEMBER_GPR(RSI) | MEMBER_GPR(RDI) | \

@@ -28,6 +28,15 @@ void stats_insn(ToolBlock *block, const ToolInsn *insn)
         stats_count(block, MEMCHECK_STAT_GUARDS);
 }
 
+// In a mixed block, whose instructions are not counted: steps are few.
+u32 stats_of_step(bool by_guard)
+{
+    if (!memcheck_options->stats)
+        return 0;
+    return 1u << MEMCHECK_STAT_STEPS | 1u << MEMCHECK_STAT_INSNS |
+           (by_guard ? 1u << MEMCHECK_STAT_GUARDS : 0);
+}
+
 static void add_thread(ToolThread *thread, void *arg)
 {
     u64 *sums = arg;

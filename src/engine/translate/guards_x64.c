@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//
+// Guards: branches of a block that are hardly ever taken, to stubs away from all blocks. What is
+// tested is the shadow of an operand (shadow_x64.c) or, here, the tool's state.
+#include "engine/translate/builder.h"
+
+// jne or jmp to a stub that is emitted later.
+void builder_guard(Builder *b, unsigned opcode, const GuardAction *action)
+{
+    ASSERT(b->guard_count < BLOCK_GUARDS_MAX);
+    if (opcode > 0xff)
+        put_u8(&b->e, (u8)(opcode >> 8));
+    put_u8(&b->e, (u8)opcode);
+    Guard *guard = &b->guards[b->guard_count++];
+    guard->branch = b->e.pc;
+    guard->back = NULL;
+    guard->spilled = b->spilled;
+    guard->insn = b->insn;
+    guard->kind = action->kind;
+    guard->step = action->step;
+    guard->has_access = action->access != NULL;
+    if (action->access)
+        guard->access = *action->access;
+    put_u32(&b->e, 0);
+}
+
+void builder_guards_end(Builder *b, unsigned first)
+{
+    for (unsigned i = first; i < b->guard_count; i++) {
+        if (!b->guards[i].back)
+            b->guards[i].back = b->e.pc;
+    }
+}
+
+// ------------------------------------------------------------------- the state
+
+// test byte or dword fs:[state + at], mask
+static void put_test(Emitter *e, u32 at, u32 mask)
+{
+    u32 byte = mask ? (u32)__builtin_ctz(mask) / 8 : 0;
+    bool is_byte = !(mask & ~(0xffu << 8 * byte));
+    put_bytes(e, (u8[]){0x64, is_byte ? 0xf6 : 0xf7, 0x04, 0x25}, 4);
+    put_u32(e, (u32)CTX(tool_state) + at + (is_byte ? byte : 0));
+    if (is_byte)
+        put_u8(e, (u8)(mask >> 8 * byte));
+    else
+        put_u32(e, mask);
+}
+
+// Flags dead:   test fs:[state], mask ; jne stub                  for each half
+// Flags live:   spill rcx ; mov rcx, mask ; pext rcx, rcx, fs:[state] ; jrcxz next ; jmp stub
+//   next:       restore rcx
+static void guard_state(Builder *b, u64 mask, const GuardAction *action)
+{
+    for (u32 half = 0; half < 2 && tool_flags_are_dead(b); half++) {
+        u32 bits = (u32)(mask >> 32 * half);
+        if (bits) {
+            put_test(&b->e, 4 * half, bits);
+            builder_guard(b, 0x0f85, action);
+        }
+    }
+    if (tool_flags_are_dead(b))
+        return;
+    builder_spill(b, RCX);
+    emit_mov_imm(&b->e, RCX, mask);
+    put_bytes(&b->e, (u8[]){0x64, 0xc4, 0xe2, 0xf2, 0xf5, 0x0c, 0x25}, 7);
+    put_u32(&b->e, (u32)CTX(tool_state));
+    put_bytes(&b->e, (u8[]){OP_JRCXZ, 5}, 2);
+    builder_guard(b, OP_JMP_REL32, action);
+    builder_unspill(b, RCX);
+}
+
+unsigned tool_state_guard_step(ToolBlock *b, u64 mask, const ToolAccess *access,
+                               const ToolStep *step)
+{
+    unsigned first = b->guard_count;
+    guard_state(b, mask, &(GuardAction){.kind = GUARD_STEP, .step = *step, .access = access});
+    return first;
+}
+
+void tool_guard_end(ToolBlock *b, unsigned first)
+{
+    builder_guards_end(b, first);
+}
+
+void tool_state_guard(ToolBlock *b, u64 mask)
+{
+    guard_state(b, mask, &(GuardAction){.kind = GUARD_LEAVE});
+}
+
+// ------------------------------------------------------------------------ stubs
+
+// Of a store, where flags are dead:
+//     spill rax ; lea rax, operand ; mov fs:[call_return], back ; jmp store
+static bool emit_store_stub(Builder *b, const Guard *guard)
+{
+    CodePtr store = gateway_store(guard->access.size_bytes);
+    if (guard->spilled || !store)
+        return false;
+    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+    emit_access_address(b, RAX, &guard->access);
+    emit_store_fs_imm64(&b->e, CTX(call_return), (u64)(uintptr_t)guard->back);
+    emit_jmp(&b->e, store);
+    return true;
+}
+
+// mov rax, fs:[slot] ; lea rax, [rax + 1] ; mov fs:[slot], rax
+static void emit_count(Builder *b, unsigned slot)
+{
+    i32 at = CTX(tool_slot) + 8 * (i32)slot;
+    emit_load_fs(&b->e, RAX, at);
+    emit_lea(&b->e, RAX, RAX, 1);
+    emit_store_fs(&b->e, at, RAX);
+}
+
+//     [store registers] ; spill rax ; lea rax, operand ; mov fs:[call_address], rax
+//     restore rax ; call ; jmp back
+static void emit_step_stub(Builder *b, const Guard *guard)
+{
+    const ToolStep *step = &guard->step;
+    for (u32 left = step->gprs; left; left &= left - 1)
+        tool_store_gpr(b, (unsigned)__builtin_ctz(left));
+    for (u32 left = step->vectors; left; left &= left - 1)
+        tool_store_vector(b, (unsigned)__builtin_ctz(left));
+    if (guard->has_access || step->counts) {
+        emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+        if (guard->has_access) {
+            emit_access_address(b, RAX, &guard->access);
+            emit_store_fs(&b->e, CTX(call_address), RAX);
+        }
+        for (u32 left = step->counts; left; left &= left - 1)
+            emit_count(b, (unsigned)__builtin_ctz(left));
+        emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+    }
+    emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)step->fn);
+    emit_store_fs_imm64(&b->e, CTX(call_arg), step->arg);
+    emit_store_fs_imm64(&b->e, CTX(call_return), (u64)(uintptr_t)guard->back);
+    emit_jmp(&b->e, gateway_tool_call());
+}
+
+// A failed guard goes on with the version of its instruction that begins with the step; one of the
+// state with that of the state.
+static void emit_leave_stub(Builder *b, const Guard *guard)
+{
+    bool stepped = b->block->version & VERSION_STEPPED, fails = guard->kind == GUARD_FAIL;
+    emit_store_fs_imm64(&b->e, CTX(pc), guard->insn->pc);
+    if (stepped && fails)
+        emit_store_fs_imm32(&b->e, CTX(guard_failed), 1);
+    emit_jmp(&b->e, stepped ? gateway_leave(EXIT_VERSIONED)
+                    : fails ? gateway_version_guard()
+                            : gateway_version_exit());
+}
+
+static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
+{
+    b->e = (Emitter){at, at + GUARD_STUB_ROOM};
+    b->insn = guard->insn;
+    if (guard->spilled >> RCX & 1)
+        emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
+    if (guard->kind == GUARD_FAIL || guard->kind == GUARD_LEAVE)
+        emit_leave_stub(b, guard);
+    else if (guard->kind != GUARD_STORE || !emit_store_stub(b, guard))
+        emit_step_stub(b, guard);
+}
+
+void emit_guard_stubs(Builder *b)
+{
+    Emitter block_emitter = b->e;
+    unsigned mark_count = b->mark_count;
+    for (unsigned i = 0; i < b->guard_count; i++) {
+        // Once behind the block, to know its size, and then where it will stay.
+        const Guard *guard = &b->guards[i];
+        emit_stub(b, guard, block_emitter.pc);
+        size_t bytes = (size_t)(b->e.pc - block_emitter.pc);
+        ASSERT(bytes <= GUARD_STUB_ROOM);
+        CodePtr at = cache_reserve_cold(b->block, bytes);
+        ASSERT(at);
+        emit_stub(b, guard, at);
+        i32 distance = (i32)(at - (guard->branch + 4));
+        memcpy(guard->branch, &distance, 4);
+    }
+    b->e = block_emitter;
+    b->spilled = 0;
+    b->mark_count = mark_count; // stubs belong to no instruction
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+//
+// Loads whose guard fails again and again: copies of structures with holes in them, mostly. A clean
+// block takes the steps of these out of line and goes on (docs/design/mixed-blocks.md).
+#ifndef MUNINN_TOOLS_MEMCHECK_OFTEN_H
+#define MUNINN_TOOLS_MEMCHECK_OFTEN_H
+
+#include "tools/memcheck/memcheck.h"
+
+// At translation, under the engine lock.
+bool often_fails(GuestAddr pc);
+// Inserts the code that counts how often it does. When that is enough, blocks with the
+// instruction are made anew. False: there is no room for more.
+bool often_count(ToolBlock *block, GuestAddr pc);
+
+// What it calls.
+void often_failed(ToolThread *thread, u64 place, GuestAddr unused);
+
+#endif

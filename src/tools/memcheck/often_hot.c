@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// See often.h.
+#include "tools/memcheck/often.h"
+
+enum { PLACES = 1 << 15, TRIES = 8, OFTEN = 256 };
+
+typedef struct Place {
+    GuestAddr pc; // 0: free
+    u32 count;    // atomic
+} Place;
+
+static Place places[PLACES]; // written under the engine lock, but for the counts
+
+static Place *find(GuestAddr pc)
+{
+    u64 at = (pc * 0x9e3779b97f4a7c15ull) >> 49;
+    for (u32 i = 0; i < TRIES; i++) {
+        Place *place = &places[(at + i) % PLACES];
+        if (place->pc == pc || !place->pc)
+            return place;
+    }
+    return NULL;
+}
+
+bool often_fails(GuestAddr pc)
+{
+    const Place *place = find(pc);
+    return place && place->pc && __atomic_load_n(&place->count, __ATOMIC_RELAXED) >= OFTEN;
+}
+
+bool often_count(ToolBlock *block, GuestAddr pc)
+{
+    Place *place = find(pc);
+    if (!place || __builtin_cpu_supports("bmi2") == 0)
+        return false;
+    place->pc = pc;
+    tool_call(block, often_failed, (u64)place);
+    return true;
+}
+
+void often_failed(ToolThread *thread, u64 arg, GuestAddr unused)
+{
+    (void)unused;
+    if (__atomic_add_fetch(&((Place *)arg)->count, 1, __ATOMIC_RELAXED) == OFTEN)
+        tool_remake(thread);
+}

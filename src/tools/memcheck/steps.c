@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// See steps.h.
+#include "tools/memcheck/steps.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/pages.h"
+#include "tools/memcheck/lookahead.h"
+
+enum { POOL_BYTES = 1 << 20, KEPT_SLOTS = 1 << 14, KEPT_TRIES = 4 };
+
+// The one that was kept and is the same, or the place where the new one may be remembered.
+static void **kept_alike(const void *what, size_t bytes)
+{
+    static void *kept[KEPT_SLOTS];
+    u64 hash = bytes, word;
+    for (size_t i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+        memcpy(&word, (const u8 *)what + i, sizeof(word));
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 32;
+    }
+    void **slot = NULL;
+    for (unsigned i = 0; i < KEPT_TRIES; i++) {
+        slot = &kept[(hash + i) % KEPT_SLOTS];
+        if (!*slot || (*(u64 *)*slot == bytes && !memcmp((u64 *)*slot + 1, what, bytes)))
+            break;
+    }
+    return slot;
+}
+
+// Steps live as long as the process: blocks name them by address. Most instructions are like
+// another one somewhere, and share its step. Each has its size before it.
+static void *keep(const void *what, size_t bytes)
+{
+    static u8 *pool;
+    static u64 left;
+    void **alike = kept_alike(what, bytes);
+    if (*alike && *(u64 *)*alike == bytes && !memcmp((u64 *)*alike + 1, what, bytes))
+        return (u64 *)*alike + 1;
+    if (left < sizeof(u64) + bytes) {
+        pool = pages_map(POOL_BYTES);
+        ASSERT(pool);
+        left = POOL_BYTES;
+    }
+    u64 *at = (u64 *)pool;
+    *at = bytes;
+    memcpy(at + 1, what, bytes);
+    pool += sizeof(u64) + bytes;
+    left -= sizeof(u64) + bytes;
+    *alike = at;
+    return at + 1;
+}
+
+u64 step_kept(const DefinednessStep *step)
+{
+    return (u64)keep(step, DEFINEDNESS_STEP_BYTES);
+}
+
+bool step_loads_to_compare(const ToolInsn *insn, const ToolAccess *access)
+{
+    return access->reads && !access->writes && access->size_bytes >= 8 &&
+           lookahead_is_compared(insn);
+}
+
+ToolStep step_calling(ToolCallFn *fn, const ToolInsn *insn, const DefinednessStep *step)
+{
+    const u32 preserved = 1u << RBX | 1u << RBP | 1u << R12 | 1u << R13 | 1u << R14 | 1u << R15;
+    return (ToolStep){.fn = fn, .arg = step_kept(step),
+                      .gprs = insn_gprs_used(insn) & preserved,
+                      .vectors = definedness_needs_vectors(step)};
+}
+
+ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access)
+{
+    if (access && step_loads_to_compare(insn, access))
+        definedness_set_compared(step);
+    ToolStep call = step_calling(access_step, insn, step);
+    AccessMove move = {.step = (DefinednessStep *)call.arg};
+    if (definedness_move(step, &move.move)) {
+        call.fn = access_move(&move.move);
+        call.arg = (u64)keep(&move, sizeof(move));
+    }
+    return call;
+}
+
+MemberSet step_overwrites(const DefinednessStep *step, MemberSet low)
+{
+    DefinednessMove move;
+    MemberSet members = definedness_overwrites(step);
+    if (definedness_move(step, &move) && move.to != MOVE_MEMORY && move.to_member >= 32) {
+        MemberSet vector = 1ull << move.to_member;
+        if (move.written == move.whole || (move.written == 16 && low & vector))
+            members |= vector;
+    }
+    return members & ~(definedness_reads(step) | definedness_address(step));
+}

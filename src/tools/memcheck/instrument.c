@@ -428,6 +428,8 @@ static bool insert_mixed(ToolBlock *block, const ToolInsn *insn, const ToolAcces
             settle(block, insn);
         return false;
     }
+    if (!often && mask_inline(block, step))
+        return true;
     if (!often && !(touched & ~step_overwrites(step, low))) {
         forget_if(block, touched, &(ToolStep){.fn = access_forget, .arg = touched});
         current &= ~touched;

@@ -309,15 +309,15 @@ typedef struct Deaths {
     MemberSet dead, passed;
 } Deaths;
 
-static Deaths deaths_from(GuestAddr pc, MemberSet left, MemberSet low, u32 branches)
+// `budget`: instructions that may still be looked at.
+static Deaths deaths_from(GuestAddr pc, MemberSet left, MemberSet low, u32 branches, i32 *budget)
 {
-    enum { NEAR = 24 };
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
     const MemberSet arguments = 0xffull << 32, results = MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
     Deaths found = {0};
     Ahead a = {.pc = pc};
-    for (u32 i = 0; i < NEAR && left && take(&a); i++) {
+    while (left && --*budget >= 0 && take(&a)) {
         definedness_prepare(&a.insn, step);
         left &= ~(definedness_reads(step) | definedness_address(step));
         found.dead |= left & step_overwrites(step, low);
@@ -340,8 +340,9 @@ static Deaths deaths_from(GuestAddr pc, MemberSet left, MemberSet low, u32 branc
         }
         if (branches == 0)
             return found;
-        Deaths taken = deaths_from(a.insn.target, left, low, branches - 1);
-        Deaths not_taken = deaths_from(a.pc, taken.dead | taken.passed, low, branches - 1);
+        Deaths taken = deaths_from(a.insn.target, left, low, branches - 1, budget);
+        Deaths not_taken = deaths_from(a.pc, taken.dead | taken.passed, low, branches - 1,
+                                       budget);
         MemberSet either = taken.passed | not_taken.passed;
         found.dead |= taken.dead & not_taken.dead;
         found.passed = (not_taken.dead | not_taken.passed) & either;
@@ -352,8 +353,9 @@ static Deaths deaths_from(GuestAddr pc, MemberSet left, MemberSet low, u32 branc
 
 MemberSet lookahead_dead(GuestAddr pc, MemberSet members, MemberSet low, MemberSet *ret_passed)
 {
-    enum { BRANCHES = 3 };
-    Deaths found = deaths_from(pc, members, low, BRANCHES);
+    enum { BRANCHES = 6, INSNS = 80 };
+    i32 budget = INSNS;
+    Deaths found = deaths_from(pc, members, low, BRANCHES, &budget);
     *ret_passed = found.passed;
     return found.dead;
 }

@@ -256,6 +256,24 @@ static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess
     return true;
 }
 
+static u64 what_is_done(const ToolAccess *access)
+{
+    return access->size_bytes | (access->reads ? ACCESS_READS : 0) |
+           (access->writes ? ACCESS_WRITES : 0);
+}
+
+// What lies below the stack pointer. True: also below the red zone.
+static bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+{
+    StackOperand stack = stack_operand(access);
+    bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
+    if (stack.on_stack && stack.disp < 0 && stack.disp >= -RED_ZONE)
+        lookahead_note_zone(insn->pc, (u32)(-stack.disp + 7) & ~7u);
+    if (below)
+        tool_call_access(block, access, access_below, what_is_done(access));
+    return below;
+}
+
 static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
     if (check_lanes(block, insn, access) || check_state(block, insn, access))
@@ -264,14 +282,9 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
         tool_call_access(block, access, access_table, 0);
         return;
     }
-    u64 what = access->size_bytes | (access->reads ? ACCESS_READS : 0) |
-               (access->writes ? ACCESS_WRITES : 0);
+    u64 what = what_is_done(access);
     StackOperand stack = stack_operand(access);
-    bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
-    if (stack.on_stack && stack.disp < 0 && stack.disp >= -RED_ZONE)
-        lookahead_note_zone(insn->pc, (u32)(-stack.disp + 7) & ~7u);
-    if (below)
-        tool_call_access(block, access, access_below, what);
+    bool below = check_below(block, insn, access);
     if (!tool_shadow_can_check(block, access)) {
         tool_call_access(block, access, access_any, what);
         return;
@@ -359,12 +372,15 @@ static void forget_if(ToolBlock *block, MemberSet members, const ToolStep *step)
 
 // Before an instruction that the block may be left by, or that needs more than a step: a thread with
 // anything undefined goes on in the version for that.
-static void settle(ToolBlock *block, const ToolInsn *insn)
+static void settle(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step)
 {
     bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
     bool is_return = insn->lowering == LOWER_RET;
     MemberSet dead = is_call ? ACCESS_DEAD_AT_CALL : is_return ? ACCESS_DEAD_AT_RETURN : 0;
     MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
+    MemberSet reads = definedness_reads(step) | definedness_address(step);
+    if (reads & current)
+        dead = 0;
     forget_if(block, current & dead, &(ToolStep){.fn = access_call, .arg = is_return});
     current &= ~dead | scalars;
     if (current && !is_call && !is_return) {
@@ -418,14 +434,14 @@ static bool insert_mixed(ToolBlock *block, const ToolInsn *insn, const ToolAcces
         return true; // it is followed
     definedness_prepare(insn, step);
     if (!can_step(block, insn, step, accesses, count)) {
-        settle(block, insn);
+        settle(block, insn, step);
         return false;
     }
     MemberSet reads = definedness_reads(step) | definedness_address(step);
     MemberSet writes = definedness_writes(step), touched = (reads | writes) & current;
     if (!touched && !often) {
         if (is_before_branch(block, insn))
-            settle(block, insn);
+            settle(block, insn, step);
         return false;
     }
     if (!often && mask_inline(block, step))
@@ -441,10 +457,12 @@ static bool insert_mixed(ToolBlock *block, const ToolInsn *insn, const ToolAcces
     unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;
     call.counts = stats_of_step(true);
     for (unsigned i = 0; i < count; i++) {
-        if (often && i == 0)
-            tool_shadow_guard_step(block, access, &call);
-        else
+        if (!often || i > 0) {
             check_access(block, insn, &accesses[i]);
+            continue;
+        }
+        check_below(block, insn, access);
+        tool_shadow_guard_step(block, access, &call);
     }
     if (touched)
         tool_guard_end(block, asks);
@@ -464,6 +482,7 @@ static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *
     call.counts = stats_of_step(true);
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);
+    check_below(block, insn, &accesses[0]);
     tool_shadow_guard_step(block, &accesses[0], &call);
     for (unsigned i = 1; i < count; i++)
         check_access(block, insn, &accesses[i]);
@@ -490,9 +509,9 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     if (memcheck_options->undef_value_errors)
         open_red_zone(block, insn);
     if (count && is_repeated(insn)) {
-        if (mixed)
-            settle(block, insn);
         definedness_prepare(insn, step);
+        if (mixed)
+            settle(block, insn, step);
         tool_call(block, access_string, step_kept(step));
         known_nothing();
         return;

@@ -25,6 +25,8 @@ static Place *find(GuestAddr pc)
 
 bool often_fails(GuestAddr pc)
 {
+    if (UNLIKELY(memcheck_options->stress & STRESS_OFTEN))
+        return __builtin_cpu_supports("bmi2") != 0;
     const Place *place = find(pc);
     return place && place->pc && __atomic_load_n(&place->count, __ATOMIC_RELAXED) >= OFTEN;
 }

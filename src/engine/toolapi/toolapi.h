@@ -286,9 +286,9 @@ typedef struct ToolStep {
     u32 counts;        // slots that count it
 } ToolStep;
 
-// Takes the step out of line if the first word of thread->tool_state has any bit of `mask`, and goes
-// on where tool_guard_end() is called with the answer; its access may be NULL. tool_state_guard():
-// leaves the block before its instruction, for the version of the state.
+// Takes the step out of line if the first word of thread->tool_state has any bit of `mask`, and
+// goes on where tool_guard_end() is called with the answer; its access may be NULL.
+// tool_state_guard(): leaves the block before its instruction, for the version of the state.
 unsigned tool_state_guard_step(ToolBlock *block, u64 mask, const ToolAccess *access,
                                const ToolStep *step);
 void tool_guard_end(ToolBlock *block, unsigned first);

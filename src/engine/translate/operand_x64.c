@@ -300,6 +300,13 @@ bool emit_access_address(Builder *b, unsigned dst, const InsnAccess *access)
     MemoryOperand m = {.base = a->base, .index = a->index, .scale = a->scale, .disp = a->disp};
     if (access_is_push(access))
         m.disp -= access->size_bytes;
+    i32 segment_slot = a->segment == 0x64 ? CTX(client_fs) : CTX(client_gs);
+    bool is_constant = m.base == GPR_COUNT && m.index == GPR_COUNT && !a->is_rip;
+    if (a->segment && is_constant && !a->is_narrow && fits_i32(m.disp)) {
+        emit_load_fs(&b->e, dst, segment_slot);
+        emit_lea(&b->e, dst, dst, (i32)m.disp);
+        return true;
+    }
     if (a->is_rip)
         emit_mov_imm(&b->e, dst, b->insn->pc + b->insn->len + (u64)m.disp);
     else if (!fits_i32(m.disp)) // moffs64
@@ -310,7 +317,7 @@ bool emit_access_address(Builder *b, unsigned dst, const InsnAccess *access)
     if (a->segment) {
         unsigned base = dst == RAX ? RCX : RAX;
         builder_spill(b, base);
-        emit_load_fs(&b->e, base, a->segment == 0x64 ? CTX(client_fs) : CTX(client_gs));
+        emit_load_fs(&b->e, base, segment_slot);
         emit_lea_sum(&b->e, dst, dst, base);
         builder_unspill(b, base);
     }

@@ -256,6 +256,17 @@ static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess
     return true;
 }
 
+// The first words of a thread's control block, by the ABI: where it is, and the canary and the key
+// with which functions protect what is on their stack. The client's libraries have made them.
+static bool reads_control_block(const ToolAccess *access)
+{
+    enum { FS = 0x64, SELF = 0x10, CANARY = 0x28, KEY = 0x30 };
+    const InsnAddress *at = &access->address;
+    return at->segment == FS && at->base == INSN_NO_REG && at->index == INSN_NO_REG &&
+           !access->writes && access->size_bytes == 8 &&
+           (at->disp == 0 || at->disp == SELF || at->disp == CANARY || at->disp == KEY);
+}
+
 static u64 what_is_done(const ToolAccess *access)
 {
     return access->size_bytes | (access->reads ? ACCESS_READS : 0) |
@@ -289,7 +300,7 @@ static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAcces
         tool_call_access(block, access, access_any, what);
         return;
     }
-    if (known_defined(insn, access))
+    if (known_defined(insn, access) || reads_control_block(access))
         return;
     if (access->reads && !memcheck_options->undef_value_errors) {
         u64 compared = step_loads_to_compare(insn, access) ? ACCESS_COMPARED : 0;
@@ -370,8 +381,8 @@ static void forget_if(ToolBlock *block, MemberSet members, const ToolStep *step)
         tool_guard_end(block, tool_state_guard_step(block, members, NULL, step));
 }
 
-// Before an instruction that the block may be left by, or that needs more than a step: a thread with
-// anything undefined goes on in the version for that.
+// Before an instruction that the block may be left by, or that needs more than a step: a thread
+// with anything undefined goes on in the version for that.
 static void settle(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step)
 {
     bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
@@ -474,7 +485,7 @@ static bool insert_mixed(ToolBlock *block, const ToolInsn *insn, const ToolAcces
     return true;
 }
 
-// In a dirty block, which counts as undefined whatever may be: the rest of the set is known by then.
+// In a dirty block, which counts as undefined whatever may be.
 static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                        const ToolAccess *accesses, unsigned count, bool overwrites)
 {

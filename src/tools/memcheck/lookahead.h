@@ -28,9 +28,9 @@ bool lookahead_is_compared(const Insn *insn);
 // it is overwritten, or a branch comes, before anything is seen to read it.
 bool lookahead_is_read(GuestAddr pc, unsigned gpr);
 
-// Those of `members` that are overwritten, or hold nothing any more by the ABI, before they are read,
-// wherever the code goes on from pc. `low`: see step_overwrites(). *ret_passed: vectors that get as
-// far as a call or return that may want a scalar in them.
+// Those of `members` that are overwritten, or hold nothing any more by the ABI, before they are
+// read, wherever the code goes on from pc. `low`: see step_overwrites(). *ret_passed: vectors that
+// get as far as a call or return that may want a scalar in them.
 MemberSet lookahead_dead(GuestAddr pc, MemberSet members, MemberSet low, MemberSet *ret_passed);
 
 #endif

@@ -10,13 +10,16 @@
 //   U bit      1: the byte may not be touched. Only slow paths read it
 //   clean      a block version for threads whose registers are all defined
 //   dirty      a version for one set of registers that may not be
+//   mixed      a clean block in which guards often fail: it takes their steps itself and asks
+//              the thread's set before it uses what they loaded
 //   guard      the comparison before a load; if it fails the thread goes on in the dirty
 //              version that begins at that instruction
 //   step       a C call before an instruction in a dirty version (definedness.h)
 //
 // What must stay true
 //   K1  A byte with a U bit has a V byte of 0xff.
-//   K2  In a clean block every register is wholly defined.
+//   K2  In a clean block every register is wholly defined, but for what a mixed one has
+//       loaded since it was entered. Where it is left, all are.
 //   K3  Below the stack pointer (and its red zone) stacks are 0xff; the U bit there is not
 //       kept: what is below is known by comparing.
 //   K4  The shadow of mapped client memory is mapped, that of all other is inaccessible.

@@ -11,10 +11,16 @@ typedef struct Place {
 } Place;
 
 static Place places[PLACES]; // written under the engine lock, but for the counts
+static u64 seen[512];        // bits by hash: most loads are in no place, which is found out here
+
+static u64 hash(GuestAddr pc)
+{
+    return (pc * 0x9e3779b97f4a7c15ull) >> 49;
+}
 
 static Place *find(GuestAddr pc)
 {
-    u64 at = (pc * 0x9e3779b97f4a7c15ull) >> 49;
+    u64 at = hash(pc);
     for (u32 i = 0; i < TRIES; i++) {
         Place *place = &places[(at + i) % PLACES];
         if (place->pc == pc || !place->pc)
@@ -27,6 +33,8 @@ bool often_fails(GuestAddr pc)
 {
     if (UNLIKELY(memcheck_options->stress & STRESS_OFTEN))
         return __builtin_cpu_supports("bmi2") != 0;
+    if (!(seen[hash(pc) / 64] >> hash(pc) % 64 & 1))
+        return false;
     const Place *place = find(pc);
     return place && place->pc && __atomic_load_n(&place->count, __ATOMIC_RELAXED) >= OFTEN;
 }
@@ -37,6 +45,7 @@ bool often_count(ToolBlock *block, GuestAddr pc)
     if (!place || __builtin_cpu_supports("bmi2") == 0)
         return false;
     place->pc = pc;
+    seen[hash(pc) / 64] |= 1ull << hash(pc) % 64;
     tool_call(block, often_failed, (u64)place);
     return true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Steps of instructions (definedness.h) as calls from blocks. At translation, under the engine lock.
+// Steps of instructions (definedness.h) as calls from blocks. At translation, with the engine
+// lock.
 #ifndef MUNINN_TOOLS_MEMCHECK_STEPS_H
 #define MUNINN_TOOLS_MEMCHECK_STEPS_H
 

@@ -4,6 +4,8 @@
 // thread's magazine, writes 16 bytes of metadata and tells the tool; freeing is a lookup,
 // a compare and exchange, and an append to the thread's quarantine chunk.
 // heap_pair_cost in tests/unit/heap_speed_test.c measures the pair.
+#include "base/fill.h"
+#include "tools/heap/brief.h"
 #include "tools/heap/heap_internal.h"
 
 static void fill_memory(GuestAddr start, u64 size, u8 byte)
@@ -15,16 +17,12 @@ static void fill_memory(GuestAddr start, u64 size, u8 byte)
     __asm__ volatile("rep stosb" : "+D"(start), "+c"(size) : "a"(byte) : "memory");
 }
 
-// Of small blocks: `rep stosb` takes longer to start than this loop to end. It may write up to 7
-// bytes into the gap, which is nobody's.
 static inline void zero_memory(GuestAddr start, u64 size)
 {
-    if (size > 256 || heap.options.hooks.fill) {
-        fill_memory(start, size, 0);
-        return;
-    }
-    for (u64 i = 0; i < size; i += sizeof(u64))
-        *(volatile u64 *)(start + i) = 0;
+    if (heap.options.hooks.fill)
+        heap.options.hooks.fill(start, size, 0);
+    else
+        fill_bytes((u8 *)start, 0, size);
 }
 
 static void copy_memory(GuestAddr from, GuestAddr to, u64 size)
@@ -199,7 +197,7 @@ static inline bool claim(u32 *place, u32 *word)
 
 // The claimed block's end, up to its place in quarantine.
 static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 footprint,
-                             bool is_huge_block, u32 context)
+                             const SlotRef *ref, u32 context)
 {
     thread->frees++;
     thread->freed_bytes += size;
@@ -208,10 +206,10 @@ static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 
     if (heap.options.hooks.freed)
         heap.options.hooks.freed(start, size);
     // It will be unmapped, not used again; at once if it is larger than the quarantine.
-    if (is_huge_block && size <= min_u64(heap.options.freelist_volume, PARKED_HUGE_MAX) &&
+    if (!ref && size <= min_u64(heap.options.freelist_volume, PARKED_HUGE_MAX) &&
         heap.options.hooks.park && heap.options.free_fill < 0)
         heap.options.hooks.park(start, size);
-    quarantine_put(thread, start, size, footprint, context);
+    quarantine_put(thread, start, size, footprint, ref, context);
 }
 
 static HeapResult free_huge(HeapThread *thread, HugeBlock *block, GuestAddr start, HeapKind kind,
@@ -234,7 +232,7 @@ static HeapResult free_huge(HeapThread *thread, HugeBlock *block, GuestAddr star
         ret_block->state = HEAP_LIVE;
     }
     block->free_context = context;
-    end_block(thread, start, block->size, block->mapped_bytes, true, context);
+    end_block(thread, start, block->size, block->mapped_bytes, NULL, context);
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 
@@ -291,7 +289,7 @@ HeapResult heap_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 con
         ret_block->state = HEAP_LIVE;
     }
     ref.meta->free_context = context;
-    end_block(thread, start, ref.meta->size, ref.slab->stride, false, context);
+    end_block(thread, start, ref.meta->size, ref.slab->stride, &ref, context);
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 
@@ -336,4 +334,70 @@ bool heap_usable_size(GuestAddr start, u64 *ret_size_bytes)
         return false;
     *ret_size_bytes = block.size_bytes;
     return true;
+}
+
+// ------------------------------------------------------------------- the usual case
+
+HEAP_QUICK GuestAddr heap_quick_alloc(HeapThread *thread, u64 size, u32 kind, u32 context)
+{
+    if (UNLIKELY(size > SMALL_MAX))
+        return 0;
+    u32 class_index = class_of_size(size), count = thread->counts[class_index];
+    if (UNLIKELY(count == 0))
+        return 0;
+    thread->counts[class_index] = (u16)--count;
+    FreeSlot slot = thread->slots[class_index][count];
+    write_meta(slot.meta, size, context, meta_word(thread->index, kind & 7, HEAP_LIVE, 0));
+    thread->allocs++;
+    thread->allocated_bytes += size;
+    if (kind & HEAP_ZEROED)
+        fill_bytes((u8 *)slot.start, 0, size);
+    return slot.start;
+}
+
+static inline bool has_room(const QuarantineChunk *chunk, u64 footprint)
+{
+    return chunk && chunk->count < CHUNK_ENTRIES - 1 &&
+           chunk->volume + footprint < heap.chunk_volume;
+}
+
+// As claim(), of a word that is live.
+static inline bool claim_quickly(u32 *place, u32 word)
+{
+    if (LIKELY(heap.active_threads == 1)) {
+        *place = word_with_state(word, HEAP_QUARANTINED);
+        return true;
+    }
+    return claim(place, &word);
+}
+
+HEAP_QUICK u64 heap_quick_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context)
+{
+    const u64 refused = ~0ull;
+    u64 entry = table_entry(start);
+    SlotRef ref;
+    if (UNLIKELY(!entry || entry_is_huge(entry) || !slot_by_start(start, entry, &ref)))
+        return refused;
+    u32 word = ref.meta->word;
+    u64 size = ref.meta->size, footprint = ref.slab->stride;
+    if (UNLIKELY(word_state(word) != HEAP_LIVE || word_kind(word) != (u32)kind ||
+                 size > heap.quick_free_max))
+        return refused;
+    BriefQueue *brief = &thread->brief;
+    QuarantineChunk *chunk = thread->chunk;
+    bool is_brief = brief_takes(brief, start, footprint, context);
+    if (UNLIKELY(!is_brief && !has_room(chunk, footprint)) ||
+        UNLIKELY(!claim_quickly(&ref.meta->word, word)))
+        return refused;
+    ref.meta->free_context = context;
+    thread->frees++;
+    thread->freed_bytes += size;
+    brief_count(brief, context);
+    if (LIKELY(is_brief)) {
+        brief_put(thread, &ref);
+    } else {
+        chunk->entries[chunk->count++] = start;
+        chunk->volume += footprint;
+    }
+    return size;
 }

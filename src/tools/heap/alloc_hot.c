@@ -5,7 +5,6 @@
 // a compare and exchange, and an append to the thread's quarantine chunk.
 // heap_pair_cost in tests/unit/heap_speed_test.c measures the pair.
 #include "base/fill.h"
-#include "tools/heap/brief.h"
 #include "tools/heap/heap_internal.h"
 
 static void fill_memory(GuestAddr start, u64 size, u8 byte)
@@ -50,15 +49,6 @@ static inline void begin_block(HeapThread *thread, GuestAddr start, u64 size, u3
     }
     if (options->hooks.allocated)
         options->hooks.allocated(start, size, kind & HEAP_ZEROED, context);
-}
-
-// The word goes last: whoever reads "live" reads the rest of this block too.
-static inline void write_meta(SlotMeta *meta, u64 size, u32 context, u32 word)
-{
-    meta->size = (u32)size;
-    meta->alloc_context = context;
-    meta->free_context = 0;
-    __atomic_store_n(&meta->word, word, __ATOMIC_RELEASE);
 }
 
 // What comes out of quarantine has left the cache long ago.
@@ -178,18 +168,6 @@ static bool kinds_match(u32 allocated, u32 freed)
     };
 
     return allocated == freed || family[allocated] == family[freed];
-}
-
-// Live → quarantined, by one caller only. *word is what was seen.
-static inline bool claim(u32 *place, u32 *word)
-{
-    *word = __atomic_load_n(place, __ATOMIC_RELAXED);
-    while (LIKELY(word_state(*word) == HEAP_LIVE)) {
-        if (__atomic_compare_exchange_n(place, word, word_with_state(*word, HEAP_QUARANTINED),
-                                        false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-            return true;
-    }
-    return false;
 }
 
 // What is larger would take the tool many mappings to park.
@@ -334,70 +312,4 @@ bool heap_usable_size(GuestAddr start, u64 *ret_size_bytes)
         return false;
     *ret_size_bytes = block.size_bytes;
     return true;
-}
-
-// ------------------------------------------------------------------- the usual case
-
-HEAP_QUICK GuestAddr heap_quick_alloc(HeapThread *thread, u64 size, u32 kind, u32 context)
-{
-    if (UNLIKELY(size > SMALL_MAX))
-        return 0;
-    u32 class_index = class_of_size(size), count = thread->counts[class_index];
-    if (UNLIKELY(count == 0))
-        return 0;
-    thread->counts[class_index] = (u16)--count;
-    FreeSlot slot = thread->slots[class_index][count];
-    write_meta(slot.meta, size, context, meta_word(thread->index, kind & 7, HEAP_LIVE, 0));
-    thread->allocs++;
-    thread->allocated_bytes += size;
-    if (kind & HEAP_ZEROED)
-        fill_bytes((u8 *)slot.start, 0, size);
-    return slot.start;
-}
-
-static inline bool has_room(const QuarantineChunk *chunk, u64 footprint)
-{
-    return chunk && chunk->count < CHUNK_ENTRIES - 1 &&
-           chunk->volume + footprint < heap.chunk_volume;
-}
-
-// As claim(), of a word that is live.
-static inline bool claim_quickly(u32 *place, u32 word)
-{
-    if (LIKELY(heap.active_threads == 1)) {
-        *place = word_with_state(word, HEAP_QUARANTINED);
-        return true;
-    }
-    return claim(place, &word);
-}
-
-HEAP_QUICK u64 heap_quick_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context)
-{
-    const u64 refused = ~0ull;
-    u64 entry = table_entry(start);
-    SlotRef ref;
-    if (UNLIKELY(!entry || entry_is_huge(entry) || !slot_by_start(start, entry, &ref)))
-        return refused;
-    u32 word = ref.meta->word;
-    u64 size = ref.meta->size, footprint = ref.slab->stride;
-    if (UNLIKELY(word_state(word) != HEAP_LIVE || word_kind(word) != (u32)kind ||
-                 size > heap.quick_free_max))
-        return refused;
-    BriefQueue *brief = &thread->brief;
-    QuarantineChunk *chunk = thread->chunk;
-    bool is_brief = brief_takes(brief, start, footprint, context);
-    if (UNLIKELY(!is_brief && !has_room(chunk, footprint)) ||
-        UNLIKELY(!claim_quickly(&ref.meta->word, word)))
-        return refused;
-    ref.meta->free_context = context;
-    thread->frees++;
-    thread->freed_bytes += size;
-    brief_count(brief, context);
-    if (LIKELY(is_brief)) {
-        brief_put(thread, &ref);
-    } else {
-        chunk->entries[chunk->count++] = start;
-        chunk->volume += footprint;
-    }
-    return size;
 }

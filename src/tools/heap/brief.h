@@ -7,6 +7,9 @@
 
 #include "tools/heap/heap_internal.h"
 
+// Keeps all registers, as its callers do (toolapi.h: TOOL_QUICK).
+#define HEAP_QUICK __attribute__((no_caller_saved_registers))
+
 // Of what comes out of it, and finds no room in its magazine or is not small.
 HEAP_QUICK void brief_release_apart(HeapThread *thread, const BriefBlock *block);
 

@@ -136,13 +136,6 @@ GuestAddr heap_alloc(HeapThread *thread, u64 size_bytes, u64 alignment, u32 kind
 GuestAddr heap_alloc_full(HeapThread *thread, u64 size_bytes, u64 alignment, u32 kind,
                           u32 context); // full context; 0: no memory
 
-// The usual case of both, for callers that keep all registers. A small block, without telling
-// allocated(), the first fill or `soon`: 0 is for heap_alloc(). The block's size, which the
-// caller marks as freed() would; ~0: heap_free() has to know better, nothing has happened.
-#define HEAP_QUICK __attribute__((no_caller_saved_registers))
-HEAP_QUICK GuestAddr heap_quick_alloc(HeapThread *thread, u64 size_bytes, u32 kind, u32 context);
-HEAP_QUICK u64 heap_quick_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context);
-
 typedef enum HeapRelation { HEAP_INSIDE, HEAP_BEFORE, HEAP_AFTER } HeapRelation;
 
 // A block and where an address lies relative to it.

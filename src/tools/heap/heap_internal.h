@@ -302,6 +302,27 @@ static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
     return true;
 }
 
+// The word goes last: whoever reads "live" reads the rest of this block too.
+static inline void write_meta(SlotMeta *meta, u64 size, u32 context, u32 word)
+{
+    meta->size = (u32)size;
+    meta->alloc_context = context;
+    meta->free_context = 0;
+    __atomic_store_n(&meta->word, word, __ATOMIC_RELEASE);
+}
+
+// Live → quarantined, by one caller only. *word is what was seen.
+static inline bool claim(u32 *place, u32 *word)
+{
+    *word = __atomic_load_n(place, __ATOMIC_RELAXED);
+    while (LIKELY(word_state(*word) == HEAP_LIVE)) {
+        if (__atomic_compare_exchange_n(place, word, word_with_state(*word, HEAP_QUARANTINED),
+                                        false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return true;
+    }
+    return false;
+}
+
 // --- segment_hot.c
 Slab *units_take(u64 unit_count, u32 slot_count); // NULL: map a segment first. slot_count is 0
 void slab_publish(Slab *slab);    // from now on lookups find it

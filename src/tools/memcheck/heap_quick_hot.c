@@ -6,7 +6,7 @@
 
 #include "base/fill.h"
 #include "engine/calltags/calltags.h"
-#include "tools/heap/heap.h"
+#include "tools/heap/heap_quick.h"
 #include "tools/memcheck/memcheck.h"
 
 #define ALWAYS static inline __attribute__((always_inline))
@@ -56,9 +56,13 @@ ALWAYS u64 allocate(u64 size, u32 kind, GuestAddr entry)
 {
     if (UNLIKELY(is_off))
         return TOOL_QUICK_NO;
-    u64 start = heap_quick_alloc(own_heap(), size, kind, context_at(entry));
+    GuestAddr next;
+    u64 start = heap_quick_alloc(own_heap(), size, kind, context_at(entry), &next);
     if (UNLIKELY(!start))
         return TOOL_QUICK_NO;
+    __builtin_prefetch((void *)next, 1);
+    __builtin_prefetch(shadow_of(next), 1);
+    __builtin_prefetch(u_bits_of(next), 1);
     origins_forget(start, size);
     if (kind & HEAP_ZEROED)
         fill_bytes(shadow_of(start), 0, size);

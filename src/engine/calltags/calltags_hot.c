@@ -37,15 +37,19 @@ static __attribute__((noinline)) u32 make_child(u32 parent, GuestAddr pc)
 
 static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
 {
-    if (context_next_is_child(parent, pc) && !cache->fn)
-        return parent + 1;
+    u32 near = context_near_child(parent, pc);
+    if (near && !cache->fn)
+        return near;
     // Contexts that are made one after the other, of a recursion say, have numbers one after the
     // other: with the same pc they share lines of the cache.
     size_t index = ((pc * 0x9e3779b97f4a7c15ull >> 48) + parent) % ARRAY_LEN(cache->slots);
     if (LIKELY(cache->slots[index].pc == pc && cache->slots[index].parent == parent &&
-               cache->slots[index].context))
+               cache->slots[index].context)) {
+        context_note_child(parent, cache->slots[index].context);
         return cache->slots[index].context;
+    }
     u32 context = make_child(parent, pc);
+    context_note_child(parent, context);
     cache->slots[index].pc = pc;
     cache->slots[index].parent = parent;
     cache->slots[index].context = context;

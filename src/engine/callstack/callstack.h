@@ -174,33 +174,18 @@ size_t context_frames(u32 id, GuestAddr *out, size_t max);
 typedef struct ContextNode {
     GuestAddr pc;
     u32 parent;
-    u32 recent; // the child that was looked for last, as far as anybody has noted it; or 0. Atomic
+    u32 depth; // how many frames it has
 } ContextNode;
 extern ContextNode *context_nodes;
 extern u32 context_node_count;
 
-static inline bool context_is(u32 id, u32 parent, GuestAddr pc)
-{
-    return context_nodes[id].pc == pc && context_nodes[id].parent == parent;
-}
-
-// A child that is found without a search, 0 if it is not. Frames that were new together have
-// numbers one after the other: a context's only child, and the first of several, is mostly the
-// next one. To look there, and at the child that was asked for last, touches little memory.
-static inline u32 context_near_child(u32 parent, GuestAddr pc)
+// Frames that were new together have numbers one after the other: a context's only child, and the
+// first of several, is mostly the next one. Looking there touches little memory.
+static inline bool context_next_is_child(u32 parent, GuestAddr pc)
 {
     u32 next = parent + 1;
-    if (UNLIKELY(next >= __atomic_load_n(&context_node_count, __ATOMIC_ACQUIRE)))
-        return 0;
-    if (context_is(next, parent, pc))
-        return next;
-    u32 recent = __atomic_load_n(&context_nodes[parent].recent, __ATOMIC_ACQUIRE);
-    return recent && context_is(recent, parent, pc) ? recent : 0;
-}
-
-static inline void context_note_child(u32 parent, u32 child)
-{
-    __atomic_store_n(&context_nodes[parent].recent, child, __ATOMIC_RELEASE);
+    return next < __atomic_load_n(&context_node_count, __ATOMIC_ACQUIRE) &&
+           context_nodes[next].pc == pc && context_nodes[next].parent == parent;
 }
 
 #endif

@@ -23,7 +23,6 @@ typedef struct ChildTable {
 
 static Lock tree_lock;
 ContextNode *context_nodes;  // written once, under tree_lock
-static u16 *depths;          // of nodes: how many frames they have. The same
 u32 context_node_count = 1;  // under tree_lock; id 0 is the empty stack
 static u32 open_nodes;     // under tree_lock
 static ChildTable *table;  // released under tree_lock (T2)
@@ -81,15 +80,12 @@ static bool grow_table(void)
 static bool make_room(void)
 {
     if (!context_nodes) {
-        if (!depths)
-            depths = pages_reserve(CONTEXTS_MAX * sizeof(*depths));
         context_nodes = pages_reserve(CONTEXTS_MAX * sizeof(ContextNode));
-        if (!depths || !context_nodes)
+        if (!context_nodes)
             return false;
     }
     if (context_node_count >= open_nodes) {
         if (open_nodes + NODES_STEP > CONTEXTS_MAX ||
-            !pages_open(depths + open_nodes, NODES_STEP * sizeof(*depths)) ||
             !pages_open(context_nodes + open_nodes, NODES_STEP * sizeof(ContextNode)))
             return false;
         open_nodes += NODES_STEP;
@@ -104,8 +100,7 @@ static __attribute__((noinline)) u32 add_child(u32 hash, u32 parent, GuestAddr p
     if (id == 0) {
         if (make_room()) {
             id = context_node_count;
-            context_nodes[id] = (ContextNode){ pc, parent, 0 };
-            depths[id] = depths[parent] + 1;
+            context_nodes[id] = (ContextNode){ pc, parent, context_nodes[parent].depth + 1 };
             __atomic_store_n(&context_node_count, id + 1, __ATOMIC_RELEASE);
             insert_id(table, hash, id);
         } else {
@@ -144,7 +139,7 @@ u32 context_parent(u32 id)
 u32 context_depth(u32 id)
 {
     ASSERT(id < context_count());
-    return id == 0 ? 0 : depths[id];
+    return id == 0 ? 0 : context_nodes[id].depth;
 }
 
 GuestAddr context_pc(u32 id)

@@ -99,17 +99,16 @@ void calltags_drop_roots(GuestAddr start, GuestAddr end);
 
 // A stack from which a function was called, as far up as it had to be walked then. If its return
 // addresses stand there again, down from one whose context is known, the call's context is the
-// same: to see that costs a nanosecond a frame, and to name a frame eight.
+// same: to see that costs a nanosecond a frame, and to name a frame eight or more.
 typedef struct CallChain {
     GuestAddr pc; // of the function; 0: none
     u64 sp;       // where its return address is
     GuestAddr to; // and what it is
-    u64 word;     // its word, with a context
-    GuestAddr above; // the slot of the frame above, and its word; sp and its own: not known
-    u64 word_above;
     u32 context;  // of the call
     u32 count;    // of frames
-    u64 unused;
+    GuestAddr above; // the slot of the caller's own return address, and its word with a context
+    u64 word_above;
+    u64 unused[2];
     struct {
         GuestAddr slot, to;
         u64 word;
@@ -150,6 +149,13 @@ static inline u64 calltags_read(u64 at)
     return word;
 }
 
+// Whether the return address `to` stands there, and has its tag.
+static inline bool calltags_is_call(GuestAddr slot, GuestAddr to)
+{
+    return calltags_read(slot) == to &&
+           (u32)calltags_read((u64)calltags_word(slot)) == calltag_of(to);
+}
+
 // The current context: `pc` within the innermost frame. *ret_slot is where the return
 // address of that frame is, 0 if there is none. Takes time proportional to the words
 // of the frames that have been called since the last query.
@@ -157,19 +163,15 @@ u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_s
 // The same at the entry of a function, which is `pc`; for such as are called again and again from
 // the same stacks.
 u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache);
-// The same if the caller has called the same function from the same place before, and nothing
-// else since that drove it out. 0: ask calltags_call_context().
+// The same if it was called from there the last time that this was asked with that stack pointer,
+// and the caller has been asked for. 0: ask calltags_call_context().
 static inline u32 calltags_call_again(ContextCache *cache, GuestAddr pc, u64 sp)
 {
     const CallChain *chain = calltags_chain(cache, pc, sp);
-    if (UNLIKELY(chain->pc != pc || chain->sp != sp))
-        return 0;
-    u64 word = calltags_read((u64)calltags_word(sp));
-    if (LIKELY(word == (u32)chain->word) &&
-        LIKELY(calltags_read((u64)calltags_word(chain->above)) == chain->word_above) &&
-        LIKELY(calltags_read(sp) == chain->to))
+    if (LIKELY(chain->pc == pc && chain->sp == sp) && LIKELY(calltags_is_call(sp, chain->to)) &&
+        LIKELY(calltags_read((u64)calltags_word(chain->above)) == chain->word_above))
         return chain->context;
-    return word == chain->word ? chain->context : 0;
+    return 0;
 }
 // Whether the shadow of this word, aligned to 8 bytes, is that of a return address.
 bool calltags_is_tag(GuestAddr slot);

@@ -37,19 +37,17 @@ static __attribute__((noinline)) u32 make_child(u32 parent, GuestAddr pc)
 
 static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
 {
-    u32 near = context_near_child(parent, pc);
-    if (near && !cache->fn)
-        return near;
     // Contexts that are made one after the other, of a recursion say, have numbers one after the
-    // other: with the same pc they share lines of the cache.
+    // other: with the same pc they share lines of the cache. Two things that may not be in the
+    // processor's are fetched at once.
     size_t index = ((pc * 0x9e3779b97f4a7c15ull >> 48) + parent) % ARRAY_LEN(cache->slots);
+    __builtin_prefetch(&cache->slots[index]);
+    if (context_next_is_child(parent, pc) && !cache->fn)
+        return parent + 1;
     if (LIKELY(cache->slots[index].pc == pc && cache->slots[index].parent == parent &&
-               cache->slots[index].context)) {
-        context_note_child(parent, cache->slots[index].context);
+               cache->slots[index].context))
         return cache->slots[index].context;
-    }
     u32 context = make_child(parent, pc);
-    context_note_child(parent, context);
     cache->slots[index].pc = pc;
     cache->slots[index].parent = parent;
     cache->slots[index].context = context;
@@ -223,29 +221,24 @@ static inline void walk_up(Walk *walk, GuestAddr slot, ContextCache *cache)
     walk->known_word = word;
 }
 
-// The frame at slots[0] of the chain is where it was asked for.
 static void note_chain(CallChain *chain, const Walk *walk)
 {
-    u32 count = 0;
-    chain->count = 0;
-    chain->to = walk->to[0];
-    chain->word = *calltags_word(walk->slots[0]);
-    chain->above = walk->count > 1 ? walk->slots[1] : walk->known;
-    if (walk->is_interrupted || !chain->above) {
-        chain->above = walk->slots[0];
-    } else if (walk->count <= ARRAY_LEN(chain->frames)) {
-        for (u32 i = 1; i < walk->count; i++, count++) {
-            chain->frames[count].slot = walk->slots[i];
-            chain->frames[count].to = walk->to[i];
-            chain->frames[count].word = *calltags_word(walk->slots[i]);
-        }
-        if (walk->known) {
-            chain->frames[count].slot = walk->known;
-            chain->frames[count++].word = walk->known_word;
-        }
-        chain->count = count;
-    }
+    u32 count = walk->count;
+    chain->above = walk->slots[0];
     chain->word_above = *calltags_word(chain->above);
+    chain->count = 0;
+    if (walk->is_interrupted || count >= ARRAY_LEN(chain->frames))
+        return;
+    for (u32 i = 0; i < count; i++) {
+        chain->frames[i].slot = walk->slots[i];
+        chain->frames[i].to = walk->to[i];
+        chain->frames[i].word = *calltags_word(walk->slots[i]);
+    }
+    if (walk->known) {
+        chain->frames[count].slot = walk->known;
+        chain->frames[count++].word = walk->known_word;
+    }
+    chain->count = count;
 }
 
 // The context of the frame at `slot`, whose word has none; and those of the new frames above.
@@ -291,17 +284,14 @@ u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_s
 // if both are where they were, is what the walk by shapes takes for granted too.
 static bool chain_holds(const CallChain *chain)
 {
-    u64 word = calltags_read((u64)calltags_word(chain->sp));
-    if (word == chain->word)
-        return true;
-    if (word != (u32)chain->word || calltags_read(chain->sp) != chain->to)
+    if (!calltags_is_call(chain->sp, chain->to))
         return false;
     u32 i = 0;
     for (;; i++) {
         if (i == chain->count)
             return false;
         GuestAddr slot = chain->frames[i].slot;
-        word = calltags_read((u64)calltags_word(slot));
+        u64 word = calltags_read((u64)calltags_word(slot));
         if (word == chain->frames[i].word)
             break;
         if (word != (u32)chain->frames[i].word || calltags_read(slot) != chain->frames[i].to)
@@ -315,24 +305,26 @@ static bool chain_holds(const CallChain *chain)
 u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache)
 {
     CallChain *chain = calltags_chain(cache, pc, sp);
-    GuestAddr slot;
-    if (chain->pc == pc && chain->sp == sp && LIKELY(chain_holds(chain)))
+    if (chain->pc == pc && chain->sp == sp && chain_holds(chain))
         return chain->context;
-    u64 word = sp < CLIENT_END && sp % 8 == 0 ? calltags_read((u64)calltags_word(sp)) : 0;
-    if (UNLIKELY((u32)word != calltag_of(calltags_read(sp))))
-        return calltags_context(pc, sp, cache, &slot); // it was jumped to
+    GuestAddr to = sp < CLIENT_END ? calltags_read(sp) : 0, above = 0;
+    u64 word;
+    if (LIKELY(to && sp % 8 == 0 && calltags_is_call(sp, to)))
+        above = next_frame(cache, to, sp + 8, &word);
+    if (UNLIKELY(!above)) // it was jumped to, or is the outermost
+        return calltags_context(pc, sp, cache, &above);
     u32 parent = (u32)(word >> 32);
-    if (parent == 0) {
-        parent = name_frames(sp, cache, chain);
-    } else {
-        chain->to = calltags_read(sp);
-        chain->above = sp;
-        chain->word = chain->word_above = word;
+    if (parent) {
+        chain->above = above;
+        chain->word_above = word;
         chain->count = 0;
+    } else {
+        parent = name_frames(above, cache, chain);
     }
     chain->pc = pc;
     chain->sp = sp;
-    chain->context = find_cached(cache, parent, pc);
+    chain->to = to;
+    chain->context = find_cached(cache, find_cached(cache, parent, to), pc);
     return chain->context;
 }
 

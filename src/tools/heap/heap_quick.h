@@ -11,10 +11,12 @@
 #include "tools/heap/brief.h"
 #include "tools/heap/heap_internal.h"
 
+#define HEAP_INLINE static inline __attribute__((always_inline))
+
 // A small block; 0: heap_alloc() is to be asked. *ret_next is where the next one of its class will
 // be, or 0.
-static inline GuestAddr heap_quick_alloc(HeapThread *thread, u64 size, u32 kind, u32 context,
-                                         GuestAddr *ret_next)
+HEAP_INLINE GuestAddr heap_quick_alloc(HeapThread *thread, u64 size, u32 kind, u32 context,
+                                       GuestAddr *ret_next)
 {
     if (UNLIKELY(size > SMALL_MAX))
         return 0;
@@ -55,7 +57,7 @@ static inline bool claim_quickly(u32 *place, u32 word)
 
 // The size of the block, which is in quarantine now; ~0: heap_free() has to know better, and
 // nothing has happened.
-static inline u64 heap_quick_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context)
+HEAP_INLINE u64 heap_quick_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context)
 {
     const u64 refused = ~0ull;
     u64 entry = table_entry(start);

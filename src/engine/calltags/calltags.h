@@ -34,6 +34,9 @@
 #ifndef MUNINN_ENGINE_CALLTAGS_CALLTAGS_H
 #define MUNINN_ENGINE_CALLTAGS_CALLTAGS_H
 
+#include <stddef.h>
+
+#include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
 #include "engine/run/run.h"
 
@@ -94,6 +97,26 @@ GuestAddr calltags_root_above(GuestAddr address);
 void calltags_add_root(GuestAddr root);
 void calltags_drop_roots(GuestAddr start, GuestAddr end);
 
+// A stack from which a function was called, as far up as it had to be walked then. If its return
+// addresses stand there again, down from one whose context is known, the call's context is the
+// same: to see that costs a nanosecond a frame, and to name a frame eight or more.
+typedef struct CallChain {
+    GuestAddr pc; // of the function; 0: none
+    u64 sp;       // where its return address is
+    GuestAddr to; // and what it is
+    u32 context;  // of the call
+    u32 count;    // of frames
+    GuestAddr above; // the slot of the caller's own return address, and its word with a context
+    u64 word_above;
+    u64 unused[2];
+    struct {
+        GuestAddr slot, to;
+        u64 word;
+    } frames[24]; // from the caller on; the last is one that was known
+} CallChain;
+_Static_assert(offsetof(CallChain, frames) == 64, "what is looked at first is one line");
+enum { CALLTAGS_CHAINS_SHIFT = 9, CALLTAGS_CHAINS = 1 << CALLTAGS_CHAINS_SHIFT };
+
 // A thread's own memory of contexts. `fn`, if set, is called for every context that enters it.
 typedef struct ContextCache {
     void (*fn)(void *arg, u32 context);
@@ -108,13 +131,48 @@ typedef struct ContextCache {
         GuestAddr pc;
         u64 up; // CALLTAGS_VARIES: not the same
     } shapes[2048];
+    CallChain chains[CALLTAGS_CHAINS]; // by function and stack pointer
 } ContextCache;
 #define CALLTAGS_VARIES UINT64_MAX
+
+static inline CallChain *calltags_chain(ContextCache *cache, GuestAddr pc, u64 sp)
+{
+    u64 hash = (pc ^ sp << 7) * 0x9e3779b97f4a7c15ull;
+    return &cache->chains[hash >> (64 - CALLTAGS_CHAINS_SHIFT)];
+}
+
+// A word of the client's stack, or of its shadow; 0 if it is not there any more.
+static inline u64 calltags_read(u64 at)
+{
+    u64 word = 0;
+    __asm__ volatile("1: mov (%1), %0\n2:\n" GUEST_FIXUP("1b", "2b") : "+r"(word) : "r"(at));
+    return word;
+}
+
+// Whether the return address `to` stands there, and has its tag.
+static inline bool calltags_is_call(GuestAddr slot, GuestAddr to)
+{
+    return calltags_read(slot) == to &&
+           (u32)calltags_read((u64)calltags_word(slot)) == calltag_of(to);
+}
 
 // The current context: `pc` within the innermost frame. *ret_slot is where the return
 // address of that frame is, 0 if there is none. Takes time proportional to the words
 // of the frames that have been called since the last query.
 u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_slot);
+// The same at the entry of a function, which is `pc`; for such as are called again and again from
+// the same stacks.
+u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache);
+// The same if it was called from there the last time that this was asked with that stack pointer,
+// and the caller has been asked for. 0: ask calltags_call_context().
+static inline u32 calltags_call_again(ContextCache *cache, GuestAddr pc, u64 sp)
+{
+    const CallChain *chain = calltags_chain(cache, pc, sp);
+    if (LIKELY(chain->pc == pc && chain->sp == sp) && LIKELY(calltags_is_call(sp, chain->to)) &&
+        LIKELY(calltags_read((u64)calltags_word(chain->above)) == chain->word_above))
+        return chain->context;
+    return 0;
+}
 // Whether the shadow of this word, aligned to 8 bytes, is that of a return address.
 bool calltags_is_tag(GuestAddr slot);
 // The frame that an address is in: the slot of its return address, at or above the address; 0:

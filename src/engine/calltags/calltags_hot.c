@@ -37,11 +37,13 @@ static __attribute__((noinline)) u32 make_child(u32 parent, GuestAddr pc)
 
 static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
 {
+    // Contexts that are made one after the other, of a recursion say, have numbers one after the
+    // other: with the same pc they share lines of the cache. Two things that may not be in the
+    // processor's are fetched at once.
+    size_t index = ((pc * 0x9e3779b97f4a7c15ull >> 48) + parent) % ARRAY_LEN(cache->slots);
+    __builtin_prefetch(&cache->slots[index]);
     if (context_next_is_child(parent, pc) && !cache->fn)
         return parent + 1;
-    // Contexts that are made one after the other, of a recursion say, have numbers one after the
-    // other: with the same pc they share lines of the cache.
-    size_t index = ((pc * 0x9e3779b97f4a7c15ull >> 48) + parent) % ARRAY_LEN(cache->slots);
     if (LIKELY(cache->slots[index].pc == pc && cache->slots[index].parent == parent &&
                cache->slots[index].context))
         return cache->slots[index].context;
@@ -85,14 +87,6 @@ static const Interruption *interruption_at(GuestAddr slot, u64 word)
 
 // ------------------------------------------------------------------- the walk
 
-// A word of the client's stack, or of its shadow; 0 if it is not there any more.
-static inline u64 read_stack(GuestAddr slot)
-{
-    u64 word = 0;
-    __asm__ volatile("1: mov (%1), %0\n2:\n" GUEST_FIXUP("1b", "2b") : "+r"(word) : "r"(slot));
-    return word;
-}
-
 // Whether a word may be a tag or a signal's: most of what a tool has there is neither.
 static inline bool may_count(u64 word)
 {
@@ -102,7 +96,7 @@ static inline bool may_count(u64 word)
 static inline bool is_frame(GuestAddr slot, u64 word)
 {
     return may_count(word) &&
-           ((u32)word == calltag_of(read_stack(slot)) || interruption_at(slot, word));
+           ((u32)word == calltag_of(calltags_read(slot)) || interruption_at(slot, word));
 }
 
 bool calltags_is_tag(GuestAddr slot)
@@ -170,7 +164,7 @@ GuestAddr calltags_callee_slot(GuestAddr address, u64 sp)
 GuestAddr calltags_caller_pc(GuestAddr slot)
 {
     const Interruption *i = interruption_at(slot, *calltags_word(slot));
-    return i ? i->pc | CONTEXT_EXACT_PC : read_stack(slot);
+    return i ? i->pc | CONTEXT_EXACT_PC : calltags_read(slot);
 }
 
 static __attribute__((noinline)) GuestAddr learn_frame(struct CallShape *shape, GuestAddr pc,
@@ -191,8 +185,8 @@ static inline GuestAddr next_frame(ContextCache *cache, GuestAddr pc, GuestAddr 
     struct CallShape *shape = &cache->shapes[(pc ^ pc >> 11) % ARRAY_LEN(cache->shapes)];
     if (LIKELY(shape->pc == pc && shape->up != CALLTAGS_VARIES)) {
         GuestAddr slot = at + shape->up;
-        u64 word = read_stack((u64)calltags_word(slot)); // it may be beyond the stack
-        if (LIKELY((u32)word == calltag_of(read_stack(slot)))) {
+        u64 word = calltags_read((u64)calltags_word(slot)); // it may be beyond the stack
+        if (LIKELY((u32)word == calltag_of(calltags_read(slot)))) {
             *ret_word = word;
             return slot;
         }
@@ -200,29 +194,71 @@ static inline GuestAddr next_frame(ContextCache *cache, GuestAddr pc, GuestAddr 
     return learn_frame(shape, pc, at, ret_word);
 }
 
-// The context of the frame at `slot`, whose word has none; and those of the new frames above.
-static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *cache)
+// Frames of one query, from the innermost on, up to one whose context is known.
+typedef struct Walk {
+    u32 count;
+    bool is_interrupted; // by a signal: what is above is elsewhere
+    GuestAddr known; // the slot of that one, 0: there is none
+    u64 known_word;
+    GuestAddr slots[BATCH], to[BATCH];
+} Walk;
+
+static inline void walk_up(Walk *walk, GuestAddr slot, ContextCache *cache)
 {
-    GuestAddr slots[BATCH], pcs[BATCH];
     u64 word = *calltags_word(slot);
-    u32 count = 0, context = 0;
-    while (slot && count < BATCH) {
+    u32 count = 0;
+    walk->is_interrupted = false;
+    do {
         const Interruption *i = interruption_at(slot, word);
-        slots[count] = slot;
-        pcs[count++] = i ? i->pc | CONTEXT_EXACT_PC : read_stack(slot);
-        slot = i ? find_frame(i->sp, &word) : next_frame(cache, pcs[count - 1], slot + 8, &word);
-        if (slot && word >> 32)
-            break;
+        GuestAddr to = i ? i->pc | CONTEXT_EXACT_PC : calltags_read(slot);
+        walk->slots[count] = slot;
+        walk->to[count++] = to;
+        walk->is_interrupted |= i != NULL;
+        slot = i ? find_frame(i->sp, &word) : next_frame(cache, to, slot + 8, &word);
+    } while (slot && !(word >> 32) && count < BATCH);
+    walk->count = count;
+    walk->known = slot;
+    walk->known_word = word;
+}
+
+static void note_chain(CallChain *chain, const Walk *walk)
+{
+    u32 count = walk->count;
+    chain->above = walk->slots[0];
+    chain->word_above = *calltags_word(chain->above);
+    chain->count = 0;
+    if (walk->is_interrupted || count >= ARRAY_LEN(chain->frames))
+        return;
+    for (u32 i = 0; i < count; i++) {
+        chain->frames[i].slot = walk->slots[i];
+        chain->frames[i].to = walk->to[i];
+        chain->frames[i].word = *calltags_word(walk->slots[i]);
     }
-    if (slot && count < BATCH)
-        context = (u32)(word >> 32);
-    else if (slot && count == BATCH)
+    if (walk->known) {
+        chain->frames[count].slot = walk->known;
+        chain->frames[count++].word = walk->known_word;
+    }
+    chain->count = count;
+}
+
+// The context of the frame at `slot`, whose word has none; and those of the new frames above.
+static __attribute__((noinline)) u32 name_frames(GuestAddr slot, ContextCache *cache,
+                                                 CallChain *chain)
+{
+    Walk walk;
+    walk_up(&walk, slot, cache);
+    u32 context = (u32)(walk.known_word >> 32);
+    if (!walk.known)
+        context = 0;
+    else if (!context) // BATCH is too few
         context = context_intern(0, CONTEXT_OMITTED_PC);
-    while (count-- > 0) {
-        context = find_cached(cache, context, pcs[count]);
-        u64 *at = calltags_word(slots[count]);
+    for (u32 i = walk.count; i-- > 0;) {
+        context = find_cached(cache, context, walk.to[i]);
+        u64 *at = calltags_word(walk.slots[i]);
         *at = (u32)*at | (u64)context << 32;
     }
+    if (chain)
+        note_chain(chain, &walk);
     return context;
 }
 
@@ -234,12 +270,62 @@ u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_s
     if (slot) {
         parent = (u32)(word >> 32);
         if (parent == 0)
-            parent = name_frames(slot, cache);
+            parent = name_frames(slot, cache, NULL);
         *ret_slot = slot;
     } else {
         *ret_slot = 0;
     }
     return find_cached(cache, parent, pc);
+}
+
+// ------------------------------------------------------------------- calls that come again
+
+// Where it holds, all its frames have their contexts now. That two frames follow each other again,
+// if both are where they were, is what the walk by shapes takes for granted too.
+static bool chain_holds(const CallChain *chain)
+{
+    if (!calltags_is_call(chain->sp, chain->to))
+        return false;
+    u32 i = 0;
+    for (;; i++) {
+        if (i == chain->count)
+            return false;
+        GuestAddr slot = chain->frames[i].slot;
+        u64 word = calltags_read((u64)calltags_word(slot));
+        if (word == chain->frames[i].word)
+            break;
+        if (word != (u32)chain->frames[i].word || calltags_read(slot) != chain->frames[i].to)
+            return false;
+    }
+    while (i-- > 0)
+        *calltags_word(chain->frames[i].slot) = chain->frames[i].word;
+    return true;
+}
+
+u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache)
+{
+    CallChain *chain = calltags_chain(cache, pc, sp);
+    if (chain->pc == pc && chain->sp == sp && chain_holds(chain))
+        return chain->context;
+    GuestAddr to = sp < CLIENT_END ? calltags_read(sp) : 0, above = 0;
+    u64 word;
+    if (LIKELY(to && sp % 8 == 0 && calltags_is_call(sp, to)))
+        above = next_frame(cache, to, sp + 8, &word);
+    if (UNLIKELY(!above)) // it was jumped to, or is the outermost
+        return calltags_context(pc, sp, cache, &above);
+    u32 parent = (u32)(word >> 32);
+    if (parent) {
+        chain->above = above;
+        chain->word_above = word;
+        chain->count = 0;
+    } else {
+        parent = name_frames(above, cache, chain);
+    }
+    chain->pc = pc;
+    chain->sp = sp;
+    chain->to = to;
+    chain->context = find_cached(cache, find_cached(cache, parent, to), pc);
+    return chain->context;
 }
 
 // ------------------------------------------------------------------- loads of rsp

@@ -130,6 +130,7 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
         return false;
     const ToolFunction *function = hook->function;
     bool is_lean = function && !hook->resolver && (function->lean_after || function->lean_before);
+    bool is_quick = function && !hook->resolver && (function->quick || function->quick_at);
     *ret_site = (RedirectSite){
         .hook = (u32)(hook - redirect_hooks),
         .entry = function != NULL,
@@ -138,7 +139,7 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
         .is_lean_site = hook->is_lean_site,
         .fast = function && !hook->resolver && (function->flags & TOOL_FUNCTION_FAST),
         .replaces = function && !hook->resolver && function->replace,
-        .quick = function && !hook->resolver && function->quick ? function : NULL,
+        .quick = is_quick ? function : NULL,
         .lean = is_lean ? function : NULL,
     };
     return true;

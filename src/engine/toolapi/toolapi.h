@@ -85,6 +85,8 @@ typedef WireRepeat ToolRepeat;
 #define TOOL_QUICK __attribute__((no_caller_saved_registers)) u64
 #define TOOL_QUICK_NO (~0ull)
 typedef TOOL_QUICK ToolQuickFn(u64 a, u64 b, u64 c, u64 d);
+// The same, of a function that wants to know where it was entered, for a context.
+typedef TOOL_QUICK ToolQuickAtFn(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry);
 
 // The call of a lean function that returns to `site`, with this stack pointer, and is of these
 // functions (ThreadCtx.lean_hook and lean_inner): if the caller's return address has this tag, and
@@ -125,6 +127,7 @@ typedef struct ToolFunction {
     u32 flags;          // ToolFunctionFlags
     ToolReplaceFn *replace;
     ToolQuickFn *quick; // NULL, or of a fast `replace`: tried first (Tool.quick_ignores)
+    ToolQuickAtFn *quick_at; // or this one
     ToolWrapFn *before, *after;
     // Or the function is lean: for such as are called all the time. Of lean functions that
     // call each other only the outermost is told, when it has returned, with four arguments; one

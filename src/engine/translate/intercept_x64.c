@@ -121,7 +121,7 @@ static bool can_be_quick(const Builder *b, const RedirectSite *site)
 
 // The usual case first, on the engine's stack; it keeps all registers:
 //     mov fs:[spill rax], rax ; mov fs:[rsp], rsp ; mov rsp, fs:[engine_rsp]
-//     mov rax, quick ; call rax ; mov rsp, fs:[rsp]
+//     (mov rax, entry ; push rax twice) ; mov rax, quick ; call rax ; mov rsp, fs:[rsp]
 //     cmp rax, -1 ; je slow ; cmp qword fs:[pending_signal], 0 ; jne pending
 //     return, in the state that was
 //   pending: leave
@@ -133,7 +133,12 @@ static void emit_quick(Builder *b, const RedirectSite *site)
     emit_store_fs(e, CTX_SPILL(RAX), RAX);
     emit_store_fs(e, CTX_GPR(RSP), RSP);
     emit_load_fs(e, RSP, CTX(engine_rsp));
-    emit_mov_imm(e, RAX, (u64)(uintptr_t)site->quick->quick);
+    if (site->quick->quick_at) {
+        emit_mov_imm(e, RAX, b->block->pc); // its seventh argument, and the stack stays aligned
+        put_bytes(e, (u8[]){0x50, 0x50}, 2);
+    }
+    emit_mov_imm(e, RAX, site->quick->quick_at ? (u64)(uintptr_t)site->quick->quick_at
+                                               : (u64)(uintptr_t)site->quick->quick);
     put_bytes(e, (u8[]){0xff, 0xd0}, 2); // call rax
     emit_load_fs(e, RSP, CTX_GPR(RSP));
     put_bytes(e, (u8[]){0x48, 0x83, 0xf8, 0xff}, 4);

@@ -4,6 +4,7 @@
 // thread's magazine, writes 16 bytes of metadata and tells the tool; freeing is a lookup,
 // a compare and exchange, and an append to the thread's quarantine chunk.
 // heap_pair_cost in tests/unit/heap_speed_test.c measures the pair.
+#include "base/fill.h"
 #include "tools/heap/heap_internal.h"
 
 static void fill_memory(GuestAddr start, u64 size, u8 byte)
@@ -15,16 +16,12 @@ static void fill_memory(GuestAddr start, u64 size, u8 byte)
     __asm__ volatile("rep stosb" : "+D"(start), "+c"(size) : "a"(byte) : "memory");
 }
 
-// Of small blocks: `rep stosb` takes longer to start than this loop to end. It may write up to 7
-// bytes into the gap, which is nobody's.
 static inline void zero_memory(GuestAddr start, u64 size)
 {
-    if (size > 256 || heap.options.hooks.fill) {
-        fill_memory(start, size, 0);
-        return;
-    }
-    for (u64 i = 0; i < size; i += sizeof(u64))
-        *(volatile u64 *)(start + i) = 0;
+    if (heap.options.hooks.fill)
+        heap.options.hooks.fill(start, size, 0);
+    else
+        fill_bytes((u8 *)start, 0, size);
 }
 
 static void copy_memory(GuestAddr from, GuestAddr to, u64 size)
@@ -52,15 +49,6 @@ static inline void begin_block(HeapThread *thread, GuestAddr start, u64 size, u3
     }
     if (options->hooks.allocated)
         options->hooks.allocated(start, size, kind & HEAP_ZEROED, context);
-}
-
-// The word goes last: whoever reads "live" reads the rest of this block too.
-static inline void write_meta(SlotMeta *meta, u64 size, u32 context, u32 word)
-{
-    meta->size = (u32)size;
-    meta->alloc_context = context;
-    meta->free_context = 0;
-    __atomic_store_n(&meta->word, word, __ATOMIC_RELEASE);
 }
 
 // What comes out of quarantine has left the cache long ago.
@@ -182,24 +170,12 @@ static bool kinds_match(u32 allocated, u32 freed)
     return allocated == freed || family[allocated] == family[freed];
 }
 
-// Live → quarantined, by one caller only. *word is what was seen.
-static inline bool claim(u32 *place, u32 *word)
-{
-    *word = __atomic_load_n(place, __ATOMIC_RELAXED);
-    while (LIKELY(word_state(*word) == HEAP_LIVE)) {
-        if (__atomic_compare_exchange_n(place, word, word_with_state(*word, HEAP_QUARANTINED),
-                                        false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-            return true;
-    }
-    return false;
-}
-
 // What is larger would take the tool many mappings to park.
 #define PARKED_HUGE_MAX (64 * MiB)
 
 // The claimed block's end, up to its place in quarantine.
 static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 footprint,
-                             bool is_huge_block, u32 context)
+                             const SlotRef *ref, u32 context)
 {
     thread->frees++;
     thread->freed_bytes += size;
@@ -208,10 +184,10 @@ static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 
     if (heap.options.hooks.freed)
         heap.options.hooks.freed(start, size);
     // It will be unmapped, not used again; at once if it is larger than the quarantine.
-    if (is_huge_block && size <= min_u64(heap.options.freelist_volume, PARKED_HUGE_MAX) &&
+    if (!ref && size <= min_u64(heap.options.freelist_volume, PARKED_HUGE_MAX) &&
         heap.options.hooks.park && heap.options.free_fill < 0)
         heap.options.hooks.park(start, size);
-    quarantine_put(thread, start, size, footprint, context);
+    quarantine_put(thread, start, size, footprint, ref, context);
 }
 
 static HeapResult free_huge(HeapThread *thread, HugeBlock *block, GuestAddr start, HeapKind kind,
@@ -234,7 +210,7 @@ static HeapResult free_huge(HeapThread *thread, HugeBlock *block, GuestAddr star
         ret_block->state = HEAP_LIVE;
     }
     block->free_context = context;
-    end_block(thread, start, block->size, block->mapped_bytes, true, context);
+    end_block(thread, start, block->size, block->mapped_bytes, NULL, context);
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 
@@ -291,7 +267,7 @@ HeapResult heap_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 con
         ret_block->state = HEAP_LIVE;
     }
     ref.meta->free_context = context;
-    end_block(thread, start, ref.meta->size, ref.slab->stride, false, context);
+    end_block(thread, start, ref.meta->size, ref.slab->stride, &ref, context);
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 

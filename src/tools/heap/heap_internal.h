@@ -159,9 +159,15 @@ enum {
     BRIEF_PIECE_SHIFT = 16,
 };
 
+// All that it takes to use the slot again, so that nothing has to be looked up.
+typedef struct BriefBlock {
+    FreeSlot slot;
+    u32 footprint;
+    u32 class_index; // or CLASS_MEDIUM
+} BriefBlock;
+
 typedef struct BriefQueue {
-    GuestAddr starts[BRIEF_BLOCKS];
-    u32 footprints[BRIEF_BLOCKS];
+    BriefBlock blocks[BRIEF_BLOCKS];
     u32 first, count;
     u64 volume;
     u64 turn;                // counts frees of such places
@@ -203,6 +209,7 @@ typedef struct Heap {
     HeapOptions options;
     u64 gap;          // the redzone, rounded up to SLOT_ALIGN
     u64 chunk_volume; // an open chunk is queued when it holds as much
+    u64 quick_free_max; // the largest block that heap_quick_free() takes
     u64 *table;       // by address >> SEGMENT_SHIFT: Segment *, HugeBlock * | 1, or 0
 
     Lock segment_lock;
@@ -225,6 +232,7 @@ typedef struct Heap {
 
     Lock thread_lock;
     HeapThread *threads; // never freed, used again
+    u32 active_threads;  // a thread that waits for another to begin is in no function of the heap
     HeapStats ended;     // counters of threads that ended
 
     ClassList classes[CLASS_COUNT];
@@ -294,6 +302,27 @@ static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
     return true;
 }
 
+// The word goes last: whoever reads "live" reads the rest of this block too.
+static inline void write_meta(SlotMeta *meta, u64 size, u32 context, u32 word)
+{
+    meta->size = (u32)size;
+    meta->alloc_context = context;
+    meta->free_context = 0;
+    __atomic_store_n(&meta->word, word, __ATOMIC_RELEASE);
+}
+
+// Live → quarantined, by one caller only. *word is what was seen.
+static inline bool claim(u32 *place, u32 *word)
+{
+    *word = __atomic_load_n(place, __ATOMIC_RELAXED);
+    while (LIKELY(word_state(*word) == HEAP_LIVE)) {
+        if (__atomic_compare_exchange_n(place, word, word_with_state(*word, HEAP_QUARANTINED),
+                                        false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return true;
+    }
+    return false;
+}
+
 // --- segment_hot.c
 Slab *units_take(u64 unit_count, u32 slot_count); // NULL: map a segment first. slot_count is 0
 void slab_publish(Slab *slab);    // from now on lookups find it
@@ -317,7 +346,9 @@ void huge_retire(HugeBlock *block);             // left quarantine
 void huge_destroy(void);
 
 // --- quarantine_hot.c
-void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint, u32 context);
+// `ref` is NULL for a huge block.
+void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint,
+                    const SlotRef *ref, u32 context);
 void quarantine_close(HeapThread *thread);
 void quarantine_drain(HeapThread *thread); // all of it: memory is short
 // What the heap holds without need is given back. That costs page faults later, so it is done when

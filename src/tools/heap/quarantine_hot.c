@@ -13,6 +13,7 @@
 // The volume counts what a block occupies, gap included, not what was requested:
 // the bound is there to bound memory, and a million empty blocks are not nothing.
 #include "base/pages.h"
+#include "tools/heap/brief.h"
 #include "tools/heap/heap_internal.h"
 
 #define CHUNK_POOL_BYTES (64 * KiB)
@@ -195,44 +196,10 @@ static void close_chunk(HeapThread *thread, bool reopen)
     lock_release(&heap.quarantine_lock);
 }
 
-static void brief_take(HeapThread *thread)
+HEAP_QUICK __attribute__((noinline)) void brief_release_apart(HeapThread *thread,
+                                                              const BriefBlock *block)
 {
-    BriefQueue *brief = &thread->brief;
-    u32 at = brief->first++ % BRIEF_BLOCKS;
-    brief->count--;
-    brief->volume -= brief->footprints[at];
-    if (brief->count > AHEAD)
-        fetch_meta(brief->starts[(at + AHEAD) % BRIEF_BLOCKS]);
-    release(thread, brief->starts[at], true);
-}
-
-// True for the blocks of one piece of memory in BRIEF_SAMPLE, each time others. Neighbours share
-// that fate: if every slab had a block that stays, none could be used for other sizes.
-static inline bool is_sampled(BriefQueue *brief, GuestAddr start)
-{
-    u64 turn = brief->turn++ / BRIEF_TURN;
-    u64 piece = (start >> BRIEF_PIECE_SHIFT) + turn * 0x9e3779b97f4a7c15ull;
-    return (piece * 0xd6e8feb86659fd93ull >> 32) % BRIEF_SAMPLE == 0;
-}
-
-// False: it goes the long way.
-static inline bool brief_put(HeapThread *thread, GuestAddr start, u64 footprint, u32 context)
-{
-    BriefQueue *brief = &thread->brief;
-    u16 *frees = &brief->frees[(context ^ context >> 10) % BRIEF_PLACES];
-    if (*frees < BRIEF_FREES) {
-        ++*frees;
-        return false;
-    }
-    if (is_sampled(brief, start) || footprint > heap.options.brief_volume / 16)
-        return false;
-    u32 at = (brief->first + brief->count++) % BRIEF_BLOCKS;
-    brief->starts[at] = start;
-    brief->footprints[at] = (u32)footprint;
-    brief->volume += footprint;
-    while (brief->count == BRIEF_BLOCKS || brief->volume > heap.options.brief_volume)
-        brief_take(thread);
-    return true;
+    release(thread, block->slot.start + word_shift(block->slot.meta->word), true);
 }
 
 // Not more than once in a third of a second or so: a program that frees buffers all the time
@@ -249,15 +216,20 @@ static bool is_time_to_trim(void)
 }
 
 // Without memory for a chunk the block stays quarantined for ever, which is safe.
-void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint, u32 context)
+void quarantine_put(HeapThread *thread, GuestAddr start, u64 size, u64 footprint,
+                    const SlotRef *ref, u32 context)
 {
     if (UNLIKELY(heap.options.freelist_big && size >= heap.options.freelist_big)) {
         put_big(start, footprint);
         evict(thread, heap.options.freelist_volume);
         return;
     }
-    if (heap.options.brief_volume && brief_put(thread, start, footprint, context))
+    bool is_brief = ref && brief_takes(&thread->brief, start, footprint, context);
+    brief_count(&thread->brief, context);
+    if (is_brief) {
+        brief_put(thread, ref);
         return;
+    }
     if (UNLIKELY(!thread->chunk)) {
         close_chunk(thread, true);
         if (!thread->chunk)

@@ -31,6 +31,7 @@ bool heap_init(const HeapOptions *options)
     heap.options = *options;
     heap.gap = round_up(options->redzone_bytes, SLOT_ALIGN);
     heap.chunk_volume = max_u64(1, min_u64(64 * KiB, options->freelist_volume / 8));
+    heap.quick_free_max = min_u64(options->freelist_big - 1, SMALL_MAX); // 0: any
     heap.table = pages_reserve(TABLE_BYTES);
     if (!heap.table)
         return false;
@@ -75,6 +76,7 @@ HeapThread *heap_thread_start(u16 thread_index)
     if (thread) {
         thread->index = thread_index;
         thread->is_active = true;
+        heap.active_threads++;
     }
     lock_release(&heap.thread_lock);
     return thread;
@@ -97,6 +99,7 @@ static void retire_counters(HeapThread *thread)
     thread->allocated_bytes = 0;
     thread->freed_bytes = 0;
     thread->is_active = false;
+    heap.active_threads--;
 }
 
 void heap_thread_end(HeapThread *thread)

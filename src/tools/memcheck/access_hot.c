@@ -2,6 +2,7 @@
 //
 // The slow paths of accesses, called from blocks: stores to what is not defined or not
 // to be touched, steps of dirty blocks, string instructions, frames that are left.
+#include "base/fill.h"
 #include "engine/aspace/aspace.h"
 #include "tools/memcheck/memcheck.h"
 
@@ -364,21 +365,6 @@ void access_forget(ToolThread *thread, u64 members, GuestAddr unused)
 }
 
 enum { FRAME_MAX = 8 << 20 };   // more is a change of stacks
-enum { SMALL_FRAME = 1024 };    // rep stosb takes its time to begin
-
-static void fill_undefined(GuestAddr start, u64 size)
-{
-    u8 *at = shadow_of(start);
-    if (size > SMALL_FRAME) {
-        __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(0xff) : "memory");
-        return;
-    }
-    for (; size >= 8; size -= 8, at += 8)
-        *(volatile u64 *)at = ~0ull; // not to become a call of memset
-    while (size--)
-        *(volatile u8 *)at++ = 0xff;
-}
-
 enum { RED_ZONE = 128 };
 
 // What is given up includes the red zone of a function that calls nothing.
@@ -386,7 +372,7 @@ static void leave_frame(GuestAddr from, GuestAddr to)
 {
     u64 size = to - (from - RED_ZONE);
     if (to > from && size < FRAME_MAX && shadow_is_mapped(from - RED_ZONE, size))
-        fill_undefined(from - RED_ZONE, size);
+        fill_bytes(shadow_of(from - RED_ZONE), 0xff, size);
 }
 
 void access_stack_loaded(ToolThread *thread, GuestAddr old_sp)
@@ -422,5 +408,5 @@ void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused)
     u64 size = what & 1 ? thread->gpr[what >> 1] : what >> 1;
     GuestAddr sp = thread->gpr[RSP] - size;
     if (size < FRAME_MAX && shadow_is_mapped(sp, size))
-        fill_undefined(sp, size);
+        fill_bytes(shadow_of(sp), 0xff, size);
 }

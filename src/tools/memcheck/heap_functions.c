@@ -6,6 +6,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/relay/relay.h"
 #include "tools/heap/heap.h"
+#include "tools/memcheck/heap_quick.h"
 #include "tools/memcheck/memcheck.h"
 #include "tools/memcheck/strings_call.h"
 #include "tools/memcheck/strings_quick.h"
@@ -13,6 +14,8 @@
 #define FAST (TOOL_FUNCTION_FAST)
 #define ROW(name_, handler, data_) \
     {.name = name_, .flags = FAST, .replace = handler, .data = data_}
+#define HEAP_ROW(name_, handler, data_, quick_) \
+    {.name = name_, .flags = FAST, .replace = handler, .data = data_, .quick_at = quick_}
 #define QUICK_ROW(name_, handler, data_, quick_) \
     {.name = name_, .flags = FAST, .replace = handler, .data = data_, .quick = quick_}
 #define HIDDEN_ROW(object_, name_, handler, data_, quick_) \
@@ -27,11 +30,11 @@ static void do_nothing(ToolThread *thread, ToolCall *call)
 
 // Sizes in mangled names are `m`, unsigned long.
 const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
-    [MEMCHECK_MALLOC] = ROW("malloc", replace_malloc, HEAP_MALLOC),
-    ROW("calloc", replace_calloc, HEAP_MALLOC),
+    [MEMCHECK_MALLOC] = HEAP_ROW("malloc", replace_malloc, HEAP_MALLOC, quick_malloc),
+    HEAP_ROW("calloc", replace_calloc, HEAP_MALLOC, quick_calloc),
     ROW("realloc", replace_realloc, HEAP_MALLOC),
     ROW("reallocarray", replace_realloc, HEAP_MALLOC | HEAP_DATA_ARRAY),
-    ROW("free", replace_free, HEAP_MALLOC),
+    HEAP_ROW("free", replace_free, HEAP_MALLOC, quick_free),
     ROW("cfree", replace_free, HEAP_MALLOC),
     ROW("free_sized", replace_free, HEAP_MALLOC),
     ROW("free_aligned_sized", replace_free, HEAP_MALLOC),
@@ -41,25 +44,25 @@ const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
     ROW("valloc", replace_valloc, HEAP_MEMALIGN),
     ROW("pvalloc", replace_valloc, HEAP_MEMALIGN | HEAP_DATA_WHOLE_PAGES),
     ROW("malloc_usable_size", replace_usable_size, 0),
-    ROW("_Znwm", replace_malloc, HEAP_NEW | HEAP_DATA_THROWS),
-    ROW("_ZnwmRKSt9nothrow_t", replace_malloc, HEAP_NEW),
+    HEAP_ROW("_Znwm", replace_malloc, HEAP_NEW | HEAP_DATA_THROWS, quick_new),
+    HEAP_ROW("_ZnwmRKSt9nothrow_t", replace_malloc, HEAP_NEW, quick_new),
     ROW("_ZnwmSt11align_val_t", replace_memalign,
         HEAP_NEW | HEAP_DATA_SIZE_FIRST | HEAP_DATA_THROWS),
     ROW("_ZnwmSt11align_val_tRKSt9nothrow_t", replace_memalign, HEAP_NEW | HEAP_DATA_SIZE_FIRST),
-    ROW("_Znam", replace_malloc, HEAP_NEW_ARRAY | HEAP_DATA_THROWS),
-    ROW("_ZnamRKSt9nothrow_t", replace_malloc, HEAP_NEW_ARRAY),
+    HEAP_ROW("_Znam", replace_malloc, HEAP_NEW_ARRAY | HEAP_DATA_THROWS, quick_new_array),
+    HEAP_ROW("_ZnamRKSt9nothrow_t", replace_malloc, HEAP_NEW_ARRAY, quick_new_array),
     ROW("_ZnamSt11align_val_t", replace_memalign,
         HEAP_NEW_ARRAY | HEAP_DATA_SIZE_FIRST | HEAP_DATA_THROWS),
     ROW("_ZnamSt11align_val_tRKSt9nothrow_t", replace_memalign,
         HEAP_NEW_ARRAY | HEAP_DATA_SIZE_FIRST),
-    ROW("_ZdlPv", replace_free, HEAP_NEW),
-    ROW("_ZdlPvm", replace_free, HEAP_NEW),
+    HEAP_ROW("_ZdlPv", replace_free, HEAP_NEW, quick_delete),
+    HEAP_ROW("_ZdlPvm", replace_free, HEAP_NEW, quick_delete),
     ROW("_ZdlPvRKSt9nothrow_t", replace_free, HEAP_NEW),
     ROW("_ZdlPvSt11align_val_t", replace_free, HEAP_NEW),
     ROW("_ZdlPvmSt11align_val_t", replace_free, HEAP_NEW),
     ROW("_ZdlPvSt11align_val_tRKSt9nothrow_t", replace_free, HEAP_NEW),
-    ROW("_ZdaPv", replace_free, HEAP_NEW_ARRAY),
-    ROW("_ZdaPvm", replace_free, HEAP_NEW_ARRAY),
+    HEAP_ROW("_ZdaPv", replace_free, HEAP_NEW_ARRAY, quick_delete_array),
+    HEAP_ROW("_ZdaPvm", replace_free, HEAP_NEW_ARRAY, quick_delete_array),
     ROW("_ZdaPvRKSt9nothrow_t", replace_free, HEAP_NEW_ARRAY),
     ROW("_ZdaPvSt11align_val_t", replace_free, HEAP_NEW_ARRAY),
     ROW("_ZdaPvmSt11align_val_t", replace_free, HEAP_NEW_ARRAY),

@@ -2,6 +2,7 @@
 //
 // malloc and its family, new and delete: replaced by the shared heap. Handlers run in
 // the cache and are called again outside it when the heap needs more than that.
+#include "engine/calltags/calltags.h"
 #include "engine/relay/relay.h"
 #include "tools/heap/heap.h"
 #include "tools/memcheck/heap_functions.h"
@@ -30,7 +31,7 @@ void set_result_defined(ToolThread *thread)
 
 static u32 context_of(ToolThread *thread, const ToolCall *call)
 {
-    return tool_context(thread, call->entry);
+    return calltags_call_context(call->entry, thread->gpr[RSP], thread->contexts);
 }
 
 // The stack that a block keeps of its allocation, or of its release; 0: none.

@@ -2,6 +2,7 @@
 //
 // What the heap's blocks are in the shadow: the marks that the heap asks for, also from
 // inside the cache.
+#include "base/fill.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/memcheck.h"
 
@@ -37,19 +38,9 @@ void heap_mark_soon(GuestAddr start)
     __builtin_prefetch(u_bits_of(start), 1);
 }
 
-static void copy(u8 *to, const u8 *from, u64 size)
-{
-    enum { SMALL = 256 };
-    if (size <= SMALL) {
-        for (; size >= 8; size -= 8, to += 8, from += 8)
-            *(volatile u64 *)to = *(const volatile u64 *)from; // not to become a call of memcpy
-    }
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
-}
-
 void heap_mark_copied(GuestAddr from, GuestAddr to, u64 size)
 {
     origins_copied(&thread_ctx, to, from, size);
-    copy((u8 *)to, (const u8 *)from, size);
-    copy(shadow_of(to), shadow_of(from), size);
+    copy_bytes((u8 *)to, (const u8 *)from, size);
+    copy_bytes(shadow_of(to), shadow_of(from), size);
 }

@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Setting and searching V bytes and U bits over ranges.
+#include "base/fill.h"
 #include "engine/calltags/calltags.h"
 #include "tools/memcheck/memcheck.h"
 
 enum { RED_ZONE = 128 };
 
 typedef u64 Any64 __attribute__((aligned(1), may_alias));
-
-// The string instruction takes some time to begin, and most blocks are small.
-static void fill(u8 *at, u8 value, u64 size)
-{
-    enum { SMALL = 384 };
-    u64 word = value * 0x0101010101010101ull;
-    if (size > SMALL) {
-        __asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(value) : "memory");
-        return;
-    }
-    for (; size >= 8; size -= 8, at += 8)
-        *(volatile Any64 *)at = word; // not to become a call of memset
-    while (size--)
-        *(volatile u8 *)at++ = value;
-}
 
 // Bits [first, first + count) of a byte of the U map. Neighbours in one byte belong to one block
 // or to no one: no other thread writes it.
@@ -40,26 +26,26 @@ static void set_u_bits(GuestAddr start, u64 size, bool set)
         start += count;
         size -= count;
     }
-    fill(u_bits_of(start), set ? 0xff : 0, size / 8);
+    fill_bytes(u_bits_of(start), set ? 0xff : 0, size / 8);
     if (size & 7)
         set_u_part(u_bits_of(start + size), 0, size & 7, set);
 }
 
 void shadow_clear_v(GuestAddr start, u64 size)
 {
-    fill(shadow_of(start), 0, size);
+    fill_bytes(shadow_of(start), 0, size);
 }
 
 void shadow_make_defined(GuestAddr start, u64 size)
 {
-    fill(shadow_of(start), 0, size);
+    fill_bytes(shadow_of(start), 0, size);
     set_u_bits(start, size, false);
 }
 
 void shadow_make_undefined(GuestAddr start, u64 size)
 {
     origins_forget(start, size);
-    fill(shadow_of(start), 0xff, size);
+    fill_bytes(shadow_of(start), 0xff, size);
     set_u_bits(start, size, false);
 }
 
@@ -70,7 +56,7 @@ void shadow_make_touchable(GuestAddr start, u64 size)
 
 void shadow_make_noaccess(GuestAddr start, u64 size)
 {
-    fill(shadow_of(start), 0xff, size);
+    fill_bytes(shadow_of(start), 0xff, size);
     set_u_bits(start, size, true);
 }
 

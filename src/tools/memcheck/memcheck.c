@@ -12,6 +12,7 @@
 #include "engine/log/log.h"
 #include "tools/memcheck/commands.h"
 #include "tools/memcheck/heap_functions.h"
+#include "tools/memcheck/heap_quick.h"
 #include "tools/memcheck/leaks.h"
 #include "tools/memcheck/ranges.h"
 #include "tools/tools.h"
@@ -97,6 +98,7 @@ static void prepare(const Options *options)
     };
     if (!heap_init(&heap))
         log_refuse("no memory for the heap's tables");
+    heap_quick_init();
 }
 
 // A thread's registers are defined when it starts; its stack below rsp is not.

@@ -56,7 +56,16 @@ void origins_moved(struct ThreadCtx *thread, unsigned to, GuestAddr address, u32
 // Bytes were copied, undefined ones among them: the destination has the origin of the first.
 void origins_copied(struct ThreadCtx *thread, GuestAddr to, GuestAddr from, u64 size);
 // The heap gives or takes memory: what is remembered of it is void.
-void origins_forget(GuestAddr start, u64 size);
+enum { ORIGINS_GRAINS = 1 << 16, ORIGINS_GRAIN_BYTES = 64 };
+extern u16 origins_turns[ORIGINS_GRAINS];
+static inline void origins_forget(GuestAddr start, u64 size)
+{
+    u64 first = start / ORIGINS_GRAIN_BYTES, last = (start + size) / ORIGINS_GRAIN_BYTES;
+    if (UNLIKELY(last - first >= ORIGINS_GRAINS))
+        last = first + ORIGINS_GRAINS - 1;
+    for (u64 grain = first; grain <= last; grain++)
+        origins_turns[grain % ORIGINS_GRAINS]++; // threads may lose a turn (O1)
+}
 // A request made a range undefined.
 void origins_made_by_client(GuestAddr start, u64 size, u32 context);
 

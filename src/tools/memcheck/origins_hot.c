@@ -103,23 +103,13 @@ bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
 // Who owns a place now. A note of what was stored there is void when that has changed: the
 // frame was left, or the heap has given the memory to another block. The latter is counted,
 // for 64 bytes each: to look the block up would take longer than all the rest of a step.
-enum { GRAINS = 1 << 16, GRAIN_BYTES = 64 };
-static u16 grain_turns[GRAINS];
-
-void origins_forget(GuestAddr start, u64 size)
-{
-    u64 first = start / GRAIN_BYTES, last = (start + size) / GRAIN_BYTES;
-    if (last - first >= GRAINS)
-        last = first + GRAINS - 1;
-    for (u64 grain = first; grain <= last; grain++)
-        grain_turns[grain % GRAINS]++; // threads may lose a turn, and that a note is void (O1)
-}
+u16 origins_turns[ORIGINS_GRAINS];
 
 static u64 owner_of(ToolThread *thread, GuestAddr address)
 {
     const MemcheckThread *mt = memcheck_thread(thread);
     if (address < mt->stack_lo || address >= mt->stack_hi)
-        return 2 + ((u64)grain_turns[address / GRAIN_BYTES % GRAINS] << 8);
+        return 2 + ((u64)origins_turns[address / ORIGINS_GRAIN_BYTES % ORIGINS_GRAINS] << 8);
     const FrameExtent *e = extent_of(thread, address);
     return e ? e->slot * 3 ^ e->tag : 1;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/fill.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
@@ -126,6 +127,7 @@ static void make_ones(void)
 
 void shadow_init(void)
 {
+    fill_init();
     make_ones();
     shadow_open_pages = mmap(NULL, CLIENT_END / PAGE_SIZE / 8, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// The usual case of heap_alloc() and heap_free(), to be inlined into functions that keep all
+// registers: what a call would save and load again is a tenth of what they take. The caller does
+// what the hooks allocated() and freed() would, and malloc_fill and free_fill are not heeded.
+// Of the heap's structures nobody else outside its folder may know anything.
+#ifndef MUNINN_TOOLS_HEAP_HEAP_QUICK_H
+#define MUNINN_TOOLS_HEAP_HEAP_QUICK_H
+
+#include "base/fill.h"
+#include "tools/heap/brief.h"
+#include "tools/heap/heap_internal.h"
+
+#define HEAP_INLINE static inline __attribute__((always_inline))
+
+// A small block; 0: heap_alloc() is to be asked. *ret_next is where the next one of its class will
+// be, or 0.
+HEAP_INLINE GuestAddr heap_quick_alloc(HeapThread *thread, u64 size, u32 kind, u32 context,
+                                       GuestAddr *ret_next)
+{
+    if (UNLIKELY(size > SMALL_MAX))
+        return 0;
+    u32 class_index = class_of_size(size), count = thread->counts[class_index];
+    if (UNLIKELY(count == 0))
+        return 0;
+    thread->counts[class_index] = (u16)--count;
+    FreeSlot slot = thread->slots[class_index][count];
+    *ret_next = 0;
+    if (LIKELY(count)) {
+        const FreeSlot *next = &thread->slots[class_index][count - 1];
+        __builtin_prefetch(next->meta, 1);
+        *ret_next = next->start;
+    }
+    write_meta(slot.meta, size, context, meta_word(thread->index, kind & 7, HEAP_LIVE, 0));
+    thread->allocs++;
+    thread->allocated_bytes += size;
+    if (kind & HEAP_ZEROED)
+        fill_bytes((u8 *)slot.start, 0, size);
+    return slot.start;
+}
+
+static inline bool has_room(const QuarantineChunk *chunk, u64 footprint)
+{
+    return chunk && chunk->count < CHUNK_ENTRIES - 1 &&
+           chunk->volume + footprint < heap.chunk_volume;
+}
+
+// As claim(), of a word that is live.
+static inline bool claim_quickly(u32 *place, u32 word)
+{
+    if (LIKELY(heap.active_threads == 1)) {
+        *place = word_with_state(word, HEAP_QUARANTINED);
+        return true;
+    }
+    return claim(place, &word);
+}
+
+// The size of the block, which is in quarantine now; ~0: heap_free() has to know better, and
+// nothing has happened.
+HEAP_INLINE u64 heap_quick_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context)
+{
+    const u64 refused = ~0ull;
+    u64 entry = table_entry(start);
+    SlotRef ref;
+    if (UNLIKELY(!entry || entry_is_huge(entry) || !slot_by_start(start, entry, &ref)))
+        return refused;
+    u32 word = ref.meta->word;
+    u64 size = ref.meta->size, footprint = ref.slab->stride;
+    if (UNLIKELY(word_state(word) != HEAP_LIVE || word_kind(word) != (u32)kind ||
+                 size > heap.quick_free_max))
+        return refused;
+    BriefQueue *brief = &thread->brief;
+    QuarantineChunk *chunk = thread->chunk;
+    bool is_brief = brief_takes(brief, start, footprint, context);
+    if (UNLIKELY(!is_brief && !has_room(chunk, footprint)) ||
+        UNLIKELY(!claim_quickly(&ref.meta->word, word)))
+        return refused;
+    ref.meta->free_context = context;
+    thread->frees++;
+    thread->freed_bytes += size;
+    brief_count(brief, context);
+    if (LIKELY(is_brief)) {
+        brief_put(thread, &ref);
+    } else {
+        chunk->entries[chunk->count++] = start;
+        chunk->volume += footprint;
+    }
+    return size;
+}
+
+#endif

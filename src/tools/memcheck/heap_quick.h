@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// ToolFunction.quick_at of the allocation functions: small blocks, with nothing to tell, from
+// stacks that have been there before. Private to memcheck/.
+//
+// What must stay true
+//   Q2  A quick function leaves a block and its shadow as its handler would (heap_functions_hot.c),
+//       or says no and has done nothing.
+#ifndef MUNINN_TOOLS_MEMCHECK_HEAP_QUICK_H
+#define MUNINN_TOOLS_MEMCHECK_HEAP_QUICK_H
+
+#include "engine/toolapi/toolapi.h"
+
+ToolQuickAtFn quick_malloc, quick_calloc, quick_new, quick_new_array;
+ToolQuickAtFn quick_free, quick_delete, quick_delete_array;
+
+// Unless options want something unusual of every block.
+void heap_quick_init(void);
+
+#endif

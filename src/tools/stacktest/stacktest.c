@@ -4,11 +4,12 @@
 // `stacktest_check(frames, count)` with the return addresses that its own
 // unwinder found, from the caller of the calling function on, and gets 1 when
 // the context tree says the same. `stacktest_depth()` answers how many frames. The tool
-// tagtest does it with the stacks of calltags/.
+// tagtest does it with the stacks of calltags/, and holds what these remember of calls to it.
 #include "tools/tools.h"
 
 #include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
+#include "engine/calltags/calltags.h"
 
 enum { FRAMES_MAX = 4096 };
 
@@ -36,6 +37,22 @@ static bool agree(const GuestAddr *frames, size_t count, const u64 *expected, u6
     return k == n;
 }
 
+// Asked three ways: first of what is remembered of earlier calls.
+static u32 context_of(ToolThread *thread, GuestAddr entry)
+{
+    u64 sp = thread->gpr[RSP];
+    if (!thread->contexts)
+        return tool_context(thread, entry);
+    u32 again = calltags_call_again(thread->contexts, entry, sp);
+    u32 of_call = calltags_call_context(entry, sp, thread->contexts);
+    u32 now = calltags_call_again(thread->contexts, entry, sp);
+    u32 context = tool_context(thread, entry);
+    if (of_call == context && (!again || again == context) && (!now || now == context))
+        return context;
+    tool_log("stacktest: context %u is remembered as %u, %u and %u", context, again, of_call, now);
+    return 0;
+}
+
 // Frame 0 is stacktest_check itself, frame 1 its return address.
 static u64 check(ToolThread *thread, ToolCall *call)
 {
@@ -44,8 +61,8 @@ static u64 check(ToolThread *thread, ToolCall *call)
     u64 n = min_u64(call->args[1], FRAMES_MAX - 2);
     if (!guest_read(call->args[0], expected, n * sizeof(u64)))
         return 0;
-    size_t count = tool_context_frames(tool_context(thread, call->entry), frames, FRAMES_MAX);
-    bool same = agree(frames + 2, count - 2, expected, n);
+    size_t count = tool_context_frames(context_of(thread, call->entry), frames, FRAMES_MAX);
+    bool same = count >= 2 && agree(frames + 2, count - 2, expected, n);
     __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED);
     if (!same && __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED) < 4)
         log_difference(frames, count, expected, n);

@@ -19,6 +19,7 @@ enum { ACCESSES_MAX = 4, STEP_POOL_BYTES = 1 << 20, STATE_LEGACY_BYTES = 512, RE
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
 static bool exact;         // a thread that gets here has just this set
+static const ToolInsn *block_end; // behind its last instruction
 
 // ---------------------------------------------------------------------- steps
 
@@ -198,7 +199,10 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 1);
         return true;
-    case ZYDIS_MNEMONIC_POP: tool_shadow_fill_stack(block, 0, 8, 0xff); return true;
+    case ZYDIS_MNEMONIC_POP:
+        if (!lookahead_is_left_read(insn, block_end))
+            tool_shadow_fill_stack(block, 0, 8, 0xff);
+        return true;
     case ZYDIS_MNEMONIC_RET: {
         u32 zone = lookahead_left_zone(insn->pc);
         tool_shadow_fill_stack(block, -(i32)zone, zone + 8, 0xff);
@@ -231,6 +235,8 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     u64 size = (u64)(amount < 0 ? -amount : amount);
     if (amount < 0)
         return true; // it is undefined since it was left (K3)
+    if (lookahead_is_left_read(insn, block_end))
+        return true;
     if (size <= INLINE_BYTES_MAX && size % 8 == 0)
         tool_shadow_fill_stack(block, 0, (u32)size, 0xff);
     else
@@ -369,8 +375,7 @@ static bool touches_nothing(const ToolInsn *insn)
 
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
 {
-    (void)insns;
-    (void)count;
+    block_end = insns + count;
     current = version_set(tool_version(block));
     exact = current != ~0ull;
     known_nothing();

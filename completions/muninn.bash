@@ -176,7 +176,7 @@ _muninn()
     --show-mismatched-frees) values='yes no' ;;
     --show-realloc-size-zero) values='yes no' ;;
     --heap) values='yes no' ;;
-    --stacks) values='yes no' ;;
+    --stacks) values='no yes apart' ;;
     --pages-as-heap) values='yes no' ;;
     --alloc-fn) is_file=1 ;;
     --ignore-fn) is_file=1 ;;

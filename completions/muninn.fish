@@ -90,7 +90,7 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l free-fill -x -d 'Fill freed heap blocks with this byte'
     complete -c $command -n __muninn_is_before_program -l heap -x -a 'yes no' -d 'Measure the heap'
     complete -c $command -n __muninn_is_before_program -l heap-admin -x -d 'What a heap block costs beside its size'
-    complete -c $command -n __muninn_is_before_program -l stacks -x -a 'yes no' -d 'Measure stacks'
+    complete -c $command -n __muninn_is_before_program -l stacks -x -a 'no yes apart' -d 'Measure stacks'
     complete -c $command -n __muninn_is_before_program -l pages-as-heap -x -a 'yes no' -d 'Measure memory by the page, as mmap and brk give it, instead of the heap'
     complete -c $command -n __muninn_is_before_program -l depth -x -d 'How many frames are remembered for an allocation'
     complete -c $command -n __muninn_is_before_program -l alloc-fn -r -F -d 'Treat this function as one that allocates: its caller is shown'

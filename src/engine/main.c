@@ -143,8 +143,11 @@ static void finish(ThreadCtx *ctx)
 
 static int on_process_end(ThreadCtx *ctx, int status)
 {
-    if (tool->exiting && !__atomic_load_n(&finished, __ATOMIC_SEQ_CST))
+    if (tool->exiting && !__atomic_load_n(&finished, __ATOMIC_SEQ_CST)) {
+        signal_admit_last_faults(ctx);
         tool->exiting(ctx);
+        signal_block_host();
+    }
     finish(ctx);
     return relay_end(ctx, status, 0);
 }

@@ -147,7 +147,7 @@ typedef struct Options {
     // Massif.
     bool heap;
     u64 heap_admin_bytes;
-    bool stacks;
+    u32 stacks; // STACKS_
     bool pages_as_heap;
     i32 depth;
     OptionList alloc_fn;

@@ -292,6 +292,20 @@ NOINLINE void stack_and_heap(void)
     sink = uses_stack(100);
 }
 
+NOINLINE size_t digs(size_t depth)
+{
+    volatile char frame[4096];
+    frame[depth % sizeof(frame)] = 1;
+    return depth == 0 ? frame[0] : digs(depth - 1) + frame[0];
+}
+
+// Nothing is asked for where the stack is deep.
+NOINLINE void stack_before_heap(void)
+{
+    sink = digs(100);
+    blocks[0] = allocate(70000);
+}
+
 // Events in quick succession share a stamp; what sleeps in between does not.
 NOINLINE void sleeps_between(void)
 {
@@ -319,6 +333,7 @@ static const struct {
     {"maps_pages", maps_pages},
     {"maps_shared", maps_shared},
     {"stack_and_heap", stack_and_heap},
+    {"stack_before_heap", stack_before_heap},
     {"until_killed", until_killed},
     {"forks", forks},
     {"executes", executes},

@@ -71,6 +71,15 @@ static int as_daemon(void)
     return waitpid(child, NULL, 0) == child ? 0 : 1;
 }
 
+// Deep once, and nothing is asked for down there; the heap is largest later.
+static __attribute__((noinline)) int dig(size_t bytes)
+{
+    volatile char frame[PIECE];
+
+    frame[0] = frame[PIECE - 1] = 1;
+    return bytes > PIECE ? dig(bytes - PIECE) + frame[0] : frame[PIECE - 1];
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "heap";
@@ -78,6 +87,8 @@ int main(int argc, char **argv)
 
     if (strcmp(mode, "heap") == 0)
         return take(bytes) ? 0 : 1;
+    if (strcmp(mode, "stack") == 0)
+        return dig(4 * bytes) && take(bytes) ? 0 : 1;
     if (strcmp(mode, "status") == 0)
         return take(bytes) ? 42 : 1;
     if (strcmp(mode, "abort") == 0)

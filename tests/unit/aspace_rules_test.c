@@ -21,6 +21,8 @@
 #include "engine/run/run.h"
 #include "unit.h"
 
+UNIT_NEEDS_CLIENT_SPACE
+
 UNIT_SHARED Lock engine_lock;
 
 static u64 retired_low = ~0ull, retired_high;

@@ -20,6 +20,8 @@
 #include "engine/run/run.h"
 #include "unit.h"
 
+UNIT_NEEDS_CLIENT_SPACE
+
 UNIT_SHARED Lock engine_lock;
 
 UNIT_SHARED void cache_invalidate(GuestAddr start, GuestAddr end)

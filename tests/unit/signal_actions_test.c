@@ -12,6 +12,8 @@
 #include "engine/thread/thread.h"
 #include "unit.h"
 
+UNIT_NEEDS_CLIENT_SPACE
+
 #define STACK_ADDR 0x200000000ull
 #define STACK_BYTES (64 * KiB)
 #define HANDLER 0x400100ull

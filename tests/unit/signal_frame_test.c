@@ -10,6 +10,8 @@
 #include "engine/thread/thread.h"
 #include "unit.h"
 
+UNIT_NEEDS_CLIENT_SPACE
+
 #define STACK_ADDR 0x200000000ull
 #define STACK_BYTES (64 * KiB)
 #define STACK_TOP (STACK_ADDR + STACK_BYTES)

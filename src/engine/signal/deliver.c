@@ -44,6 +44,12 @@ void signal_set_client_mask(ThreadCtx *ctx, u64 mask)
         host_set_mask(mask_for_host(ctx->client_mask));
 }
 
+void signal_admit_last_faults(ThreadCtx *ctx)
+{
+    signal_forget_pending(ctx);
+    signal_set_client_mask(ctx, MASK_ALL);
+}
+
 void signal_prepare_exec(ThreadCtx *ctx)
 {
     const KernelAction ignore = { .handler = HANDLER_IGN };

@@ -63,6 +63,9 @@ void signal_block_host(void);
 u64 signal_admit_faults(void);
 void signal_put_host_mask(u64 mask);
 void signal_restore_host_mask(ThreadCtx *ctx);
+// The client has ended, but its functions may run once more: no signal reaches it from now on, and
+// a fault kills it, whatever handler it had.
+void signal_admit_last_faults(ThreadCtx *ctx);
 // The mask and the ignored signals exactly as execve() must pass them on, and back.
 void signal_prepare_exec(ThreadCtx *ctx);
 void signal_exec_failed(ThreadCtx *ctx);

@@ -20,13 +20,16 @@ void exit_reset_after_fork(void)
 }
 
 // Only the first thread to get here tells the tools; the others wait for the
-// kernel to end them.
-static int announce_process_end(ThreadCtx *ctx, int status)
+// kernel to end them. `killer` is the signal that ends the process, or NULL.
+static int announce_process_end(ThreadCtx *ctx, int status, const siginfo_t *killer)
 {
-    if (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) == 0)
-        return hooks_process_end(ctx, status);
-    for (;;)
+    while (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) != 0)
         raw_syscall0(SYS_pause);
+    if (!killer)
+        return hooks_process_end(ctx, status);
+    if (process_dying_hook)
+        process_dying_hook(ctx, killer);
+    return status;
 }
 
 // A child on borrowed memory is not the process that the tools watch; a vfork's
@@ -46,13 +49,15 @@ void process_exit(ThreadCtx *ctx, int status)
         end_borrower(ctx);
     } else {
         signal_block_host();
-        status = announce_process_end(ctx, status);
+        status = announce_process_end(ctx, status, NULL);
     }
     exit_native(SYS_exit_group, status);
 }
 
 i64 sys_exit_group(ThreadCtx *ctx, const u64 args[6])
 {
+    if (ctx->vfork_depth == 0 && !silence_signals(ctx))
+        return GATEWAY_RESTART;
     process_exit(ctx, (int)args[0]);
 }
 
@@ -63,21 +68,23 @@ static void exit_thread(int status)
 
 // The group's leader has the kernel's stack, or that of the thread that forked,
 // and its exit status may become the process's: it ends by the plain call. Any
-// other thread goes back to libc, which unlinks its block and ends it.
-static _Noreturn void end_thread(ThreadCtx *ctx, int status, void (*last_call)(int status))
+// other thread goes back to libc, which unlinks its block and ends it. The end of the
+// process is announced by a thread that still has all of its own: tools may run the client.
+static _Noreturn void end_thread(ThreadCtx *ctx, int status, const siginfo_t *killer,
+                                 void (*last_call)(int status))
 {
     ThreadRecord *record = ctx->record;
     bool leader = ctx->tid == (i32)raw_syscall0(SYS_getpid);
 
+    if (registry_begin_end(record)) {
+        status = announce_process_end(ctx, status, killer);
+        last_call(status);
+    }
     hooks_end(ctx);
     signal_thread_end(ctx);
     signal_actions_release(ctx->actions);
     lock_acquire(&thread_lock);
-    if (registry_remove(record)) {
-        lock_release(&thread_lock);
-        status = announce_process_end(ctx, status);
-        last_call(status);
-    }
+    registry_remove(record);
     if (leader) {
         lock_release(&thread_lock);
         last_call(status);
@@ -95,7 +102,7 @@ void thread_end_by(ThreadCtx *ctx, const siginfo_t *info, void (*last_call)(int 
         last_call(info->si_signo);
     }
     signal_block_host();
-    end_thread(ctx, info->si_signo, last_call);
+    end_thread(ctx, info->si_signo, info, last_call);
 }
 
 i64 sys_exit(ThreadCtx *ctx, const u64 args[6])
@@ -108,7 +115,7 @@ i64 sys_exit(ThreadCtx *ctx, const u64 args[6])
     }
     if (!silence_signals(ctx))
         return GATEWAY_RESTART;
-    end_thread(ctx, status, exit_thread);
+    end_thread(ctx, status, NULL, exit_thread);
 }
 
 i64 sys_set_tid_address(ThreadCtx *ctx, const u64 args[6])

@@ -19,6 +19,7 @@ Lock thread_lock;
 static Lock registry_lock;
 static ThreadRecord *live;    // registry_lock
 static u32 live_count;        // registry_lock; threads of this process
+static u32 staying_count;     // registry_lock; those of them that have not begun to end
 static ThreadRecord *leaving; // thread_lock
 
 static u64 head_bytes(void)
@@ -121,10 +122,20 @@ void registry_insert(ThreadRecord *record)
     record->next = live;
     live = record;
     live_count += !record->is_process;
+    staying_count += !record->is_process;
     lock_release(&registry_lock);
 }
 
-bool registry_remove(ThreadRecord *record)
+bool registry_begin_end(ThreadRecord *record)
+{
+    lock_acquire(&registry_lock);
+    staying_count -= !record->is_process;
+    bool last = staying_count == 0;
+    lock_release(&registry_lock);
+    return last;
+}
+
+void registry_remove(ThreadRecord *record)
 {
     lock_acquire(&registry_lock);
     ThreadRecord **link = &live;
@@ -134,9 +145,7 @@ bool registry_remove(ThreadRecord *record)
     }
     *link = record->next;
     live_count -= !record->is_process;
-    bool last = live_count == 0;
     lock_release(&registry_lock);
-    return last;
 }
 
 bool registry_remove_if_live(ThreadRecord *record)
@@ -173,7 +182,7 @@ void registry_keep_only(ThreadRecord *record)
     record->next = NULL;
     record->is_process = false;
     live = record;
-    live_count = 1;
+    live_count = staying_count = 1;
     lock_reset_after_fork(&registry_lock);
 }
 

@@ -49,8 +49,10 @@ void record_leave(ThreadRecord *record);   // its own thread is about to end
 void record_wait_for_leaving(void);        // T2
 void record_tid_is_taken(i32 tid);         // by a new thread
 void registry_insert(ThreadRecord *record);
-// True: it was the last live thread of this process.
-bool registry_remove(ThreadRecord *record);
+// A thread is about to end. True: all others have ended, or have got as far, so that the process
+// ends with it.
+bool registry_begin_end(ThreadRecord *record);
+void registry_remove(ThreadRecord *record);
 bool registry_remove_if_live(ThreadRecord *record); // true: it was
 void registry_lock_for_fork(void);
 void registry_unlock_after_fork(void);

@@ -276,8 +276,9 @@ void tool_state_mask(ToolBlock *block, u32 offset, u64 kept);
 // thread->tool_slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);
 
-// thread->tool_slot[slot] = min(it, rsp); before a call only, since it changes flags.
-void tool_note_depth(ToolBlock *block, unsigned slot);
+// thread->tool_slot[slot] = min(it, rsp); where flags are dead, as before a call. If that
+// lowers it, and rsp is below thread->tool_slot[slot + 1], calls fn(thread, arg, 0).
+void tool_note_depth(ToolBlock *block, unsigned slot, ToolCallFn *fn, u64 arg);
 
 typedef InsnAccess ToolAccess; // decode/decode.h
 

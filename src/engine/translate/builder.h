@@ -105,6 +105,12 @@ void lean_return(Builder *b, const struct RedirectSite *site);
 
 // Fills b->flags_live; liveness.c.
 void find_live_flags(Builder *b);
+// The last instructions make flags that a return may give to the caller: the block should not be
+// cut there.
+bool ends_with_idle_flags(const Builder *b);
+// Blocks that were made before such a function was seen may hold the end of one. Not while
+// another is being made.
+void drop_blocks_of_new_region(void);
 
 // lea dst, [where b->insn accesses memory], segment base included; operand_x64.c.
 // The client's value of dst is still in dst. False when there is no address (VSIB).

@@ -3,6 +3,7 @@
 // The primitives with which tools insert code; see toolapi/toolapi.h.
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
+#include "engine/translate/lean_x64.h"
 
 static bool flags_are_live(const Builder *b)
 {
@@ -111,17 +112,6 @@ void tool_count(ToolBlock *b, unsigned slot, u32 amount)
     builder_unspill(b, RAX);
 }
 
-//     cmp rsp, fs:[slot] ; jae on ; mov fs:[slot], rsp
-//   on:
-void tool_note_depth(ToolBlock *b, unsigned slot)
-{
-    enum { JAE = 0x73, STORE_BYTES = 9 };
-    i32 at = CTX(tool_slot) + 8 * (i32)slot;
-    emit_op_fs(&b->e, 0x3b, RSP, at);
-    put_bytes(&b->e, (u8[]){JAE, STORE_BYTES}, 2);
-    emit_store_fs(&b->e, at, RSP);
-}
-
 //     call_fn, call_arg, call_return := … ; jmp gateway
 //   return:
 void emit_tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
@@ -133,6 +123,22 @@ void emit_tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
     emit_jmp(&b->e, gateway_tool_call());
     u32 here = (u32)(uintptr_t)b->e.pc; // the cache lies below 2 GiB
     memcpy(return_imm, &here, 4);
+}
+
+//     cmp rsp, fs:[slot] ; jae on ; mov fs:[slot], rsp
+//     cmp rsp, fs:[slot + 1] ; jae on ; call fn
+//   on:
+void tool_note_depth(ToolBlock *b, unsigned slot, ToolCallFn *fn, u64 arg)
+{
+    i32 at = CTX(tool_slot) + 8 * (i32)slot;
+    emit_op_fs(&b->e, 0x3b, RSP, at);
+    CodePtr not_lower = branch(&b->e, JAE);
+    emit_store_fs(&b->e, at, RSP);
+    emit_op_fs(&b->e, 0x3b, RSP, at + 8);
+    CodePtr not_low = branch(&b->e, JAE);
+    emit_tool_call(b, fn, arg);
+    land(&b->e, not_lower);
+    land(&b->e, not_low);
 }
 
 void tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)

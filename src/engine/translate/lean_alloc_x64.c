@@ -91,7 +91,7 @@ static void emit_check_block(Emitter *e, Slow *slow)
 {
     put_bytes(e, (u8[]){0xa9}, 1);
     put_u32(e, PAGE_SIZE - 1);
-    unless(e, JE, slow); // a page, which is not glibc's; or NULL
+    unless(e, JE, slow); // a page, which may be no block of glibc's; or NULL
     put_bytes(e, (u8[]){0xf6, 0x40, 0xf8, CHUNK_IS_MAPPED}, 4);
     unless(e, JNE, slow);
     emit_extra(e);

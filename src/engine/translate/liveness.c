@@ -7,6 +7,7 @@
 // a signal handler, so they are live there too: the client's state is exact at
 // every fault, whatever a tool inserts.
 #include "engine/aspace/aspace.h"
+#include "engine/cache/cache.h"
 #include "engine/translate/builder.h"
 
 enum { FLAGS_ARITHMETIC = ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF |
@@ -93,21 +94,67 @@ static bool follows_flags(GuestAddr pc)
            (before[0] == CMP || before[0] == CMP_BACK || before[0] == TEST);
 }
 
+// Code in which functions return something in flags, by 64 KiB. A block may begin anywhere
+// between such flags and their return: a signal came, a guard failed, somebody jumps there.
+enum { REGION_SHIFT = 16, REGIONS = 65536 };
+static u64 returning_regions[REGIONS / 64]; // engine lock
+static GuestAddr new_region;                // 0: none; engine lock
+
+static bool is_region_returning(GuestAddr pc)
+{
+    u64 region = (pc >> REGION_SHIFT) % REGIONS;
+    return returning_regions[region / 64] >> region % 64 & 1;
+}
+
+static void note_returning_region(GuestAddr pc)
+{
+    u64 region = (pc >> REGION_SHIFT) % REGIONS;
+    returning_regions[region / 64] |= 1ull << region % 64;
+    new_region = pc >> REGION_SHIFT << REGION_SHIFT;
+}
+
+void drop_blocks_of_new_region(void)
+{
+    if (LIKELY(!new_region))
+        return;
+    cache_invalidate(new_region, new_region + (1 << REGION_SHIFT));
+    new_region = 0;
+}
+
+// Whether the flags before instruction `count` were made by one that makes nothing else, and not
+// looked at; or by one before the block (*ret_outside).
+static bool has_idle_flags(const Builder *b, unsigned count, bool *ret_outside)
+{
+    *ret_outside = false;
+    for (unsigned i = count; i-- > 0;) {
+        const Insn *insn = &b->insns[i];
+        if (makes_only_flags(insn))
+            return true;
+        const ZydisAccessedFlags *f = insn->flags;
+        if (f && fold(f->tested | f->modified | f->set_0 | f->set_1 | f->undefined))
+            return false;
+    }
+    *ret_outside = true;
+    return b->block->version & VERSION_FIRST || follows_flags(b->insns[0].pc);
+}
+
+bool ends_with_idle_flags(const Builder *b)
+{
+    bool outside;
+    return tool->needs & TOOL_LOOSE_FLAGS && has_idle_flags(b, b->insn_count, &outside) && !outside;
+}
+
 // What a function returns in flags: Lisp tells so how many values there are, or what a comparison
 // gave, and code in assembler whether it has failed. No compiler that keeps to the ABI makes
 // flags that nobody reads before the return.
 static u8 returned_flags(const Builder *b, unsigned ret)
 {
-    for (unsigned i = ret; i-- > 0;) {
-        const Insn *insn = &b->insns[i];
-        if (makes_only_flags(insn))
-            return fold(FLAGS_ARITHMETIC);
-        const ZydisAccessedFlags *f = insn->flags;
-        if (f && fold(f->tested | f->modified | f->set_0 | f->set_1 | f->undefined))
-            return 0;
-    }
-    bool is_cut = b->block->version & VERSION_FIRST || follows_flags(b->insns[0].pc);
-    return is_cut ? fold(FLAGS_ARITHMETIC) : 0;
+    GuestAddr pc = b->insns[ret].pc;
+    bool outside;
+    bool is_idle = has_idle_flags(b, ret, &outside);
+    if (is_idle && !outside && !is_region_returning(pc))
+        note_returning_region(pc);
+    return is_idle || (outside && is_region_returning(pc)) ? fold(FLAGS_ARITHMETIC) : 0;
 }
 
 // At calls and returns the ABI has no flags.

@@ -156,6 +156,13 @@ static bool loads_ss(const Insn *insn)
            insn->bytes[insn->modrm_at - 1] == 0x8e && (insn->bytes[insn->modrm_at] >> 3 & 7) == 2;
 }
 
+// A few instructions more than there should be, where a cut would part flags from their return.
+static bool is_cut_late(const Builder *b, unsigned insns_max)
+{
+    enum { MORE_MAX = 6 };
+    return insns_max > 1 && b->insn_count < insns_max + MORE_MAX && ends_with_idle_flags(b);
+}
+
 // Fills b->insns from b->next_pc on. Stops before the first instruction that
 // cannot be fetched; if that is the very first one, says why.
 static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
@@ -170,7 +177,7 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     unsigned insns_max = version & VERSION_STEPPED ? 1 : block_insns_max;
     if (version && tool->dirty_insns_max && tool->dirty_insns_max < insns_max)
         insns_max = tool->dirty_insns_max;
-    while (b->insn_count < insns_max) {
+    while (b->insn_count < insns_max || is_cut_late(b, insns_max)) {
         if (b->insn_count > 0 && redirect_is_hooked(pc))
             break; // F2
         if ((pc >= end || end == 0) && !aspace_executable(pc, &end)) {
@@ -446,6 +453,7 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     Builder *b = &builder;
     u64 start = __builtin_ia32_rdtsc();
 
+    drop_blocks_of_new_region();
     size_t code_room = tool->version ? BLOCK_CODE_ROOM_GUARDED : BLOCK_CODE_ROOM;
     size_t stubs_room = EXIT_STUBS_ROOM + (tool->version ? GUARD_STUBS_ROOM : 0);
     b->block = cache_reserve(code_room, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);

@@ -175,6 +175,33 @@ static u32 merge_threads(ContextBytes *list, u32 count)
     return kept;
 }
 
+// What less than a hundredth has explains nothing.
+static void add_stacks(const Recording *recording, const ContextBytes *list, u32 count,
+                       Space space, ProfilePart *part)
+{
+    for (u32 i = 0; i < count && i < PROFILE_STACKS_MAX; i++) {
+        if (list[i].bytes < part->peak_bytes / 100)
+            break;
+        ProfileStack *stack = &part->stacks[part->stack_count++];
+        stack->bytes = list[i].bytes;
+        describe_stack(recording, list[i].context, space, stack);
+    }
+}
+
+// What the spaces (bits 1 << Space) hold, by context, the most first. Returns how many there are.
+static u32 list_contexts(const Recording *recording, const SiteSums *sums, u32 spaces,
+                         ContextBytes *ret_list)
+{
+    u32 count = 0;
+
+    for (u32 i = 0; i < recording_site_count(recording); i++) {
+        const RecordedSite *site = recording_site(recording, i);
+        if (spaces >> site->space & 1 && sums[i].live_bytes > 0)
+            ret_list[count++] = (ContextBytes){site->context, sums[i].live_bytes};
+    }
+    return merge_threads(ret_list, count);
+}
+
 static void read_part(Recording *recording, StateReason reason, Space space, ProfilePart *part)
 {
     size_t index = recording_find_state(recording, reason);
@@ -184,22 +211,33 @@ static void read_part(Recording *recording, StateReason reason, Space space, Pro
 
     if (sums && list && index != SIZE_MAX && recording_state(recording, index, sums)) {
         part->is_known = true;
-        for (u32 i = 0; i < site_count; i++) {
-            const RecordedSite *site = recording_site(recording, i);
-            if (site->space == space && sums[i].live_bytes > 0)
-                list[count++] = (ContextBytes){site->context, sums[i].live_bytes};
-            part->peak_bytes += site->space == space ? sums[i].live_bytes : 0;
-        }
-        count = merge_threads(list, count);
+        count = list_contexts(recording, sums, 1u << space, list);
     }
-    // What is less than a hundredth explains nothing.
-    for (u32 i = 0; i < count && i < PROFILE_STACKS_MAX; i++) {
-        if (list[i].bytes < part->peak_bytes / 100)
-            break;
-        ProfileStack *stack = &part->stacks[part->stack_count++];
-        stack->bytes = list[i].bytes;
-        describe_stack(recording, list[i].context, space, stack);
+    for (u32 i = 0; i < count; i++)
+        part->peak_bytes += list[i].bytes;
+    add_stacks(recording, list, count, space, part);
+    free(sums);
+    free(list);
+}
+
+// Who touched a page nobody has told; but what heap and stacks held when the most was resident is
+// known.
+static void read_resident(Recording *recording, ProfilePart *part)
+{
+    const u32 spaces = 1u << SPACE_HEAP | 1u << SPACE_STACK;
+    u32 site_count = recording_site_count(recording);
+    SiteSums *sums = calloc((size_t)site_count + 1, sizeof(*sums));
+    ContextBytes *list = calloc((size_t)site_count + 1, sizeof(*list));
+    u64 at_ns = 0;
+
+    for (size_t i = 0; i < recording_sample_count(recording); i++) {
+        const Sample *sample = recording_sample(recording, i);
+        at_ns = sample->rss_bytes > part->peak_bytes ? sample->ns : at_ns;
+        part->peak_bytes = max_u64(part->peak_bytes, sample->rss_bytes);
     }
+    part->is_known = part->peak_bytes > 0;
+    if (part->is_known && sums && list && recording_range(recording, 0, at_ns + 1, sums))
+        add_stacks(recording, list, list_contexts(recording, sums, spaces, list), SPACE_HEAP, part);
     free(sums);
     free(list);
 }
@@ -218,8 +256,7 @@ static bool read_recording(void *arg, const char *path)
     read_part(recording, STATE_PEAK, SPACE_HEAP, &profile.heap);
     read_part(recording, STATE_PEAK_MAPPED, SPACE_MAPPED, &profile.mapped);
     read_part(recording, STATE_PEAK_STACK, SPACE_STACK, &profile.stack);
-    for (size_t i = 0; i < recording_sample_count(recording); i++)
-        profile.rss_bytes = max_u64(profile.rss_bytes, recording_sample(recording, i)->rss_bytes);
+    read_resident(recording, &profile.resident);
     recording_free(recording);
     u64 size = profile.heap.peak_bytes + profile.mapped.peak_bytes;
     if (!best->is_known || size > best->heap.peak_bytes + best->mapped.peak_bytes)
@@ -265,8 +302,8 @@ static void remove_directory(const char *directory)
 static char **profile_command(const Options *options, char *launcher, char *out, char *recording)
 {
     char *const words[OPTION_WORDS] = {
-        launcher,       "--command-line-only=yes", "--tool=massif", "-q", "--trace-children=yes",
-        "--stacks=yes", "--max-recording=256M",    out,             recording,
+        launcher, "--command-line-only=yes", "--tool=massif", "-q", "--trace-children=yes",
+        "--stacks=apart", "--max-recording=256M", out, recording,
     };
     char **command = calloc(OPTION_WORDS + (size_t)options->command_count + 1, sizeof(*command));
 

@@ -108,7 +108,7 @@ static void print_part(const char *name, const ProfilePart *part)
 
     if (!part->is_known)
         return;
-    printf("  %-7s %s\n", name, report_size(text, part->peak_bytes));
+    printf("  %-8s %s\n", name, report_size(text, part->peak_bytes));
     for (u32 i = 0; i < part->stack_count; i++) {
         const ProfileStack *stack = &part->stacks[i];
         double whole = part->peak_bytes ? (double)part->peak_bytes : 1;
@@ -122,8 +122,6 @@ static void print_part(const char *name, const ProfilePart *part)
 
 static void print_profile(const Profile *profile)
 {
-    char text[SIZE_TEXT];
-
     if (!profile->is_known) {
         if (profile->why_not[0])
             printf("peaks by what makes them: not known, %s\n", profile->why_not);
@@ -133,8 +131,7 @@ static void print_profile(const Profile *profile)
     print_part("heap", &profile->heap);
     print_part("mapped", &profile->mapped);
     print_part("stacks", &profile->stack);
-    if (profile->rss_bytes)
-        printf("  resident %s\n", report_size(text, profile->rss_bytes));
+    print_part("resident", &profile->resident);
 }
 
 static void print_failure(const SearchResult *result)
@@ -233,7 +230,8 @@ static void json_profile(const Profile *profile)
     json_part("heap", &profile->heap, true);
     json_part("mapped", &profile->mapped, false);
     json_part("stacks", &profile->stack, false);
-    printf(",\n    \"rss_bytes\": %llu}", (unsigned long long)profile->rss_bytes);
+    json_part("resident", &profile->resident, false);
+    printf(",\n    \"rss_bytes\": %llu}", (unsigned long long)profile->resident.peak_bytes);
 }
 
 static void print_json(const Session *session, const Baseline *baseline, const Profile *profile,

@@ -154,8 +154,7 @@ typedef struct ProfilePart {
 typedef struct Profile {
     bool is_known;
     char why_not[160];
-    ProfilePart heap, mapped, stack;
-    u64 rss_bytes;
+    ProfilePart heap, mapped, stack, resident;
 } Profile;
 
 void profile_run(Session *session, Profile *ret_profile);

@@ -91,7 +91,7 @@ static void open_recording(HeapModel *model)
         .start_unix_ns = wall_clock_ns() - model_moment(model).ns,
         .counts_instructions = options->time_unit == TIME_UNIT_INSTRUCTIONS,
         .pages_as_heap = options->pages_as_heap,
-        .has_stacks = options->stacks,
+        .has_stacks = options->stacks == STACKS_YES,
         .heap_admin_bytes = (u32)model->admin_bytes,
         .time_unit = options->time_unit,
         .depth = (u32)options->depth,

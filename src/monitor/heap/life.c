@@ -22,7 +22,7 @@ static void set_up(HeapModel *model, const HeapConfig *config)
     model->admin_bytes = options->pages_as_heap ? 0 : options->heap_admin_bytes;
     model->counts[SPACE_HEAP] = options->heap && !options->pages_as_heap;
     model->counts[SPACE_MAPPED] = options->pages_as_heap;
-    model->counts[SPACE_STACK] = options->stacks && !options->pages_as_heap;
+    model->counts[SPACE_STACK] = options->stacks == STACKS_YES && !options->pages_as_heap;
     model->clock_space = options->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
     model->periodic_next_ns = (u64)options->snapshot_every_s * 1000000000;
     if (config->shared)

@@ -277,10 +277,20 @@ static void park_medium(GuestAddr start)
     heap.options.hooks.park(start, slab->meta->size);
 }
 
+// Those freed last keep it: a stale pointer is mostly used soon.
+#define KEPT_BYTES (2 * MiB)
+
 static void park_blocks(void)
 {
+    u64 newer = 0;
+
     lock_acquire(&heap.quarantine_lock);
+    for (QuarantineChunk *chunk = heap.small.head; chunk; chunk = chunk->next)
+        newer += chunk->volume;
     for (QuarantineChunk *chunk = heap.small.head; chunk; chunk = chunk->next) {
+        newer -= chunk->volume;
+        if (newer < KEPT_BYTES)
+            break;
         for (u32 i = chunk->first; chunk->has_medium && i < chunk->count; i++)
             park_medium(chunk->entries[i]);
         chunk->has_medium = false;

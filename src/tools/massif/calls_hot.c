@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A call of an allocation function, when it has returned; one that frees, before it does.
+#include "engine/aspace/aspace.h"
 #include "tools/massif/massif.h"
 
 static u64 size_of_call(const ToolThread *thread, u64 data)
@@ -10,27 +11,61 @@ static u64 size_of_call(const ToolThread *thread, u64 data)
 }
 
 // glibc keeps the size of a chunk before its block; three bits are flags, of which one is
-// set for a block that has a mapping of its own. Whoever calls glibc's malloc may return something
-// else, which may be the first of its pages.
-static inline bool has_chunk(const ToolThread *thread, const ToolFunction *function, u64 address)
+// set for a block that has a mapping of its own, whose length before the chunk it has there too.
+// Whoever calls glibc's malloc may return something else.
+enum { CHUNK_FLAGS = 7, CHUNK_IS_MAPPED = 2 };
+typedef struct Chunk {
+    u64 before, size;
+} Chunk;
+
+static inline bool has_chunk(const ToolFunction *inner)
 {
-    const ToolFunction *inner = thread->lean_inner == thread->lean_hook ? function
-                                                                        : tool_lean_inner(thread);
-    return inner && CALL_IS_GLIBC(inner->data) && (inner == function || address % PAGE_SIZE != 0);
+    return inner && CALL_IS_GLIBC(inner->data);
+}
+
+static inline const ToolFunction *inner_function(const ToolThread *thread,
+                                                 const ToolFunction *function)
+{
+    return thread->lean_inner == thread->lean_hook ? function : tool_lean_inner(thread);
+}
+
+static inline u64 usable_of(u64 chunk, u64 size)
+{
+    u64 usable = (chunk & ~(u64)CHUNK_FLAGS) - (chunk & CHUNK_IS_MAPPED ? 16 : 8);
+    return usable >= size && usable - size <= HEAP_EXTRA_MAX ? usable : size;
+}
+
+// Whether it is one: the chunk behind knows that this is in use; a mapping has whole pages.
+static bool is_chunk(const Chunk *chunk, u64 address)
+{
+    enum { NEXT_KNOWS = 1, NO_FLAG = 8, CHUNK_MIN = 32 };
+    u64 bytes = chunk->size & ~(u64)CHUNK_FLAGS, next;
+    if (chunk->size & CHUNK_IS_MAPPED)
+        return (chunk->before + bytes) % PAGE_SIZE == 0;
+    return !(bytes & NO_FLAG) && guest_read(address - 8 + bytes, &next, sizeof(next)) &&
+           (next & NEXT_KNOWS) && !(next & NO_FLAG) && next >= CHUNK_MIN;
+}
+
+// The first of a page may be somebody's mapping, with nothing before it, or something strange.
+static u64 chunk_size_of_page(u64 address, u64 size)
+{
+    Chunk chunk;
+    if (!guest_read(address - sizeof(chunk), &chunk, sizeof(chunk)) || !is_chunk(&chunk, address))
+        return size;
+    return usable_of(chunk.size, size);
 }
 
 static inline u64 chunk_size(u64 address, u64 size)
 {
-    enum { CHUNK_FLAGS = 7, CHUNK_IS_MAPPED = 2 };
-    u64 chunk = *(const u64 *)(address - 8);
-    u64 usable = (chunk & ~(u64)CHUNK_FLAGS) - (chunk & CHUNK_IS_MAPPED ? 16 : 8);
-    return usable >= size && usable - size <= HEAP_EXTRA_MAX ? usable : size;
+    if (UNLIKELY(address % PAGE_SIZE == 0))
+        return chunk_size_of_page(address, size);
+    return usable_of(*(const u64 *)(address - 8), size);
 }
 
 static inline u64 usable_size(const ToolThread *thread, const ToolFunction *function,
                               u64 address, u64 size)
 {
-    return has_chunk(thread, function, address) ? chunk_size(address, size) : size;
+    return has_chunk(inner_function(thread, function)) ? chunk_size(address, size) : size;
 }
 
 static void resized(ToolThread *thread, const ToolFunction *function, GuestAddr pc, u64 address,
@@ -74,7 +109,7 @@ u32 call_allocates(ToolThread *thread, const ToolFunction *function, GuestAddr p
     u64 address = thread->gpr[RAX], size = thread->lean_size;
     if (!address)
         return 0;
-    if (LIKELY(has_chunk(thread, function, address)))
+    if (LIKELY(has_chunk(inner_function(thread, function))))
         event_alloc_again(thread, pc, address, size, chunk_size(address, size));
     else
         event_alloc(thread, pc, address, size, size);

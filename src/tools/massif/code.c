@@ -29,11 +29,28 @@ static u32 segment_length(const ToolInsn *insn)
     return (u32)(at - insn) + (at < end);
 }
 
+static bool opens_frame(const ToolInsn *insn)
+{
+    InsnForm room;
+    if (insn->mnemonic != ZYDIS_MNEMONIC_SUB)
+        return false;
+    const InsnForm *form = insn_form(insn, &room);
+    return form->dst == RSP && form->writes_dst;
+}
+
+// Where the stack is looked at: before calls, and behind an instruction that opens a frame, which
+// a function that calls nothing may have as well.
+static bool is_place_to_look(const ToolBlock *block, const ToolInsn *insn)
+{
+    if (insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT)
+        return true;
+    return insn != insns && opens_frame(&insn[-1]) && tool_flags_are_dead(block);
+}
+
 void code_insn(ToolBlock *block, const ToolInsn *insn)
 {
     if (massif_options->time_unit == TIME_UNIT_INSTRUCTIONS && begins_segment(insn))
         tool_count(block, MASSIF_INSTRUCTIONS, segment_length(insn));
-    if (massif_options->stacks &&
-        (insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT))
-        tool_note_depth(block, MASSIF_LOW_SP);
+    if (massif_options->stacks && is_place_to_look(block, insn))
+        tool_note_depth(block, MASSIF_LOW_SP, event_deeper, insn->pc);
 }

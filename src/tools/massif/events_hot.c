@@ -46,21 +46,43 @@ static void ring_changed(ToolThread *thread, WireProducer *producer)
         thread->lean_repeat = &producer->ring->held.repeat;
 }
 
+// Nobody knows afterwards who has made the stack as deep as it was between two events: so that is
+// looked at as it becomes deeper than ever, and then for each page, or sixteenth, more.
+void event_deeper(ToolThread *thread, u64 pc, GuestAddr unused)
+{
+    MassifThread *mt = massif_thread(thread);
+    u64 sp = thread->gpr[RSP], bytes = mt->stack_base - sp;
+    GuestAddr slot;
+    (void)unused;
+    if (mt->ring && mt->ring == thread->wire.ring && *thread->wire.life >= 0 &&
+        bytes < STACK_BYTES_MAX)
+        mt->deep_context = calltags_context(pc, sp, &mt->cache, &slot);
+    thread->tool_slot[MASSIF_LOOK_SP] = sp - max_u64(PAGE_SIZE, bytes % STACK_BYTES_MAX / 16);
+}
+
 // The depth of the stack if it has changed. On a stack of the client's making it is not known.
 static void tell_stack(ToolThread *thread, WireProducer *producer)
 {
     MassifThread *mt = massif_thread(thread);
     u64 *low = &thread->tool_slot[MASSIF_LOW_SP];
     u64 bytes = mt->stack_base - thread->gpr[RSP], deepest = mt->stack_base - *low;
+    u32 deep_context = mt->deep_context;
     GuestAddr slot;
     if (bytes >= STACK_BYTES_MAX)
         return;
     *low = thread->gpr[RSP];
     if (deepest < bytes || deepest >= STACK_BYTES_MAX)
         deepest = bytes;
+    mt->deepest_bytes = max_u64(mt->deepest_bytes, deepest);
+    thread->tool_slot[MASSIF_LOOK_SP] = mt->stack_base - mt->deepest_bytes;
+    mt->deep_context = 0;
     if (bytes == mt->told_bytes && deepest == bytes)
         return;
     mt->told_bytes = bytes;
+    if (deepest > bytes && deep_context) {
+        wire_put_heap_stack(producer, &(Wire_heap_stack){deep_context, deepest, deepest});
+        deepest = bytes;
+    }
     u32 context = calltags_context(thread->pc, thread->gpr[RSP], &mt->cache, &slot);
     wire_put_heap_stack(producer, &(Wire_heap_stack){context, bytes, deepest});
 }

@@ -33,7 +33,8 @@ static void thread_start(ToolThread *thread)
     mt->counts_instructions = massif_options->time_unit == TIME_UNIT_INSTRUCTIONS;
     mt->tells_stack = massif_options->stacks;
     mt->tells_more = mt->counts_instructions || mt->tells_stack;
-    mt->stack_base = thread->tool_slot[MASSIF_LOW_SP] = thread->gpr[RSP];
+    mt->stack_base = thread->gpr[RSP];
+    thread->tool_slot[MASSIF_LOW_SP] = thread->tool_slot[MASSIF_LOOK_SP] = thread->gpr[RSP];
     mt->cache.fn = event_announce;
     mt->cache.arg = thread;
     thread->tool_thread = mt;
@@ -60,6 +61,7 @@ static void fork_child(ToolThread *thread)
     memset(mt->sites, 0, sizeof(mt->sites));
     thread->lean_told = 0;
     mt->ring = NULL;
+    mt->deep_context = 0;
     thread->lean_repeat = &nothing;
     massif_threads = 1;
     requests_fork_child();

@@ -39,8 +39,9 @@ typedef enum CallForm { FORM_RETURNED, FORM_STORED, FORM_IN_PLACE } CallForm;
 #define CALL_IS_GLIBC(data) ((data) >> 20 & 1)
 enum { CALL_NO_FACTOR = 15 };
 
-// In tool_slot: instructions executed; the least rsp since it was told.
-enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP };
+// In tool_slot: instructions executed; the least rsp since it was told; below which it is looked
+// whose the stack is.
+enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP, MASSIF_LOOK_SP };
 
 // A stack from which something was allocated: its return addresses, from the innermost on.
 typedef struct StackChain {
@@ -67,6 +68,8 @@ typedef struct MassifThread {
     bool tells_more;          // one of them
     u64 stack_base;           // rsp at its start
     u64 told_bytes;           // of its stack
+    u64 deepest_bytes;        // it has ever been, as far as that was told
+    u32 deep_context;         // of the last look since it was told; 0: none
     // An allocation in a signal handler is no part of the call that the signal interrupted.
     u32 held_count;
     u64 held_sp[16];
@@ -104,6 +107,8 @@ u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot,
                   const StackChain **ret_chain);
 
 // events_hot.c. `pc` is the innermost frame.
+// The stack becomes deeper than it ever was, by a call at `pc`.
+void event_deeper(ToolThread *thread, u64 pc, GuestAddr unused);
 u32 event_context(ToolThread *thread, GuestAddr pc); // told
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
 // The same; emitted code may do so next time, from the same stack.

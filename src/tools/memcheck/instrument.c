@@ -20,12 +20,12 @@ enum { ACCESSES_MAX = 4, STATE_LEGACY_BYTES = 512, RED_ZONE = 128 };
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
 static bool exact;         // a thread that gets here has just this set
+static const ToolInsn *block_end; // behind its last instruction
 
 // Of a clean block in which guards often fail (often.h): a member of `current` is undefined only if
 // the thread's set has it, and code asks.
 static bool mixed;
 static MemberSet low;      // of these: vectors whose low 16 bytes alone may be undefined
-static const ToolInsn *insns_end;
 
 // ---------------------------------------------------------------------- steps
 
@@ -140,7 +140,10 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
         tool_store_gpr(block, RBP);
         tool_call(block, access_leave_frame, 1);
         return true;
-    case ZYDIS_MNEMONIC_POP: tool_shadow_fill_stack(block, 0, 8, 0xff); return true;
+    case ZYDIS_MNEMONIC_POP:
+        if (!lookahead_is_left_read(insn, block_end))
+            tool_shadow_fill_stack(block, 0, 8, 0xff);
+        return true;
     case ZYDIS_MNEMONIC_RET: {
         u32 zone = lookahead_left_zone(insn->pc);
         tool_shadow_fill_stack(block, -(i32)zone, zone + 8, 0xff);
@@ -173,6 +176,8 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     u64 size = (u64)(amount < 0 ? -amount : amount);
     if (amount < 0)
         return true; // it is undefined since it was left (K3)
+    if (lookahead_is_left_read(insn, block_end))
+        return true;
     if (size <= INLINE_BYTES_MAX && size % 8 == 0)
         tool_shadow_fill_stack(block, 0, (u32)size, 0xff);
     else
@@ -341,7 +346,7 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     exact = current != ~0ull;
     mixed = tool_version(block) == 0;
     low = 0;
-    insns_end = insns + count;
+    block_end = insns + count;
     known_nothing();
 }
 
@@ -419,7 +424,7 @@ static bool can_step(const ToolBlock *block, const ToolInsn *insn, const Defined
 // A branch needs the flags that are made before it: what is to be tested is tested before that.
 static bool is_before_branch(const ToolBlock *block, const ToolInsn *insn)
 {
-    return insn + 1 < insns_end && insn[1].lowering == LOWER_JCC && tool_flags_are_dead(block);
+    return insn + 1 < block_end && insn[1].lowering == LOWER_JCC && tool_flags_are_dead(block);
 }
 
 static void note_written(const DefinednessStep *step)
@@ -441,7 +446,7 @@ static bool insert_mixed(ToolBlock *block, const ToolInsn *insn, const ToolAcces
     bool often = count && accesses[0].reads && often_fails(insn->pc);
     if (!current && !often)
         return false;
-    if (insn->lowering == LOWER_JMP && insn + 1 < insns_end)
+    if (insn->lowering == LOWER_JMP && insn + 1 < block_end)
         return true; // it is followed
     definedness_prepare(insn, step);
     if (!can_step(block, insn, step, accesses, count)) {

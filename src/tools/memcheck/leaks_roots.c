@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The memory from which a leak search starts: all that is writable and not the heap's own,
-// stacks from the stack pointer up. What each piece of it is, is known here and told with what
-// it holds: so the pieces are ordered by kind, the one that says most to people first.
+// The memory from which a leak search starts: all that is writable and not the heap's own, data
+// that were until the program had started, stacks from the stack pointer up. What each piece of
+// it is, is known here and told with what it holds: so the pieces are ordered by kind, the one that
+// says most to people first.
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -104,9 +105,22 @@ static void add_constant(LeakScene *scene, GuestAddr low, GuestAddr high)
         scene->constants[scene->constant_count++] = (LeakRange){low, high};
 }
 
-// A page that nobody has touched holds no pointer; reading it would only make the kernel
-// map it. The map of a process's own pages tells (bits 62 and 63: swapped, present).
-static void add_touched(const Search *search, GuestAddr low, GuestAddr high)
+// What the map of a process's own pages says of one.
+static bool is_touched(u64 entry)
+{
+    return entry >> 62 != 0; // swapped, present
+}
+
+static bool is_written(u64 entry)
+{
+    enum { OF_FILE = 61 }; // still the file's, or shared
+    return is_touched(entry) && !(entry >> OF_FILE & 1);
+}
+
+// Pages for which `is_wanted`; all, if the map cannot be read and `all_else`. A page that nobody
+// has touched holds no pointer; reading it would only make the kernel map it.
+static void add_pages(const Search *search, GuestAddr low, GuestAddr high,
+                      bool (*is_wanted)(u64 entry), bool all_else)
 {
     u64 entries[512];
     GuestAddr from = 0;
@@ -114,14 +128,15 @@ static void add_touched(const Search *search, GuestAddr low, GuestAddr high)
         u64 pages = min_u64(ARRAY_LEN(entries), (high - at) / PAGE_SIZE);
         ssize_t got = pread(search->pagemap, entries, pages * 8, (off_t)(at / PAGE_SIZE * 8));
         if (got != (ssize_t)(pages * 8)) {
-            add_divided(search, from ? from : at, high);
+            if (from || all_else)
+                add_divided(search, from ? from : at, all_else ? high : at);
             return;
         }
         for (u64 i = 0; i < pages; i++, at += PAGE_SIZE) {
-            bool touched = entries[i] >> 62 != 0;
-            if (touched && !from) {
+            bool wanted = is_wanted(entries[i]);
+            if (wanted && !from) {
                 from = at;
-            } else if (!touched && from) {
+            } else if (!wanted && from) {
                 add_divided(search, from, at);
                 from = 0;
             }
@@ -135,7 +150,7 @@ static void add_range(const Search *search, const Mapping *mapping, GuestAddr lo
 {
     bool is_anonymous = mapping->inode == 0 && mapping->flags & MAP_PRIVATE;
     if (search->pagemap >= 0 && is_anonymous && high - low > SPARSE_PAGES * PAGE_SIZE)
-        add_touched(search, PAGE_DOWN(low), high);
+        add_pages(search, PAGE_DOWN(low), high, is_touched, true);
     else
         add_divided(search, low, high);
 }
@@ -278,6 +293,13 @@ static void sort_roots(LeakScene *scene)
     scene->root_room = sorted.root_room;
 }
 
+// Data of a program that were written while it was started, and protected then: in a static one
+// libc has pointers there.
+static bool may_be_relro(const Mapping *mapping)
+{
+    return mapping->inode && mapping->prot == PROT_READ && mapping->flags & MAP_PRIVATE;
+}
+
 static void look_at_mappings(Search *search)
 {
     LeakScene *scene = search->scene;
@@ -285,6 +307,10 @@ static void look_at_mappings(Search *search)
         if (!(m->prot & PROT_WRITE) || !(m->prot & PROT_READ)) {
             if (m->inode && m->prot & PROT_READ)
                 add_constant(scene, m->start, m->end);
+            if (may_be_relro(m) && search->pagemap >= 0) {
+                search->place = place_of(scene, m);
+                add_pages(search, m->start, m->end, is_written, false);
+            }
         } else if (!is_device(m)) {
             search->place = place_of(scene, m);
             add_mapping(search, m);

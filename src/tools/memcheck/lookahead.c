@@ -187,6 +187,31 @@ u32 lookahead_left_zone(GuestAddr pc)
     return returns[slot].pc == pc ? returns[slot].bytes : 0;
 }
 
+// Of the operand only the bytes are looked at, which every `pop` can afford. The base may be r12.
+static bool may_be_below(const Insn *insn)
+{
+    enum { SIB = 4, BASE_RSP = 4, NO_DISP = 0, REGISTER = 3 };
+    const u8 *modrm = insn->bytes + insn->modrm_at;
+    return insn->modrm_at && (modrm[0] & 7) == SIB && (modrm[1] & 7) == BASE_RSP &&
+           modrm[0] >> 6 != NO_DISP && modrm[0] >> 6 != REGISTER && insn_disp(insn) < 0;
+}
+
+bool lookahead_is_left_read(const Insn *insn, const Insn *end)
+{
+    enum { ACCESSES_MAX = 4 };
+    InsnAccess accesses[ACCESSES_MAX];
+    for (insn++; insn < end; insn++) {
+        unsigned count = may_be_below(insn) ? insn_accesses(insn, accesses, ACCESSES_MAX) : 0;
+        for (unsigned i = 0; i < count; i++) {
+            if (accesses[i].reads && accesses[i].address.base == RSP)
+                return true;
+        }
+        if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JCC)
+            return false;
+    }
+    return false;
+}
+
 // ------------------------------------------------------------------ compared vectors
 
 typedef enum VectorUse {
@@ -279,28 +304,53 @@ bool lookahead_is_compared(const Insn *insn)
 
 // ------------------------------------------------------------------ registers
 
-bool lookahead_is_read(GuestAddr pc, unsigned gpr)
+// What an instruction makes of what is in a register.
+typedef enum Fate { FATE_OPEN, FATE_READ, FATE_MAY_BE_READ, FATE_NOT_READ } Fate;
+
+static Fate fate_at(const Insn *insn, MemberSet member)
 {
-    const MemberSet member = MEMBER_GPR(gpr);
     const MemberSet arguments = MEMBER_GPR(RDI) | MEMBER_GPR(RSI) | MEMBER_GPR(RDX) |
                                 MEMBER_GPR(RCX) | MEMBER_GPR(R8) | MEMBER_GPR(R9);
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
-    Ahead a = {.pc = pc};
-    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
-        definedness_prepare(&a.insn, step);
-        if ((definedness_reads(step) | definedness_address(step)) & member)
-            return true;
-        if (a.insn.lowering == LOWER_CALL || a.insn.lowering == LOWER_CALL_INDIRECT)
-            return (arguments & member) != 0;
-        if (a.insn.lowering == LOWER_RET)
-            return !(ACCESS_DEAD_GPRS_AT_RETURN & member);
-        if (definedness_overwrites(step) & member || a.insn.lowering == LOWER_JCC)
-            return false;
-        if (a.insn.lowering != LOWER_COPY)
-            return true;
+    definedness_prepare(insn, step);
+    if ((definedness_reads(step) | definedness_address(step)) & member)
+        return FATE_READ;
+    switch (insn->lowering) {
+    case LOWER_CALL:
+    case LOWER_CALL_INDIRECT: return arguments & member ? FATE_MAY_BE_READ : FATE_NOT_READ;
+    case LOWER_RET: return ACCESS_DEAD_GPRS_AT_RETURN & member ? FATE_NOT_READ : FATE_MAY_BE_READ;
+    case LOWER_COPY: return definedness_overwrites(step) & member ? FATE_NOT_READ : FATE_OPEN;
+    case LOWER_JCC:
+    case LOWER_JMP: return FATE_OPEN;
+    default: return FATE_MAY_BE_READ;
     }
-    return true;
+}
+
+bool lookahead_is_read(GuestAddr pc, unsigned gpr)
+{
+    enum { WAYS_MAX = 8 }; // of branches, that are still to be followed
+    GuestAddr ways[WAYS_MAX];
+    unsigned way_count = 0, branches = 0;
+    Ahead a = {.pc = pc};
+    for (u32 i = 0; i < INSNS_MAX; i++) {
+        if (!take(&a))
+            return branches == 0;
+        Fate fate = fate_at(&a.insn, MEMBER_GPR(gpr));
+        if (fate == FATE_READ || (fate == FATE_MAY_BE_READ && branches == 0))
+            return true;
+        if (fate != FATE_OPEN && way_count == 0)
+            return false;
+        bool is_branch = a.insn.lowering == LOWER_JCC;
+        branches += is_branch;
+        if (is_branch && way_count < WAYS_MAX)
+            ways[way_count++] = a.insn.target;
+        if (fate != FATE_OPEN)
+            a.pc = ways[--way_count];
+        else
+            a.pc = a.insn.lowering == LOWER_JMP ? a.insn.target : a.pc + a.insn.len;
+    }
+    return branches == 0; // too far to tell: where there is no choice, it will be read
 }
 
 // Members of which an instruction, or what is behind a branch, says that they are dead; the others

@@ -20,12 +20,17 @@ u32 lookahead_red_zone(GuestAddr function);
 void lookahead_note_zone(GuestAddr pc, u32 bytes);
 u32 lookahead_left_zone(GuestAddr pc);
 
+// `insn` raises the stack pointer. Whether code that was written by hand reads what that leaves, as
+// it may until the next call or return: seen within its block, which ends at `end`, and in line.
+bool lookahead_is_left_read(const Insn *insn, const Insn *end);
+
 // Whether `insn` loads a vector that is only compared, as code that looks for the end of a string
 // does it: it may read on to where nothing is, as long as what it finds there decides nothing.
 bool lookahead_is_compared(const Insn *insn);
 
-// Whether what a general register holds before `pc` is read from there on, or may be: false if
-// it is overwritten, or a branch comes, before anything is seen to read it.
+// Whether what a general register holds before `pc` is read from there on, however the next
+// branches go. Before the first of them a call that may take it for an argument counts, behind it
+// only what is seen to read it.
 bool lookahead_is_read(GuestAddr pc, unsigned gpr);
 
 // Those of `members` that are overwritten, or hold nothing any more by the ABI, before they are

@@ -525,6 +525,62 @@ CASE slots_after_a_pop
     addq $32, %rsp
 END slots_after_a_pop
 
+// What is below the stack pointer stays what it is until the next call or return.
+CASE popped_and_read_again
+    movl $5, %eax
+    pushq %rax
+    popq %rcx
+    movq -8(%rsp), %rdx
+    testq %rdx, %rdx
+    je 1f
+    nop
+1:
+    subq $64, %rsp
+    movq $3, (%rsp)
+    addq $64, %rsp
+    cmpq $3, -64(%rsp)
+    je 1f
+    nop
+1:
+    cmpq $3, -56(%rsp)
+    je 1f // EXPECT memcheck uninit-branch
+    nop
+1:
+END popped_and_read_again
+
+CASE popped_call_and_read_again
+    pushq $7
+    popq %rcx
+    call 2f
+    cmpq $7, -8(%rsp)
+    je 1f // EXPECT memcheck uninit-branch
+    nop
+1:
+    jmp 3f
+2:  ret
+3:
+END popped_call_and_read_again
+
+// Saved around a call, in a register that calls do not preserve, and looked at on one way only.
+CASE saved_and_read_behind_a_branch
+    BLOCK 16
+    movq (%rax), %rcx
+    pushq %rcx
+    subq $8, %rsp
+    call 2f
+    addq $8, %rsp
+    popq %rcx
+    testl %eax, %eax
+    jne 3f
+    jmp 4f
+2:  movl $1, %eax
+    ret
+3:  testq %rcx, %rcx
+    je 4f // EXPECT memcheck uninit-branch
+    nop
+4:
+END saved_and_read_behind_a_branch
+
 CASE checked_before_a_request
     pushq %rbx
     BLOCK 16

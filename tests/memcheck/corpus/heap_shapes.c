@@ -213,6 +213,21 @@ CASE(big_block_freed)
     // EXPECT memcheck invalid-write block=inside:1048576 of=3145728 state=freed
 }
 
+// What was in a block that was freed not long ago is still there, though the heap has grown since.
+CASE(medium_block_freed)
+{
+    u8 *p = block(200 << 10), *other = block(1000 << 10);
+    *(volatile u8 *)(p + (100 << 10)) = 77;
+    free(p);
+    free(other);
+    for (int i = 0; i < 400; i++)
+        *(volatile u8 *)block(60 << 10) = 1;
+    HIDE(p);
+    u8 value = *(volatile u8 *)(p + (100 << 10));
+    // EXPECT memcheck invalid-read size=1 block=inside:102400 of=204800 state=freed
+    CHECK(value == 77);
+}
+
 CASE(usable_size_is_size)
 {
     size_t malloc_usable_size(void *);

@@ -121,6 +121,7 @@ __attribute__((used)) static NOINLINE void expect_undefined(const u8 *from, u64 
 
 CASE(left_stack_is_undefined)
 {
+    // NOT-VALGRIND left-stack
     LEAVE(8);
     LEAVE(72);
     LEAVE(80);

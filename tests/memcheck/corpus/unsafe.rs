@@ -142,7 +142,9 @@ fn in_a_thread() {
     let p = unsafe { black_box(alloc_zeroed(layout(24))) } as usize;
     std::thread::spawn(move || unsafe {
         let x = (p as *const u8).add(24).read_volatile();
-        // EXPECT memcheck invalid-read size=1 block=after:0 of=24
+        // EXPECT-O0 memcheck invalid-read size=1 block=after:0 of=24
+        // EXPECT-MUNINN-O2 memcheck invalid-read size=1 block=after:0 of=24 why=short-functions
+        // EXPECT-VALGRIND-O2 memcheck invalid-read size=1 block=after:0 of=24 line=any why=short-functions
         black_box(x);
     })
     .join()

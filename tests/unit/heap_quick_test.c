@@ -41,9 +41,16 @@ static GuestAddr get(u64 size, u32 kind, u32 context, u64 *quick_count)
     return start_of ? start_of : world_alloc(t, size, 16, kind, context);
 }
 
+static u64 free_quickly(HeapThread *thread, GuestAddr start_of, HeapKind kind, u32 context)
+{
+    SlotRef ref;
+    return heap_quick_find(start_of, &ref) ? heap_quick_free(thread, start_of, &ref, kind, context)
+                                           : REFUSED;
+}
+
 static void give(GuestAddr start_of, u64 size, HeapKind kind, u32 context, u64 *quick_count)
 {
-    u64 freed = heap_quick_free(t, start_of, kind, context);
+    u64 freed = free_quickly(t, start_of, kind, context);
     if (freed == REFUSED) {
         CHECK_EQ(heap_free(t, start_of, kind, context, NULL), HEAP_OK);
         return;
@@ -123,19 +130,19 @@ TEST(what_has_to_be_told_is_refused_and_nothing_happens)
     GuestAddr huge = get(3 * MiB, HEAP_MALLOC, 1, &unused), next;
     // The chunk of the quarantine is opened by the long way.
     CHECK_EQ(heap_free(t, get(1, HEAP_MALLOC, 1, &unused), HEAP_MALLOC, 1, NULL), HEAP_OK);
-    CHECK_EQ(heap_quick_free(t, a + 16, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
-    CHECK_EQ(heap_quick_free(t, a + 1, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
-    CHECK_EQ(heap_quick_free(t, a, HEAP_NEW, REFUSED_CONTEXT), REFUSED);
-    CHECK_EQ(heap_quick_free(t, (u64)&outside, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
-    CHECK_EQ(heap_quick_free(t, ~15ull, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
-    CHECK_EQ(heap_quick_free(t, medium, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
-    CHECK_EQ(heap_quick_free(t, huge, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
+    CHECK_EQ(free_quickly(t, a + 16, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
+    CHECK_EQ(free_quickly(t, a + 1, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
+    CHECK_EQ(free_quickly(t, a, HEAP_NEW, REFUSED_CONTEXT), REFUSED);
+    CHECK_EQ(free_quickly(t, (u64)&outside, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
+    CHECK_EQ(free_quickly(t, ~15ull, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
+    CHECK_EQ(free_quickly(t, medium, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
+    CHECK_EQ(free_quickly(t, huge, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED);
     CHECK_EQ(heap_quick_alloc(t, SMALL_MAX + 1, HEAP_MALLOC, 1, &next), 0);
     HeapStats stats;
     heap_stats(&stats);
     CHECK_EQ(stats.live_blocks, 3);
-    CHECK_EQ(heap_quick_free(t, a, HEAP_MALLOC, 4), 100);
-    CHECK_EQ(heap_quick_free(t, a, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED); // a second time
+    CHECK_EQ(free_quickly(t, a, HEAP_MALLOC, 4), 100);
+    CHECK_EQ(free_quickly(t, a, HEAP_MALLOC, REFUSED_CONTEXT), REFUSED); // a second time
     HeapBlock block;
     CHECK(heap_find(a, &block) && block.free_context == 4);
     CHECK_EQ(heap_free(t, a, HEAP_MALLOC, 5, &block), HEAP_DOUBLE_FREE);
@@ -152,8 +159,8 @@ TEST(a_big_block_goes_the_long_way)
     u64 unused = 0;
     GuestAddr big = get(50, HEAP_MALLOC, 1, &unused), small = get(49, HEAP_MALLOC, 1, &unused);
     CHECK_EQ(heap_free(t, get(1, HEAP_MALLOC, 1, &unused), HEAP_MALLOC, 1, NULL), HEAP_OK);
-    CHECK_EQ(heap_quick_free(t, big, HEAP_MALLOC, 1), REFUSED);
-    CHECK_EQ(heap_quick_free(t, small, HEAP_MALLOC, 1), 49);
+    CHECK_EQ(free_quickly(t, big, HEAP_MALLOC, 1), REFUSED);
+    CHECK_EQ(free_quickly(t, small, HEAP_MALLOC, 1), 49);
     finish();
 }
 
@@ -208,7 +215,7 @@ static void *race_to_free(void *argument)
             if (spins % 1000 == 0)
                 sched_yield();
         }
-        won += heap_quick_free(mine, contested[i], HEAP_MALLOC, 1) != REFUSED ||
+        won += free_quickly(mine, contested[i], HEAP_MALLOC, 1) != REFUSED ||
                heap_free(mine, contested[i], HEAP_MALLOC, 1, NULL) == HEAP_OK;
     }
     __atomic_fetch_add(&frees_that_won, won, __ATOMIC_RELAXED);

@@ -131,13 +131,13 @@ typedef struct ContextCache {
         GuestAddr pc;
         u64 up; // CALLTAGS_VARIES: not the same
     } shapes[2048];
-    CallChain chains[CALLTAGS_CHAINS]; // by function and stack pointer
+    CallChain chains[CALLTAGS_CHAINS]; // by function, stack pointer and return address
 } ContextCache;
 #define CALLTAGS_VARIES UINT64_MAX
 
-static inline CallChain *calltags_chain(ContextCache *cache, GuestAddr pc, u64 sp)
+static inline CallChain *calltags_chain(ContextCache *cache, GuestAddr pc, u64 sp, GuestAddr to)
 {
-    u64 hash = (pc ^ sp << 7) * 0x9e3779b97f4a7c15ull;
+    u64 hash = (pc ^ sp << 7 ^ to << 20) * 0x9e3779b97f4a7c15ull;
     return &cache->chains[hash >> (64 - CALLTAGS_CHAINS_SHIFT)];
 }
 
@@ -167,8 +167,10 @@ u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache);
 // and the caller has been asked for. 0: ask calltags_call_context().
 static inline u32 calltags_call_again(ContextCache *cache, GuestAddr pc, u64 sp)
 {
-    const CallChain *chain = calltags_chain(cache, pc, sp);
-    if (LIKELY(chain->pc == pc && chain->sp == sp) && LIKELY(calltags_is_call(sp, chain->to)) &&
+    GuestAddr to = calltags_read(sp);
+    const CallChain *chain = calltags_chain(cache, pc, sp, to);
+    if (LIKELY(chain->pc == pc && chain->sp == sp && chain->to == to) &&
+        LIKELY((u32)calltags_read((u64)calltags_word(sp)) == calltag_of(to)) &&
         LIKELY(calltags_read((u64)calltags_word(chain->above)) == chain->word_above))
         return chain->context;
     return 0;

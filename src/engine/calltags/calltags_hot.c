@@ -304,10 +304,10 @@ static bool chain_holds(const CallChain *chain)
 
 u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache)
 {
-    CallChain *chain = calltags_chain(cache, pc, sp);
+    GuestAddr to = sp < CLIENT_END ? calltags_read(sp) : 0, above = 0;
+    CallChain *chain = calltags_chain(cache, pc, sp, to);
     if (chain->pc == pc && chain->sp == sp && chain_holds(chain))
         return chain->context;
-    GuestAddr to = sp < CLIENT_END ? calltags_read(sp) : 0, above = 0;
     u64 word;
     if (LIKELY(to && sp % 8 == 0 && calltags_is_call(sp, to)))
         above = next_frame(cache, to, sp + 8, &word);

@@ -278,28 +278,37 @@ static inline u64 slab_slot(const Slab *slab, GuestAddr address)
     return ((address - slab->first) * slab->reciprocal) >> 40;
 }
 
-// A slot by the exact start of the block in it. NULL: none.
 typedef struct SlotRef {
     Slab *slab;
     SlotMeta *meta;
     u32 slot;
 } SlotRef;
 
-static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
+// The slot that an address is in, if it is one of the segment's.
+static inline bool slot_at(GuestAddr address, u64 entry, SlotRef *ret)
 {
-    Slab *slab = segment_slab((Segment *)entry, start);
+    Slab *slab = segment_slab((Segment *)entry, address);
 
-    if (UNLIKELY(!slab || start < slab->first))
+    if (UNLIKELY(!slab || address < slab->first))
         return false;
-    u64 slot = slab_slot(slab, start);
+    u64 slot = slab_slot(slab, address);
     if (UNLIKELY(slot >= slab->slot_count))
         return false;
-    SlotMeta *meta = &slab->meta[slot];
-    u32 word = __atomic_load_n(&meta->word, __ATOMIC_ACQUIRE);
-    if (UNLIKELY(slab->first + slot * slab->stride + word_shift(word) != start))
-        return false;
-    *ret = (SlotRef){slab, meta, (u32)slot};
+    *ret = (SlotRef){slab, &slab->meta[slot], (u32)slot};
     return true;
+}
+
+// Whether a block with this word begins there.
+static inline bool slot_begins(const SlotRef *ref, u32 word, GuestAddr start)
+{
+    return ref->slab->first + (u64)ref->slot * ref->slab->stride + word_shift(word) == start;
+}
+
+// A slot by the exact start of the block in it.
+static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
+{
+    return slot_at(start, entry, ret) &&
+           LIKELY(slot_begins(ret, __atomic_load_n(&ret->meta->word, __ATOMIC_ACQUIRE), start));
 }
 
 // The word goes last: whoever reads "live" reads the rest of this block too.

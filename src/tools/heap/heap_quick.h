@@ -55,32 +55,40 @@ static inline bool claim_quickly(u32 *place, u32 word)
     return claim(place, &word);
 }
 
+// Where the block at `start` would be, fetched while the caller does something else. False: it is
+// none that heap_quick_free() takes.
+HEAP_INLINE bool heap_quick_find(GuestAddr start, SlotRef *ret)
+{
+    u64 entry = table_entry(start);
+    if (UNLIKELY(!entry || entry_is_huge(entry) || !slot_at(start, entry, ret)))
+        return false;
+    __builtin_prefetch(ret->meta, 1);
+    return true;
+}
+
 // The size of the block, which is in quarantine now; ~0: heap_free() has to know better, and
 // nothing has happened.
-HEAP_INLINE u64 heap_quick_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 context)
+HEAP_INLINE u64 heap_quick_free(HeapThread *thread, GuestAddr start, const SlotRef *ref,
+                                HeapKind kind, u32 context)
 {
     const u64 refused = ~0ull;
-    u64 entry = table_entry(start);
-    SlotRef ref;
-    if (UNLIKELY(!entry || entry_is_huge(entry) || !slot_by_start(start, entry, &ref)))
-        return refused;
-    u32 word = ref.meta->word;
-    u64 size = ref.meta->size, footprint = ref.slab->stride;
-    if (UNLIKELY(word_state(word) != HEAP_LIVE || word_kind(word) != (u32)kind ||
-                 size > heap.quick_free_max))
+    u32 word = __atomic_load_n(&ref->meta->word, __ATOMIC_ACQUIRE);
+    u64 size = ref->meta->size, footprint = ref->slab->stride;
+    if (UNLIKELY(!slot_begins(ref, word, start) || word_state(word) != HEAP_LIVE ||
+                 word_kind(word) != (u32)kind || size > heap.quick_free_max))
         return refused;
     BriefQueue *brief = &thread->brief;
     QuarantineChunk *chunk = thread->chunk;
     bool is_brief = brief_takes(brief, start, footprint, context);
     if (UNLIKELY(!is_brief && !has_room(chunk, footprint)) ||
-        UNLIKELY(!claim_quickly(&ref.meta->word, word)))
+        UNLIKELY(!claim_quickly(&ref->meta->word, word)))
         return refused;
-    ref.meta->free_context = context;
+    ref->meta->free_context = context;
     thread->frees++;
     thread->freed_bytes += size;
     brief_count(brief, context);
     if (LIKELY(is_brief)) {
-        brief_put(thread, &ref);
+        brief_put(thread, ref);
     } else {
         chunk->entries[chunk->count++] = start;
         chunk->volume += footprint;

@@ -76,7 +76,10 @@ ALWAYS u64 release(GuestAddr start, HeapKind kind, GuestAddr entry)
         return 0;
     if (UNLIKELY(is_off))
         return TOOL_QUICK_NO;
-    u64 size = heap_quick_free(own_heap(), start, kind, context_at(entry));
+    SlotRef ref;
+    if (UNLIKELY(!heap_quick_find(start, &ref)))
+        return TOOL_QUICK_NO;
+    u64 size = heap_quick_free(own_heap(), start, &ref, kind, context_at(entry));
     if (UNLIKELY(size == ~0ull))
         return TOOL_QUICK_NO;
     // What is behind the block up to the next 8 bytes is nobody's too.

@@ -55,11 +55,25 @@ void origins_moved(struct ThreadCtx *thread, unsigned to, GuestAddr address, u32
 
 // Bytes were copied, undefined ones among them: the destination has the origin of the first.
 void origins_copied(struct ThreadCtx *thread, GuestAddr to, GuestAddr from, u64 size);
-// The heap gives or takes memory: what is remembered of it is void.
-enum { ORIGINS_GRAINS = 1 << 16, ORIGINS_GRAIN_BYTES = 64 };
+// The heap gives or takes memory: what is remembered of it is void. Pieces of memory of which
+// nothing was ever remembered need no more than a look.
+enum {
+    ORIGINS_GRAINS = 1 << 16,
+    ORIGINS_GRAIN_BYTES = 64,
+    ORIGINS_PIECES = 1 << 16,
+    ORIGINS_PIECE_BYTES = 1 << 16,
+};
 extern u16 origins_turns[ORIGINS_GRAINS];
+extern bool origins_noted[ORIGINS_PIECES];
+static inline bool *origins_piece(GuestAddr address)
+{
+    return &origins_noted[address / ORIGINS_PIECE_BYTES % ORIGINS_PIECES];
+}
 static inline void origins_forget(GuestAddr start, u64 size)
 {
+    if (LIKELY(size <= ORIGINS_PIECE_BYTES && !*origins_piece(start) &&
+               !*origins_piece(start + size)))
+        return;
     u64 first = start / ORIGINS_GRAIN_BYTES, last = (start + size) / ORIGINS_GRAIN_BYTES;
     if (UNLIKELY(last - first >= ORIGINS_GRAINS))
         last = first + ORIGINS_GRAINS - 1;

@@ -104,12 +104,16 @@ bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
 // frame was left, or the heap has given the memory to another block. The latter is counted,
 // for 64 bytes each: to look the block up would take longer than all the rest of a step.
 u16 origins_turns[ORIGINS_GRAINS];
+bool origins_noted[ORIGINS_PIECES]; // somebody has asked
 
 static u64 owner_of(ToolThread *thread, GuestAddr address)
 {
     const MemcheckThread *mt = memcheck_thread(thread);
-    if (address < mt->stack_lo || address >= mt->stack_hi)
+    if (address < mt->stack_lo || address >= mt->stack_hi) {
+        if (UNLIKELY(!*origins_piece(address)))
+            *origins_piece(address) = true;
         return 2 + ((u64)origins_turns[address / ORIGINS_GRAIN_BYTES % ORIGINS_GRAINS] << 8);
+    }
     const FrameExtent *e = extent_of(thread, address);
     return e ? e->slot * 3 ^ e->tag : 1;
 }

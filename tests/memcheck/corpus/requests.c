@@ -148,6 +148,40 @@ CASE(get_vbits_unaddressable)
     CHECK(VALGRIND_GET_VBITS(p, bits, 5) == 3);
 }
 
+// All of a block and nothing beside it: V is what its bytes must be.
+static NOINLINE void expect_block(const u8 *p, u64 size, u8 v)
+{
+    u8 bits[800];
+    u64 wrong = 0;
+    CHECK(VALGRIND_GET_VBITS(p, bits, size) <= 1);
+    CHECK(!RUNNING_ON_VALGRIND || VALGRIND_GET_VBITS(p - 1, bits, 1) == 3);
+    CHECK(!RUNNING_ON_VALGRIND || VALGRIND_GET_VBITS(p + size, bits, 1) == 3);
+    VALGRIND_GET_VBITS(p, bits, size);
+    for (u64 i = 0; i < size; i++)
+        wrong += bits[i] != v;
+    CHECK(!RUNNING_ON_VALGRIND || wrong == 0);
+}
+
+// What is freed again and again comes again, too: blocks that others have used, of all lengths.
+CASE(marks_of_blocks_of_every_size)
+{
+    for (u64 i = 0; i < 9 * 700; i++) {
+        u64 size = i * 37 % 700;
+        u8 *p = (u8 *)malloc(size), *q = (u8 *)calloc(1, size), bits;
+        expect_block(p, size, 0xff);
+        expect_block(q, size, 0);
+        memset(p, 5, size);
+        expect_block(p, size, 0);
+        free(p);
+        free(q);
+        for (u64 k = 0; k < size; k += 1 + i % 7) {
+            CHECK(!RUNNING_ON_VALGRIND || VALGRIND_GET_VBITS(p + k, &bits, 1) == 3);
+            CHECK(!RUNNING_ON_VALGRIND || VALGRIND_GET_VBITS(q + k, &bits, 1) == 3);
+        }
+        CHECK(!RUNNING_ON_VALGRIND || !size || VALGRIND_GET_VBITS(p + size - 1, &bits, 1) == 3);
+    }
+}
+
 CASE(set_vbits)
 {
     u8 *p = zeroed_block(4), bits[4] = {0, 0x10, 0, 0};

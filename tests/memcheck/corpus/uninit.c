@@ -95,6 +95,19 @@ CASE(one_bit)
     BRANCH(v); // EXPECT memcheck uninit-branch origin=heap:-2
 }
 
+// What is freed again and again comes again: what was stored there belongs to its last owner.
+CASE(origin_of_memory_used_before)
+{
+    volatile u64 *from = (u64 *)block(8);
+    for (int i = 0; i < 9000; i++) {
+        volatile u64 *to = (u64 *)block(64);
+        to[3] = from[0];
+        free((void *)to);
+    }
+    volatile u64 *p = (u64 *)block(64);
+    BRANCH(p[3]); // EXPECT memcheck uninit-branch origin=heap:-1
+}
+
 CASE(array_index)
 {
     static int table[256];

@@ -67,11 +67,25 @@ static inline u32 encode_rare(EventEncoder *encoder, const HeapEvent *event,
     return head;
 }
 
-ENCODE u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
+// What is left out is written all the same, and not counted: whether it is cannot be predicted.
+ENCODE u32 encode_site(EventEncoder *encoder, const HeapEvent *event)
+{
+    u8 **at = &encoder->at[COLUMN_SITE], *end = varint_write(*at, event->site);
+
+    if (event->kind == EVENT_FREE) {
+        *at = end;
+        return 0;
+    }
+    bool is_same = event->site == encoder->last_site;
+    *at = is_same ? *at : end;
+    encoder->last_site = event->site;
+    return is_same ? HEAD_SAME_SITE : 0;
+}
+
+ENCODE u32 encode_place(EventEncoder *encoder, const HeapEvent *event)
 {
     u32 kind = event->kind == EVENT_FREE;
 
-    encode_varint(encoder, COLUMN_SITE, event->site);
     encode_mixed(encoder, COLUMN_ADDRESS,
                  pack_address(event->address - encoder->last_address[kind]));
     encode_mixed(encoder, COLUMN_SIZE, event->size);
@@ -80,6 +94,12 @@ ENCODE u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
         return 0;
     encode_varint(encoder, COLUMN_RARE, zigzag((i64)(event->usable - event->size)));
     return HEAD_USABLE;
+}
+
+ENCODE u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
+{
+    u32 head = encode_site(encoder, event);
+    return head | encode_place(encoder, event);
 }
 
 static inline SeenBlock *seen_block(const EventEncoder *encoder, u64 address)
@@ -126,17 +146,27 @@ ENCODE u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
     return encode_block(encoder, event);
 }
 
+// Without other bits it would be HEAD_REPEAT.
+ENCODE u32 encode_time(EventEncoder *encoder, u32 head, u64 since)
+{
+    u8 **at = &encoder->at[COLUMN_TIME], *end = varint_write(*at, since);
+    bool is_at_once = since == 0 && head != 0;
+
+    *at = is_at_once ? *at : end;
+    return is_at_once ? head | HEAD_AT_ONCE : head;
+}
+
 // There is room; it is not the first, the clock of bytes has advanced by its size, and instructions
 // are not counted.
 ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
 {
-    encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
     u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
                                          : encode_alloc(encoder, event);
     head |= (event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0) |
-            (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
+            (event->kind == EVENT_FREE && event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
     head |= encode_thread(encoder, event, site_thread);
-    *encoder->at[COLUMN_HEAD]++ = (u8)head;
+    *encoder->at[COLUMN_HEAD]++ = (u8)encode_time(encoder, head,
+                                                  event->time.ns - encoder->last.ns);
     // One by one: as a whole it would go through a vector register, which waits for its parts.
     encoder->last.ns = event->time.ns;
     encoder->last.allocated_bytes = event->time.allocated_bytes;
@@ -144,17 +174,34 @@ ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site
     encoder->count++;
 }
 
-// The free of the allocation that was the last event.
-static inline void encode_free_at_once(EventEncoder *encoder, const HeapEvent *event,
-                                       u32 site_thread)
+// The same for an allocation whose free comes next, at end_ns.
+ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64 end_ns,
+                              u32 site_thread)
 {
-    encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
-    *encoder->at[COLUMN_AGE]++ = 0;
-    u32 head = HEAD_FREE | HEAD_BACK | HEAD_TEMPORARY;
+    u64 since = event->time.ns - encoder->last.ns, lived = end_ns - event->time.ns;
+    u32 head = HEAD_PAIR | encode_alloc(encoder, event);
+
+    head |= encode_thread(encoder, event, site_thread);
+    if (since | lived) {
+        encode_varint(encoder, COLUMN_TIME, since);
+        encode_varint(encoder, COLUMN_AGE, lived);
+    } else {
+        head |= HEAD_AT_ONCE;
+    }
+    *encoder->at[COLUMN_HEAD]++ = (u8)head;
+    encoder->last.ns = end_ns;
+    encoder->last.allocated_bytes = event->time.allocated_bytes + event->size;
+    encoder->count++;
+}
+
+// And for one more, at the same site and moment; but the clock of bytes is not moved.
+ENCODE void encode_next_pair(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
+{
+    u32 head = HEAD_PAIR | HEAD_AT_ONCE | HEAD_SAME_SITE | encode_place(encoder, event);
+
     head |= encode_thread(encoder, event, site_thread);
     *encoder->at[COLUMN_HEAD]++ = (u8)head;
-    encoder->last.ns = event->time.ns;
-    encoder->last.allocated_bytes = event->time.allocated_bytes;
+    encoder->allocations++;
     encoder->count++;
 }
 

@@ -190,15 +190,6 @@ static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 s
     return true;
 }
 
-static void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
-{
-    u64 lived_ns = heap_decoder_lived_ns(decoder, lived);
-    HeapTime first = new->time;
-
-    first.ns -= min_u64(first.ns, lived_ns);
-    model_pair(decoder->model, new, &first, lived_ns);
-}
-
 static inline const u64 *next_record(const u64 *at)
 {
     return at + (at[0] >> 16 & 0xffff); // which of the two lengths it has cannot be predicted
@@ -214,6 +205,111 @@ static inline u32 fetch_slot(Stream *stream)
     blocks_prefetch_slot(blocks, home);
     stream->ahead = next_record(stream->ahead);
     return home;
+}
+
+// Pairs that follow one of their own stack, at the same moment: what they have in common is found
+// once, and their sums are added up here.
+typedef struct PairRun {
+    u64 head;       // of their records, but for the byte of WireHeld.run
+    u32 count, left; // pairs so far, and that may still come
+    u64 bytes, largest;
+    u64 clock_bytes;
+    u64 room_main, room_all; // below the peaks
+} PairRun;
+
+enum { RUN_BYTE = 0xff00 };
+
+static inline PairRun begin_run(const Stream *stream, const u64 *at)
+{
+    const HeapModel *model = stream->model;
+    return (PairRun){
+        .head = at[0] & ~(u64)RUN_BYTE,
+        .left = stream->left / 2,
+        .room_main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN],
+        .room_all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL],
+    };
+}
+
+// Does the record go on with the run? Its ticks lived, in the last word, must be none.
+static inline bool is_of_run(const Stream *stream, const PairRun *run, const u64 *at, u32 home)
+{
+    const HeapModel *model = stream->model;
+    u64 size = at[3], address = heap_place_address(at[2]);
+
+    if (at + WIRE_STREAM_ALLOC > stream->end || (at[0] & ~(u64)RUN_BYTE) != run->head ||
+        at[1] != stream->stamp || size >> HEAP_PAIR_SIZE_BITS || run->count == run->left)
+        return false;
+    u64 main = clock_bytes(model, size + heap_place_extra(at[2]));
+    return address != 0 && main <= run->room_main && size <= run->room_all &&
+           model->allocated_bytes + run->clock_bytes + 2 * main < stream->limit_bytes &&
+           blocks_find_from(&model->blocks, home, address) == NULL;
+}
+
+static inline void add_to_run(Stream *stream, PairRun *run, Site *site, u32 thread, const u64 *at)
+{
+    u64 size = at[3], usable = size + heap_place_extra(at[2]);
+
+    run->count++;
+    run->bytes += size;
+    run->largest = max_u64(run->largest, size);
+    run->clock_bytes += 2 * clock_bytes(stream->model, usable);
+    window_add(&site->sizes, bucket_of(size), 1);
+    encode_next_pair(&stream->writer->encoder, &(HeapEvent){
+        .kind = EVENT_ALLOC,
+        .thread = stream->thread,
+        .address = heap_place_address(at[2]),
+        .size = size,
+        .usable = usable,
+    }, thread);
+}
+
+static void end_run(Stream *stream, const PairRun *run, Site *site, u32 number)
+{
+    HeapModel *model = stream->model;
+    u32 count = run->count;
+
+    site->allocations += count;
+    site->allocated_bytes += run->bytes;
+    site->frees += count;
+    site->temporary += count;
+    window_add(&site->lifetimes, 0, count);
+    model->allocations += count;
+    model->frees += count;
+    model->temporary += count;
+    model->allocated_bytes += run->clock_bytes;
+    model->now.allocated_bytes = model->allocated_bytes;
+    model->events += 2 * count;
+    model->requested_bytes += 2 * run->bytes;
+    stream->left -= 2 * count;
+    writer_sum_pairs(stream->writer, number, count, run->bytes, run->largest);
+}
+
+// `at` is a pair that took the short way. Returns the last of its run, and moves on homes.
+static inline const u64 *usual_run(Stream *stream, const u64 *at, u32 *turn)
+{
+    PairRun run = begin_run(stream, at);
+    const Context *context = (const Context *)stream->model->contexts.data + (at[0] >> 32);
+    u32 number = context->site, thread = stream->writer->sites[number].thread;
+    Site *site = &stream->model->sites[number];
+
+    while (is_of_run(stream, &run, at + WIRE_STREAM_ALLOC, stream->homes[*turn])) {
+        at += WIRE_STREAM_ALLOC;
+        stream->homes[*turn] = fetch_slot(stream);
+        *turn = (*turn + 1) % AHEAD;
+        add_to_run(stream, &run, site, thread, at);
+    }
+    if (run.count)
+        end_run(stream, &run, site, number);
+    return at;
+}
+
+static void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
+{
+    u64 lived_ns = heap_decoder_lived_ns(decoder, lived);
+    HeapTime first = new->time;
+
+    first.ns -= min_u64(first.ns, lived_ns);
+    model_pair(decoder->model, new, &first, lived_ns);
 }
 
 // homes[0] is that of the record at `at`.
@@ -331,9 +427,14 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
         turn = (turn + 1) % AHEAD;
         blocks_prefetch(&stream.model->blocks, stream.homes[(turn + AHEAD / 2) % AHEAD]);
         if (LIKELY(is_short)) {
+            bool is_usual = take_usual(decoder, &stream, at, head, home);
+            anew = !is_usual && take_event(decoder, &stream, at);
+            if (head == PAIR_HEAD && is_usual) {
+                const u64 *last = usual_run(&stream, at, &turn);
+                records += (size_t)(last - at) / WIRE_STREAM_ALLOC;
+                at = last;
+            }
             held = head == FREE_HEAD ? held : at;
-            anew = !take_usual(decoder, &stream, at, head, home) &&
-                   take_event(decoder, &stream, at);
         } else {
             held = (u8)head == RECORD_HEAP_RUN ? at : held;
             anew = take_other(decoder, &stream, wire->ring, at);

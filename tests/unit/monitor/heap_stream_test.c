@@ -99,12 +99,17 @@ static u64 random_size(void)
 static u64 make_records(u64 seed, u64 count, bool has_pairs)
 {
     u64 at = 0, stamp = 1000;
+    bool is_run = false; // of pairs of one stack
     random_state = seed * 7919 + 1;
     for (u64 i = 0; i < count; i++) {
         u64 size = random_size(), kind = random_below(100), place = random_place(size);
         u32 context = (u32)random_below(CONTEXTS + 2); // one of them is unknown
         stamp += random_below(4) ? 0 : random_below(random_below(50) ? 300 : 30000000);
-        if (kind < 40)
+        is_run = has_pairs && random_below(is_run ? 8 : 60) != 0 ? is_run : has_pairs && !is_run;
+        if (is_run)
+            at = put(at, RECORD_HEAP_PAIR, 1 + (u32)(i / 64 % CONTEXTS), stamp, 2,
+                     (u64[]){place, size | (random_below(9) == 0) * 7ull << HEAP_PAIR_SIZE_BITS});
+        else if (kind < 40)
             at = put(at, RECORD_HEAP_ALLOC, context, stamp, 2, (u64[]){place, size});
         else if (kind < 80)
             at = put(at, RECORD_HEAP_FREE, 0, stamp, 1, (u64[]){heap_place_address(place)});

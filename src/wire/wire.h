@@ -251,6 +251,7 @@ typedef struct WireProducer {
     // Events of the heap that come in quick succession share a stamp (heap_events.h).
     u32 stamps_left;   // so many more have that of the last
     u32 tick_seen;
+    u32 stamps_shared; // that had the last one, when all had come
     u64 tick_stamp;    // when it was seen to change
 } WireProducer;
 

@@ -36,9 +36,19 @@ static void emit_load_tag(Emitter *e)
     emit_op_base(e, 0x8b, RDX, RDX, CALLTAGS_DISP);
 }
 
+// Not both as one word: they were stored as two, and a load would wait for that to be in the cache.
+static void emit_check_function(Emitter *e, i32 ctx, i32 site, Slow *slow)
+{
+    put_bytes(e, (u8[]){0x64, 0x8b, 0x14, 0x25}, 4);
+    put_u32(e, (u32)ctx);
+    put_bytes(e, (u8[]){0x41, 0x39, 0x90}, 3);
+    put_u32(e, (u32)site);
+    unless(e, JNE, slow);
+}
+
 //     mov r8, fs:[lean_sites] ; cmp dword [r8 + site], pc ; jne slow
-//     cmp [r8 + sp], rsp ; jne slow ; mov rdx, fs:[lean_hook]
-//     cmp [r8 + functions], rdx ; jne slow
+//     cmp [r8 + sp], rsp ; jne slow ; mov edx, fs:[lean_hook]
+//     cmp [r8 + functions], edx ; jne slow ; the same for lean_inner
 //     mov rdx, [r8 + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag], rdx ; je known
 //     cmp [r8 + tag], edx ; jne slow ; shr rdx, 32 ; jne slow
 //     mov rdx, [r8 + slot_above] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag_above], rdx ; jne slow
@@ -51,9 +61,8 @@ static void emit_find_context(Emitter *e, u32 pc, Slow *slow)
     unless(e, JNE, slow);
     emit_op_base(e, 0x39, RSP, R8, SITE(sp));
     unless(e, JNE, slow);
-    emit_load_fs(e, RDX, CTX(lean_hook));
-    emit_op_base(e, 0x39, RDX, R8, SITE(functions));
-    unless(e, JNE, slow);
+    emit_check_function(e, CTX(lean_hook), SITE(functions), slow);
+    emit_check_function(e, CTX(lean_inner), SITE(functions) + 4, slow);
     emit_op_base(e, 0x8b, RDX, R8, SITE(slot));
     emit_load_tag(e);
     emit_op_base(e, 0x39, RDX, R8, SITE(tag));

@@ -22,7 +22,12 @@ static void emit_note_call(Emitter *e, const ToolFunction *function, u32 hook)
     static const u8 argument_register[] = {RDI, RSI, RDX, RCX};
     for (unsigned i = 0; i < ARRAY_LEN(argument_register) && !function->size_arg; i++)
         emit_store_fs(e, CTX(lean_args) + 8 * (i32)i, argument_register[i]);
-    if (function->size_arg)
+    if (function->factor_arg) { // a product that overflows is none that is allocated
+        emit_lea(e, RAX, argument_register[function->size_arg - 1], 0);
+        put_bytes(e, (u8[]){0x48, 0x0f, 0xaf,
+                            (u8)(0xc0 | argument_register[function->factor_arg - 1])}, 4);
+        emit_store_fs(e, CTX(lean_size), RAX);
+    } else if (function->size_arg)
         emit_store_fs(e, CTX(lean_size), argument_register[function->size_arg - 1]);
     else
         emit_store_fs_imm64(e, CTX(lean_size), ~0ull);
@@ -145,7 +150,7 @@ void lean_return(Builder *b, const RedirectSite *site)
     CodePtr on_none = far_branch(e);
     land(e, mine);
     builder_mark_nowhere(b);
-    bool may_repeat = calltags_wanted && b->block->pc <= UINT32_MAX;
+    bool may_repeat = calltags_wanted && b->block->pc <= INT32_MAX;
     CodePtr on_repeat = may_repeat ? emit_repeat(b, (u32)b->block->pc) : NULL;
     CodePtr on_event = may_repeat ? lean_alloc_event(e, (u32)b->block->pc) : NULL;
     emit_load_fs(e, RCX, CTX_SPILL(RCX));

@@ -125,14 +125,15 @@ static inline u32 encode_number_of(const EventEncoder *encoder, const HeapEvent 
 ENCODE u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
 {
     u32 ago = encoder->allocations - encode_number_of(encoder, event);
+    u32 head = HEAD_FREE | (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
 
     if (ago < encoder->allocations - encoder->chunk_start && ago < BACK_REFERENCES &&
         event->born_ns >= encoder->start.ns) {
         encode_mixed(encoder, COLUMN_AGE, ago);
-        return HEAD_FREE | HEAD_BACK;
+        return head | HEAD_BACK;
     }
     encode_varint(encoder, COLUMN_AGE, event->time.ns - event->born_ns);
-    return HEAD_FREE | encode_block(encoder, event);
+    return head | encode_block(encoder, event);
 }
 
 ENCODE u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
@@ -162,8 +163,7 @@ ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site
 {
     u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
                                          : encode_alloc(encoder, event);
-    head |= (event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0) |
-            (event->kind == EVENT_FREE && event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
+    head |= event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0;
     head |= encode_thread(encoder, event, site_thread);
     *encoder->at[COLUMN_HEAD]++ = (u8)encode_time(encoder, head,
                                                   event->time.ns - encoder->last.ns);

@@ -152,7 +152,7 @@ static inline bool usual_free(Stream *stream, u32 home, u64 address)
     model->frees++;
     heap_shrink(model, site, size, usable);
     site->frees++;
-    window_add(&site->lifetimes, bucket_of(stream->time.ns - event.born_ns), 1);
+    count_lifetime(site, stream->time.ns - event.born_ns);
     record_usual(stream, &event);
     return true;
 }
@@ -253,7 +253,7 @@ static inline void add_to_run(Stream *stream, PairRun *run, Site *site, u32 thre
     run->bytes += size;
     run->largest = max_u64(run->largest, size);
     run->clock_bytes += 2 * clock_bytes(stream->model, usable);
-    window_add(&site->sizes, bucket_of(size), 1);
+    count_size(site, size);
     encode_next_pair(&stream->writer->encoder, &(HeapEvent){
         .kind = EVENT_ALLOC,
         .thread = stream->thread,

@@ -10,18 +10,7 @@
 
 #define SITE(field) ((i32)(tool_site_index(pc) * sizeof(ToolSite) + offsetof(ToolSite, field)))
 
-enum { CHUNK_IS_MAPPED = 2, MAX_SLOW = 24 };
-
-typedef struct Slow {
-    CodePtr from[MAX_SLOW];
-    unsigned count;
-} Slow;
-
-static void unless(Emitter *e, u8 opcode, Slow *slow)
-{
-    ASSERT(slow->count < MAX_SLOW);
-    slow->from[slow->count++] = far_jcc(e, opcode);
-}
+enum { CHUNK_IS_MAPPED = 2 };
 
 static void put_disp_imm(Emitter *e, const u8 *bytes, size_t size, i32 disp, u32 imm)
 {
@@ -165,55 +154,6 @@ static void emit_check_block(Emitter *e, Slow *slow)
     unless(e, JA, slow);
 }
 
-// What is held back is published: an allocation as it is, a pair when it has been made one.
-//     mov rdx, [rdi + state] ; cmp rdx, 1 ; jb none ; je publish ; cmp rdx, 2 ; jne slow
-//     cmp qword [rdi + samples], 1 ; jne slow ; mov rdx, [rdi + lived] ; cmp rdx, MAX ; ja slow
-//     cmp dword [rdi + size + 4], 15 ; ja slow ; shl rdx, 36 ; or rdx, [rdi + size]
-//     mov rsi, [rdi + write] ; and esi, RING_BYTES - 1 ; mov byte [rdi + rsi + data], PAIR
-//     mov [rdi + rsi + data + 24], rdx ; mov rdx, [rdi + stamp] ; mov [rdi + rsi + data + 8], rdx
-//   publish: add qword [rdi + write], 32 ; mov qword [rdi + state], 0 ; mov qword [rdi + result], 0
-//   none:
-static void emit_flush(Emitter *e, Slow *slow)
-{
-    emit_op_base(e, 0x8b, RDX, RDI, RING_STATE);
-    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 1}, 4);
-    CodePtr none = far_jcc(e, JB);
-    CodePtr publish = far_jcc(e, JE);
-    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 2}, 4);
-    unless(e, JNE, slow);
-    put_bytes(e, (u8[]){0x48, 0x83, 0xbf}, 3);
-    put_u32(e, (u32)RING(held.samples));
-    put_u8(e, 1);
-    unless(e, JNE, slow);
-    emit_op_base(e, 0x8b, RDX, RDI, RING(held.lived));
-    put_bytes(e, (u8[]){0x48, 0x81, 0xfa}, 3);
-    put_u32(e, HEAP_PAIR_LIVED_MAX);
-    unless(e, JA, slow);
-    put_bytes(e, (u8[]){0x83, 0xbf}, 2);
-    put_u32(e, (u32)RING(held.repeat.size) + 4);
-    put_u8(e, (1u << (HEAP_PAIR_SIZE_BITS - 32)) - 1);
-    unless(e, JA, slow);
-    put_bytes(e, (u8[]){0x48, 0xc1, 0xe2, HEAP_PAIR_SIZE_BITS}, 4);
-    emit_op_base(e, 0x0b, RDX, RDI, RING(held.repeat.size));
-    emit_op_base(e, 0x8b, RSI, RDI, RING(write));
-    put_bytes(e, (u8[]){0x81, 0xe6}, 2);
-    put_u32(e, WIRE_RING_BYTES - 1);
-    emit_lea_sum(e, RSI, RDI, RSI);
-    put_bytes(e, (u8[]){0xc6, 0x86}, 2);
-    put_u32(e, (u32)RING(data));
-    put_u8(e, RECORD_HEAP_PAIR);
-    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 24);
-    emit_op_base(e, 0x8b, RDX, RDI, RING(held.stamp));
-    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 8);
-    far_land(e, publish);
-    put_bytes(e, (u8[]){0x48, 0x83, 0x87}, 3);
-    put_u32(e, (u32)RING(write));
-    put_u8(e, HEAP_ALLOC_BYTES);
-    put_disp_imm(e, (u8[]){0x48, 0xc7, 0x87}, 3, RING_STATE, 0);
-    put_disp_imm(e, (u8[]){0x48, 0xc7, 0x87}, 3, RING(held.repeat.result), 0);
-    far_land(e, none);
-}
-
 //     mov rsi, [rdi + write] ; lea rdx, [rsi + RUN] ; sub rdx, fs:[read_seen]
 //     cmp rdx, RING_BYTES ; ja slow ; and esi, RING_BYTES - 1 ; cmp esi, RING_BYTES - RUN ; ja slow
 //     lea rsi, [rdi + rsi]
@@ -285,12 +225,6 @@ static void emit_restore(Emitter *e)
         emit_load_fs(e, registers[i], CTX_SPILL(registers[i]));
 }
 
-static void land_all(Emitter *e, const Slow *slow)
-{
-    for (unsigned i = 0; i < slow->count; i++)
-        far_land(e, slow->from[i]);
-}
-
 //     spill rsi, rdi, r8 ; the stamp, the block, the context
 //   known: mov rdi, fs:[ring]
 //     flush ; room ; record ; hold ; mov qword fs:[lean_told], 0 ; mov qword fs:[lean_sp], 0
@@ -300,16 +234,15 @@ static void land_all(Emitter *e, const Slow *slow)
 CodePtr lean_alloc_event(Emitter *e, u32 pc)
 {
     Slow slow = {0}, unknown = {0};
-    CodePtr stamp[2];
     emit_store_fs(e, CTX_SPILL(RSI), RSI);
     emit_store_fs(e, CTX_SPILL(RDI), RDI);
     emit_store_fs(e, CTX_SPILL(R8), R8);
-    emit_may_share_stamp(e, stamp);
+    emit_may_share_stamp(e, &slow);
     emit_check_block(e, &slow);
     emit_find_context(e, pc, &slow, &unknown);
     CodePtr known = e->pc;
     emit_load_fs(e, RDI, CTX(wire.ring));
-    emit_flush(e, &slow);
+    lean_flush(e, RDI, &slow);
     emit_find_room(e, &slow);
     emit_record(e);
     emit_hold(e, pc);
@@ -323,8 +256,6 @@ CodePtr lean_alloc_event(Emitter *e, u32 pc)
     emit_ask_context(e, pc, &slow);
     emit_jmp(e, known);
     land_all(e, &slow);
-    far_land(e, stamp[0]);
-    far_land(e, stamp[1]);
     emit_restore(e);
     return on;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the prologues of lean functions are made of; private to lean_x64.c and lean_free_x64.c.
+// What the prologues of lean functions are made of; private to lean_*_x64.c.
 #ifndef MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 #define MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 
@@ -61,6 +61,24 @@ static inline void emit_increment(Emitter *e, i32 disp)
     put_u8(e, 1);
 }
 
+// Branches to where the event takes the way through C.
+typedef struct Slow {
+    CodePtr from[24];
+    unsigned count;
+} Slow;
+
+static inline void unless(Emitter *e, u8 opcode, Slow *slow)
+{
+    ASSERT(slow->count < ARRAY_LEN(slow->from));
+    slow->from[slow->count++] = far_jcc(e, opcode);
+}
+
+static inline void land_all(Emitter *e, const Slow *slow)
+{
+    for (unsigned i = 0; i < slow->count; i++)
+        far_land(e, slow->from[i]);
+}
+
 // Where the last stamp may be shared; what it costs is noted.
 // sub dword fs:[stamps_left], 1
 static inline void emit_take_stamp(Emitter *e)
@@ -73,19 +91,22 @@ static inline void emit_take_stamp(Emitter *e)
 // May it?
 //     cmp dword fs:[stamps_left], 0 ; je slow
 //     mov rdx, fs:[shared] ; mov edx, [rdx + tick] ; cmp edx, fs:[tick_seen] ; jne slow
-static inline void emit_may_share_stamp(Emitter *e, CodePtr ret_slow[2])
+static inline void emit_may_share_stamp(Emitter *e, Slow *slow)
 {
     put_bytes(e, (u8[]){0x64, 0x83, 0x3c, 0x25}, 4);
     put_u32(e, (u32)CTX(wire.stamps_left));
     put_u8(e, 0);
-    ret_slow[0] = far_jcc(e, JE);
+    unless(e, JE, slow);
     emit_load_fs(e, RDX, CTX(wire.shared));
     put_bytes(e, (u8[]){0x8b, 0x92}, 2);
     put_u32(e, (u32)offsetof(WireShared, header.tick));
     put_bytes(e, (u8[]){0x64, 0x3b, 0x14, 0x25}, 4);
     put_u32(e, (u32)CTX(wire.tick_seen));
-    ret_slow[1] = far_jcc(e, JNE);
+    unless(e, JNE, slow);
 }
+
+// What is held back in the ring is published. Uses rdx and rsi, which `ring` must not be.
+void lean_flush(Emitter *e, unsigned ring, Slow *slow);
 
 // An allocation that returns to `pc`, with rcx and rdx spilled: puts its event into the ring.
 // Returns the jump behind everything; behind the code it could not, and nothing has changed.

@@ -176,6 +176,7 @@ static inline void wire_heap_hold(WireProducer *producer, const WireAlloc *alloc
     held->address = alloc->address;
     held->repeat.size = alloc->size;
     held->repeat.site = alloc->site;
+    held->repeat.inner = WIRE_INNER_UNKNOWN;
     held->repeat.sp = alloc->sp;
     held->repeat.slot = alloc->slot;
     held->repeat.tag = alloc->tag;
@@ -226,6 +227,7 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
         held->repeat.slot = alloc->slot;
         held->repeat.tag = alloc->tag;
         held->repeat.site = alloc->site;
+        held->repeat.inner = WIRE_INNER_UNKNOWN;
         __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
         return;
     }

@@ -132,8 +132,9 @@ typedef struct WireRepeat {
     // See ToolRepeat in engine/toolapi/toolapi.h.
     u64 sp, slot, tag;
     u32 site;
-    u32 unused;
+    u32 inner;   // ThreadCtx.lean_inner of the call, if emitted code put it
 } WireRepeat;
+#define WIRE_INNER_UNKNOWN UINT32_MAX
 
 // The HEAP_ALLOC of the first allocation stands in the ring, where the next record goes: to publish
 // it is to move `write`.

@@ -202,12 +202,17 @@ static void emit_record(Emitter *e)
 }
 
 //     mov [rdi + result], rax ; mov [rdi + address], rax ; mov dword [rdi + site], pc
+//     mov edx, fs:[lean_inner] ; mov [rdi + inner], edx
 //     mov [rdi + sp], rsp ; slot, tag ; mov qword [rdi + state], 1 ; add dword [rdi + run], 1
 static void emit_hold(Emitter *e, u32 pc)
 {
     emit_op_base(e, 0x89, RAX, RDI, RING(held.repeat.result));
     emit_op_base(e, 0x89, RAX, RDI, RING(held.address));
     put_disp_imm(e, (u8[]){0xc7, 0x87}, 2, RING(held.repeat.site), pc);
+    put_bytes(e, (u8[]){0x64, 0x8b, 0x14, 0x25}, 4);
+    put_u32(e, (u32)CTX(lean_inner));
+    put_bytes(e, (u8[]){0x89, 0x97}, 2);
+    put_u32(e, (u32)RING(held.repeat.inner));
     emit_op_base(e, 0x89, RSP, RDI, RING(held.repeat.sp));
     emit_find_slot(e, pc);
     emit_op_base(e, 0x89, RSI, RDI, RING(held.repeat.slot));

@@ -108,6 +108,10 @@ static inline void emit_may_share_stamp(Emitter *e, Slow *slow)
 // What is held back in the ring is published. Uses rdx and rsi, which `ring` must not be.
 void lean_flush(Emitter *e, unsigned ring, Slow *slow);
 
+// With rcx and rdx spilled and rcx lean_repeat: an allocation that returns to `pc`, from the same
+// stack as what is held back. As lean_alloc_event(), which is to be tried else.
+CodePtr lean_alloc_again(Emitter *e);
+
 // An allocation that returns to `pc`, with rcx and rdx spilled: puts its event into the ring.
 // Returns the jump behind everything; behind the code it could not, and nothing has changed.
 CodePtr lean_alloc_event(Emitter *e, u32 pc);

@@ -201,6 +201,7 @@ static inline u32 fetch_slot(Stream *stream)
     const BlockTable *blocks = &stream->model->blocks;
     if (UNLIKELY(stream->ahead >= stream->end))
         return 0;
+    __asm__ volatile("prefetcht0 1024(%0)" : : "r"(stream->ahead));
     u32 home = blocks_home(blocks, heap_place_address(stream->ahead[2]));
     blocks_prefetch_slot(blocks, home);
     stream->ahead = next_record(stream->ahead);

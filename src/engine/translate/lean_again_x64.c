@@ -6,8 +6,6 @@
 // to what is held back (lean_repeat), rdx, rsi and rdi are at hand.
 #include "engine/translate/lean_x64.h"
 
-// Of the ring, from rcx.
-#define HELD(field) (RING(field) - RING(held.repeat))
 enum { BOTH_BYTES = HEAP_ALLOC_BYTES + HEAP_RUN_BYTES, CHUNK_IS_MAPPED = 2 };
 
 // op dword [rcx + disp], imm8, by its two bytes
@@ -57,7 +55,8 @@ static void emit_check(Emitter *e, Slow *no)
     put_u32(e, (u32)CTX(lean_size) + 4);
     put_u8(e, 0);
     unless(e, JNE, no);
-    emit_held_imm8(e, 0x83, 0xb9, HELD(held.repeat.size) + 4, (1 << (HEAP_PAIR_SIZE_BITS - 32)) - 1);
+    emit_held_imm8(e, 0x83, 0xb9, HELD(held.repeat.size) + 4,
+                   (1 << (HEAP_PAIR_SIZE_BITS - 32)) - 1);
     unless(e, JA, no);
     put_u8(e, 0xa9);
     put_u32(e, PAGE_SIZE - 1);

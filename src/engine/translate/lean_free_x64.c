@@ -76,23 +76,35 @@ void lean_flush(Emitter *e, unsigned ring, Slow *slow)
     far_land(e, none);
 }
 
-// The block that is held back, for the first time (wire_heap_ends_held()):
-//     cmp qword [rcx + state], 1 ; jne slow
+// The block that is held back, for the first time (wire_heap_ends_held()); rcx is lean_repeat:
+//     spill rdx ; cmp qword [rcx + state], 1 ; jne slow ; may the stamp be shared?
 //     mov rdx, [rcx + begun] ; mov [rcx + stamp], rdx
 //     sub rdx, [rcx + allocated] ; mov [rcx + lived], rdx ; mov qword [rcx + samples], 1
-//     mov qword [rcx + state], 2
-static void emit_end_held(Emitter *e, Slow *slow)
+//     mov qword [rcx + state], 2 ; rdx, rcx ; jmp on
+//   slow: rdx
+// Returns the jump to `on`.
+static CodePtr emit_end_held(Emitter *e)
 {
+    Slow slow = {0};
+    emit_store_fs(e, CTX_SPILL(RDX), RDX);
     put_bytes(e, (u8[]){0x48, 0x83, 0xb9}, 3);
-    put_u32(e, (u32)RING_STATE);
+    put_u32(e, (u32)HELD(held.repeat.state));
     put_u8(e, 1);
-    unless(e, JNE, slow);
-    emit_op_base(e, 0x8b, RDX, RCX, RING(begun));
-    emit_op_base(e, 0x89, RDX, RCX, RING(held.stamp));
-    emit_op_base(e, 0x2b, RDX, RCX, RING(held.allocated));
-    emit_op_base(e, 0x89, RDX, RCX, RING(held.lived));
-    emit_store_imm(e, RCX, RING(held.samples), 1);
-    emit_store_imm(e, RCX, RING_STATE, 2);
+    unless(e, JNE, &slow);
+    emit_may_share_stamp(e, &slow);
+    emit_op_base(e, 0x8b, RDX, RCX, HELD(begun));
+    emit_op_base(e, 0x89, RDX, RCX, HELD(held.stamp));
+    emit_op_base(e, 0x2b, RDX, RCX, HELD(held.allocated));
+    emit_op_base(e, 0x89, RDX, RCX, HELD(held.lived));
+    emit_store_imm(e, RCX, HELD(held.samples), 1);
+    emit_store_imm(e, RCX, HELD(held.repeat.state), 2);
+    emit_take_stamp(e);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on = far_branch(e);
+    land_all(e, &slow);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    return on;
 }
 
 // Another block: what is held back is published, and the record follows it.
@@ -132,10 +144,9 @@ static void emit_restore(Emitter *e)
 }
 
 //     spill rdx, rsi ; may the stamp be shared? ; mov rcx, fs:[ring]
-//     cmp [rcx + result], rdi ; jne other ; it ends ; jmp told
-//   other: put ; mov fs:[lean_told], rdi ; mov fs:[lean_told_sp], rsp
-//     mov rdx, function ; mov fs:[lean_told_function], rdx
-//   told: rsi, rdx, rcx ; jmp on
+//     cmp [rcx + result], rdi ; je slow
+//     put ; mov fs:[lean_told], rdi ; mov fs:[lean_told_sp], rsp
+//     mov rdx, function ; mov fs:[lean_told_function], rdx ; rsi, rdx, rcx ; jmp on
 //   slow: rsi, rdx
 // Returns the jump to `on`; behind the code rcx is spilled.
 static CodePtr emit_event(Emitter *e, const RedirectSite *site)
@@ -146,16 +157,12 @@ static CodePtr emit_event(Emitter *e, const RedirectSite *site)
     emit_may_share_stamp(e, &slow);
     emit_load_fs(e, RCX, CTX(wire.ring));
     emit_op_base(e, 0x39, RDI, RCX, RING(held.repeat.result));
-    CodePtr other = branch(e, JNE);
-    emit_end_held(e, &slow);
-    CodePtr told = far_branch(e);
-    land(e, other);
+    unless(e, JE, &slow);
     emit_put_free(e, &slow);
     emit_store_fs(e, CTX(lean_told), RDI);
     emit_store_fs(e, CTX(lean_told_sp), RSP);
     emit_mov_imm(e, RDX, (u64)(uintptr_t)site->lean);
     emit_store_fs(e, CTX(lean_told_function), RDX);
-    far_land(e, told);
     emit_take_stamp(e);
     emit_restore(e);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
@@ -168,8 +175,9 @@ static CodePtr emit_event(Emitter *e, const RedirectSite *site)
 //     cmp qword fs:[lean_sp], 0 ; jne call
 //     spill rcx ; mov rcx, fs:[lean_repeat] ; cmp [rcx + result], rdi ; jne other
 //     test byte [rcx + state], 1 ; je done            (delete, and then the free in it)
-//     test byte [rcx + state], TOLD ; je other ; add qword [rcx + state], 1
+//     test byte [rcx + state], TOLD ; je told ; add qword [rcx + state], 1
 //   done: rcx ; jmp on
+//   told: it ends, and jmp on, or
 //   other: cmp fs:[lean_told], rdi ; jne event
 //     mov rcx, function ; cmp fs:[lean_told_function], rcx ; je event
 //     cmp fs:[lean_told_sp], rsp ; jae done
@@ -187,7 +195,7 @@ void lean_before(Builder *b, const RedirectSite *site)
     CodePtr within = far_jcc(e, JNE);
     emit_load_fs(e, RCX, CTX(lean_repeat));
     emit_op_base(e, 0x39, RDI, RCX, REPEAT(result));
-    CodePtr other = branch(e, JNE);
+    CodePtr other = far_jcc(e, JNE);
     emit_test_byte(e, REPEAT(state), 1);
     CodePtr done = branch(e, JE);
     emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
@@ -197,25 +205,27 @@ void lean_before(Builder *b, const RedirectSite *site)
     CodePtr back = e->pc;
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     CodePtr on = far_branch(e);
-    land(e, other);
     land(e, told);
+    CodePtr on_end = emit_end_held(e);
+    far_land(e, other);
     emit_cmp_fs(e, CTX(lean_told), RDI);
     CodePtr first = branch(e, JNE);
     emit_mov_imm(e, RCX, (u64)(uintptr_t)site->lean);
     emit_cmp_fs(e, CTX(lean_told_function), RCX);
     CodePtr same = branch(e, JE);
     emit_cmp_fs(e, CTX(lean_told_sp), RSP);
-    put_bytes(e, (u8[]){JAE, (u8)(back - (e->pc + 2))}, 2);
+    far_link(far_jcc(e, JAE), back);
     land(e, first);
     land(e, same);
     put_bytes(e, (u8[]){0x48, 0x85, 0xff}, 3);
-    put_bytes(e, (u8[]){JE, (u8)(back - (e->pc + 2))}, 2);
+    far_link(far_jcc(e, JE), back);
     CodePtr on_event = emit_event(e, site);
     far_land(e, within);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     b->spilled = 0;
     emit_fast_call(b, redirect_lean_before, site->hook);
     far_land(e, on);
+    far_land(e, on_end);
     far_land(e, on_event);
     builder_mark(b, false); // F3
 }

@@ -11,6 +11,7 @@
 #define REPEAT(field) ((i32)offsetof(ToolRepeat, field))
 #define RING(field) ((i32)offsetof(WireRing, field))
 #define RING_STATE RING(held.repeat.state)
+#define HELD(field) (RING(field) - RING(held.repeat)) // of the ring, from lean_repeat
 enum { JB = 0x72, JAE = 0x73, JE = 0x74, JNE = 0x75, JA = 0x77, JNS = 0x79 };
 
 // A short branch; returns where the next instruction is, for land().
@@ -39,10 +40,15 @@ static inline CodePtr far_jcc(Emitter *e, u8 opcode)
     return e->pc;
 }
 
+static inline void far_link(CodePtr from, CodePtr target)
+{
+    i32 distance = (i32)(target - from);
+    memcpy(from - 4, &distance, 4);
+}
+
 static inline void far_land(Emitter *e, CodePtr from)
 {
-    i32 distance = (i32)(e->pc - from);
-    memcpy(from - 4, &distance, 4);
+    far_link(from, e->pc);
 }
 
 // test byte [rcx + disp], mask

@@ -129,15 +129,15 @@ writer_add_usual_pair(RecordingWriter *writer, const HeapEvent *event, u64 end_n
     writer->last_free = (LastFree){event->site, size, begin_ns};
 }
 
-// Of blocks that came and went at the moment of the last event, by encode_next_pair(); the
-// event was a pair of their site.
-static inline void writer_sum_pairs(RecordingWriter *writer, u32 number, u32 count, u64 bytes,
-                                    u64 largest)
+// Blocks that came and went at the moment of the last event, which was a pair of their site: by
+// begin_pairs() and encode_next_pair().
+static inline void writer_add_pairs(RecordingWriter *writer, u32 number,
+                                    const PairColumns *columns, u32 count, u64 bytes, u64 largest)
 {
     SiteState *site = &writer->sites[number];
     u64 *high = &writer->slice.info.high[SPACE_HEAP];
 
-    writer->encoder.last.allocated_bytes += 2 * bytes;
+    end_pairs(&writer->encoder, columns, count, bytes);
     writer->slice.info.events += 2 * (u64)count;
     writer->slice.info.temporary += count;
     site->allocated_bytes += bytes;

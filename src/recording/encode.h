@@ -5,6 +5,8 @@
 #ifndef MUNINN_RECORDING_ENCODE_H
 #define MUNINN_RECORDING_ENCODE_H
 
+#include <string.h>
+
 #include "recording/events.h"
 
 enum { SEEN_BITS = 14 };
@@ -194,15 +196,39 @@ ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64
     encoder->count++;
 }
 
-// And for one more, at the same site and moment; but the clock of bytes is not moved.
-ENCODE void encode_next_pair(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
-{
-    u32 head = HEAD_PAIR | HEAD_AT_ONCE | HEAD_SAME_SITE | encode_place(encoder, event);
+// And for more of them, at the same site and moment, by the site's thread, and with as much that
+// is usable as glibc gives: their columns, which nothing else is added to meanwhile.
+typedef struct PairColumns {
+    u8 *address, *size;
+    u64 last_address;
+} PairColumns;
 
-    head |= encode_thread(encoder, event, site_thread);
-    *encoder->at[COLUMN_HEAD]++ = (u8)head;
-    encoder->allocations++;
-    encoder->count++;
+static inline void begin_pairs(const EventEncoder *encoder, PairColumns *columns)
+{
+    columns->address = encoder->at[COLUMN_ADDRESS];
+    columns->size = encoder->at[COLUMN_SIZE];
+    columns->last_address = encoder->last_address[EVENT_ALLOC];
+}
+
+ENCODE void encode_next_pair(PairColumns *columns, u64 address, u64 size)
+{
+    columns->address = varint_write_mixed(columns->address,
+                                          pack_address(address - columns->last_address));
+    columns->size = varint_write_mixed(columns->size, size);
+    columns->last_address = address;
+}
+
+static inline void end_pairs(EventEncoder *encoder, const PairColumns *columns, u32 count,
+                             u64 bytes)
+{
+    memset(encoder->at[COLUMN_HEAD], HEAD_PAIR | HEAD_AT_ONCE | HEAD_SAME_SITE, count);
+    encoder->at[COLUMN_HEAD] += count;
+    encoder->at[COLUMN_ADDRESS] = columns->address;
+    encoder->at[COLUMN_SIZE] = columns->size;
+    encoder->last_address[EVENT_ALLOC] = columns->last_address;
+    encoder->last.allocated_bytes += 2 * bytes;
+    encoder->allocations += count;
+    encoder->count += count;
 }
 
 // There is room. The site's own thread and space are given, for what follows from them.

@@ -201,7 +201,6 @@ static inline u32 fetch_slot(Stream *stream)
     const BlockTable *blocks = &stream->model->blocks;
     if (UNLIKELY(stream->ahead >= stream->end))
         return 0;
-    __asm__ volatile("prefetcht0 1024(%0)" : : "r"(stream->ahead));
     u32 home = blocks_home(blocks, heap_place_address(stream->ahead[2]));
     blocks_prefetch_slot(blocks, home);
     stream->ahead = next_record(stream->ahead);
@@ -209,64 +208,27 @@ static inline u32 fetch_slot(Stream *stream)
 }
 
 // Pairs that follow one of their own stack, at the same moment: what they have in common is found
-// once, and their sums are added up here.
+// once, and their sums are added up here, and not in memory.
 typedef struct PairRun {
-    u64 head;       // of their records, but for the byte of WireHeld.run
-    u32 count, left; // pairs so far, and that may still come
+    u32 count;
     u64 bytes, largest;
-    u64 clock_bytes;
-    u64 room_main, room_all; // below the peaks
+    u64 clock; // the model's, of bytes
+    PairColumns columns;
 } PairRun;
 
-enum { RUN_BYTE = 0xff00 };
+enum { RUN_BYTE = 0xff00 }; // of a record's head: WireHeld.run
 
-static inline PairRun begin_run(const Stream *stream, const u64 *at)
+// The record goes on with the run that this one is of; its ticks lived, in the last word, are none.
+static inline bool goes_on(const Stream *stream, const u64 *at, const u64 *next)
 {
-    const HeapModel *model = stream->model;
-    return (PairRun){
-        .head = at[0] & ~(u64)RUN_BYTE,
-        .left = stream->left / 2,
-        .room_main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN],
-        .room_all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL],
-    };
+    return next + WIRE_STREAM_ALLOC <= stream->end && ((at[0] ^ next[0]) & ~(u64)RUN_BYTE) == 0 &&
+           next[1] == stream->stamp && next[3] >> HEAP_PAIR_SIZE_BITS == 0;
 }
 
-// Does the record go on with the run? Its ticks lived, in the last word, must be none.
-static inline bool is_of_run(const Stream *stream, const PairRun *run, const u64 *at, u32 home)
-{
-    const HeapModel *model = stream->model;
-    u64 size = at[3], address = heap_place_address(at[2]);
-
-    if (at + WIRE_STREAM_ALLOC > stream->end || (at[0] & ~(u64)RUN_BYTE) != run->head ||
-        at[1] != stream->stamp || size >> HEAP_PAIR_SIZE_BITS || run->count == run->left)
-        return false;
-    u64 main = clock_bytes(model, size + heap_place_extra(at[2]));
-    return address != 0 && main <= run->room_main && size <= run->room_all &&
-           model->allocated_bytes + run->clock_bytes + 2 * main < stream->limit_bytes &&
-           blocks_find_from(&model->blocks, home, address) == NULL;
-}
-
-static inline void add_to_run(Stream *stream, PairRun *run, Site *site, u32 thread, const u64 *at)
-{
-    u64 size = at[3], usable = size + heap_place_extra(at[2]);
-
-    run->count++;
-    run->bytes += size;
-    run->largest = max_u64(run->largest, size);
-    run->clock_bytes += 2 * clock_bytes(stream->model, usable);
-    count_size(site, size);
-    encode_next_pair(&stream->writer->encoder, &(HeapEvent){
-        .kind = EVENT_ALLOC,
-        .thread = stream->thread,
-        .address = heap_place_address(at[2]),
-        .size = size,
-        .usable = usable,
-    }, thread);
-}
-
-static void end_run(Stream *stream, const PairRun *run, Site *site, u32 number)
+static void end_run(Stream *stream, const PairRun *run, u32 number)
 {
     HeapModel *model = stream->model;
+    Site *site = &model->sites[number];
     u32 count = run->count;
 
     site->allocations += count;
@@ -277,30 +239,44 @@ static void end_run(Stream *stream, const PairRun *run, Site *site, u32 number)
     model->allocations += count;
     model->frees += count;
     model->temporary += count;
-    model->allocated_bytes += run->clock_bytes;
-    model->now.allocated_bytes = model->allocated_bytes;
+    model->allocated_bytes = model->now.allocated_bytes = run->clock;
     model->events += 2 * count;
     model->requested_bytes += 2 * run->bytes;
     stream->left -= 2 * count;
-    writer_sum_pairs(stream->writer, number, count, run->bytes, run->largest);
+    writer_add_pairs(stream->writer, number, &run->columns, count, run->bytes, run->largest);
 }
 
-// `at` is a pair that took the short way. Returns the last of its run, and moves on homes.
-static inline const u64 *usual_run(Stream *stream, const u64 *at, u32 *turn)
+// `at` is a pair that took the short way, of the stream's thread. Returns the last of its run.
+static __attribute__((noinline)) const u64 *usual_run(Stream *stream, const u64 *at)
 {
-    PairRun run = begin_run(stream, at);
-    const Context *context = (const Context *)stream->model->contexts.data + (at[0] >> 32);
-    u32 number = context->site, thread = stream->writer->sites[number].thread;
-    Site *site = &stream->model->sites[number];
+    HeapModel *model = stream->model;
+    const Context *context = (const Context *)model->contexts.data + (at[0] >> 32);
+    Site *site = &model->sites[context->site];
+    u64 room_main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN];
+    u64 room_all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL];
+    u64 admin_bytes = model->admin_bytes, limit_bytes = stream->limit_bytes;
+    u32 most = stream->left / 2;
+    PairRun run = {.clock = model->allocated_bytes};
 
-    while (is_of_run(stream, &run, at + WIRE_STREAM_ALLOC, stream->homes[*turn])) {
-        at += WIRE_STREAM_ALLOC;
-        stream->homes[*turn] = fetch_slot(stream);
-        *turn = (*turn + 1) % AHEAD;
-        add_to_run(stream, &run, site, thread, at);
+    begin_pairs(&stream->writer->encoder, &run.columns);
+    for (const u64 *next = at + WIRE_STREAM_ALLOC; goes_on(stream, at, next);
+         next += WIRE_STREAM_ALLOC) {
+        u64 size = next[3], address = heap_place_address(next[2]);
+        u64 usable = size + heap_place_extra(next[2]), main = usable + admin_bytes;
+        if (run.count == most || address == 0 || main > room_main || size > room_all ||
+            run.clock + 2 * main >= limit_bytes || usable != guess_usable(size) ||
+            blocks_find(&model->blocks, address) != NULL)
+            break;
+        run.count++;
+        run.bytes += size;
+        run.largest = max_u64(run.largest, size);
+        run.clock += 2 * main;
+        count_size(site, size);
+        encode_next_pair(&run.columns, address, size);
+        at = next;
     }
     if (run.count)
-        end_run(stream, &run, site, number);
+        end_run(stream, &run, context->site);
     return at;
 }
 
@@ -430,10 +406,13 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
         if (LIKELY(is_short)) {
             bool is_usual = take_usual(decoder, &stream, at, head, home);
             anew = !is_usual && take_event(decoder, &stream, at);
-            if (head == PAIR_HEAD && is_usual) {
-                const u64 *last = usual_run(&stream, at, &turn);
+            if (is_usual && head == PAIR_HEAD && goes_on(&stream, at, next_record(at))) {
+                const u64 *last = usual_run(&stream, at);
                 records += (size_t)(last - at) / WIRE_STREAM_ALLOC;
+                anew = last != at;
                 at = last;
+                if (anew)
+                    look_ahead(&stream, next_record(at));
             }
             held = head == FREE_HEAD ? held : at;
         } else {

@@ -108,7 +108,7 @@ static inline __attribute__((always_inline)) u32 writer_add_usual(RecordingWrite
 
 // A block that comes, and goes at `end_ns`; `event` is its allocation.
 static inline __attribute__((always_inline)) void
-writer_add_usual_pair(RecordingWriter *writer, HeapEvent *event, u64 end_ns)
+writer_add_usual_pair(RecordingWriter *writer, const HeapEvent *event, u64 end_ns)
 {
     SiteState *site = &writer->sites[event->site];
     u64 size = event->size, begin_ns = event->time.ns;
@@ -116,10 +116,7 @@ writer_add_usual_pair(RecordingWriter *writer, HeapEvent *event, u64 end_ns)
 
     writer->slice.info.events += 2;
     writer->slice.info.temporary++;
-    encode_usual(&writer->encoder, event, site->thread);
-    event->time.ns = end_ns;
-    event->time.allocated_bytes += size;
-    encode_free_at_once(&writer->encoder, event, site->thread);
+    encode_usual_pair(&writer->encoder, event, end_ns, site->thread);
     first_change(writer, event->site, site);
     site->allocated_bytes += size;
     site->peak_bytes = max_u64(site->peak_bytes, site->live_bytes + size);
@@ -130,6 +127,26 @@ writer_add_usual_pair(RecordingWriter *writer, HeapEvent *event, u64 end_ns)
     site->temporary++;
     *high = max_u64(*high, writer->totals.bytes[SPACE_HEAP] + size);
     writer->last_free = (LastFree){event->site, size, begin_ns};
+}
+
+// Blocks that came and went at the moment of the last event, which was a pair of their site: by
+// begin_pairs() and encode_next_pair().
+static inline void writer_add_pairs(RecordingWriter *writer, u32 number,
+                                    const PairColumns *columns, u32 count, u64 bytes, u64 largest)
+{
+    SiteState *site = &writer->sites[number];
+    u64 *high = &writer->slice.info.high[SPACE_HEAP];
+
+    end_pairs(&writer->encoder, columns, count, bytes);
+    writer->slice.info.events += 2 * (u64)count;
+    writer->slice.info.temporary += count;
+    site->allocated_bytes += bytes;
+    site->peak_bytes = max_u64(site->peak_bytes, site->live_bytes + largest);
+    site->allocations += count;
+    site->last_ns = writer->encoder.last.ns;
+    site->frees += count;
+    site->temporary += count;
+    *high = max_u64(*high, writer->totals.bytes[SPACE_HEAP] + largest);
 }
 
 #endif

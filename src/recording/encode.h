@@ -5,6 +5,8 @@
 #ifndef MUNINN_RECORDING_ENCODE_H
 #define MUNINN_RECORDING_ENCODE_H
 
+#include <string.h>
+
 #include "recording/events.h"
 
 enum { SEEN_BITS = 14 };
@@ -67,11 +69,25 @@ static inline u32 encode_rare(EventEncoder *encoder, const HeapEvent *event,
     return head;
 }
 
-ENCODE u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
+// What is left out is written all the same, and not counted: whether it is cannot be predicted.
+ENCODE u32 encode_site(EventEncoder *encoder, const HeapEvent *event)
+{
+    u8 **at = &encoder->at[COLUMN_SITE], *end = varint_write(*at, event->site);
+
+    if (event->kind == EVENT_FREE) {
+        *at = end;
+        return 0;
+    }
+    bool is_same = event->site == encoder->last_site;
+    *at = is_same ? *at : end;
+    encoder->last_site = event->site;
+    return is_same ? HEAD_SAME_SITE : 0;
+}
+
+ENCODE u32 encode_place(EventEncoder *encoder, const HeapEvent *event)
 {
     u32 kind = event->kind == EVENT_FREE;
 
-    encode_varint(encoder, COLUMN_SITE, event->site);
     encode_mixed(encoder, COLUMN_ADDRESS,
                  pack_address(event->address - encoder->last_address[kind]));
     encode_mixed(encoder, COLUMN_SIZE, event->size);
@@ -80,6 +96,12 @@ ENCODE u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
         return 0;
     encode_varint(encoder, COLUMN_RARE, zigzag((i64)(event->usable - event->size)));
     return HEAD_USABLE;
+}
+
+ENCODE u32 encode_block(EventEncoder *encoder, const HeapEvent *event)
+{
+    u32 head = encode_site(encoder, event);
+    return head | encode_place(encoder, event);
 }
 
 static inline SeenBlock *seen_block(const EventEncoder *encoder, u64 address)
@@ -105,14 +127,15 @@ static inline u32 encode_number_of(const EventEncoder *encoder, const HeapEvent 
 ENCODE u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
 {
     u32 ago = encoder->allocations - encode_number_of(encoder, event);
+    u32 head = HEAD_FREE | (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
 
     if (ago < encoder->allocations - encoder->chunk_start && ago < BACK_REFERENCES &&
         event->born_ns >= encoder->start.ns) {
         encode_mixed(encoder, COLUMN_AGE, ago);
-        return HEAD_FREE | HEAD_BACK;
+        return head | HEAD_BACK;
     }
     encode_varint(encoder, COLUMN_AGE, event->time.ns - event->born_ns);
-    return HEAD_FREE | encode_block(encoder, event);
+    return head | encode_block(encoder, event);
 }
 
 ENCODE u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
@@ -126,17 +149,26 @@ ENCODE u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
     return encode_block(encoder, event);
 }
 
+// Without other bits it would be HEAD_REPEAT.
+ENCODE u32 encode_time(EventEncoder *encoder, u32 head, u64 since)
+{
+    u8 **at = &encoder->at[COLUMN_TIME], *end = varint_write(*at, since);
+    bool is_at_once = since == 0 && head != 0;
+
+    *at = is_at_once ? *at : end;
+    return is_at_once ? head | HEAD_AT_ONCE : head;
+}
+
 // There is room; it is not the first, the clock of bytes has advanced by its size, and instructions
 // are not counted.
 ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
 {
-    encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
     u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
                                          : encode_alloc(encoder, event);
-    head |= (event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0) |
-            (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
+    head |= event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0;
     head |= encode_thread(encoder, event, site_thread);
-    *encoder->at[COLUMN_HEAD]++ = (u8)head;
+    *encoder->at[COLUMN_HEAD]++ = (u8)encode_time(encoder, head,
+                                                  event->time.ns - encoder->last.ns);
     // One by one: as a whole it would go through a vector register, which waits for its parts.
     encoder->last.ns = event->time.ns;
     encoder->last.allocated_bytes = event->time.allocated_bytes;
@@ -144,18 +176,59 @@ ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site
     encoder->count++;
 }
 
-// The free of the allocation that was the last event.
-static inline void encode_free_at_once(EventEncoder *encoder, const HeapEvent *event,
-                                       u32 site_thread)
+// The same for an allocation whose free comes next, at end_ns.
+ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64 end_ns,
+                              u32 site_thread)
 {
-    encode_varint(encoder, COLUMN_TIME, event->time.ns - encoder->last.ns);
-    *encoder->at[COLUMN_AGE]++ = 0;
-    u32 head = HEAD_FREE | HEAD_BACK | HEAD_TEMPORARY;
+    u64 since = event->time.ns - encoder->last.ns, lived = end_ns - event->time.ns;
+    u32 head = HEAD_PAIR | encode_alloc(encoder, event);
+
     head |= encode_thread(encoder, event, site_thread);
+    if (since | lived) {
+        encode_varint(encoder, COLUMN_TIME, since);
+        encode_varint(encoder, COLUMN_AGE, lived);
+    } else {
+        head |= HEAD_AT_ONCE;
+    }
     *encoder->at[COLUMN_HEAD]++ = (u8)head;
-    encoder->last.ns = event->time.ns;
-    encoder->last.allocated_bytes = event->time.allocated_bytes;
+    encoder->last.ns = end_ns;
+    encoder->last.allocated_bytes = event->time.allocated_bytes + event->size;
     encoder->count++;
+}
+
+// And for more of them, at the same site and moment, by the site's thread, and with as much that
+// is usable as glibc gives: their columns, which nothing else is added to meanwhile.
+typedef struct PairColumns {
+    u8 *address, *size;
+    u64 last_address;
+} PairColumns;
+
+static inline void begin_pairs(const EventEncoder *encoder, PairColumns *columns)
+{
+    columns->address = encoder->at[COLUMN_ADDRESS];
+    columns->size = encoder->at[COLUMN_SIZE];
+    columns->last_address = encoder->last_address[EVENT_ALLOC];
+}
+
+ENCODE void encode_next_pair(PairColumns *columns, u64 address, u64 size)
+{
+    columns->address = varint_write_mixed(columns->address,
+                                          pack_address(address - columns->last_address));
+    columns->size = varint_write_mixed(columns->size, size);
+    columns->last_address = address;
+}
+
+static inline void end_pairs(EventEncoder *encoder, const PairColumns *columns, u32 count,
+                             u64 bytes)
+{
+    memset(encoder->at[COLUMN_HEAD], HEAD_PAIR | HEAD_AT_ONCE | HEAD_SAME_SITE, count);
+    encoder->at[COLUMN_HEAD] += count;
+    encoder->at[COLUMN_ADDRESS] = columns->address;
+    encoder->at[COLUMN_SIZE] = columns->size;
+    encoder->last_address[EVENT_ALLOC] = columns->last_address;
+    encoder->last.allocated_bytes += 2 * bytes;
+    encoder->allocations += count;
+    encoder->count += count;
 }
 
 // There is room. The site's own thread and space are given, for what follows from them.

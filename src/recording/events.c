@@ -21,6 +21,7 @@ bool encoder_init(EventEncoder *encoder, const RecordingInfo *info)
     *encoder = (EventEncoder){ 0 };
     encoder->counts_instructions = info->counts_instructions;
     encoder->clock_space = info->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
+    encoder->last_site = NO_SITE;
     return encoder_make_room(encoder);
 }
 
@@ -78,6 +79,7 @@ void encoder_finish(EventEncoder *encoder, Bytes *bytes)
     encoder->count = 0;
     encoder->chunk_start = encoder->allocations;
     memset(encoder->last_address, 0, sizeof(encoder->last_address));
+    encoder->last_site = NO_SITE;
 }
 
 // --------------------------------------------------------------------- reading
@@ -89,7 +91,7 @@ bool decoder_init(EventDecoder *decoder, const u8 *body, size_t size, const Reco
 
     *decoder = (EventDecoder){
         .sites = sites, .site_count = site_count, .ring = ring,
-        .repeats_allowed = REPEATS_IN_BODY_MAX,
+        .repeats_allowed = REPEATS_IN_BODY_MAX, .last_site = NO_SITE,
     };
     u64 left = cursor_varint(&cursor);
     decoder->counts_instructions = cursor_varint(&cursor) != 0;
@@ -120,7 +122,12 @@ static inline void get_block(EventDecoder *decoder, u32 head, HeapEvent *ret_eve
 {
     u32 kind = head & HEAD_FREE;
 
-    ret_event->site = (u32)get(decoder, COLUMN_SITE);
+    if (kind == EVENT_ALLOC && head & HEAD_SAME_SITE)
+        ret_event->site = decoder->last_site;
+    else
+        ret_event->site = (u32)get(decoder, COLUMN_SITE);
+    if (kind == EVENT_ALLOC)
+        decoder->last_site = ret_event->site;
     decoder->last_address[kind] += unpack_address(get(decoder, COLUMN_ADDRESS));
     ret_event->address = decoder->last_address[kind];
     ret_event->size = get(decoder, COLUMN_SIZE);
@@ -181,6 +188,7 @@ static inline void get_rare(EventDecoder *decoder, u32 head, HeapEvent *ret_even
 static bool decoder_fail(EventDecoder *decoder)
 {
     decoder->failed = true;
+    decoder->ends_pair = false;
     decoder->left = 0;
     return false;
 }
@@ -227,8 +235,39 @@ static bool begin_repeats(EventDecoder *decoder, HeapEvent *ret_event)
     return next_repeated(decoder, ret_event);
 }
 
+// The allocation that was just read is freed by the next event.
+static void begin_pair(EventDecoder *decoder, u32 head, const HeapEvent *alloc)
+{
+    HeapEvent *end = &decoder->pair[1];
+    bool counts = decoder->sites[alloc->site].space == decoder->clock_space;
+
+    *end = *alloc;
+    end->kind = EVENT_FREE;
+    end->flags = EVENT_TEMPORARY;
+    end->time.ns += head & HEAD_AT_ONCE ? 0 : get(decoder, COLUMN_AGE);
+    end->time.allocated_bytes += counts ? alloc->size : 0;
+    decoder->ends_pair = true;
+}
+
+static bool end_event(EventDecoder *decoder, const HeapEvent *event)
+{
+    decoder->last = event->time;
+    if (UNLIKELY(decoder->left && *decoder->columns[COLUMN_HEAD].at == HEAD_REPEAT))
+        keep_pair(decoder, event);
+    return true;
+}
+
+static bool end_pair(EventDecoder *decoder, HeapEvent *ret_event)
+{
+    decoder->ends_pair = false;
+    *ret_event = decoder->pair[1];
+    return end_event(decoder, ret_event);
+}
+
 bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
 {
+    if (decoder->ends_pair)
+        return end_pair(decoder, ret_event);
     if (decoder->repeats_left)
         return next_repeated(decoder, ret_event);
     if (decoder->left == 0)
@@ -238,10 +277,11 @@ bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
     u32 head = *decoder->columns[COLUMN_HEAD].at++;
     if (head == HEAD_REPEAT)
         return begin_repeats(decoder, ret_event);
+    bool is_pair = (head & (HEAD_FREE | HEAD_PAIR)) == HEAD_PAIR;
     ret_event->flags = (head & HEAD_BY_REALLOC ? EVENT_BY_REALLOC : 0) |
-                       (head & HEAD_TEMPORARY ? EVENT_TEMPORARY : 0);
+                       (head & HEAD_TEMPORARY && !is_pair ? EVENT_TEMPORARY : 0);
     ret_event->time = decoder->last;
-    ret_event->time.ns += get(decoder, COLUMN_TIME);
+    ret_event->time.ns += head & HEAD_AT_ONCE ? 0 : get(decoder, COLUMN_TIME);
     if (head & HEAD_FREE)
         get_free(decoder, head, ret_event);
     else
@@ -250,10 +290,12 @@ bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
         get_rare(decoder, head, ret_event);
     else
         decoder->failed = true;
+    if (!decoder->failed && is_pair)
+        begin_pair(decoder, head, ret_event);
     if (UNLIKELY(decoder->failed))
         return decoder_fail(decoder);
+    if (!is_pair)
+        return end_event(decoder, ret_event);
     decoder->last = ret_event->time;
-    if (UNLIKELY(decoder->left && *decoder->columns[COLUMN_HEAD].at == HEAD_REPEAT))
-        keep_pair(decoder, ret_event);
     return true;
 }

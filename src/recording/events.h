@@ -33,6 +33,11 @@ enum {
     HEAD_BACK = 32,      // a free of a block of this chunk
     HEAD_ALLOCATED = 64, // the clock of bytes did not advance by the size: rare has by how much
     HEAD_REPEAT = 128,   // no event of its own: the two before it `age` times more, every `time` ns
+    // Of an allocation
+    HEAD_PAIR = 4,       // and of its free, the next event, `age` ns later
+    HEAD_SAME_SITE = 32, // that of the allocation before
+    // Beside other bits: no time has passed, nor in a pair
+    HEAD_AT_ONCE = 128,
 };
 
 // A block of this chunk that may be freed soon: what the encoder compares...
@@ -46,6 +51,7 @@ _Static_assert(sizeof(SeenBlock) == 32, "two in a cache line");
 
 enum { BLOCK_ELSEWHERE = 0 };
 #define BLOCK_REPEATED UINT32_MAX
+#define NO_SITE UINT32_MAX
 
 // ... and what the decoder looks up.
 typedef struct RingBlock {
@@ -63,6 +69,7 @@ typedef struct EventEncoder {
     u32 chunk_start;      // allocations before this chunk
     Moment start, last;
     u64 last_address[2];  // by EventKind
+    u32 last_site;        // of an allocation; NO_SITE: of none
     SeenBlock *seen;      // by a hash of the address; NULL: whoever gives events keeps numbers
 } EventEncoder;
 
@@ -88,6 +95,8 @@ typedef struct EventDecoder {
                  // BLOCK_ELSEWHERE: not known; BLOCK_REPEATED: one that comes and goes
     Moment last;
     u64 last_address[2];
+    u32 last_site;
+    bool ends_pair;        // the next event is pair[1]
     HeapEvent pair[2];     // an allocation and its free that are repeated
     u32 repeats_left;      // events still to come of HEAD_REPEAT
     u64 repeats_allowed;   // so that a hostile body does not go on for ever

@@ -37,7 +37,7 @@ static const char *check_header(int fd, const struct stat *status)
         return "the file is empty";
     if (got < (ssize_t)sizeof(header) || memcmp(header.magic, FILE_MAGIC, 8) != 0)
         return "not a heap recording of muninn (wrong bytes at offset 0)";
-    if (header.version != FORMAT_VERSION)
+    if (header.version < FORMAT_VERSION_READ || header.version > FORMAT_VERSION)
         return "a heap recording of another version of muninn (the version is at offset 8)";
     return NULL;
 }

@@ -6,7 +6,7 @@
 //
 // What must stay true
 //   W1  Slices follow each other without a gap, and every event is in one.
-//   W2  A slice has at least 8 events for every site in it, or lasted long, so that sums cost
+//   W2  A slice has at least 32 events for every site in it, or lasted long, so that sums cost
 //       less than events.
 //   W3  Definitions are written before what names them.
 #include <errno.h>
@@ -24,7 +24,7 @@ enum {
     SLICE_EVENTS_MIN = 1 << 10,
     LIMIT_PER_SLICE_EVENT = 1 << 10, // bytes of max_bytes for an event of a slice
     SLICE_EVENTS_MORE = 4,      // times as many, when they are of many sites
-    EVENTS_PER_SITE = 8,
+    EVENTS_PER_SITE = 32,
     FIRST_SLICE_NS = 10000000,  // how long a slice lasts in a run that has just begun
     SPARSE_FACTOR = 16,         // longer, if its sums would cost as much as its events
     SLICES_PER_LENGTH = 256,    // then slices become twice as long

@@ -226,7 +226,7 @@ void writer_keep_bound(RecordingWriter *writer)
 
     if (!writer->max_bytes || size < writer->next_bound_check)
         return;
-    shrink_to(writer, writer->max_bytes / 4 * 3);
+    shrink_to(writer, writer->max_bytes / 2);
     size = writer->offset + writer->chunk_count * INDEX_PER_CHUNK;
     writer->next_bound_check = max_u64(writer->max_bytes / 16 * 15, size / 4 * 5);
 }

@@ -81,16 +81,28 @@ static inline void wire_heap_flush(WireProducer *producer)
 void wire_heap_alloc_now(WireProducer *producer, const WireAlloc *alloc); // not held back
 void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address);
 
-// rdtsc is a third of what an event costs its thread. So where there is one thread, and events
-// follow each other in DENSE_TICKS, STAMPS_SHARED have the stamp of the one before them: what is
-// lost is less than a microsecond. After a pause the monitor has looked at the rings, which it
-// does every few milliseconds when events have come, or there was a system call: then there is
-// a new stamp, unless the monitor sleeps.
-enum { STAMPS_SHARED = 15, DENSE_TICKS = 500, TICK_TICKS = 20 << 20 };
+// rdtsc is a third of what an event costs its thread. So where there is one thread and events
+// follow each other quickly, several have the stamp of the one before them: as many as come in
+// LOST_TICKS, which is what is lost, two or three microseconds. After a pause the monitor has
+// looked at the rings, which it does every few milliseconds when events have come, or there was
+// a system call: then there is a new stamp, unless the monitor sleeps.
+enum { STAMPS_SHARED = 15, STAMPS_SHARED_MAX = 63, LOST_TICKS = 8000, TICK_TICKS = 20 << 20 };
 
 static inline void wire_heap_new_stamp(WireProducer *producer)
 {
     producer->stamps_left = 0;
+    producer->stamps_shared = (u32)min_u64(producer->stamps_shared, STAMPS_SHARED);
+}
+
+// How many share this stamp, since the last one was so long ago: a few at first, and twice
+// as many each time that those came in half the time.
+static inline u32 wire_heap_stamp_shares(u32 before, u64 since)
+{
+    if (since >= LOST_TICKS)
+        return 0;
+    if (before < STAMPS_SHARED)
+        return STAMPS_SHARED;
+    return since < LOST_TICKS / 2 ? (u32)min_u64(2 * before + 1, STAMPS_SHARED_MAX) : before;
 }
 
 static inline void wire_heap_share_stamp(WireProducer *producer, u64 since, u64 stamp)
@@ -100,9 +112,9 @@ static inline void wire_heap_share_stamp(WireProducer *producer, u64 since, u64 
         producer->tick_seen = tick;
         producer->tick_stamp = stamp;
     }
-    bool is_dense = since < DENSE_TICKS * (STAMPS_SHARED + 1);
-    producer->stamps_left = is_dense && stamp - producer->tick_stamp < TICK_TICKS ? STAMPS_SHARED
-                                                                                   : 0;
+    u32 shares = wire_heap_stamp_shares(producer->stamps_shared, since);
+    producer->stamps_shared = shares;
+    producer->stamps_left = stamp - producer->tick_stamp < TICK_TICKS ? shares : 0;
 }
 
 // A stamp is a plain rdtsc, which may be executed early: an address that goes from one
@@ -164,6 +176,7 @@ static inline void wire_heap_hold(WireProducer *producer, const WireAlloc *alloc
     held->address = alloc->address;
     held->repeat.size = alloc->size;
     held->repeat.site = alloc->site;
+    held->repeat.inner = WIRE_INNER_UNKNOWN;
     held->repeat.sp = alloc->sp;
     held->repeat.slot = alloc->slot;
     held->repeat.tag = alloc->tag;
@@ -214,6 +227,7 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
         held->repeat.slot = alloc->slot;
         held->repeat.tag = alloc->tag;
         held->repeat.site = alloc->site;
+        held->repeat.inner = WIRE_INNER_UNKNOWN;
         __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
         return;
     }

@@ -132,8 +132,9 @@ typedef struct WireRepeat {
     // See ToolRepeat in engine/toolapi/toolapi.h.
     u64 sp, slot, tag;
     u32 site;
-    u32 unused;
+    u32 inner;   // ThreadCtx.lean_inner of the call, if emitted code put it
 } WireRepeat;
+#define WIRE_INNER_UNKNOWN UINT32_MAX
 
 // The HEAP_ALLOC of the first allocation stands in the ring, where the next record goes: to publish
 // it is to move `write`.
@@ -251,6 +252,7 @@ typedef struct WireProducer {
     // Events of the heap that come in quick succession share a stamp (heap_events.h).
     u32 stamps_left;   // so many more have that of the last
     u32 tick_seen;
+    u32 stamps_shared; // that had the last one, when all had come
     u64 tick_stamp;    // when it was seen to change
 } WireProducer;
 

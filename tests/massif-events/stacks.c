@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// stacks N: allocates N times from one place, in functions that are called in ways chosen at random,
-// on frames of the same and of other sizes. The size of a block tells the way: the outer function,
-// how often `again` calls itself, the middle function. Prints how many there were of each size.
+// stacks N: allocates N times and more from a few places, in functions that are called in ways
+// chosen at random, on frames of the same and of other sizes. The size of a block tells the way: the
+// outer function, how often `again` calls itself, the middle function; and what is a multiple of
+// 3000 more tells nothing. Prints how many there were of each size.
 #include <alloca.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,13 +23,25 @@ static unsigned below(unsigned limit)
     return (unsigned)(state >> 20) % limit;
 }
 
-__attribute__((noinline)) static void leaf(unsigned size)
+static void *counted(void *block, unsigned size)
 {
-    unsigned at = below(KEPT);
-    void *block = malloc(size);
     if (!block)
         abort();
     counts[size]++;
+    return block;
+}
+
+// Pairs of one place, or of two, and a block that may live; its own frame is not always as large.
+__attribute__((noinline)) static void leaf(unsigned size)
+{
+    unsigned at = below(KEPT), pairs = below(4);
+    volatile char *room = alloca(16 + 16 * below(3));
+    room[0] = 1;
+    for (unsigned i = 0; i < pairs; i++) {
+        unsigned other = size + 3000 * below(3);
+        free(counted(below(3) ? malloc(other) : calloc(other, 1), other));
+    }
+    void *block = counted(below(3) ? malloc(size) : calloc(1, size), size);
     if (below(2)) {
         free(block);
         return;

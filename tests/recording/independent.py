@@ -57,7 +57,7 @@ def decompress(data, size):
 def chunks(file):
     """(kind, info, body) of every chunk, with every checksum looked at."""
     magic, version, zero = struct.unpack_from("<8sII", file, 0)
-    assert (magic, version, zero) == (b"MUNHEAP\n", 1, 0)
+    assert (magic, version, zero) == (b"MUNHEAP\n", 2, 0)
     at = 16
     while at + 28 <= len(file):
         head = struct.unpack_from("<IHHIIIII", file, at)
@@ -108,13 +108,13 @@ def events(body, sites):
                     yield event
             now = list(free[4])
             continue
-        now[0] += time.varint()
-        is_free = bits & 1
+        is_free, is_pair = bits & 1, bits & 5 == 4
+        now[0] += 0 if bits & 128 else time.varint()
         if is_free and bits & 32:
             block = born[-1 - age.varint()]
         else:
             birth = now[0] - (age.varint() if is_free else 0)
-            number = site.varint()
+            number = born[-1][0] if bits & 33 == 32 else site.varint()
             last[is_free] = (last[is_free] + address_delta(address.varint())) % (1 << 64)
             asked = size.varint()
             usable = asked + rare.signed() if bits & 16 else glibc_usable(asked)
@@ -124,9 +124,14 @@ def events(body, sites):
         thread = rare.varint() if bits & 8 else sites[block[0]][2]
         now[2] += rare.signed() if bits & 64 else block[2] if sites[block[0]][0] == clock else 0
         now[1] += rare.signed() if instructions else 0
-        event = [is_free, bits >> 1 & 3, block[0], thread, list(now), *block[1:]]
-        before = (before + [event])[-2:]
-        yield event
+        flags = bits >> 1 & (1 if is_pair else 3)
+        before = (before + [[is_free, flags, block[0], thread, list(now), *block[1:]]])[-2:]
+        yield before[-1]
+        if is_pair:
+            now[0] += 0 if bits & 128 else age.varint()
+            now[2] += block[2] if sites[block[0]][0] == clock else 0
+            before = [before[-1], [1, 2, block[0], thread, list(now), *block[1:]]]
+            yield before[-1]
 
 
 def node_sums(nets, rest):

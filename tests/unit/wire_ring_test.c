@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wire/wire.h"
+#include "wire/heap_events.h"
 
 #include "unit.h"
 
@@ -78,6 +78,15 @@ TEST(record_arrives_as_it_was_put)
     CHECK(got.finding.pcs.count == 3 && memcmp(got.pcs, pcs, sizeof(pcs)) == 0);
     CHECK(got.finding.values.count == 0);
     close_wire();
+}
+
+TEST(a_stamp_is_shared_by_more_where_events_come_faster_and_by_none_after_a_pause)
+{
+    CHECK_EQ(wire_heap_stamp_shares(0, 100), STAMPS_SHARED);
+    CHECK_EQ(wire_heap_stamp_shares(STAMPS_SHARED, LOST_TICKS / 2 - 1), 2 * STAMPS_SHARED + 1);
+    CHECK_EQ(wire_heap_stamp_shares(STAMPS_SHARED, LOST_TICKS / 2), STAMPS_SHARED);
+    CHECK_EQ(wire_heap_stamp_shares(STAMPS_SHARED_MAX, 1), STAMPS_SHARED_MAX);
+    CHECK_EQ(wire_heap_stamp_shares(STAMPS_SHARED_MAX, LOST_TICKS), 0);
 }
 
 TEST(record_over_the_limit_is_refused)

@@ -117,14 +117,25 @@ typedef struct CallChain {
 _Static_assert(offsetof(CallChain, frames) == 64, "what is looked at first is one line");
 enum { CALLTAGS_CHAINS_SHIFT = 9, CALLTAGS_CHAINS = 1 << CALLTAGS_CHAINS_SHIFT };
 
+// A context that was looked for: pc called by `parent`. Emitted code reads it, too.
+typedef struct CachedContext {
+    GuestAddr pc;
+    u32 parent, context; // context 0: empty
+} CachedContext;
+enum { CONTEXTS_CACHED = 32768 };
+
+// Contexts that are made one after the other, of a recursion say, have numbers one after the
+// other: with the same pc they share lines of the cache.
+static inline u32 calltags_cache_index(GuestAddr pc, u32 parent)
+{
+    return ((u32)(pc * 0x9e3779b97f4a7c15ull >> 48) + parent) % CONTEXTS_CACHED;
+}
+
 // A thread's own memory of contexts. `fn`, if set, is called for every context that enters it.
 typedef struct ContextCache {
     void (*fn)(void *arg, u32 context);
     void *arg;
-    struct {
-        GuestAddr pc;
-        u32 parent, context; // context 0: empty
-    } slots[32768];
+    CachedContext slots[CONTEXTS_CACHED];
     // How far it is from rsp, where a function is at this pc, to its return address: the same
     // each time, unless the function takes stack as it needs it.
     struct CallShape {

@@ -37,20 +37,17 @@ static __attribute__((noinline)) u32 make_child(u32 parent, GuestAddr pc)
 
 static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
 {
-    // Contexts that are made one after the other, of a recursion say, have numbers one after the
-    // other: with the same pc they share lines of the cache. Two things that may not be in the
-    // processor's are fetched at once.
-    size_t index = ((pc * 0x9e3779b97f4a7c15ull >> 48) + parent) % ARRAY_LEN(cache->slots);
-    __builtin_prefetch(&cache->slots[index]);
+    // Two things that may not be in the processor's cache are fetched at once.
+    CachedContext *cached = &cache->slots[calltags_cache_index(pc, parent)];
+    __builtin_prefetch(cached);
     if (context_next_is_child(parent, pc) && !cache->fn)
         return parent + 1;
-    if (LIKELY(cache->slots[index].pc == pc && cache->slots[index].parent == parent &&
-               cache->slots[index].context))
-        return cache->slots[index].context;
+    if (LIKELY(cached->pc == pc && cached->parent == parent && cached->context))
+        return cached->context;
     u32 context = make_child(parent, pc);
-    cache->slots[index].pc = pc;
-    cache->slots[index].parent = parent;
-    cache->slots[index].context = context;
+    cached->pc = pc;
+    cached->parent = parent;
+    cached->context = context;
     if (cache->fn)
         cache->fn(cache->arg, context);
     return context;

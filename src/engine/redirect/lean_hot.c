@@ -37,6 +37,8 @@ void lean_begin(ThreadCtx *ctx, u32 hook)
     for (unsigned i = 0; i < ARRAY_LEN(argument_register); i++)
         ctx->lean_args[i] = ctx->gpr[argument_register[i]];
     ctx->lean_size = function->size_arg ? ctx->lean_args[function->size_arg - 1] : ~0ull;
+    if (function->factor_arg)
+        ctx->lean_size *= ctx->lean_args[function->factor_arg - 1];
     ctx->lean_hook = hook;
     ctx->lean_sp = -(ctx->gpr[RSP] + 8);
 }
@@ -67,6 +69,13 @@ u32 redirect_lean_return(u32 index)
     ctx->redirect->step = STEP_RETURNED;
     ctx->pc = redirect_hooks[index].pc;
     return call_after_lean(ctx, ctx->pc);
+}
+
+u32 redirect_lean_context(u32 pc)
+{
+    ThreadCtx *ctx = &thread_ctx;
+    ctx->pc = pc;
+    return tool->lean_context(ctx, pc);
 }
 
 u32 lean_call_before(ThreadCtx *ctx, u32 index, GuestAddr return_address)

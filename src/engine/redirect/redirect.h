@@ -94,6 +94,7 @@ bool redirect_is_own_entry(GuestAddr pc, GuestAddr target);
 u32 redirect_fast_entry(u32 hook); // ctx->call_address: the return address
 u32 redirect_fast_return(u32 hook);
 u32 redirect_lean_return(u32 hook);
+u32 redirect_lean_context(u32 pc); // Tool.lean_context
 u32 redirect_lean_before(u32 hook);
 #define REDIRECT_BEGUN 0x80000000u
 // In exit_link too: ToolFunction.quick has done it, and the result is in rax.

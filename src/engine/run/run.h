@@ -130,12 +130,13 @@ typedef struct ThreadCtx {
     struct RedirectThread *redirect; // NULL when the tool intercepts nothing
     // Lean functions (redirect/lean_hot.c). The outermost call that has not returned:
     u64 lean_sp;          // the stack pointer that it returns with, negated; 0: there is none
-    u64 lean_size;        // of its size_arg
+    u64 lean_size;        // of its size_arg and factor_arg
     u64 lean_args[4];
     u32 lean_hook;        // it, and the innermost that it has called
     u32 lean_inner;
     WireRepeat *lean_repeat; // never NULL if there are lean functions
     struct ToolSite *lean_sites; // likewise; by tool_site_index()
+    struct CachedContext *lean_contexts; // of a ContextCache, by calltags_cache_index()
     // What a lean function without `after` was told last: its argument, which it, and where. What
     // it calls with the same argument is not told again.
     u64 lean_told;

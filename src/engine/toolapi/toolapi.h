@@ -88,19 +88,16 @@ typedef TOOL_QUICK ToolQuickFn(u64 a, u64 b, u64 c, u64 d);
 // The same, of a function that wants to know where it was entered, for a context.
 typedef TOOL_QUICK ToolQuickAtFn(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry);
 
-// The call of a lean function that returns to `site`, with this stack pointer, and is of these
-// functions (ThreadCtx.lean_hook and lean_inner): if the caller's return address has this tag, and
-// its context is known or that of the frame above it is, the call's context is this one. Such a
-// call may be put into the ring by emitted code (translate/lean_alloc_x64.c): the
-// functions are those of glibc, which keep the size of a block in front of it.
+// A call of a lean function that returns to `site`, and is of these functions
+// (ThreadCtx.lean_hook and lean_inner), may be put into the ring by emitted code
+// (translate/lean_alloc_x64.c): they are those of glibc, which keep the size of a block in front
+// of it. Its context is in lean_contexts if that of the caller is known, else
+// Tool.lean_context() tells it.
 typedef struct ToolSite {
-    u32 site;        // 0: none
-    u32 context;
-    u64 sp;
-    u64 functions;
-    u64 slot, tag;   // of the caller's return address, its context included
-    u64 slot_above, tag_above;
-    u64 unused;
+    u32 site;         // 0: none
+    u32 hook, inner;  // the functions
+    u32 unused;
+    u64 up;           // bytes from the stack pointer there to the caller's return address
 } ToolSite;
 enum { TOOL_SITES = 512 }; // of a thread: those that have not driven each other out
 static inline u32 tool_site_index(u32 site)
@@ -137,6 +134,7 @@ typedef struct ToolFunction {
     // only lean_size is known afterwards.
     ToolLeanFn *lean_before, *lean_after;
     u32 size_arg; // lean: 1 + the argument that is a size; 0: it never repeats
+    u32 factor_arg; // lean, with size_arg: 1 + the argument that it is multiplied by, or 0
     u64 data;     // the tool's own
 } ToolFunction;
 
@@ -180,6 +178,9 @@ typedef struct Tool {
     // --- functions of the client to replace or wrap
     const ToolFunction *functions;
     u32 function_count;
+    // The context of an allocation that returns to `pc`, with thread->gpr[RSP]; as a lean function.
+    // 0: it is not known, or the event must take the way through C for another reason.
+    u32 (*lean_context)(ToolThread *thread, GuestAddr pc);
 
     // --- translation: called with the engine lock held
     u32 dirty_insns_max; // of a block in a version other than 0; 0: as in others

@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // The event of an allocation, put into the ring where it returns: as wire_heap_alloc() does it, for
-// one thread, if the last stamp may be shared and the stack is one that the tool has seen here
-// (ToolSite). Registers: rax is the block, rcx the context, rdx and rsi are at hand, rdi is the
-// ring and r8 the site.
+// one thread, if the last stamp may be shared and the tool knows the place (ToolSite).
+// Registers: rax is the block, rcx the context, rdx and rsi are at hand, rdi is the ring and r8
+// the site.
 #include "engine/calltags/calltags.h"
+#include "engine/redirect/redirect.h"
 #include "engine/translate/lean_x64.h"
 
 #define SITE(field) ((i32)(tool_site_index(pc) * sizeof(ToolSite) + offsetof(ToolSite, field)))
 
-enum { CHUNK_IS_MAPPED = 2, MAX_SLOW = 24 };
-
-typedef struct Slow {
-    CodePtr from[MAX_SLOW];
-    unsigned count;
-} Slow;
-
-static void unless(Emitter *e, u8 opcode, Slow *slow)
-{
-    ASSERT(slow->count < MAX_SLOW);
-    slow->from[slow->count++] = far_jcc(e, opcode);
-}
+enum { CHUNK_IS_MAPPED = 2 };
 
 static void put_disp_imm(Emitter *e, const u8 *bytes, size_t size, i32 disp, u32 imm)
 {
@@ -29,51 +19,115 @@ static void put_disp_imm(Emitter *e, const u8 *bytes, size_t size, i32 disp, u32
     put_u32(e, imm);
 }
 
-// mov rdx, gs:[rdx + DISP]
-static void emit_load_tag(Emitter *e)
+// mov reg, gs:[base + DISP]
+static void emit_load_tag(Emitter *e, unsigned reg, unsigned base)
 {
     put_u8(e, 0x65);
-    emit_op_base(e, 0x8b, RDX, RDX, CALLTAGS_DISP);
+    emit_op_base(e, 0x8b, reg, base, CALLTAGS_DISP);
 }
 
-//     mov r8, fs:[lean_sites] ; cmp dword [r8 + site], pc ; jne slow
-//     cmp [r8 + sp], rsp ; jne slow ; mov rdx, fs:[lean_hook]
-//     cmp [r8 + functions], rdx ; jne slow
-//     mov rdx, [r8 + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag], rdx ; je known
-//     cmp [r8 + tag], edx ; jne slow ; shr rdx, 32 ; jne slow
-//     mov rdx, [r8 + slot_above] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + tag_above], rdx ; jne slow
-//     mov rdx, [r8 + slot] ; mov rcx, [r8 + tag] ; mov gs:[rdx + DISP], rcx
-//   known: mov ecx, [r8 + context]
-static void emit_find_context(Emitter *e, u32 pc, Slow *slow)
+// The functions are those of the site. Not both as one word: they were stored as two, and a load
+// would wait for that to be in the cache.
+//     mov edx, fs:[lean_hook] ; cmp [r8 + hook], edx ; jne slow
+static void emit_check_function(Emitter *e, i32 ctx, i32 site, Slow *slow)
 {
+    put_bytes(e, (u8[]){0x64, 0x8b, 0x14, 0x25}, 4);
+    put_u32(e, (u32)ctx);
+    put_bytes(e, (u8[]){0x41, 0x39, 0x90}, 3);
+    put_u32(e, (u32)site);
+    unless(e, JNE, slow);
+}
+
+// rsi := the place of the caller's return address, rdx := its word of shadow
+static void emit_find_slot(Emitter *e, u32 pc)
+{
+    emit_op_base(e, 0x8b, RSI, R8, SITE(up));
+    emit_lea_sum(e, RSI, RSP, RSI);
+    emit_load_tag(e, RDX, RSI);
+}
+
+// Whether edx is the tag of what is at [rsi]: calltag_of(). Where a word is no tag, there may be no
+// stack.
+//     mov ecx, edx ; and ecx, FIXED ; cmp ecx, PATTERN ; jne unknown
+//     mov rcx, [rsi] ; mov rdi, rcx ; shr rdi, 29 ; xor ecx, edi ; imul ecx, ecx, 0x9e3779b1
+//     and ecx, ~(FIXED | SIGNAL_BIT) ; or ecx, PATTERN ; cmp ecx, edx ; jne unknown
+static void emit_check_tag(Emitter *e, Slow *unknown)
+{
+    put_bytes(e, (u8[]){0x89, 0xd1, 0x81, 0xe1}, 4);
+    put_u32(e, CALLTAG_FIXED);
+    put_bytes(e, (u8[]){0x81, 0xf9}, 2);
+    put_u32(e, CALLTAG_PATTERN);
+    unless(e, JNE, unknown);
+    emit_op_base(e, 0x8b, RCX, RSI, 0);
+    put_bytes(e, (u8[]){0x48, 0x89, 0xcf, 0x48, 0xc1, 0xef, 29, 0x31, 0xf9, 0x69, 0xc9}, 11);
+    put_u32(e, 0x9e3779b1);
+    put_bytes(e, (u8[]){0x81, 0xe1}, 2);
+    put_u32(e, ~CALLTAG_FIXED & ~CALLTAG_SIGNAL_BIT);
+    put_bytes(e, (u8[]){0x81, 0xc9}, 2);
+    put_u32(e, CALLTAG_PATTERN);
+    put_bytes(e, (u8[]){0x39, 0xd1}, 2);
+    unless(e, JNE, unknown);
+}
+
+// What calltags_context() finds if the caller's context is known and that of the call was found
+// before; ecx := it.
+//     mov r8, fs:[lean_sites] ; cmp dword [r8 + site], pc ; jne slow ; functions ; slot ; tag
+//     shr rdx, 32 ; je unknown ; lea ecx, [rdx + index of pc] ; and ecx, CACHED - 1 ; shl ecx, 4
+//     add rcx, fs:[lean_contexts] ; cmp qword [rcx + pc], pc ; jne unknown
+//     cmp [rcx + parent], edx ; jne unknown ; mov ecx, [rcx + context]
+//     test ecx, ecx ; je unknown
+static void emit_find_context(Emitter *e, u32 pc, Slow *slow, Slow *unknown)
+{
+    _Static_assert(sizeof(CachedContext) == 1 << 4, "");
     emit_load_fs(e, R8, CTX(lean_sites));
     put_disp_imm(e, (u8[]){0x41, 0x81, 0xb8}, 3, SITE(site), pc);
     unless(e, JNE, slow);
-    emit_op_base(e, 0x39, RSP, R8, SITE(sp));
-    unless(e, JNE, slow);
-    emit_load_fs(e, RDX, CTX(lean_hook));
-    emit_op_base(e, 0x39, RDX, R8, SITE(functions));
-    unless(e, JNE, slow);
-    emit_op_base(e, 0x8b, RDX, R8, SITE(slot));
-    emit_load_tag(e);
-    emit_op_base(e, 0x39, RDX, R8, SITE(tag));
-    CodePtr known = branch(e, JE);
-    put_bytes(e, (u8[]){0x41, 0x39, 0x90}, 3);
-    put_u32(e, (u32)SITE(tag));
-    unless(e, JNE, slow);
+    emit_check_function(e, CTX(lean_hook), SITE(hook), slow);
+    emit_check_function(e, CTX(lean_inner), SITE(inner), slow);
+    emit_find_slot(e, pc);
+    emit_check_tag(e, unknown);
     put_bytes(e, (u8[]){0x48, 0xc1, 0xea, 32}, 4);
+    unless(e, JE, unknown);
+    put_bytes(e, (u8[]){0x8d, 0x8a}, 2);
+    put_u32(e, calltags_cache_index(pc, 0));
+    put_bytes(e, (u8[]){0x81, 0xe1}, 2);
+    put_u32(e, CONTEXTS_CACHED - 1);
+    put_bytes(e, (u8[]){0xc1, 0xe1, 4}, 3);
+    emit_op_fs(e, 0x03, RCX, CTX(lean_contexts));
+    put_disp_imm(e, (u8[]){0x48, 0x81, 0xb9}, 3, offsetof(CachedContext, pc), pc);
+    unless(e, JNE, unknown);
+    put_bytes(e, (u8[]){0x39, 0x51, offsetof(CachedContext, parent)}, 3);
+    unless(e, JNE, unknown);
+    put_bytes(e, (u8[]){0x8b, 0x49, offsetof(CachedContext, context), 0x85, 0xc9}, 5);
+    unless(e, JE, unknown);
+}
+
+// Else Tool.lean_context() is asked; the registers that it may change and nobody has spilled are.
+//     spill rax, r9, r10, r11 ; mov fs:[rsp], rsp ; mov rsp, fs:[engine_rsp] ; mov edi, pc
+//     mov rax, redirect_lean_context ; call rax ; mov rsp, fs:[rsp] ; mov ecx, eax
+//     registers ; mov r8, fs:[lean_sites] ; test ecx, ecx ; je slow
+//     cmp qword fs:[pending_signal], 0 ; jne slow
+static void emit_ask_context(Emitter *e, u32 pc, Slow *slow)
+{
+    static const u8 registers[] = {RAX, R9, R10, R11};
+    for (unsigned i = 0; i < ARRAY_LEN(registers); i++)
+        emit_store_fs(e, CTX_SPILL(registers[i]), registers[i]);
+    emit_store_fs(e, CTX_GPR(RSP), RSP);
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    emit_mov_imm(e, RDI, pc);
+    emit_mov_imm(e, RAX, (u64)(uintptr_t)redirect_lean_context);
+    put_bytes(e, (u8[]){0xff, 0xd0}, 2);
+    emit_load_fs(e, RSP, CTX_GPR(RSP));
+    put_bytes(e, (u8[]){0x89, 0xc1}, 2);
+    for (unsigned i = 0; i < ARRAY_LEN(registers); i++)
+        emit_load_fs(e, registers[i], CTX_SPILL(registers[i]));
+    emit_load_fs(e, R8, CTX(lean_sites));
+    put_bytes(e, (u8[]){0x85, 0xc9}, 2);
+    unless(e, JE, slow);
+    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+    put_u32(e, (u32)CTX(pending_signal));
+    put_u8(e, 0);
     unless(e, JNE, slow);
-    emit_op_base(e, 0x8b, RDX, R8, SITE(slot_above));
-    emit_load_tag(e);
-    emit_op_base(e, 0x39, RDX, R8, SITE(tag_above));
-    unless(e, JNE, slow);
-    emit_op_base(e, 0x8b, RDX, R8, SITE(slot));
-    emit_op_base(e, 0x8b, RCX, R8, SITE(tag));
-    put_u8(e, 0x65);
-    emit_op_base(e, 0x89, RCX, RDX, CALLTAGS_DISP);
-    land(e, known);
-    put_bytes(e, (u8[]){0x41, 0x8b, 0x88}, 3);
-    put_u32(e, (u32)SITE(context));
 }
 
 // How much more than was asked for is usable, as glibc has it in front of the block:
@@ -98,55 +152,6 @@ static void emit_check_block(Emitter *e, Slow *slow)
     put_bytes(e, (u8[]){0x48, 0x81, 0xfa}, 3);
     put_u32(e, HEAP_EXTRA_MAX);
     unless(e, JA, slow);
-}
-
-// What is held back is published: an allocation as it is, a pair when it has been made one.
-//     mov rdx, [rdi + state] ; cmp rdx, 1 ; jb none ; je publish ; cmp rdx, 2 ; jne slow
-//     cmp qword [rdi + samples], 1 ; jne slow ; mov rdx, [rdi + lived] ; cmp rdx, MAX ; ja slow
-//     cmp dword [rdi + size + 4], 15 ; ja slow ; shl rdx, 36 ; or rdx, [rdi + size]
-//     mov rsi, [rdi + write] ; and esi, RING_BYTES - 1 ; mov byte [rdi + rsi + data], PAIR
-//     mov [rdi + rsi + data + 24], rdx ; mov rdx, [rdi + stamp] ; mov [rdi + rsi + data + 8], rdx
-//   publish: add qword [rdi + write], 32 ; mov qword [rdi + state], 0 ; mov qword [rdi + result], 0
-//   none:
-static void emit_flush(Emitter *e, Slow *slow)
-{
-    emit_op_base(e, 0x8b, RDX, RDI, RING_STATE);
-    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 1}, 4);
-    CodePtr none = far_jcc(e, JB);
-    CodePtr publish = far_jcc(e, JE);
-    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 2}, 4);
-    unless(e, JNE, slow);
-    put_bytes(e, (u8[]){0x48, 0x83, 0xbf}, 3);
-    put_u32(e, (u32)RING(held.samples));
-    put_u8(e, 1);
-    unless(e, JNE, slow);
-    emit_op_base(e, 0x8b, RDX, RDI, RING(held.lived));
-    put_bytes(e, (u8[]){0x48, 0x81, 0xfa}, 3);
-    put_u32(e, HEAP_PAIR_LIVED_MAX);
-    unless(e, JA, slow);
-    put_bytes(e, (u8[]){0x83, 0xbf}, 2);
-    put_u32(e, (u32)RING(held.repeat.size) + 4);
-    put_u8(e, (1u << (HEAP_PAIR_SIZE_BITS - 32)) - 1);
-    unless(e, JA, slow);
-    put_bytes(e, (u8[]){0x48, 0xc1, 0xe2, HEAP_PAIR_SIZE_BITS}, 4);
-    emit_op_base(e, 0x0b, RDX, RDI, RING(held.repeat.size));
-    emit_op_base(e, 0x8b, RSI, RDI, RING(write));
-    put_bytes(e, (u8[]){0x81, 0xe6}, 2);
-    put_u32(e, WIRE_RING_BYTES - 1);
-    emit_lea_sum(e, RSI, RDI, RSI);
-    put_bytes(e, (u8[]){0xc6, 0x86}, 2);
-    put_u32(e, (u32)RING(data));
-    put_u8(e, RECORD_HEAP_PAIR);
-    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 24);
-    emit_op_base(e, 0x8b, RDX, RDI, RING(held.stamp));
-    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 8);
-    far_land(e, publish);
-    put_bytes(e, (u8[]){0x48, 0x83, 0x87}, 3);
-    put_u32(e, (u32)RING(write));
-    put_u8(e, HEAP_ALLOC_BYTES);
-    put_disp_imm(e, (u8[]){0x48, 0xc7, 0x87}, 3, RING_STATE, 0);
-    put_disp_imm(e, (u8[]){0x48, 0xc7, 0x87}, 3, RING(held.repeat.result), 0);
-    far_land(e, none);
 }
 
 //     mov rsi, [rdi + write] ; lea rdx, [rsi + RUN] ; sub rdx, fs:[read_seen]
@@ -197,16 +202,20 @@ static void emit_record(Emitter *e)
 }
 
 //     mov [rdi + result], rax ; mov [rdi + address], rax ; mov dword [rdi + site], pc
+//     mov edx, fs:[lean_inner] ; mov [rdi + inner], edx
 //     mov [rdi + sp], rsp ; slot, tag ; mov qword [rdi + state], 1 ; add dword [rdi + run], 1
 static void emit_hold(Emitter *e, u32 pc)
 {
     emit_op_base(e, 0x89, RAX, RDI, RING(held.repeat.result));
     emit_op_base(e, 0x89, RAX, RDI, RING(held.address));
     put_disp_imm(e, (u8[]){0xc7, 0x87}, 2, RING(held.repeat.site), pc);
+    put_bytes(e, (u8[]){0x64, 0x8b, 0x14, 0x25}, 4);
+    put_u32(e, (u32)CTX(lean_inner));
+    put_bytes(e, (u8[]){0x89, 0x97}, 2);
+    put_u32(e, (u32)RING(held.repeat.inner));
     emit_op_base(e, 0x89, RSP, RDI, RING(held.repeat.sp));
-    emit_op_base(e, 0x8b, RDX, R8, SITE(slot));
-    emit_op_base(e, 0x89, RDX, RDI, RING(held.repeat.slot));
-    emit_op_base(e, 0x8b, RDX, R8, SITE(tag));
+    emit_find_slot(e, pc);
+    emit_op_base(e, 0x89, RSI, RDI, RING(held.repeat.slot));
     emit_op_base(e, 0x89, RDX, RDI, RING(held.repeat.tag));
     put_disp_imm(e, (u8[]){0x48, 0xc7, 0x87}, 3, RING_STATE, 1);
     put_bytes(e, (u8[]){0x83, 0x87}, 2);
@@ -221,22 +230,24 @@ static void emit_restore(Emitter *e)
         emit_load_fs(e, registers[i], CTX_SPILL(registers[i]));
 }
 
-//     spill rsi, rdi, r8 ; the stamp, the context, the block ; mov rdi, fs:[ring]
+//     spill rsi, rdi, r8 ; the stamp, the block, the context
+//   known: mov rdi, fs:[ring]
 //     flush ; room ; record ; hold ; mov qword fs:[lean_told], 0 ; mov qword fs:[lean_sp], 0
 //     registers ; jmp on
+//   unknown: ask ; jmp known
 //   slow: registers but rcx
 CodePtr lean_alloc_event(Emitter *e, u32 pc)
 {
-    Slow slow = {0};
-    CodePtr stamp[2];
+    Slow slow = {0}, unknown = {0};
     emit_store_fs(e, CTX_SPILL(RSI), RSI);
     emit_store_fs(e, CTX_SPILL(RDI), RDI);
     emit_store_fs(e, CTX_SPILL(R8), R8);
-    emit_may_share_stamp(e, stamp);
+    emit_may_share_stamp(e, &slow);
     emit_check_block(e, &slow);
-    emit_find_context(e, pc, &slow);
+    emit_find_context(e, pc, &slow, &unknown);
+    CodePtr known = e->pc;
     emit_load_fs(e, RDI, CTX(wire.ring));
-    emit_flush(e, &slow);
+    lean_flush(e, RDI, &slow);
     emit_find_room(e, &slow);
     emit_record(e);
     emit_hold(e, pc);
@@ -246,10 +257,10 @@ CodePtr lean_alloc_event(Emitter *e, u32 pc)
     emit_restore(e);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     CodePtr on = far_branch(e);
-    for (unsigned i = 0; i < slow.count; i++)
-        far_land(e, slow.from[i]);
-    far_land(e, stamp[0]);
-    far_land(e, stamp[1]);
+    land_all(e, &unknown);
+    emit_ask_context(e, pc, &slow);
+    emit_jmp(e, known);
+    land_all(e, &slow);
     emit_restore(e);
     return on;
 }

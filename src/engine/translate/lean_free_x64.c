@@ -2,7 +2,7 @@
 //
 // The prologue of a lean function that frees. Where there is one thread and the last stamp may be
 // shared, the event is put into the ring right here, as wire_heap_free() does it: most are the end
-// of the block that is held back, or find an allocation held back or nothing. The flags are dead
+// of the block that is held back, or find another held back or nothing. The flags are dead
 // at a function's entry; all registers are kept.
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
@@ -17,76 +17,121 @@ static void emit_cmp_fs(Emitter *e, i32 disp, unsigned reg)
     emit_op_fs(e, 0x39, reg, disp);
 }
 
-// mov qword [rcx + disp], imm
-static void emit_store_imm(Emitter *e, i32 disp, u32 imm)
+// mov qword [base + disp], imm
+static void emit_store_imm(Emitter *e, unsigned base, i32 disp, u32 imm)
 {
-    put_bytes(e, (u8[]){0x48, 0xc7, 0x81}, 3);
+    put_bytes(e, (u8[]){0x48, 0xc7, (u8)(0x80 | base)}, 3);
     put_u32(e, (u32)disp);
     put_u32(e, imm);
 }
 
-// mov [rcx + rsi + disp], reg
-static void emit_store_indexed(Emitter *e, i32 disp, unsigned reg)
+// What is held back is published: an allocation as it is, a pair when it has been made one.
+//     mov rdx, [ring + state] ; cmp rdx, 1 ; jb none ; je publish ; cmp rdx, 2 ; jne slow
+//     cmp qword [ring + samples], 1 ; jne slow ; mov rdx, [ring + lived] ; cmp rdx, MAX ; ja slow
+//     cmp dword [ring + size + 4], 15 ; ja slow ; shl rdx, 36 ; or rdx, [ring + size]
+//     mov rsi, [ring + write] ; and esi, RING_BYTES - 1 ; lea rsi, [ring + rsi]
+//     mov byte [rsi + data], PAIR ; mov [rsi + data + 24], rdx
+//     mov rdx, [ring + stamp] ; mov [rsi + data + 8], rdx
+//   publish: add qword [ring + write], 32 ; mov qword [ring + state], 0
+//     mov qword [ring + result], 0
+//   none:
+void lean_flush(Emitter *e, unsigned ring, Slow *slow)
 {
-    put_bytes(e, (u8[]){0x48, 0x89, (u8)(0x84 | reg << 3), 0x31}, 4);
-    put_u32(e, (u32)disp);
+    emit_op_base(e, 0x8b, RDX, ring, RING_STATE);
+    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 1}, 4);
+    CodePtr none = far_jcc(e, JB);
+    CodePtr publish = far_jcc(e, JE);
+    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 2}, 4);
+    unless(e, JNE, slow);
+    put_bytes(e, (u8[]){0x48, 0x83, (u8)(0xb8 | ring)}, 3);
+    put_u32(e, (u32)RING(held.samples));
+    put_u8(e, 1);
+    unless(e, JNE, slow);
+    emit_op_base(e, 0x8b, RDX, ring, RING(held.lived));
+    put_bytes(e, (u8[]){0x48, 0x81, 0xfa}, 3);
+    put_u32(e, HEAP_PAIR_LIVED_MAX);
+    unless(e, JA, slow);
+    put_bytes(e, (u8[]){0x83, (u8)(0xb8 | ring)}, 2);
+    put_u32(e, (u32)RING(held.repeat.size) + 4);
+    put_u8(e, (1u << (HEAP_PAIR_SIZE_BITS - 32)) - 1);
+    unless(e, JA, slow);
+    put_bytes(e, (u8[]){0x48, 0xc1, 0xe2, HEAP_PAIR_SIZE_BITS}, 4);
+    emit_op_base(e, 0x0b, RDX, ring, RING(held.repeat.size));
+    emit_op_base(e, 0x8b, RSI, ring, RING(write));
+    put_bytes(e, (u8[]){0x81, 0xe6}, 2);
+    put_u32(e, WIRE_RING_BYTES - 1);
+    emit_lea_sum(e, RSI, ring, RSI);
+    put_bytes(e, (u8[]){0xc6, 0x86}, 2);
+    put_u32(e, (u32)RING(data));
+    put_u8(e, RECORD_HEAP_PAIR);
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 24);
+    emit_op_base(e, 0x8b, RDX, ring, RING(held.stamp));
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 8);
+    far_land(e, publish);
+    put_bytes(e, (u8[]){0x48, 0x83, (u8)(0x80 | ring)}, 3);
+    put_u32(e, (u32)RING(write));
+    put_u8(e, HEAP_ALLOC_BYTES);
+    emit_store_imm(e, ring, RING_STATE, 0);
+    emit_store_imm(e, ring, RING(held.repeat.result), 0);
+    far_land(e, none);
 }
 
-// The block that is held back, for the first time (wire_heap_ends_held()):
-//     cmp qword [rcx + state], 1 ; jne slow
+// The block that is held back, for the first time (wire_heap_ends_held()); rcx is lean_repeat:
+//     spill rdx ; cmp qword [rcx + state], 1 ; jne slow ; may the stamp be shared?
 //     mov rdx, [rcx + begun] ; mov [rcx + stamp], rdx
 //     sub rdx, [rcx + allocated] ; mov [rcx + lived], rdx ; mov qword [rcx + samples], 1
-//     mov qword [rcx + state], 2
+//     mov qword [rcx + state], 2 ; rdx, rcx ; jmp on
+//   slow: rdx
+// Returns the jump to `on`.
 static CodePtr emit_end_held(Emitter *e)
 {
+    Slow slow = {0};
+    emit_store_fs(e, CTX_SPILL(RDX), RDX);
     put_bytes(e, (u8[]){0x48, 0x83, 0xb9}, 3);
-    put_u32(e, (u32)RING_STATE);
+    put_u32(e, (u32)HELD(held.repeat.state));
     put_u8(e, 1);
-    CodePtr slow = far_jcc(e, JNE);
-    emit_op_base(e, 0x8b, RDX, RCX, RING(begun));
-    emit_op_base(e, 0x89, RDX, RCX, RING(held.stamp));
-    emit_op_base(e, 0x2b, RDX, RCX, RING(held.allocated));
-    emit_op_base(e, 0x89, RDX, RCX, RING(held.lived));
-    emit_store_imm(e, RING(held.samples), 1);
-    emit_store_imm(e, RING_STATE, 2);
-    return slow;
+    unless(e, JNE, &slow);
+    emit_may_share_stamp(e, &slow);
+    emit_op_base(e, 0x8b, RDX, RCX, HELD(begun));
+    emit_op_base(e, 0x89, RDX, RCX, HELD(held.stamp));
+    emit_op_base(e, 0x2b, RDX, RCX, HELD(held.allocated));
+    emit_op_base(e, 0x89, RDX, RCX, HELD(held.lived));
+    emit_store_imm(e, RCX, HELD(held.samples), 1);
+    emit_store_imm(e, RCX, HELD(held.repeat.state), 2);
+    emit_take_stamp(e);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on = far_branch(e);
+    land_all(e, &slow);
+    emit_load_fs(e, RDX, CTX_SPILL(RDX));
+    return on;
 }
 
-// Another block: an allocation that is held back is published, and the record follows it.
-//     mov rdx, [rcx + state] ; cmp rdx, 1 ; ja slow ; shl edx, 5 ; add rdx, [rcx + write]
+// Another block: what is held back is published, and the record follows it.
+//     flush ; mov rdx, [rcx + write]
 //     lea rsi, [rdx + 24] ; sub rsi, fs:[read_seen] ; cmp rsi, RING_BYTES ; ja slow
-//     mov esi, edx ; and esi, RING_BYTES - 1 ; cmp esi, RING_BYTES - 24 ; ja slow
-//     mov [rcx + write], rdx ; mov qword [rcx + state], 0 ; mov qword [rcx + result], 0
-//     mov qword [rcx + rsi + data], head ; mov rdx, [rcx + begun]
-//     mov [rcx + rsi + data + 8], rdx ; mov [rcx + rsi + data + 16], rdi
-//     add qword [rcx + write], 24
-static void emit_put_free(Emitter *e, CodePtr ret_slow[3])
+//     and edx, RING_BYTES - 1 ; cmp edx, RING_BYTES - 24 ; ja slow ; lea rsi, [rcx + rdx]
+//     mov qword [rsi + data], head ; mov rdx, [rcx + begun] ; mov [rsi + data + 8], rdx
+//     mov [rsi + data + 16], rdi ; add qword [rcx + write], 24
+static void emit_put_free(Emitter *e, Slow *slow)
 {
-    _Static_assert(HEAP_ALLOC_BYTES == 1 << 5, "");
-    emit_op_base(e, 0x8b, RDX, RCX, RING_STATE);
-    put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 0x01}, 4);
-    ret_slow[0] = far_jcc(e, JA);
-    put_bytes(e, (u8[]){0xc1, 0xe2, 0x05}, 3);
-    emit_op_base(e, 0x03, RDX, RCX, RING(write));
+    lean_flush(e, RCX, slow);
+    emit_op_base(e, 0x8b, RDX, RCX, RING(write));
     emit_lea(e, RSI, RDX, FREE_BYTES);
     emit_op_fs(e, 0x2b, RSI, CTX(wire.read_seen));
     put_bytes(e, (u8[]){0x48, 0x81, 0xfe}, 3);
     put_u32(e, WIRE_RING_BYTES);
-    ret_slow[1] = far_jcc(e, JA);
-    put_bytes(e, (u8[]){0x89, 0xd6, 0x81, 0xe6}, 4);
+    unless(e, JA, slow);
+    put_bytes(e, (u8[]){0x81, 0xe2}, 2);
     put_u32(e, WIRE_RING_BYTES - 1);
-    put_bytes(e, (u8[]){0x81, 0xfe}, 2);
+    put_bytes(e, (u8[]){0x81, 0xfa}, 2);
     put_u32(e, WIRE_RING_BYTES - FREE_BYTES);
-    ret_slow[2] = far_jcc(e, JA);
-    emit_op_base(e, 0x89, RDX, RCX, RING(write));
-    emit_store_imm(e, RING_STATE, 0);
-    emit_store_imm(e, RING(held.repeat.result), 0);
-    put_bytes(e, (u8[]){0x48, 0xc7, 0x84, 0x31}, 4);
-    put_u32(e, (u32)RING(data));
-    put_u32(e, WIRE_STREAM_HEAD(RECORD_HEAP_FREE, WIRE_STREAM_FREE));
+    unless(e, JA, slow);
+    emit_lea_sum(e, RSI, RCX, RDX);
+    emit_store_imm(e, RSI, RING(data), WIRE_STREAM_HEAD(RECORD_HEAP_FREE, WIRE_STREAM_FREE));
     emit_op_base(e, 0x8b, RDX, RCX, RING(begun));
-    emit_store_indexed(e, RING(data) + 8, RDX);
-    emit_store_indexed(e, RING(data) + 16, RDI);
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 8);
+    emit_op_base(e, 0x89, RDI, RSI, RING(data) + 16);
     put_bytes(e, (u8[]){0x48, 0x83, 0x81}, 3);
     put_u32(e, (u32)RING(write));
     put_u8(e, FREE_BYTES);
@@ -99,36 +144,30 @@ static void emit_restore(Emitter *e)
 }
 
 //     spill rdx, rsi ; may the stamp be shared? ; mov rcx, fs:[ring]
-//     cmp [rcx + result], rdi ; jne other ; it ends ; jmp told
-//   other: put ; mov fs:[lean_told], rdi ; mov fs:[lean_told_sp], rsp
-//     mov rdx, function ; mov fs:[lean_told_function], rdx
-//   told: rsi, rdx, rcx ; jmp on
+//     cmp [rcx + result], rdi ; je slow
+//     put ; mov fs:[lean_told], rdi ; mov fs:[lean_told_sp], rsp
+//     mov rdx, function ; mov fs:[lean_told_function], rdx ; rsi, rdx, rcx ; jmp on
 //   slow: rsi, rdx
 // Returns the jump to `on`; behind the code rcx is spilled.
 static CodePtr emit_event(Emitter *e, const RedirectSite *site)
 {
-    CodePtr slow[6];
+    Slow slow = {0};
     emit_store_fs(e, CTX_SPILL(RDX), RDX);
     emit_store_fs(e, CTX_SPILL(RSI), RSI);
-    emit_may_share_stamp(e, slow);
+    emit_may_share_stamp(e, &slow);
     emit_load_fs(e, RCX, CTX(wire.ring));
     emit_op_base(e, 0x39, RDI, RCX, RING(held.repeat.result));
-    CodePtr other = branch(e, JNE);
-    slow[2] = emit_end_held(e);
-    CodePtr told = far_branch(e);
-    land(e, other);
-    emit_put_free(e, slow + 3);
+    unless(e, JE, &slow);
+    emit_put_free(e, &slow);
     emit_store_fs(e, CTX(lean_told), RDI);
     emit_store_fs(e, CTX(lean_told_sp), RSP);
     emit_mov_imm(e, RDX, (u64)(uintptr_t)site->lean);
     emit_store_fs(e, CTX(lean_told_function), RDX);
-    far_land(e, told);
     emit_take_stamp(e);
     emit_restore(e);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     CodePtr on = far_branch(e);
-    for (unsigned i = 0; i < ARRAY_LEN(slow); i++)
-        far_land(e, slow[i]);
+    land_all(e, &slow);
     emit_restore(e);
     return on;
 }
@@ -136,8 +175,9 @@ static CodePtr emit_event(Emitter *e, const RedirectSite *site)
 //     cmp qword fs:[lean_sp], 0 ; jne call
 //     spill rcx ; mov rcx, fs:[lean_repeat] ; cmp [rcx + result], rdi ; jne other
 //     test byte [rcx + state], 1 ; je done            (delete, and then the free in it)
-//     test byte [rcx + state], TOLD ; je other ; add qword [rcx + state], 1
+//     test byte [rcx + state], TOLD ; je told ; add qword [rcx + state], 1
 //   done: rcx ; jmp on
+//   told: it ends, and jmp on, or
 //   other: cmp fs:[lean_told], rdi ; jne event
 //     mov rcx, function ; cmp fs:[lean_told_function], rcx ; je event
 //     cmp fs:[lean_told_sp], rsp ; jae done
@@ -155,7 +195,7 @@ void lean_before(Builder *b, const RedirectSite *site)
     CodePtr within = far_jcc(e, JNE);
     emit_load_fs(e, RCX, CTX(lean_repeat));
     emit_op_base(e, 0x39, RDI, RCX, REPEAT(result));
-    CodePtr other = branch(e, JNE);
+    CodePtr other = far_jcc(e, JNE);
     emit_test_byte(e, REPEAT(state), 1);
     CodePtr done = branch(e, JE);
     emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
@@ -165,25 +205,27 @@ void lean_before(Builder *b, const RedirectSite *site)
     CodePtr back = e->pc;
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     CodePtr on = far_branch(e);
-    land(e, other);
     land(e, told);
+    CodePtr on_end = emit_end_held(e);
+    far_land(e, other);
     emit_cmp_fs(e, CTX(lean_told), RDI);
     CodePtr first = branch(e, JNE);
     emit_mov_imm(e, RCX, (u64)(uintptr_t)site->lean);
     emit_cmp_fs(e, CTX(lean_told_function), RCX);
     CodePtr same = branch(e, JE);
     emit_cmp_fs(e, CTX(lean_told_sp), RSP);
-    put_bytes(e, (u8[]){JAE, (u8)(back - (e->pc + 2))}, 2);
+    far_link(far_jcc(e, JAE), back);
     land(e, first);
     land(e, same);
     put_bytes(e, (u8[]){0x48, 0x85, 0xff}, 3);
-    put_bytes(e, (u8[]){JE, (u8)(back - (e->pc + 2))}, 2);
+    far_link(far_jcc(e, JE), back);
     CodePtr on_event = emit_event(e, site);
     far_land(e, within);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     b->spilled = 0;
     emit_fast_call(b, redirect_lean_before, site->hook);
     far_land(e, on);
+    far_land(e, on_end);
     far_land(e, on_event);
     builder_mark(b, false); // F3
 }

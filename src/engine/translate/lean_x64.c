@@ -22,7 +22,12 @@ static void emit_note_call(Emitter *e, const ToolFunction *function, u32 hook)
     static const u8 argument_register[] = {RDI, RSI, RDX, RCX};
     for (unsigned i = 0; i < ARRAY_LEN(argument_register) && !function->size_arg; i++)
         emit_store_fs(e, CTX(lean_args) + 8 * (i32)i, argument_register[i]);
-    if (function->size_arg)
+    if (function->factor_arg) { // a product that overflows is none that is allocated
+        emit_lea(e, RAX, argument_register[function->size_arg - 1], 0);
+        put_bytes(e, (u8[]){0x48, 0x0f, 0xaf,
+                            (u8)(0xc0 | argument_register[function->factor_arg - 1])}, 4);
+        emit_store_fs(e, CTX(lean_size), RAX);
+    } else if (function->size_arg)
         emit_store_fs(e, CTX(lean_size), argument_register[function->size_arg - 1]);
     else
         emit_store_fs_imm64(e, CTX(lean_size), ~0ull);
@@ -79,48 +84,50 @@ void lean_entry(Builder *b, const RedirectSite *site)
     builder_mark(b, false); // F3
 }
 
-//     mov qword fs:[lean_sp], 0 ; spill rdx ; mov rcx, fs:[lean_repeat]
-//     cmp [rcx + result], rax ; jne call ; test byte [rcx + state], 1 ; jne call
-//     mov rdx, fs:[lean_size] ; cmp [rcx + size], rdx ; jne call
-//     cmp dword [rcx + site], pc ; jne call
+//     spill rdx ; mov rcx, fs:[lean_repeat] ; cmp dword [rcx + site], pc ; jne call
 //     cmp [rcx + sp], rsp ; jne call
 //     mov rdx, [rcx + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [rcx + tag], rdx ; jne call
-//     test byte [rcx + state], TOLD ; je call
-//     add qword [rcx + state], 1 ; mov qword fs:[lean_told], 0 ; rdx, rcx ; jmp on
+//     cmp [rcx + result], rax ; jne again
+//     mov rdx, fs:[lean_size] ; cmp [rcx + size], rdx ; jne again
+//     test byte [rcx + state], 1 ; jne call ; test byte [rcx + state], TOLD ; je call
+//     add qword [rcx + state], 1 ; mov qword fs:[lean_told], 0 ; mov qword fs:[lean_sp], 0
+//     rdx, rcx ; jmp on
+//   again: another block
 //   call:
-static CodePtr emit_repeat(Builder *b, u32 pc)
+static void emit_repeat(Builder *b, u32 pc, CodePtr ret_on[2])
 {
     Emitter *e = &b->e;
-    CodePtr call[7];
+    Slow call = {0};
     emit_store_fs(e, CTX_SPILL(RDX), RDX);
     emit_load_fs(e, RCX, CTX(lean_repeat));
-    emit_op_base(e, 0x39, RAX, RCX, REPEAT(result));
-    call[0] = branch(e, JNE);
-    emit_test_byte(e, REPEAT(state), 1);
-    call[1] = branch(e, JNE);
-    emit_load_fs(e, RDX, CTX(lean_size));
-    emit_op_base(e, 0x39, RDX, RCX, REPEAT(size));
-    call[2] = branch(e, JNE);
     emit_cmp_imm32(e, REPEAT(site), pc);
-    call[3] = branch(e, JNE);
+    unless(e, JNE, &call);
     emit_op_base(e, 0x39, RSP, RCX, REPEAT(sp));
-    call[6] = branch(e, JNE);
+    unless(e, JNE, &call);
     emit_op_base(e, 0x8b, RDX, RCX, REPEAT(slot));
     put_u8(e, 0x65);
     emit_op_base(e, 0x8b, RDX, RDX, CALLTAGS_DISP);
     emit_op_base(e, 0x39, RDX, RCX, REPEAT(tag));
-    call[4] = branch(e, JNE);
+    unless(e, JNE, &call);
+    emit_op_base(e, 0x39, RAX, RCX, REPEAT(result));
+    CodePtr other_block = branch(e, JNE);
+    emit_load_fs(e, RDX, CTX(lean_size));
+    emit_op_base(e, 0x39, RDX, RCX, REPEAT(size));
+    CodePtr other_size = branch(e, JNE);
+    emit_test_byte(e, REPEAT(state), 1);
+    unless(e, JNE, &call);
     emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
-    call[5] = branch(e, JE);
+    unless(e, JE, &call);
     emit_increment(e, REPEAT(state));
     emit_store_fs_imm64(e, CTX(lean_told), 0);
     emit_store_fs_imm64(e, CTX(lean_sp), 0);
     emit_load_fs(e, RDX, CTX_SPILL(RDX));
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    CodePtr on = far_branch(e);
-    for (unsigned i = 0; i < ARRAY_LEN(call); i++)
-        land(e, call[i]);
-    return on;
+    ret_on[0] = far_branch(e);
+    land(e, other_block);
+    land(e, other_size);
+    ret_on[1] = lean_alloc_again(e);
+    land_all(e, &call);
 }
 
 //     spill rcx ; mov rcx, fs:[lean_sp] ; lea rcx, [rcx + rsp] ; jrcxz mine
@@ -145,9 +152,12 @@ void lean_return(Builder *b, const RedirectSite *site)
     CodePtr on_none = far_branch(e);
     land(e, mine);
     builder_mark_nowhere(b);
-    bool may_repeat = calltags_wanted && b->block->pc <= UINT32_MAX;
-    CodePtr on_repeat = may_repeat ? emit_repeat(b, (u32)b->block->pc) : NULL;
-    CodePtr on_event = may_repeat ? lean_alloc_event(e, (u32)b->block->pc) : NULL;
+    bool may_repeat = calltags_wanted && b->block->pc <= INT32_MAX;
+    CodePtr on_repeat[2], on_event = NULL;
+    if (may_repeat) {
+        emit_repeat(b, (u32)b->block->pc, on_repeat);
+        on_event = lean_alloc_event(e, (u32)b->block->pc);
+    }
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     b->spilled = 0;
     emit_fast_call(b, redirect_lean_return, site->hook);
@@ -156,7 +166,8 @@ void lean_return(Builder *b, const RedirectSite *site)
     emit_fast_call(b, redirect_fast_return, site->hook);
     far_land(e, on_none);
     if (may_repeat) {
-        far_land(e, on_repeat);
+        far_land(e, on_repeat[0]);
+        far_land(e, on_repeat[1]);
         far_land(e, on_event);
     }
     far_land(e, on_call);

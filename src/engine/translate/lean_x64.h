@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the prologues of lean functions are made of; private to lean_x64.c and lean_free_x64.c.
+// What the prologues of lean functions are made of; private to lean_*_x64.c.
 #ifndef MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 #define MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 
@@ -11,6 +11,7 @@
 #define REPEAT(field) ((i32)offsetof(ToolRepeat, field))
 #define RING(field) ((i32)offsetof(WireRing, field))
 #define RING_STATE RING(held.repeat.state)
+#define HELD(field) (RING(field) - RING(held.repeat)) // of the ring, from lean_repeat
 enum { JB = 0x72, JAE = 0x73, JE = 0x74, JNE = 0x75, JA = 0x77, JNS = 0x79 };
 
 // A short branch; returns where the next instruction is, for land().
@@ -39,10 +40,15 @@ static inline CodePtr far_jcc(Emitter *e, u8 opcode)
     return e->pc;
 }
 
+static inline void far_link(CodePtr from, CodePtr target)
+{
+    i32 distance = (i32)(target - from);
+    memcpy(from - 4, &distance, 4);
+}
+
 static inline void far_land(Emitter *e, CodePtr from)
 {
-    i32 distance = (i32)(e->pc - from);
-    memcpy(from - 4, &distance, 4);
+    far_link(from, e->pc);
 }
 
 // test byte [rcx + disp], mask
@@ -61,6 +67,24 @@ static inline void emit_increment(Emitter *e, i32 disp)
     put_u8(e, 1);
 }
 
+// Branches to where the event takes the way through C.
+typedef struct Slow {
+    CodePtr from[24];
+    unsigned count;
+} Slow;
+
+static inline void unless(Emitter *e, u8 opcode, Slow *slow)
+{
+    ASSERT(slow->count < ARRAY_LEN(slow->from));
+    slow->from[slow->count++] = far_jcc(e, opcode);
+}
+
+static inline void land_all(Emitter *e, const Slow *slow)
+{
+    for (unsigned i = 0; i < slow->count; i++)
+        far_land(e, slow->from[i]);
+}
+
 // Where the last stamp may be shared; what it costs is noted.
 // sub dword fs:[stamps_left], 1
 static inline void emit_take_stamp(Emitter *e)
@@ -73,19 +97,26 @@ static inline void emit_take_stamp(Emitter *e)
 // May it?
 //     cmp dword fs:[stamps_left], 0 ; je slow
 //     mov rdx, fs:[shared] ; mov edx, [rdx + tick] ; cmp edx, fs:[tick_seen] ; jne slow
-static inline void emit_may_share_stamp(Emitter *e, CodePtr ret_slow[2])
+static inline void emit_may_share_stamp(Emitter *e, Slow *slow)
 {
     put_bytes(e, (u8[]){0x64, 0x83, 0x3c, 0x25}, 4);
     put_u32(e, (u32)CTX(wire.stamps_left));
     put_u8(e, 0);
-    ret_slow[0] = far_jcc(e, JE);
+    unless(e, JE, slow);
     emit_load_fs(e, RDX, CTX(wire.shared));
     put_bytes(e, (u8[]){0x8b, 0x92}, 2);
     put_u32(e, (u32)offsetof(WireShared, header.tick));
     put_bytes(e, (u8[]){0x64, 0x3b, 0x14, 0x25}, 4);
     put_u32(e, (u32)CTX(wire.tick_seen));
-    ret_slow[1] = far_jcc(e, JNE);
+    unless(e, JNE, slow);
 }
+
+// What is held back in the ring is published. Uses rdx and rsi, which `ring` must not be.
+void lean_flush(Emitter *e, unsigned ring, Slow *slow);
+
+// With rcx and rdx spilled and rcx lean_repeat: an allocation that returns to `pc`, from the same
+// stack as what is held back. As lean_alloc_event(), which is to be tried else.
+CodePtr lean_alloc_again(Emitter *e);
 
 // An allocation that returns to `pc`, with rcx and rdx spilled: puts its event into the ring.
 // Returns the jump behind everything; behind the code it could not, and nothing has changed.

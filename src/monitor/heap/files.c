@@ -176,18 +176,27 @@ static void keep_peaks(HeapModel *model)
     }
 }
 
-static void spread_window(const Window *window, u64 counts[HISTOGRAM_BUCKETS])
+static void add_counts(const Window *window, const u16 *few, u32 few_count,
+                       u64 counts[HISTOGRAM_BUCKETS])
 {
     for (u32 i = 0; i < window->count; i++)
-        counts[window->first + i] = window->counts[i];
+        counts[window->first + i] += window->counts[i];
+    for (u32 i = 0; i < few_count; i++)
+        counts[i] += few[i];
+}
+
+void site_histogram(const Site *site, SiteHistogram *ret_histogram)
+{
+    *ret_histogram = (SiteHistogram){0};
+    add_counts(&site->sizes, site->few_sizes, FEW_SIZES, ret_histogram->sizes);
+    add_counts(&site->lifetimes, site->few_lifetimes, FEW_LIFETIMES, ret_histogram->lifetimes);
 }
 
 static void record_histograms(HeapModel *model)
 {
     for (u32 i = 0; i < model->site_count; i++) {
-        SiteHistogram histogram = {0};
-        spread_window(&model->sites[i].sizes, histogram.sizes);
-        spread_window(&model->sites[i].lifetimes, histogram.lifetimes);
+        SiteHistogram histogram;
+        site_histogram(&model->sites[i], &histogram);
         recording_set_histogram(model->writer, i, &histogram);
     }
 }

@@ -68,6 +68,11 @@ typedef struct Window {
     u8 first, count;
 } Window;
 
+// Sizes below 2 KiB and lifetimes below half a millisecond are counted in the site itself, since
+// of a program that has many the windows are not in the cache. What a count cannot hold goes
+// to the window.
+enum { FEW_SIZES = 12, FEW_LIFETIMES = 20 };
+
 // In the order in which an event touches it: the first two cache lines, and the others only
 // when there was a new peak since.
 typedef struct Site {
@@ -75,7 +80,8 @@ typedef struct Site {
     u64 epoch; // in which it last changed; M2
     u64 allocated_bytes, allocations;
     u64 frees, temporary;
-    Window sizes, lifetimes;
+    u16 few_sizes[FEW_SIZES], few_lifetimes[FEW_LIFETIMES];
+    Window sizes, lifetimes; // the others
     u64 reallocations;
     u32 context;
     u32 thread : 30, space : 2;
@@ -83,7 +89,7 @@ typedef struct Site {
     Live saved[PEAK_KINDS];
 } Site;
 
-_Static_assert(sizeof(Site) == 256 && offsetof(Site, sizes) == 64, "whole lines");
+_Static_assert(sizeof(Site) == 320 && offsetof(Site, sizes) == 128, "whole lines");
 
 typedef struct Peak {
     u64 bytes;
@@ -285,6 +291,7 @@ static inline ModelThread *thread_at(HeapModel *model, u32 number)
 void site_grow(HeapModel *model, u32 site, u64 size, u64 usable, u64 blocks);
 void site_shrink(HeapModel *model, u32 site, u64 size, u64 usable, u64 blocks);
 void window_widen(Window *window, u32 bucket, u64 count);
+void site_histogram(const Site *site, SiteHistogram *ret_histogram); // files.c
 // H4: the free of what is here comes later.
 void end_late_block(HeapModel *model, LiveBlock *found, u32 thread);
 bool is_late_free(HeapModel *model, u64 address);

@@ -100,6 +100,24 @@ static inline void window_add(Window *window, u32 bucket, u64 count)
         window_widen(window, bucket, count);
 }
 
+static inline void few_add(u16 *few, u32 few_count, Window *window, u32 bucket)
+{
+    if (UNLIKELY(bucket >= few_count))
+        window_add(window, bucket, 1);
+    else if (UNLIKELY(++few[bucket] == 0))
+        window_add(window, bucket, 1 << 16);
+}
+
+static inline void count_size(Site *site, u64 size)
+{
+    few_add(site->few_sizes, FEW_SIZES, &site->sizes, bucket_of(size));
+}
+
+static inline void count_lifetime(Site *site, u64 lived_ns)
+{
+    few_add(site->few_lifetimes, FEW_LIFETIMES, &site->lifetimes, bucket_of(lived_ns));
+}
+
 // Its clock of bytes is set here. Returns HeapEvent.number of an allocation.
 static inline u32 model_record(HeapModel *model, HeapEvent *event)
 {
@@ -132,14 +150,17 @@ static inline void count_allocation(Site *site, u64 size, u64 count)
 {
     site->allocations += count;
     site->allocated_bytes += size * count;
-    window_add(&site->sizes, bucket_of(size), count);
+    if (count == 1)
+        count_size(site, size);
+    else
+        window_add(&site->sizes, bucket_of(size), count);
 }
 
 // A block that has come and gone with nothing between.
 static inline void count_temporary(HeapModel *model, Site *site, u64 size, u64 lived_ns)
 {
     count_allocation(site, size, 1);
-    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
+    count_lifetime(site, lived_ns);
     site->frees++;
     site->temporary++;
     model->allocations++;
@@ -160,7 +181,7 @@ static inline void end_block(HeapModel *model, LiveBlock *found, u32 thread, u32
     site->frees++;
     site->temporary += (flags & EVENT_TEMPORARY) != 0;
     u64 lived_ns = model->now.ns > block.born_ns ? model->now.ns - block.born_ns : 0;
-    window_add(&site->lifetimes, bucket_of(lived_ns), 1);
+    count_lifetime(site, lived_ns);
     model_record(model, &(HeapEvent){
         .kind = EVENT_FREE,
         .flags = flags,

@@ -152,7 +152,7 @@ static inline bool usual_free(Stream *stream, u32 home, u64 address)
     model->frees++;
     heap_shrink(model, site, size, usable);
     site->frees++;
-    window_add(&site->lifetimes, bucket_of(stream->time.ns - event.born_ns), 1);
+    count_lifetime(site, stream->time.ns - event.born_ns);
     record_usual(stream, &event);
     return true;
 }
@@ -190,15 +190,6 @@ static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 s
     return true;
 }
 
-static void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
-{
-    u64 lived_ns = heap_decoder_lived_ns(decoder, lived);
-    HeapTime first = new->time;
-
-    first.ns -= min_u64(first.ns, lived_ns);
-    model_pair(decoder->model, new, &first, lived_ns);
-}
-
 static inline const u64 *next_record(const u64 *at)
 {
     return at + (at[0] >> 16 & 0xffff); // which of the two lengths it has cannot be predicted
@@ -214,6 +205,88 @@ static inline u32 fetch_slot(Stream *stream)
     blocks_prefetch_slot(blocks, home);
     stream->ahead = next_record(stream->ahead);
     return home;
+}
+
+// Pairs that follow one of their own stack, at the same moment: what they have in common is found
+// once, and their sums are added up here, and not in memory.
+typedef struct PairRun {
+    u32 count;
+    u64 bytes, largest;
+    u64 clock; // the model's, of bytes
+    PairColumns columns;
+} PairRun;
+
+enum { RUN_BYTE = 0xff00 }; // of a record's head: WireHeld.run
+
+// The record goes on with the run that this one is of; its ticks lived, in the last word, are none.
+static inline bool goes_on(const Stream *stream, const u64 *at, const u64 *next)
+{
+    return next + WIRE_STREAM_ALLOC <= stream->end && ((at[0] ^ next[0]) & ~(u64)RUN_BYTE) == 0 &&
+           next[1] == stream->stamp && next[3] >> HEAP_PAIR_SIZE_BITS == 0;
+}
+
+static void end_run(Stream *stream, const PairRun *run, u32 number)
+{
+    HeapModel *model = stream->model;
+    Site *site = &model->sites[number];
+    u32 count = run->count;
+
+    site->allocations += count;
+    site->allocated_bytes += run->bytes;
+    site->frees += count;
+    site->temporary += count;
+    window_add(&site->lifetimes, 0, count);
+    model->allocations += count;
+    model->frees += count;
+    model->temporary += count;
+    model->allocated_bytes = model->now.allocated_bytes = run->clock;
+    model->events += 2 * count;
+    model->requested_bytes += 2 * run->bytes;
+    stream->left -= 2 * count;
+    writer_add_pairs(stream->writer, number, &run->columns, count, run->bytes, run->largest);
+}
+
+// `at` is a pair that took the short way, of the stream's thread. Returns the last of its run.
+static __attribute__((noinline)) const u64 *usual_run(Stream *stream, const u64 *at)
+{
+    HeapModel *model = stream->model;
+    const Context *context = (const Context *)model->contexts.data + (at[0] >> 32);
+    Site *site = &model->sites[context->site];
+    u64 room_main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN];
+    u64 room_all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL];
+    u64 admin_bytes = model->admin_bytes, limit_bytes = stream->limit_bytes;
+    u32 most = stream->left / 2;
+    PairRun run = {.clock = model->allocated_bytes};
+
+    begin_pairs(&stream->writer->encoder, &run.columns);
+    for (const u64 *next = at + WIRE_STREAM_ALLOC; goes_on(stream, at, next);
+         next += WIRE_STREAM_ALLOC) {
+        u64 size = next[3], address = heap_place_address(next[2]);
+        u64 usable = size + heap_place_extra(next[2]), main = usable + admin_bytes;
+        if (run.count == most || address == 0 || main > room_main || size > room_all ||
+            run.clock + 2 * main >= limit_bytes || usable != guess_usable(size) ||
+            blocks_find(&model->blocks, address) != NULL)
+            break;
+        run.count++;
+        run.bytes += size;
+        run.largest = max_u64(run.largest, size);
+        run.clock += 2 * main;
+        count_size(site, size);
+        encode_next_pair(&run.columns, address, size);
+        at = next;
+    }
+    if (run.count)
+        end_run(stream, &run, context->site);
+    return at;
+}
+
+static void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
+{
+    u64 lived_ns = heap_decoder_lived_ns(decoder, lived);
+    HeapTime first = new->time;
+
+    first.ns -= min_u64(first.ns, lived_ns);
+    model_pair(decoder->model, new, &first, lived_ns);
 }
 
 // homes[0] is that of the record at `at`.
@@ -331,9 +404,17 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
         turn = (turn + 1) % AHEAD;
         blocks_prefetch(&stream.model->blocks, stream.homes[(turn + AHEAD / 2) % AHEAD]);
         if (LIKELY(is_short)) {
+            bool is_usual = take_usual(decoder, &stream, at, head, home);
+            anew = !is_usual && take_event(decoder, &stream, at);
+            if (is_usual && head == PAIR_HEAD && goes_on(&stream, at, next_record(at))) {
+                const u64 *last = usual_run(&stream, at);
+                records += (size_t)(last - at) / WIRE_STREAM_ALLOC;
+                anew = last != at;
+                at = last;
+                if (anew)
+                    look_ahead(&stream, next_record(at));
+            }
             held = head == FREE_HEAD ? held : at;
-            anew = !take_usual(decoder, &stream, at, head, home) &&
-                   take_event(decoder, &stream, at);
         } else {
             held = (u8)head == RECORD_HEAP_RUN ? at : held;
             anew = take_other(decoder, &stream, wire->ring, at);

@@ -6,15 +6,15 @@
 #define AT(n) n, CALL_NO_FACTOR
 #define PRODUCT(n, m) n, m
 
-#define REPEATS(kind, form, factor) \
-    ((kind) == CALL_ALLOC && (form) == FORM_RETURNED && (factor) == CALL_NO_FACTOR)
+#define REPEATS(kind, form) ((kind) == CALL_ALLOC && (form) == FORM_RETURNED)
 #define ROW(object_, name_, flags_, kind, form, old, size, factor, glibc)                \
     {.object = object_, .name = name_, .flags = TOOL_FUNCTION_FAST | (flags_),            \
      .lean_before = (kind) == CALL_FREE ? call_frees : NULL,                              \
      .lean_after = (kind) == CALL_FREE ? NULL                                             \
-                   : REPEATS(kind, form, factor) ? call_allocates                         \
-                                                 : call_ends,                             \
-     .size_arg = REPEATS(kind, form, factor) ? 1 + (size) : 0,                            \
+                   : REPEATS(kind, form) ? call_allocates                                 \
+                                         : call_ends,                                     \
+     .size_arg = REPEATS(kind, form) ? 1 + (size) : 0,                                    \
+     .factor_arg = REPEATS(kind, form) && (factor) != CALL_NO_FACTOR ? 1 + (factor) : 0,  \
      .data = CALL_DATA(kind, form, old, size, factor, glibc)},
 // Their arguments are AT() or PRODUCT(), which are two once they are expanded.
 #define EXPANDED(...) ROW(__VA_ARGS__)

@@ -39,6 +39,7 @@ static void thread_start(ToolThread *thread)
     mt->cache.arg = thread;
     thread->tool_thread = mt;
     thread->lean_sites = mt->sites;
+    thread->lean_contexts = mt->cache.slots;
 }
 
 static void thread_end(ToolThread *thread)
@@ -95,6 +96,7 @@ const Tool tool_massif = {
     .prepare = prepare,
     .start = maps_start,
     .functions = massif_functions,
+    .lean_context = event_site_context,
     .function_count = MASSIF_FUNCTIONS,
     .block = code_block,
     .insn = code_insn,

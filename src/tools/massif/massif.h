@@ -102,19 +102,19 @@ extern u32 massif_threads; // atomic
 // calls_hot.c
 ToolLeanFn call_ends, call_allocates, call_frees;
 
-// stacks_hot.c: as calltags_context(). *ret_chain is the stack's if it was there before, or NULL.
-u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot,
-                  const StackChain **ret_chain);
+// stacks_hot.c: as calltags_context().
+u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot);
 
 // events_hot.c. `pc` is the innermost frame.
 // The stack becomes deeper than it ever was, by a call at `pc`.
 void event_deeper(ToolThread *thread, u64 pc, GuestAddr unused);
 u32 event_context(ToolThread *thread, GuestAddr pc); // told
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
-// The same; emitted code may do so next time, from the same stack.
+// The same; emitted code may do so next time.
 void event_alloc_again(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
 void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable);
 void event_free(ToolThread *thread, const void *function, u64 address); // of it, or NULL
+u32 event_site_context(ToolThread *thread, GuestAddr pc); // Tool.lean_context
 void event_announce(void *thread, u32 context); // of its cache
 void event_flush(ToolThread *thread); // what is held back is published
 void event_more(ToolThread *thread); // what options want to be told, now

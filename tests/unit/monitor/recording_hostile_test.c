@@ -308,6 +308,23 @@ TEST(foreign_files_are_refused_with_a_reason)
     unlink(path);
 }
 
+TEST(recordings_of_version_1_are_read)
+{
+    World world;
+    size_t size;
+
+    make_world(&world, 64, 6);
+    u8 *file = read_file(world.path, &size);
+    ((FileHeader *)file)->version = 1;
+    write_file(world.path, file, size);
+    Recording *recording = world_open(&world);
+    CHECK(recording != NULL);
+    CHECK_EQ(recording_event_count(recording), world.count);
+    recording_free(recording);
+    free(file);
+    world_end(&world);
+}
+
 // ---------------------------------------------------------------- made to do harm
 // Checksums are made right again, so that what is behind them is met.
 static void repair(u8 *file, size_t size)

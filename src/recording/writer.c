@@ -183,13 +183,13 @@ static void end_slice(RecordingWriter *writer, const Moment *moment)
     writer_keep_bound(writer);
 }
 
-// Events of one instant stay together: a slice ends where time moves on.
+// Events of one instant stay together: a slice ends where time moves on, unless it never does.
 static void end_slice_if_due(RecordingWriter *writer, u64 ns)
 {
     u64 events = writer->slice.info.events;
     u64 enough = writer->slice_events, most = enough * SLICE_EVENTS_MORE;
 
-    if (ns == writer->encoder.last.ns && events < most)
+    if (ns == writer->encoder.last.ns && events < 2 * most)
         return;
     bool is_full = events >= most ||
                    (events >= enough && events >= EVENTS_PER_SITE * writer->changed_count);

@@ -614,9 +614,8 @@ CASE copies_with_unusual_flags
     BLOCK 64
     movq %rax, %rdx
     movl $300, %ecx
-    std
     pushfq
-    orl $0x40000, (%rsp)
+    orl $0x40400, (%rsp)
     popfq
 1:  movq (%rdx), %rsi
     movq %rsi, 16(%rdx)

@@ -621,7 +621,7 @@ CASE copies_with_unusual_flags
     movq %rsi, 16(%rdx)
     movups 32(%rdx), %xmm3
     movups %xmm3, 48(%rdx)
-    decl %ecx
+    subl $1, %ecx
     jne 1b
     pushfq
     popq %rcx

@@ -179,6 +179,8 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
         return false;
     }
     ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
+    if (UNLIKELY(ctx->flags & (FLAG_DF | FLAG_AC)))
+        ctx->careful = 1;
     ctx->client_step = ctx->flags & FLAG_TF ? CLIENT_STEP_ARMED : CLIENT_STEP_NONE;
     if (UNLIKELY(stress_signals) && !ctx->client_step)
         stress_maybe_step(ctx);

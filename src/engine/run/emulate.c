@@ -181,7 +181,7 @@ static void set_flags(ThreadCtx *ctx, u64 flags, unsigned size)
     ctx->flags = (ctx->flags & ~settable) | (flags & settable);
 }
 
-// A popf that sets the trap flag; emitted code does the others.
+// A popf that sets one of the flags that C must know of; emitted code does the others.
 static void emulate_popf(const Emulation *em, unsigned size)
 {
     ThreadCtx *ctx = em->ctx;

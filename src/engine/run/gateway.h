@@ -31,7 +31,9 @@ typedef struct Gateways {
     CodePtr version_guard, version_exit, version_indirect, version_miss;
     CodePtr lookup, lookup_end;       // all of these
 
-    CodePtr tool_call, tool_return, tool_return_end;
+    // Calls of tools: [1] where flags are dead.
+    CodePtr tool_call[2], tool_return[2], tool_return_end[2];
+    CodePtr quick_careful_end; // from the end of the second on: to the first
 
     u64 xsave_mask; // components the engine saves
 } Gateways;

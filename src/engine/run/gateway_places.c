@@ -21,11 +21,14 @@ GatewayPlace gateway_place(u64 host_pc)
         return GATEWAY_RESUMING;
     if (between(host_pc, gateway.syscall_begin, gateway.syscall_insn + 1))
         return GATEWAY_SYSCALL_BEFORE;
-    if (between(host_pc, gateway.tool_return, gateway.tool_return_end))
-        return GATEWAY_TOOL_RETURN;
-    if (between(host_pc, gateway.tool_call, gateway.tool_return))
-        return GATEWAY_TOOL_CALL;
+    for (unsigned i = 0; i < 2; i++) {
+        if (between(host_pc, gateway.tool_return[i], gateway.tool_return_end[i]))
+            return GATEWAY_TOOL_RETURN;
+        if (between(host_pc, gateway.tool_call[i], gateway.tool_return[i]))
+            return GATEWAY_TOOL_CALL;
+    }
     if (between(host_pc, gateway.lookup, gateway.lookup_end) ||
+        between(host_pc, gateway.tool_return_end[1], gateway.quick_careful_end) ||
         between(host_pc, gateway.stores, gateway.stores_end))
         return GATEWAY_LOOKUP;
     return GATEWAY_LEAVING;
@@ -89,7 +92,12 @@ CodePtr gateway_version_miss(void)
 
 CodePtr gateway_tool_call(void)
 {
-    return gateway.tool_call;
+    return gateway.tool_call[0];
+}
+
+CodePtr gateway_quick_call(void)
+{
+    return gateway.tool_call[1];
 }
 
 u64 gateway_xsave_mask(void)

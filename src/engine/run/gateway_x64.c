@@ -362,10 +362,11 @@ static void emit_load_halves(Emitter *e, unsigned dst, unsigned high, i32 disp)
 // what a C function may change is saved; it uses no vector registers. A signal
 // that arrived meanwhile waits for a boundary: set TF, so that the handler
 // single-steps the thread to one.
+static const u8 caller_saved[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11, RSP};
+
 static void emit_tool_call(Emitter *e)
 {
-    static const u8 caller_saved[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11, RSP};
-    gateway.tool_call = e->pc;
+    gateway.tool_call[0] = e->pc;
     for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
         emit_store_fs(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
     emit_load_fs(e, RSP, CTX(engine_rsp));
@@ -382,7 +383,7 @@ static void emit_tool_call(Emitter *e)
     put_bytes(e, (u8[]){0xff, 0xd0}, 2); // call rax
     emit_pop(e, RAX);
 
-    gateway.tool_return = e->pc; // a signal that comes later may be too late for the test
+    gateway.tool_return[0] = e->pc; // a signal that comes later may be too late for the test
     CodePtr requested = emit_if_requested(e);
     CodePtr unusual = emit_restore_status(e);
     CodePtr registers = e->pc;
@@ -397,7 +398,65 @@ static void emit_tool_call(Emitter *e)
     place_label(e, unusual);
     put_u8(e, 0x9d); // popfq
     emit_jmp(e, registers);
-    gateway.tool_return_end = e->pc;
+    gateway.tool_return_end[0] = e->pc;
+}
+
+// The same where the flags are dead: rax, which is spilled, points to a GatewayCall. The flags are
+// neither saved nor looked at; a client that may have set one of those that C cannot stand takes
+// the other way.
+static void emit_quick_call(Emitter *e)
+{
+    enum { FLAGS = 0x202 };
+    gateway.tool_call[1] = e->pc;
+    put_bytes(e, (u8[]){0x64, 0x83, 0x3c, 0x25}, 4); // cmp dword fs:[careful], 0
+    put_u32(e, (u32)CTX(careful));
+    put_u8(e, 0);
+    CodePtr careful = emit_forward(e, 0x0f85);
+    for (size_t i = 1; i < ARRAY_LEN(caller_saved); i++)
+        emit_store_fs(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
+    emit_load_fs(e, RCX, CTX_SPILL(RAX));
+    emit_store_fs(e, CTX_GPR(RAX), RCX);
+    emit_load_fs(e, RSP, CTX(engine_rsp));
+    put_u8(e, 0x68);
+    put_u32(e, FLAGS);
+    emit_push(e, RAX); // alignment
+    emit_load_fs(e, RDI, CTX(self));
+    emit_op_base(e, 0x8b, RSI, RAX, offsetof(GatewayCall, arg));
+    emit_op_base(e, 0x8b, RCX, RAX, offsetof(GatewayCall, back));
+    emit_store_fs(e, CTX(call_return), RCX);
+    emit_load_fs(e, RDX, CTX(call_address));
+    put_bytes(e, (u8[]){0xff, 0x10}, 2); // call [rax]
+    emit_pop(e, RAX);
+
+    gateway.tool_return[1] = e->pc;
+    CodePtr requested = emit_if_requested(e);
+    CodePtr registers = e->pc;
+    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
+        emit_load_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
+    emit_jmp_fs(e, CTX(call_return));
+
+    place_label(e, requested);
+    emit_store_fs_imm32(e, CTX(stepping), 1);
+    put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
+    put_u32(e, FLAG_TF);
+    put_u8(e, 0x9d); // popfq
+    emit_jmp(e, registers);
+    gateway.tool_return_end[1] = e->pc;
+
+    place_label(e, careful);
+    emit_store_fs(e, CTX_SPILL(RCX), RCX);
+    static const i32 words[][2] = {{offsetof(GatewayCall, fn), offsetof(ThreadCtx, call_fn)},
+                                   {offsetof(GatewayCall, arg), offsetof(ThreadCtx, call_arg)},
+                                   {offsetof(GatewayCall, back),
+                                    offsetof(ThreadCtx, call_return)}};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        emit_op_base(e, 0x8b, RCX, RAX, words[i][0]);
+        emit_store_fs(e, ctx_displacement + words[i][1], RCX);
+    }
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    emit_jmp(e, gateway.tool_call[0]);
+    gateway.quick_careful_end = e->pc;
 }
 
 // cmp [rcx], 0 for the bits of 8, 16, 32 or 64 bytes
@@ -465,7 +524,7 @@ static void emit_store(Emitter *e, u32 size)
     emit_load_fs(e, RAX, CTX_SPILL(RAX));
     emit_store_fs_imm64(e, CTX(call_fn), (u64)(uintptr_t)tool->store_slow);
     emit_store_fs_imm64(e, CTX(call_arg), size);
-    emit_jmp(e, gateway.tool_call);
+    emit_jmp(e, gateway.tool_call[0]);
 }
 
 static void emit_stores(Emitter *e)
@@ -511,6 +570,7 @@ void gateway_init(void)
     gateway.lookup_end = e.pc;
     emit_syscall(&e);
     emit_tool_call(&e);
+    emit_quick_call(&e);
     emit_stores(&e);
     ASSERT(emit_room(&e) > 0);
     ASSERT(mprotect(at, GATEWAY_SIZE, PROT_READ | PROT_EXEC) == 0);

@@ -113,6 +113,7 @@ typedef struct ThreadCtx {
     i32 second_left;      // what it may find there before C is to prefer the next one
     u32 exit_reason;      // ExitReason
     u32 exit_link;        // index of the exit taken, for EXIT_LINK
+    u32 careful;          // the client may have set DF or AC: C must not be entered with them
     u32 guard_failed;     // the next block is entered because its first instruction's guard failed
     u32 pending_signal;   // `pending` holds a signal; emitted gateways test this word
     u32 stop_request;     // leave the cache at the next boundary; same test
@@ -289,6 +290,11 @@ CodePtr gateway_version_miss(void);
 // Where emitted code calls call_fn(ctx, call_arg, call_address) and goes on at
 // call_return with everything preserved.
 CodePtr gateway_tool_call(void);
+// For code with dead flags, which has spilled rax and put the address of one of these there.
+typedef struct GatewayCall {
+    u64 fn, arg, back;
+} GatewayCall;
+CodePtr gateway_quick_call(void);
 
 // The components of the client's vector state that the gateways save and load.
 u64 gateway_xsave_mask(void);

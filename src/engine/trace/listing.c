@@ -100,6 +100,8 @@ static void name_address(const Block *block, u64 address, char name[NAME_MAX])
         text_format(name, NAME_MAX, "lookup_miss");
     else if (address == (u64)gateway_tool_call())
         text_format(name, NAME_MAX, "tool_call");
+    else if (address == (u64)gateway_quick_call())
+        text_format(name, NAME_MAX, "quick_call");
     else if (cache_contains(address))
         text_format(name, NAME_MAX, "another block");
     else

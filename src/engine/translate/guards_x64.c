@@ -113,16 +113,32 @@ static void emit_count(Builder *b, unsigned slot)
     emit_store_fs(&b->e, at, RAX);
 }
 
+// Behind the code: what the gateway of quick calls reads.
+//     mov eax, call ; jmp quick_call
+//   call: fn, arg, back
+static void emit_quick_call(Builder *b, const Guard *guard)
+{
+    CodePtr at = b->e.pc + 10;
+    const GatewayCall call = {(u64)(uintptr_t)guard->step.fn, guard->step.arg,
+                              (u64)(uintptr_t)guard->back};
+    put_u8(&b->e, 0xb8);
+    put_u32(&b->e, (u32)(uintptr_t)at);
+    emit_jmp(&b->e, gateway_quick_call());
+    ASSERT(b->e.pc == at);
+    put_bytes(&b->e, &call, sizeof(call));
+}
+
 //     [store registers] ; spill rax ; lea rax, operand ; mov fs:[call_address], rax
 //     restore rax ; call ; jmp back
 static void emit_step_stub(Builder *b, const Guard *guard)
 {
+    bool is_quick = !guard->spilled; // the flags are dead
     const ToolStep *step = &guard->step;
     for (u32 left = step->gprs; left; left &= left - 1)
         tool_store_gpr(b, (unsigned)__builtin_ctz(left));
     for (u32 left = step->vectors; left; left &= left - 1)
         tool_store_vector(b, (unsigned)__builtin_ctz(left));
-    if (guard->has_access || step->counts) {
+    if (guard->has_access || step->counts || is_quick) {
         emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
         if (guard->has_access) {
             emit_access_address(b, RAX, &guard->access);
@@ -130,6 +146,10 @@ static void emit_step_stub(Builder *b, const Guard *guard)
         }
         for (u32 left = step->counts; left; left &= left - 1)
             emit_count(b, (unsigned)__builtin_ctz(left));
+        if (is_quick) {
+            emit_quick_call(b, guard);
+            return;
+        }
         emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
     }
     emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)step->fn);

@@ -12,6 +12,8 @@ typedef void LowerFn(Builder *b, const Insn *insn);
 
 static void lower_plain(Builder *b, const Insn *insn)
 {
+    if (UNLIKELY(insn->mnemonic == ZYDIS_MNEMONIC_STD))
+        emit_store_fs_imm32(&b->e, CTX(careful), 1);
     lower_copy(b, insn);
 }
 
@@ -301,7 +303,7 @@ static void lower_request(Builder *b, const Insn *insn)
     b->fallthrough = false;
 }
 
-//     test [rsp], TF ; jz plain ; leave
+//     test [rsp], TF | DF | AC ; jz plain ; leave
 //   plain: popf
 // The flags are about to be overwritten; the test is as wide as the access, so
 // that it faults where popf would.
@@ -310,7 +312,7 @@ static void lower_popf(Builder *b, const Insn *insn)
     bool narrow = insn->mnemonic == ZYDIS_MNEMONIC_POPF;
     put_u8(&b->e, narrow ? 0x66 : 0x48);
     put_bytes(&b->e, (u8[]){0xf7, 0x04, 0x24}, 3);
-    put_bytes(&b->e, &(u32){FLAG_TF}, narrow ? 2 : 4);
+    put_bytes(&b->e, &(u32){FLAG_TF | FLAG_DF | FLAG_AC}, narrow ? 2 : 4);
     put_bytes(&b->e, (u8[]){0x74, 0}, 2);
     CodePtr plain = b->e.pc;
     leave_at(b, insn->pc, EXIT_EMULATE);

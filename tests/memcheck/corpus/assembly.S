@@ -608,3 +608,29 @@ CASE checked_before_a_request
     addq $48, %rsp
     popq %rbx
 END checked_before_a_request
+
+// What is undefined is copied with DF and AC set, which C code must neither see nor change.
+CASE copies_with_unusual_flags
+    BLOCK 64
+    movq %rax, %rdx
+    movl $300, %ecx
+    pushfq
+    orl $0x40400, (%rsp)
+    popfq
+1:  movq (%rdx), %rsi
+    movq %rsi, 16(%rdx)
+    movups 32(%rdx), %xmm3
+    movups %xmm3, 48(%rdx)
+    subl $1, %ecx
+    jne 1b
+    pushfq
+    popq %rcx
+    pushq $2
+    popfq
+    cld
+    andl $0x40400, %ecx
+    cmpl $0x40400, %ecx
+    je 1f
+    ud2
+1:
+END copies_with_unusual_flags

@@ -113,18 +113,21 @@ static void emit_count(Builder *b, unsigned slot)
     emit_store_fs(&b->e, at, RAX);
 }
 
-// Behind the code: what the gateway of quick calls reads.
+// Behind the code, aligned, since AC may be set: what the gateway of quick calls reads.
 //     mov eax, call ; jmp quick_call
 //   call: fn, arg, back
 static void emit_quick_call(Builder *b, const Guard *guard)
 {
-    CodePtr at = b->e.pc + 10;
+    enum { CODE_BYTES = 10, INT3 = 0xcc };
+    CodePtr at = b->e.pc + CODE_BYTES;
+    at += -(uintptr_t)at % 8;
     const GatewayCall call = {(u64)(uintptr_t)guard->step.fn, guard->step.arg,
                               (u64)(uintptr_t)guard->back};
     put_u8(&b->e, 0xb8);
     put_u32(&b->e, (u32)(uintptr_t)at);
     emit_jmp(&b->e, gateway_quick_call());
-    ASSERT(b->e.pc == at);
+    while (b->e.pc < at)
+        put_u8(&b->e, INT3);
     put_bytes(&b->e, &call, sizeof(call));
 }
 
@@ -192,6 +195,8 @@ void emit_guard_stubs(Builder *b)
         const Guard *guard = &b->guards[i];
         emit_stub(b, guard, block_emitter.pc);
         size_t bytes = (size_t)(b->e.pc - block_emitter.pc);
+        if (guard->kind == GUARD_STEP || guard->kind == GUARD_STORE)
+            bytes += 7; // what it aligns may need more there
         ASSERT(bytes <= GUARD_STUB_ROOM);
         CodePtr at = cache_reserve_cold(b->block, bytes);
         ASSERT(at);

@@ -91,13 +91,17 @@ typedef TOOL_QUICK ToolQuickAtFn(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, Guest
 // A call of a lean function that returns to `site`, and is of these functions
 // (ThreadCtx.lean_hook and lean_inner), may be put into the ring by emitted code
 // (translate/lean_alloc_x64.c): they are those of glibc, which keep the size of a block in front
-// of it. Its context is in lean_contexts if that of the caller is known, else
+// of it. Its context is in lean_contexts if that of the caller is known. It may be that of the last
+// time, if the stack pointer is `sp` again and the frame above the caller's the same; else
 // Tool.lean_context() tells it.
 typedef struct ToolSite {
     u32 site;         // 0: none
     u32 hook, inner;  // the functions
     u32 unused;
     u64 up;           // bytes from the stack pointer there to the caller's return address
+    u64 sp;
+    u64 word;         // of the caller's return address: its tag and context
+    u64 slot_above, word_above; // the return address above it
 } ToolSite;
 enum { TOOL_SITES = 512 }; // of a thread: those that have not driven each other out
 static inline u32 tool_site_index(u32 site)

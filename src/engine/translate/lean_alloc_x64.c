@@ -69,14 +69,38 @@ static void emit_check_tag(Emitter *e, Slow *unknown)
     unless(e, JNE, unknown);
 }
 
+// The caller has been called anew, from where it was the last time; ecx is its tag.
+//     cmp [r8 + sp], rsp ; jne unknown ; cmp [r8 + word], ecx ; jne unknown
+//     mov rdx, [r8 + slot_above] ; mov rdx, gs:[rdx + DISP] ; cmp [r8 + word_above], rdx
+//     jne unknown ; mov rdx, [r8 + word] ; mov gs:[rsi + DISP], rdx ; shr rdx, 32 ; jmp named
+static void emit_name_caller(Emitter *e, u32 pc, CodePtr named, Slow *unknown)
+{
+    emit_op_base(e, 0x39, RSP, R8, SITE(sp));
+    unless(e, JNE, unknown);
+    put_bytes(e, (u8[]){0x41, 0x39, 0x88}, 3);
+    put_u32(e, (u32)SITE(word));
+    unless(e, JNE, unknown);
+    emit_op_base(e, 0x8b, RDX, R8, SITE(slot_above));
+    emit_load_tag(e, RDX, RDX);
+    emit_op_base(e, 0x39, RDX, R8, SITE(word_above));
+    unless(e, JNE, unknown);
+    emit_op_base(e, 0x8b, RDX, R8, SITE(word));
+    put_u8(e, 0x65);
+    emit_op_base(e, 0x89, RDX, RSI, CALLTAGS_DISP);
+    put_bytes(e, (u8[]){0x48, 0xc1, 0xea, 32}, 4);
+    emit_jmp(e, named);
+}
+
 // What calltags_context() finds if the caller's context is known and that of the call was found
-// before; ecx := it.
+// before; ecx := it. Returns the jump to emit_name_caller().
 //     mov r8, fs:[lean_sites] ; cmp dword [r8 + site], pc ; jne slow ; functions ; slot ; tag
-//     shr rdx, 32 ; je unknown ; lea ecx, [rdx + index of pc] ; and ecx, CACHED - 1 ; shl ecx, 4
+//     shr rdx, 32 ; je unnamed
+//   named: lea ecx, [rdx + index of pc] ; and ecx, CACHED - 1 ; shl ecx, 4
 //     add rcx, fs:[lean_contexts] ; cmp qword [rcx + pc], pc ; jne unknown
 //     cmp [rcx + parent], edx ; jne unknown ; mov ecx, [rcx + context]
 //     test ecx, ecx ; je unknown
-static void emit_find_context(Emitter *e, u32 pc, Slow *slow, Slow *unknown)
+static CodePtr emit_find_context(Emitter *e, u32 pc, Slow *slow, Slow *unknown,
+                                 CodePtr *ret_named)
 {
     _Static_assert(sizeof(CachedContext) == 1 << 4, "");
     emit_load_fs(e, R8, CTX(lean_sites));
@@ -87,7 +111,8 @@ static void emit_find_context(Emitter *e, u32 pc, Slow *slow, Slow *unknown)
     emit_find_slot(e, pc);
     emit_check_tag(e, unknown);
     put_bytes(e, (u8[]){0x48, 0xc1, 0xea, 32}, 4);
-    unless(e, JE, unknown);
+    CodePtr unnamed = far_jcc(e, JE);
+    *ret_named = e->pc;
     put_bytes(e, (u8[]){0x8d, 0x8a}, 2);
     put_u32(e, calltags_cache_index(pc, 0));
     put_bytes(e, (u8[]){0x81, 0xe1}, 2);
@@ -100,6 +125,7 @@ static void emit_find_context(Emitter *e, u32 pc, Slow *slow, Slow *unknown)
     unless(e, JNE, unknown);
     put_bytes(e, (u8[]){0x8b, 0x49, offsetof(CachedContext, context), 0x85, 0xc9}, 5);
     unless(e, JE, unknown);
+    return unnamed;
 }
 
 // Else Tool.lean_context() is asked; the registers that it may change and nobody has spilled are.
@@ -234,6 +260,7 @@ static void emit_restore(Emitter *e)
 //   known: mov rdi, fs:[ring]
 //     flush ; room ; record ; hold ; mov qword fs:[lean_told], 0 ; mov qword fs:[lean_sp], 0
 //     registers ; jmp on
+//   unnamed: that of the last time
 //   unknown: ask ; jmp known
 //   slow: registers but rcx
 CodePtr lean_alloc_event(Emitter *e, u32 pc)
@@ -244,7 +271,7 @@ CodePtr lean_alloc_event(Emitter *e, u32 pc)
     emit_store_fs(e, CTX_SPILL(R8), R8);
     emit_may_share_stamp(e, &slow);
     emit_check_block(e, &slow);
-    emit_find_context(e, pc, &slow, &unknown);
+    CodePtr named, unnamed = emit_find_context(e, pc, &slow, &unknown, &named);
     CodePtr known = e->pc;
     emit_load_fs(e, RDI, CTX(wire.ring));
     lean_flush(e, RDI, &slow);
@@ -257,6 +284,8 @@ CodePtr lean_alloc_event(Emitter *e, u32 pc)
     emit_restore(e);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     CodePtr on = far_branch(e);
+    far_land(e, unnamed);
+    emit_name_caller(e, pc, named, &unknown);
     land_all(e, &unknown);
     emit_ask_context(e, pc, &slow);
     emit_jmp(e, known);

@@ -112,10 +112,16 @@ static inline WireProducer *ring_of(ToolThread *thread)
     return producer;
 }
 
+static inline u32 context_on(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot)
+{
+    const StackChain *chain;
+    return stack_context(thread, pc, ret_slot, &chain);
+}
+
 u32 event_context(ToolThread *thread, GuestAddr pc)
 {
     GuestAddr slot;
-    return ring_of(thread) ? stack_context(thread, pc, &slot) : 0;
+    return ring_of(thread) ? context_on(thread, pc, &slot) : 0;
 }
 
 // One thread, and nothing is to be told beside its events.
@@ -148,43 +154,55 @@ void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 us
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
-    alloc.context = stack_context(thread, pc, &alloc.slot);
+    alloc.context = context_on(thread, pc, &alloc.slot);
     put_alloc(thread, producer, pc, &alloc);
 }
 
 // Emitted code may put the next event of this place (translate/lean_alloc_x64.c).
-static inline void remember_site(ToolThread *thread, GuestAddr pc, GuestAddr slot)
+static inline void remember_site(ToolThread *thread, GuestAddr pc, GuestAddr slot,
+                                 const StackChain *chain)
 {
     ToolSite *site = &thread->lean_sites[tool_site_index((u32)pc)];
+    if (site->site != (u32)pc)
+        site->word = 0;
     site->site = (u32)pc;
     site->hook = thread->lean_hook;
     site->inner = thread->lean_inner;
     site->up = slot - thread->gpr[RSP];
+    if (chain) {
+        u32 above = chain->count > 1;
+        site->sp = chain->sp;
+        site->word = chain->frames[0].tag;
+        site->slot_above = chain->frames[above].slot;
+        site->word_above = chain->frames[above].tag;
+    }
 }
 
 // The site is remembered; but the caller's context is not known, or its frame has another size.
 u32 event_site_context(ToolThread *thread, GuestAddr pc)
 {
+    const StackChain *chain;
     GuestAddr slot = 0;
     if (UNLIKELY(!is_alone(thread) || massif_thread(thread)->ring != thread->wire.ring))
         return 0;
-    u32 context = stack_context(thread, pc, &slot);
+    u32 context = stack_context(thread, pc, &slot, &chain);
     if (UNLIKELY(!slot))
         return 0;
-    remember_site(thread, pc, slot);
+    remember_site(thread, pc, slot, chain);
     return context;
 }
 
 void event_alloc_again(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable)
 {
     WireProducer *producer = ring_of(thread);
+    const StackChain *chain;
     thread->lean_told = 0;
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
-    alloc.context = stack_context(thread, pc, &alloc.slot);
+    alloc.context = stack_context(thread, pc, &alloc.slot, &chain);
     if (may_repeat(thread, pc, alloc.slot))
-        remember_site(thread, pc, alloc.slot);
+        remember_site(thread, pc, alloc.slot, chain);
     put_alloc(thread, producer, pc, &alloc);
 }
 
@@ -195,7 +213,7 @@ void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 si
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
-    alloc.context = stack_context(thread, pc, &alloc.slot);
+    alloc.context = context_on(thread, pc, &alloc.slot);
     wire_heap_realloc(producer, &alloc, old);
 }
 

@@ -102,8 +102,9 @@ extern u32 massif_threads; // atomic
 // calls_hot.c
 ToolLeanFn call_ends, call_allocates, call_frees;
 
-// stacks_hot.c: as calltags_context().
-u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot);
+// stacks_hot.c: as calltags_context(). *ret_chain is the stack's if it was there before, or NULL.
+u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot,
+                  const StackChain **ret_chain);
 
 // events_hot.c. `pc` is the innermost frame.
 // The stack becomes deeper than it ever was, by a call at `pc`.

@@ -49,7 +49,8 @@ static __attribute__((noinline)) void learn(StackChain *chain, GuestAddr pc, u64
     chain->count = count;
 }
 
-u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot)
+u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot,
+                  const StackChain **ret_chain)
 {
     MassifThread *mt = massif_thread(thread);
     u64 sp = thread->gpr[RSP];
@@ -57,10 +58,12 @@ u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot)
     _Static_assert(STACK_CHAINS == 512, "the shift");
     if (LIKELY(chain->pc == pc && chain->sp == sp) && LIKELY(holds(chain))) {
         *ret_slot = chain->frames[0].slot;
+        *ret_chain = chain;
         return chain->context;
     }
     u32 context = calltags_context(pc, sp, &mt->cache, ret_slot);
     if (mt->misses++ % LEARNT_EVERY == 0)
         learn(chain, pc, sp, context, *ret_slot);
+    *ret_chain = NULL;
     return context;
 }

@@ -358,12 +358,34 @@ static void emit_load_halves(Emitter *e, unsigned dst, unsigned high, i32 disp)
     put_bytes(e, (u8[]){0x48, 0x09, (u8)(0xc0 | high << 3 | dst)}, 3);
 }
 
-// Calls fs:[call_fn](ctx, call_arg, call_address) on the engine's stack. Only
-// what a C function may change is saved; it uses no vector registers. A signal
-// that arrived meanwhile waits for a boundary: set TF, so that the handler
-// single-steps the thread to one.
 static const u8 caller_saved[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11, RSP};
 
+// Back to the block, with a word of flags on the stack, which are not restored where they are
+// dead. A signal that arrived meanwhile waits for a boundary: set TF, so that the handler
+// single-steps the thread to one.
+static void emit_tool_return(Emitter *e, unsigned which)
+{
+    gateway.tool_return[which] = e->pc; // a signal that comes later may be too late for the test
+    CodePtr requested = emit_if_requested(e);
+    CodePtr unusual = which == 0 ? emit_restore_status(e) : NULL;
+    CodePtr registers = e->pc;
+    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
+        emit_load_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
+    emit_jmp_fs(e, CTX(call_return));
+
+    place_label(e, requested);
+    emit_store_fs_imm32(e, CTX(stepping), 1);
+    put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
+    put_u32(e, FLAG_TF);
+    if (unusual)
+        place_label(e, unusual);
+    put_u8(e, 0x9d); // popfq
+    emit_jmp(e, registers);
+    gateway.tool_return_end[which] = e->pc;
+}
+
+// Calls fs:[call_fn](ctx, call_arg, call_address) on the engine's stack. Only
+// what a C function may change is saved; it uses no vector registers.
 static void emit_tool_call(Emitter *e)
 {
     gateway.tool_call[0] = e->pc;
@@ -383,22 +405,7 @@ static void emit_tool_call(Emitter *e)
     put_bytes(e, (u8[]){0xff, 0xd0}, 2); // call rax
     emit_pop(e, RAX);
 
-    gateway.tool_return[0] = e->pc; // a signal that comes later may be too late for the test
-    CodePtr requested = emit_if_requested(e);
-    CodePtr unusual = emit_restore_status(e);
-    CodePtr registers = e->pc;
-    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
-        emit_load_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
-    emit_jmp_fs(e, CTX(call_return));
-
-    place_label(e, requested);
-    emit_store_fs_imm32(e, CTX(stepping), 1);
-    put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
-    put_u32(e, FLAG_TF);
-    place_label(e, unusual);
-    put_u8(e, 0x9d); // popfq
-    emit_jmp(e, registers);
-    gateway.tool_return_end[0] = e->pc;
+    emit_tool_return(e, 0);
 }
 
 // The same where the flags are dead: rax, which is spilled, points to a GatewayCall. The flags are
@@ -428,20 +435,7 @@ static void emit_quick_call(Emitter *e)
     put_bytes(e, (u8[]){0xff, 0x10}, 2); // call [rax]
     emit_pop(e, RAX);
 
-    gateway.tool_return[1] = e->pc;
-    CodePtr requested = emit_if_requested(e);
-    CodePtr registers = e->pc;
-    for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
-        emit_load_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
-    emit_jmp_fs(e, CTX(call_return));
-
-    place_label(e, requested);
-    emit_store_fs_imm32(e, CTX(stepping), 1);
-    put_bytes(e, (u8[]){0x81, 0x0c, 0x24}, 3); // or dword [rsp], TF
-    put_u32(e, FLAG_TF);
-    put_u8(e, 0x9d); // popfq
-    emit_jmp(e, registers);
-    gateway.tool_return_end[1] = e->pc;
+    emit_tool_return(e, 1);
 
     place_label(e, careful);
     emit_store_fs(e, CTX_SPILL(RCX), RCX);

@@ -541,9 +541,7 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         moves_stack(block, insn);
         return;
     }
-    if (current && mixed)
-        overwrites = false; // nothing of it is touched
-    else if (current || first) {
+    if (!mixed && (current || first)) {
         definedness_prepare(insn, step);
         MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
         bool uses = first || (reads | definedness_address(step)) & current;

@@ -9,57 +9,30 @@
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "tools/memcheck/checks.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/mixed.h"
 #include "tools/memcheck/often.h"
 #include "tools/memcheck/steps.h"
 
-enum { ACCESSES_MAX = 4, STATE_LEGACY_BYTES = 512, RED_ZONE = 128 };
+enum { ACCESSES_MAX = 4 };
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;  // members that may be undefined before the next instruction
 static bool exact;         // a thread that gets here has just this set
 static const ToolInsn *block_end; // behind its last instruction
 
-// Of a clean block in which guards often fail (often.h): a member of `current` is undefined only if
-// the thread's set has it, and code asks.
-static bool mixed;
-static MemberSet low;      // of these: vectors whose low 16 bytes alone may be undefined
+static bool mixed;         // a clean block: see mixed.h for what may be undefined
 
 // ---------------------------------------------------------------------- steps
-
-static void emit_with_step(ToolBlock *block, const ToolStep *step, const ToolAccess *access)
-{
-    for (u32 left = step->gprs; left; left &= left - 1)
-        tool_store_gpr(block, (unsigned)__builtin_ctz(left));
-    for (u32 left = step->vectors; left; left &= left - 1)
-        tool_store_vector(block, (unsigned)__builtin_ctz(left));
-    stats_count(block, MEMCHECK_STAT_STEPS);
-    if (access)
-        tool_call_access(block, access, step->fn, step->arg);
-    else
-        tool_call(block, step->fn, step->arg);
-}
 
 static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                       const ToolAccess *access)
 {
     const ToolStep call = step_of(insn, step, access);
-    emit_with_step(block, &call, access);
-}
-
-// Bits of a register are set or cleared, as bit-fields are: that needs no step if nobody looks at
-// the flags. The register stays in the set, even if no bit is left.
-static bool mask_inline(ToolBlock *block, const DefinednessStep *step)
-{
-    unsigned gpr;
-    u64 kept;
-    if (!definedness_masks(step, &gpr, &kept) || !tool_flags_are_dead(block) ||
-        !tool_flags_die(block))
-        return false;
-    tool_state_mask(block, (u32)offsetof(Definedness, gpr) + 8 * gpr, kept);
-    return true;
+    step_emit(block, &call, access);
 }
 
 // Whether all that the instruction writes of the set is overwritten, so that no step is needed
@@ -206,121 +179,6 @@ static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
         tool_call(block, access_enter_frame, (u64)(size - from) << 1);
 }
 
-// -------------------------------------------------------------------- accesses
-
-// Where an operand lies by its constants alone.
-typedef struct StackOperand {
-    bool on_stack; // its base is rsp
-    bool indexed;
-    i64 disp;
-} StackOperand;
-
-static StackOperand stack_operand(const ToolAccess *access)
-{
-    const InsnAddress *at = &access->address;
-    return (StackOperand){at->base == RSP && !at->segment && !at->is_narrow && at->is_one,
-                          at->index != INSN_NO_REG, at->disp};
-}
-
-static bool is_repeated(const ToolInsn *insn)
-{
-    InsnForm room;
-    return insn_form(insn, &room)->is_repeated;
-}
-
-// xsave and its like.
-static bool check_state(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
-{
-    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
-    DefinednessStep *step = (DefinednessStep *)room;
-    if (access->size_bytes != 0 && access->size_bytes < STATE_LEGACY_BYTES)
-        return false;
-    definedness_prepare(insn, step);
-    if (!definedness_is_state(step))
-        return false;
-    const ToolStep call = step_calling(access_state, insn, step);
-    emit_with_step(block, &call, access);
-    known_nothing();
-    return true;
-}
-
-// Masked moves, gathers and scatters.
-static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
-{
-    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
-    DefinednessStep *step = (DefinednessStep *)room;
-    if (insn->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
-        insn->mnemonic != ZYDIS_MNEMONIC_MASKMOVDQU)
-        return false;
-    definedness_prepare(insn, step);
-    if (!definedness_has_lanes(step))
-        return false;
-    const ToolStep call = step_calling(access_lanes, insn, step);
-    emit_with_step(block, &call, access);
-    known_nothing();
-    return true;
-}
-
-// The first words of a thread's control block, by the ABI: where it is, and the canary and the key
-// with which functions protect what is on their stack. The client's libraries have made them.
-static bool reads_control_block(const ToolAccess *access)
-{
-    enum { FS = 0x64, SELF = 0x10, CANARY = 0x28, KEY = 0x30 };
-    const InsnAddress *at = &access->address;
-    return at->segment == FS && at->base == INSN_NO_REG && at->index == INSN_NO_REG &&
-           !access->writes && access->size_bytes == 8 &&
-           (at->disp == 0 || at->disp == SELF || at->disp == CANARY || at->disp == KEY);
-}
-
-static u64 what_is_done(const ToolAccess *access)
-{
-    return access->size_bytes | (access->reads ? ACCESS_READS : 0) |
-           (access->writes ? ACCESS_WRITES : 0);
-}
-
-// What lies below the stack pointer. True: also below the red zone.
-static bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
-{
-    StackOperand stack = stack_operand(access);
-    bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
-    if (stack.on_stack && stack.disp < 0 && stack.disp >= -RED_ZONE)
-        lookahead_note_zone(insn->pc, (u32)(-stack.disp + 7) & ~7u);
-    if (below)
-        tool_call_access(block, access, access_below, what_is_done(access));
-    return below;
-}
-
-static void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
-{
-    if (check_lanes(block, insn, access) || check_state(block, insn, access))
-        return;
-    if (insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
-        tool_call_access(block, access, access_table, 0);
-        return;
-    }
-    u64 what = what_is_done(access);
-    StackOperand stack = stack_operand(access);
-    bool below = check_below(block, insn, access);
-    if (!tool_shadow_can_check(block, access)) {
-        tool_call_access(block, access, access_any, what);
-        return;
-    }
-    if (known_defined(insn, access) || reads_control_block(access))
-        return;
-    if (access->reads && !memcheck_options->undef_value_errors) {
-        u64 compared = step_loads_to_compare(insn, access) ? ACCESS_COMPARED : 0;
-        tool_shadow_guard_step(block, access, &(ToolStep){access_load, what | compared, 0, 0, 0});
-    } else if (access->reads) {
-        tool_shadow_guard(block, access);
-        known_add(insn, access);
-    } else if (!below && stack.on_stack && !stack.indexed) {
-        tool_shadow_clear(block, access);
-        known_add(insn, access);
-    } else {
-        tool_shadow_guard_store(block, access);
-    }
-}
-
 // Instructions that name memory and do not touch it.
 static bool touches_nothing(const ToolInsn *insn)
 {
@@ -345,8 +203,8 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     current = version_set(tool_version(block));
     exact = current != ~0ull;
     mixed = tool_version(block) == 0;
-    low = 0;
     block_end = insns + count;
+    mixed_begin(block_end);
     known_nothing();
 }
 
@@ -354,14 +212,7 @@ bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
 {
     (void)block;
     *ret_version = mixed ? 0 : version_number(current);
-    return mixed ? current == 0 : exact;
-}
-
-// What comes from the stack says nothing of where the stack is.
-static bool keeps_rsp(const ToolInsn *insn)
-{
-    return insn->mnemonic == ZYDIS_MNEMONIC_POP || insn->mnemonic == ZYDIS_MNEMONIC_PUSH ||
-           insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_CALL;
+    return mixed ? mixed_is_settled() : exact;
 }
 
 // `pop` in place of `add rsp, 8`, which is longer: compilers put it behind calls, into a register
@@ -378,118 +229,6 @@ static bool only_discards(const ToolInsn *insn)
            !lookahead_is_read(insn->pc + insn->len, form->dst);
 }
 
-// -------------------------------------------------------------- mixed blocks
-
-static void forget_if(ToolBlock *block, MemberSet members, const ToolStep *step)
-{
-    if (members)
-        tool_guard_end(block, tool_state_guard_step(block, members, NULL, step));
-}
-
-// Before an instruction that the block may be left by, or that needs more than a step: a thread
-// with anything undefined goes on in the version for that.
-static void settle(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step)
-{
-    bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
-    bool is_return = insn->lowering == LOWER_RET;
-    MemberSet dead = is_call ? ACCESS_DEAD_AT_CALL : is_return ? ACCESS_DEAD_AT_RETURN : 0;
-    MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
-    MemberSet reads = definedness_reads(step) | definedness_address(step);
-    if (reads & current)
-        dead = 0;
-    forget_if(block, current & dead, &(ToolStep){.fn = access_call, .arg = is_return});
-    current &= ~dead | scalars;
-    if (current && !is_call && !is_return) {
-        MemberSet passed;
-        dead = lookahead_dead(insn->pc, current, low, &passed);
-        forget_if(block, dead, &(ToolStep){.fn = access_forget, .arg = dead});
-        forget_if(block, passed, &(ToolStep){.fn = access_forget_copies, .arg = passed});
-        current &= ~dead;
-    }
-    if (current)
-        tool_state_guard(block, current);
-    current = low = 0;
-}
-
-static bool can_step(const ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
-                     const ToolAccess *accesses, unsigned count)
-{
-    bool can = insn->lowering == LOWER_COPY && !definedness_has_lanes(step) &&
-               !definedness_is_state(step) && insn->mnemonic != ZYDIS_MNEMONIC_XLAT;
-    for (unsigned i = 0; i < count; i++)
-        can = can && tool_shadow_can_check(block, &accesses[i]);
-    return can && !(count && is_repeated(insn));
-}
-
-// A branch needs the flags that are made before it: what is to be tested is tested before that.
-static bool is_before_branch(const ToolBlock *block, const ToolInsn *insn)
-{
-    return insn + 1 < block_end && insn[1].lowering == LOWER_JCC && tool_flags_are_dead(block);
-}
-
-static void note_written(const DefinednessStep *step)
-{
-    DefinednessMove move;
-    MemberSet writes = definedness_writes(step);
-    low &= ~writes;
-    if (definedness_move(step, &move) && move.to_member >= 32 && move.written <= 16)
-        low |= writes & MEMBERS_VECTOR;
-    current |= writes;
-}
-
-// True: all has been inserted that there is to know of the instruction's accesses and values.
-static bool insert_mixed(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
-                         unsigned count)
-{
-    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
-    DefinednessStep *step = (DefinednessStep *)room;
-    bool often = count && accesses[0].reads && often_fails(insn->pc);
-    if (!current && !often)
-        return false;
-    if (insn->lowering == LOWER_JMP && insn + 1 < block_end)
-        return true; // it is followed
-    definedness_prepare(insn, step);
-    if (!can_step(block, insn, step, accesses, count)) {
-        settle(block, insn, step);
-        return false;
-    }
-    MemberSet reads = definedness_reads(step) | definedness_address(step);
-    MemberSet writes = definedness_writes(step), touched = (reads | writes) & current;
-    if (!touched && !often) {
-        if (is_before_branch(block, insn))
-            settle(block, insn, step);
-        return false;
-    }
-    if (!often && mask_inline(block, step))
-        return true;
-    if (!often && !(touched & ~step_overwrites(step, low))) {
-        forget_if(block, touched, &(ToolStep){.fn = access_forget, .arg = touched});
-        current &= ~touched;
-        return false;
-    }
-    const ToolAccess *access = count ? &accesses[0] : NULL;
-    ToolStep call = step_of(insn, step, access);
-    call.counts = stats_of_step(false);
-    unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;
-    call.counts = stats_of_step(true);
-    for (unsigned i = 0; i < count; i++) {
-        if (!often || i > 0) {
-            check_access(block, insn, &accesses[i]);
-            continue;
-        }
-        check_below(block, insn, access);
-        tool_shadow_guard_step(block, access, &call);
-    }
-    if (touched)
-        tool_guard_end(block, asks);
-    if (count)
-        known_nothing();
-    note_written(step);
-    if (keeps_rsp(insn))
-        current &= ~MEMBER_GPR(RSP);
-    return true;
-}
-
 // In a dirty block, which counts as undefined whatever may be.
 static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                        const ToolAccess *accesses, unsigned count, bool overwrites)
@@ -503,7 +242,7 @@ static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *
     for (unsigned i = 1; i < count; i++)
         check_access(block, insn, &accesses[i]);
     known_nothing();
-    current |= definedness_writes(step) & ~(keeps_rsp(insn) ? MEMBER_GPR(RSP) : 0);
+    current |= step_leaves(insn, step);
     exact = false;
 }
 
@@ -524,10 +263,10 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     stats_insn(block, insn);
     if (memcheck_options->undef_value_errors)
         open_red_zone(block, insn);
-    if (count && is_repeated(insn)) {
+    if (count && step_is_repeated(insn)) {
         definedness_prepare(insn, step);
         if (mixed)
-            settle(block, insn, step);
+            mixed_settle(block, insn, step);
         tool_call(block, access_string, step_kept(step));
         known_nothing();
         return;
@@ -537,7 +276,7 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     bool overwrites = false;
     if (count && mixed && only_discards(insn))
         count = 0;
-    if (mixed && insert_mixed(block, insn, accesses, count)) {
+    if (mixed && mixed_insert(block, insn, accesses, count)) {
         moves_stack(block, insn);
         return;
     }
@@ -546,15 +285,15 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
         bool uses = first || (reads | definedness_address(step)) & current;
         overwrites = !uses && !leaves && can_forget(block, step);
-        if (uses && !first && mask_inline(block, step))
+        if (uses && !first && step_masks_inline(block, step))
             return;
         if (uses || (writes & current && !overwrites)) {
-            if (first && count && can_step(block, insn, step, accesses, count))
+            if (first && count && step_is_possible(block, insn, step, accesses, count))
                 often_count(block, insn->pc);
             emit_step(block, insn, step, count ? &accesses[0] : NULL);
             known_nothing();
             if (first || (reads & current) || count)
-                current |= writes & ~(keeps_rsp(insn) ? MEMBER_GPR(RSP) : 0);
+                current |= step_leaves(insn, step);
             exact = false;
             if (!leaves) {
                 moves_stack(block, insn);
@@ -563,7 +302,7 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         }
     }
     if (current && !mixed && !first && count && accesses[0].reads && !leaves &&
-        often_fails(insn->pc) && can_step(block, insn, step, accesses, count)) {
+        often_fails(insn->pc) && step_is_possible(block, insn, step, accesses, count)) {
         step_often(block, insn, step, accesses, count, overwrites);
         moves_stack(block, insn);
         return;

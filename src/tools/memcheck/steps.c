@@ -96,3 +96,54 @@ MemberSet step_overwrites(const DefinednessStep *step, MemberSet low)
     }
     return members & ~(definedness_reads(step) | definedness_address(step));
 }
+
+void step_emit(ToolBlock *block, const ToolStep *step, const ToolAccess *access)
+{
+    for (u32 left = step->gprs; left; left &= left - 1)
+        tool_store_gpr(block, (unsigned)__builtin_ctz(left));
+    for (u32 left = step->vectors; left; left &= left - 1)
+        tool_store_vector(block, (unsigned)__builtin_ctz(left));
+    stats_count(block, MEMCHECK_STAT_STEPS);
+    if (access)
+        tool_call_access(block, access, step->fn, step->arg);
+    else
+        tool_call(block, step->fn, step->arg);
+}
+
+bool step_masks_inline(ToolBlock *block, const DefinednessStep *step)
+{
+    unsigned gpr;
+    u64 kept;
+    if (!definedness_masks(step, &gpr, &kept) || !tool_flags_are_dead(block) ||
+        !tool_flags_die(block))
+        return false;
+    tool_state_mask(block, (u32)offsetof(Definedness, gpr) + 8 * gpr, kept);
+    return true;
+}
+
+bool step_is_repeated(const ToolInsn *insn)
+{
+    InsnForm room;
+    return insn_form(insn, &room)->is_repeated;
+}
+
+bool step_is_possible(const ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
+                     const ToolAccess *accesses, unsigned count)
+{
+    bool can = insn->lowering == LOWER_COPY && !definedness_has_lanes(step) &&
+               !definedness_is_state(step) && insn->mnemonic != ZYDIS_MNEMONIC_XLAT;
+    for (unsigned i = 0; i < count; i++)
+        can = can && tool_shadow_can_check(block, &accesses[i]);
+    return can && !(count && step_is_repeated(insn));
+}
+
+static bool keeps_rsp(const ToolInsn *insn)
+{
+    return insn->mnemonic == ZYDIS_MNEMONIC_POP || insn->mnemonic == ZYDIS_MNEMONIC_PUSH ||
+           insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_CALL;
+}
+
+MemberSet step_leaves(const ToolInsn *insn, const DefinednessStep *step)
+{
+    return definedness_writes(step) & ~(keeps_rsp(insn) ? MEMBER_GPR(RSP) : 0);
+}

@@ -22,4 +22,18 @@ MemberSet step_overwrites(const DefinednessStep *step, MemberSet low);
 // What the instruction loads is only compared (lookahead.h).
 bool step_loads_to_compare(const ToolInsn *insn, const ToolAccess *access);
 
+// Inserts a call of it.
+void step_emit(ToolBlock *block, const ToolStep *step, const ToolAccess *access);
+// Bits of a register are set or cleared, as bit-fields are: that needs no call if nobody looks at
+// the flags. The register stays in the set, even if no bit is left. False: it is no such step.
+bool step_masks_inline(ToolBlock *block, const DefinednessStep *step);
+
+// Whether a guard may call the step, and go on behind the instruction's checks.
+bool step_is_possible(const ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,
+                      const ToolAccess *accesses, unsigned count);
+bool step_is_repeated(const ToolInsn *insn); // a string instruction
+// The members that a step may leave undefined. What comes from the stack says nothing of where
+// the stack is.
+MemberSet step_leaves(const ToolInsn *insn, const DefinednessStep *step);
+
 #endif

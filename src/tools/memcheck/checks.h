@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+//
+// What is inserted before an instruction for one of its accesses, where nothing is undefined: a
+// guard before a load, a check or a mark for a store. At translation, with the engine lock.
+#ifndef MUNINN_TOOLS_MEMCHECK_CHECKS_H
+#define MUNINN_TOOLS_MEMCHECK_CHECKS_H
+
+#include "tools/memcheck/memcheck.h"
+
+void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access);
+// Of that, what lies below the stack pointer. True: also below the red zone.
+bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access);
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+//
+// See mixed.h.
+#include "tools/memcheck/mixed.h"
+
+#include "tools/memcheck/checks.h"
+#include "tools/memcheck/known.h"
+#include "tools/memcheck/lookahead.h"
+#include "tools/memcheck/often.h"
+#include "tools/memcheck/steps.h"
+
+// Under the engine lock, for the block that is being made.
+static MemberSet current;         // members that may be undefined before the next instruction
+static MemberSet low;             // of these: vectors whose low 16 bytes alone may be undefined
+static const ToolInsn *block_end; // behind its last instruction
+
+void mixed_begin(const ToolInsn *end)
+{
+    current = low = 0;
+    block_end = end;
+}
+
+bool mixed_is_settled(void)
+{
+    return current == 0;
+}
+
+static void forget_if(ToolBlock *block, MemberSet members, const ToolStep *step)
+{
+    if (members)
+        tool_guard_end(block, tool_state_guard_step(block, members, NULL, step));
+}
+
+void mixed_settle(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step)
+{
+    bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
+    bool is_return = insn->lowering == LOWER_RET;
+    MemberSet dead = is_call ? ACCESS_DEAD_AT_CALL : is_return ? ACCESS_DEAD_AT_RETURN : 0;
+    MemberSet scalars = is_call ? 0xffull << 32 : MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
+    MemberSet reads = definedness_reads(step) | definedness_address(step);
+    if (reads & current)
+        dead = 0;
+    forget_if(block, current & dead, &(ToolStep){.fn = access_call, .arg = is_return});
+    current &= ~dead | scalars;
+    if (current && !is_call && !is_return) {
+        MemberSet passed;
+        dead = lookahead_dead(insn->pc, current, low, &passed);
+        forget_if(block, dead, &(ToolStep){.fn = access_forget, .arg = dead});
+        forget_if(block, passed, &(ToolStep){.fn = access_forget_copies, .arg = passed});
+        current &= ~dead;
+    }
+    if (current)
+        tool_state_guard(block, current);
+    current = low = 0;
+}
+
+// A branch needs the flags that are made before it: what is to be tested is tested before that.
+static bool is_before_branch(const ToolBlock *block, const ToolInsn *insn)
+{
+    return insn + 1 < block_end && insn[1].lowering == LOWER_JCC && tool_flags_are_dead(block);
+}
+
+static void note_written(const ToolInsn *insn, const DefinednessStep *step)
+{
+    DefinednessMove move;
+    MemberSet writes = definedness_writes(step);
+    low &= ~writes;
+    if (definedness_move(step, &move) && move.to_member >= 32 && move.written <= 16)
+        low |= writes & MEMBERS_VECTOR;
+    current |= step_leaves(insn, step);
+}
+
+bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
+                  unsigned count)
+{
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    bool often = count && accesses[0].reads && often_fails(insn->pc);
+    if (!current && !often)
+        return false;
+    if (insn->lowering == LOWER_JMP && insn + 1 < block_end)
+        return true; // it is followed
+    definedness_prepare(insn, step);
+    if (!step_is_possible(block, insn, step, accesses, count)) {
+        mixed_settle(block, insn, step);
+        return false;
+    }
+    MemberSet reads = definedness_reads(step) | definedness_address(step);
+    MemberSet writes = definedness_writes(step), touched = (reads | writes) & current;
+    if (!touched && !often) {
+        if (is_before_branch(block, insn))
+            mixed_settle(block, insn, step);
+        return false;
+    }
+    if (!often && step_masks_inline(block, step))
+        return true;
+    if (!often && !(touched & ~step_overwrites(step, low))) {
+        forget_if(block, touched, &(ToolStep){.fn = access_forget, .arg = touched});
+        current &= ~touched;
+        return false;
+    }
+    const ToolAccess *access = count ? &accesses[0] : NULL;
+    ToolStep call = step_of(insn, step, access);
+    call.counts = stats_of_step(false);
+    unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;
+    call.counts = stats_of_step(true);
+    for (unsigned i = 0; i < count; i++) {
+        if (!often || i > 0) {
+            check_access(block, insn, &accesses[i]);
+            continue;
+        }
+        check_below(block, insn, access);
+        tool_shadow_guard_step(block, access, &call);
+    }
+    if (touched)
+        tool_guard_end(block, asks);
+    if (count)
+        known_nothing();
+    note_written(insn, step);
+    return true;
+}

@@ -72,14 +72,16 @@ ToolStep step_calling(ToolCallFn *fn, const ToolInsn *insn, const DefinednessSte
                       .vectors = definedness_needs_vectors(step)};
 }
 
-ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access)
+ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access,
+                 u32 forgotten)
 {
     if (access && step_loads_to_compare(insn, access))
         definedness_set_compared(step);
     ToolStep call = step_calling(access_step, insn, step);
-    AccessMove move = {.step = (DefinednessStep *)call.arg};
+    AccessMove move = {.step = (DefinednessStep *)call.arg, .forgotten = forgotten};
     if (definedness_move(step, &move.move)) {
         call.fn = access_move(&move.move);
+        call.brief = access_brief_move(&move.move);
         call.arg = (u64)keep(&move, sizeof(move));
     }
     return call;

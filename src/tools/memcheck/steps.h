@@ -8,8 +8,9 @@
 #include "tools/memcheck/memcheck.h"
 
 // The step of an instruction, or the short way of one that only moves a value. Its access may be
-// NULL.
-ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access);
+// NULL. `forgotten`: what it stores is read by nobody else, and so many bytes of it are forgotten.
+ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access,
+                 u32 forgotten);
 // The same with another function.
 ToolStep step_calling(ToolCallFn *fn, const ToolInsn *insn, const DefinednessStep *step);
 // Where a copy of it stays as long as the process does.

@@ -31,8 +31,11 @@ static bool mixed;         // a clean block: see mixed.h for what may be undefin
 static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                       const ToolAccess *access)
 {
-    const ToolStep call = step_of(insn, step, access, 0);
+    u32 bytes;
+    MemberSet forgotten = step_forgets(insn, step, current, 0, &bytes);
+    const ToolStep call = step_of(insn, step, access, bytes);
     step_emit(block, &call, access);
+    current &= ~forgotten;
 }
 
 // Whether all that the instruction writes of the set is overwritten, so that no step is needed

@@ -70,20 +70,6 @@ static void note_written(const ToolInsn *insn, const DefinednessStep *step)
     current |= step_leaves(insn, step);
 }
 
-// What is stored is read by nobody behind that: then it is forgotten by the step. Returns how many
-// bytes of it.
-static u32 forget_stored(const ToolInsn *insn, const DefinednessStep *step, MemberSet *ret_member)
-{
-    DefinednessMove move;
-    MemberSet passed;
-    *ret_member = 0;
-    if (!definedness_move(step, &move) || move.to != MOVE_MEMORY)
-        return 0;
-    MemberSet member = 1ull << move.from_member & current;
-    *ret_member = member ? lookahead_dead(insn->pc + insn->len, member, low, &passed) : 0;
-    return !*ret_member ? 0 : move.from_member < 32 ? 8 : *ret_member & low ? 16 : 64;
-}
-
 bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
                   unsigned count)
 {
@@ -114,8 +100,8 @@ bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
         return false;
     }
     const ToolAccess *access = count ? &accesses[0] : NULL;
-    MemberSet forgotten;
-    u32 bytes = forget_stored(insn, step, &forgotten);
+    u32 bytes;
+    MemberSet forgotten = step_forgets(insn, step, current, low, &bytes);
     ToolStep call = step_of(insn, step, access, bytes);
     call.counts = stats_of_step(false);
     unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;

@@ -200,12 +200,15 @@ brief_origin(ToolThread *thread, GuestAddr address)
             return 0;
     }
     Origin origin = note_find(address, e ? owner_in_frame(e) : owner_in_heap(address));
-    if (origin)
-        return origin;
-    return is_near_a_range(address) ? 0
-           : !e                     ? origin_make(ORIGIN_MEMORY, address)
-           : e->callee              ? e->place
-                                    : origin_here(thread);
+    if (!origin && is_near_a_range(address)) {
+        if (!range_is_same(mt, address))
+            return 0;
+        origin = mt->range.origin;
+    }
+    return origin      ? origin
+           : !e        ? origin_make(ORIGIN_MEMORY, address)
+           : e->callee ? e->place
+                       : origin_here(thread);
 }
 
 // Past the error limit what is loaded becomes defined: see access_give_up().

@@ -113,4 +113,16 @@ static inline bool is_near_a_range(GuestAddr address)
     return (range_parts[0][part / 64] | range_parts[1][part / 64]) >> part % 64 & 1;
 }
 
+extern u32 range_next; // how many there were
+
+// What the notes of ranges say, if it is what they have said last. False: they have to be asked.
+static inline bool range_is_same(const MemcheckThread *mt, GuestAddr address)
+{
+    const RangeAnswer *last = &mt->range;
+    return last->turn == __atomic_load_n(&range_next, __ATOMIC_RELAXED) && address >= last->low &&
+           address < last->high &&
+           (!last->owner ||
+            (!is_on_stack(mt, last->start) && last->owner == owner_in_heap(last->start)));
+}
+
 #endif

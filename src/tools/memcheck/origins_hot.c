@@ -125,7 +125,7 @@ typedef struct RangeNote {
 } RangeNote;
 
 static RangeNote ranges[RANGES];
-static u32 range_next;
+u32 range_next;
 u64 range_parts[2][PART_BITS / 64]; // of the last RANGES to 2 * RANGES
 
 static void note_range_parts(GuestAddr start, u64 size, u32 turn)

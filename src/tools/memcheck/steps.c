@@ -99,6 +99,25 @@ MemberSet step_overwrites(const DefinednessStep *step, MemberSet low)
     return members & ~(definedness_reads(step) | definedness_address(step));
 }
 
+MemberSet step_forgets(const ToolInsn *insn, const DefinednessStep *step, MemberSet current,
+                       MemberSet low, u32 *ret_bytes)
+{
+    enum { WHOLE_BYTES = 16 };
+    DefinednessMove move;
+    MemberSet passed;
+    *ret_bytes = 0;
+    if (!definedness_move(step, &move) || move.to != MOVE_MEMORY ||
+        !(current >> move.from_member & 1))
+        return 0;
+    MemberSet member = 1ull << move.from_member;
+    MemberSet dead = lookahead_dead(insn->pc + insn->len, member, low, &passed);
+    if (move.size >= WHOLE_BYTES)
+        dead |= passed;
+    if (dead)
+        *ret_bytes = move.from_member < 32 ? 8 : member & low ? WHOLE_BYTES : 64;
+    return dead;
+}
+
 void step_emit(ToolBlock *block, const ToolStep *step, const ToolAccess *access)
 {
     for (u32 left = step->gprs; left; left &= left - 1)

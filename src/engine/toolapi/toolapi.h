@@ -261,6 +261,8 @@ bool tool_select(const char *name);
 // first of it.
 u32 tool_version(const ToolBlock *block);
 bool tool_is_first(const ToolBlock *block, const ToolInsn *insn);
+// The block goes when [start, end) is invalidated, as if it were made from what is there.
+void tool_depends_on(ToolBlock *block, GuestAddr start, GuestAddr end);
 // mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
 void tool_store_gpr(ToolBlock *block, unsigned reg);
 

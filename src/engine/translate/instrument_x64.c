@@ -15,6 +15,11 @@ bool tool_is_first(const ToolBlock *b, const ToolInsn *insn)
     return insn == b->insns;
 }
 
+void tool_depends_on(ToolBlock *b, GuestAddr start, GuestAddr end)
+{
+    cache_note_source(b->block, start, end);
+}
+
 void tool_store_gpr(ToolBlock *b, unsigned reg)
 {
     emit_store_fs(&b->e, CTX_GPR(reg), reg);

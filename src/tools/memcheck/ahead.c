@@ -4,6 +4,7 @@
 #include "tools/memcheck/ahead.h"
 
 #include "tools/memcheck/checks.h"
+#include "tools/memcheck/constants.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/often.h"
 
@@ -175,7 +176,8 @@ void ahead_insert(ToolBlock *block, const ToolInsn *insn)
         Place place;
         if (!find_load(at, &access) || !place_of(at, &access, &place) ||
             !tool_shadow_can_check(block, &access) || known_defined(at, &access) ||
-            often_fails(at->pc) || !can_move(insn, at, &place))
+            often_fails(at->pc) || !can_move(insn, at, &place) ||
+            constants_has(block, at, &access))
             continue;
         ToolAccess early = access_to(&place, &access);
         tool_shadow_guard_early(block, &early);

@@ -4,6 +4,7 @@
 #include "tools/memcheck/checks.h"
 
 #include "tools/memcheck/ahead.h"
+#include "tools/memcheck/constants.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/steps.h"
@@ -118,7 +119,8 @@ void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
         tool_call_access(block, access, access_any, what);
         return;
     }
-    if (known_defined(insn, access) || reads_control_block(access))
+    if (known_defined(insn, access) || reads_control_block(access) ||
+        constants_has(block, insn, access))
         return;
     if (access->reads && !memcheck_options->undef_value_errors) {
         u64 compared = step_loads_to_compare(insn, access) ? ACCESS_COMPARED : 0;

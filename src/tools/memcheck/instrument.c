@@ -11,6 +11,7 @@
 #include "engine/cache/cache.h"
 #include "tools/memcheck/ahead.h"
 #include "tools/memcheck/checks.h"
+#include "tools/memcheck/constants.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
@@ -189,6 +190,7 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     mixed_begin(block_end);
     ahead_begin(block_end);
     known_nothing();
+    constants_begin();
 }
 
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
@@ -310,4 +312,5 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
 {
     insert(block, insn);
     known_after(insn);
+    constants_after(insn);
 }

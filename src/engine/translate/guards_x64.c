@@ -3,11 +3,31 @@
 // Guards: branches of a block that are hardly ever taken, to stubs away from all blocks. What is
 // tested is the shadow of an operand (shadow_x64.c) or, here, the tool's state.
 #include "engine/translate/builder.h"
+#include "engine/translate/translate.h"
+
+enum { EARLY_PREFIX = 0x2e }; // means nothing to a branch; those of early guards have it
+
+CodePtr translate_early_guard_failed(CodePtr at)
+{
+    enum { GS = 0x65, BYTES_MAX = 24, BRANCH_BYTES = 7 };
+    Insn insn;
+    i32 distance;
+    if (*at != GS || decode_insn((GuestAddr)at, at, BYTES_MAX, &insn) != DECODE_OK)
+        return NULL;
+    const u8 *branch = at + insn.len;
+    if (insn.mnemonic != ZYDIS_MNEMONIC_CMP || branch[0] != EARLY_PREFIX ||
+        branch[1] != OP_JNE_REL32 >> 8 || branch[2] != (OP_JNE_REL32 & 0xff))
+        return NULL;
+    memcpy(&distance, branch + 3, sizeof(distance));
+    return (CodePtr)branch + BRANCH_BYTES + distance;
+}
 
 // jne or jmp to a stub that is emitted later.
 void builder_guard(Builder *b, unsigned opcode, const GuardAction *action)
 {
     ASSERT(b->guard_count < BLOCK_GUARDS_MAX);
+    if (action->kind == GUARD_EARLY)
+        put_u8(&b->e, EARLY_PREFIX);
     if (opcode > 0xff)
         put_u8(&b->e, (u8)(opcode >> 8));
     put_u8(&b->e, (u8)opcode);
@@ -56,7 +76,7 @@ static void guard_state(Builder *b, u64 mask, const GuardAction *action)
         u32 bits = (u32)(mask >> 32 * half);
         if (bits) {
             put_test(&b->e, 4 * half, bits);
-            builder_guard(b, 0x0f85, action);
+            builder_guard(b, OP_JNE_REL32, action);
         }
     }
     if (tool_flags_are_dead(b))
@@ -166,7 +186,7 @@ static void emit_step_stub(Builder *b, const Guard *guard)
 // state with that of the state.
 static void emit_leave_stub(Builder *b, const Guard *guard)
 {
-    bool stepped = b->block->version & VERSION_STEPPED, fails = guard->kind == GUARD_FAIL;
+    bool stepped = b->block->version & VERSION_STEPPED, fails = guard->kind != GUARD_LEAVE;
     emit_store_fs_imm64(&b->e, CTX(pc), guard->insn->pc);
     if (stepped && fails)
         emit_store_fs_imm32(&b->e, CTX(guard_failed), 1);
@@ -181,10 +201,17 @@ static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
     b->insn = guard->insn;
     if (guard->spilled >> RCX & 1)
         emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
-    if (guard->kind == GUARD_FAIL || guard->kind == GUARD_LEAVE)
-        emit_leave_stub(b, guard);
-    else if (guard->kind != GUARD_STORE || !emit_store_stub(b, guard))
-        emit_step_stub(b, guard);
+    switch (guard->kind) {
+    case GUARD_FAIL:
+    case GUARD_EARLY:
+    case GUARD_LEAVE: emit_leave_stub(b, guard); return;
+    case GUARD_STORE:
+        if (emit_store_stub(b, guard))
+            return;
+        break;
+    case GUARD_STEP: break;
+    }
+    emit_step_stub(b, guard);
 }
 
 // The guards of one operand's pieces lead to the same stub.

@@ -9,7 +9,9 @@
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "tools/memcheck/ahead.h"
 #include "tools/memcheck/checks.h"
+#include "tools/memcheck/constants.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
@@ -182,25 +184,6 @@ static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
         tool_call(block, access_enter_frame, (u64)(size - from) << 1);
 }
 
-// Instructions that name memory and do not touch it.
-static bool touches_nothing(const ToolInsn *insn)
-{
-    switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_NOP:
-    case ZYDIS_MNEMONIC_LEA:
-    case ZYDIS_MNEMONIC_PREFETCHT0:
-    case ZYDIS_MNEMONIC_PREFETCHT1:
-    case ZYDIS_MNEMONIC_PREFETCHT2:
-    case ZYDIS_MNEMONIC_PREFETCHNTA:
-    case ZYDIS_MNEMONIC_PREFETCH:
-    case ZYDIS_MNEMONIC_PREFETCHW:
-    case ZYDIS_MNEMONIC_CLFLUSH:
-    case ZYDIS_MNEMONIC_CLFLUSHOPT:
-    case ZYDIS_MNEMONIC_CLWB: return true;
-    default: return false;
-    }
-}
-
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
 {
     current = version_set(tool_version(block));
@@ -208,7 +191,9 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     mixed = tool_version(block) == 0;
     block_end = insns + count;
     mixed_begin(block_end);
+    ahead_begin(block_end);
     known_nothing();
+    constants_begin();
 }
 
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
@@ -315,6 +300,8 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
                     is_call);
     if (count && !mixed && only_discards(insn))
         count = 0;
+    if (mixed && mixed_is_settled() && memcheck_options->undef_value_errors)
+        ahead_insert(block, insn);
     for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
         if (!is_call || accesses[i].reads) // what is pushed gets a tag
             check_access(block, insn, &accesses[i]);
@@ -328,4 +315,5 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
 {
     insert(block, insn);
     known_after(insn);
+    constants_after(insn);
 }

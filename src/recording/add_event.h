@@ -129,15 +129,15 @@ writer_add_usual_pair(RecordingWriter *writer, const HeapEvent *event, u64 end_n
     writer->last_free = (LastFree){event->site, size, begin_ns};
 }
 
-// Blocks that came and went at the moment of the last event, which was a pair of their site: by
-// begin_pairs() and encode_next_pair().
-static inline void writer_add_pairs(RecordingWriter *writer, u32 number,
-                                    const PairColumns *columns, u32 count, u64 bytes, u64 largest)
+// Blocks that came and went at the moment of the last event, which was a pair of their site: a row,
+// whose sizes end at `sizes_end`.
+static inline void writer_add_row(RecordingWriter *writer, u32 number, u8 *sizes_end, u32 count,
+                                  u64 bytes, u64 largest)
 {
     SiteState *site = &writer->sites[number];
     u64 *high = &writer->slice.info.high[SPACE_HEAP];
 
-    end_pairs(&writer->encoder, columns, count, bytes);
+    encode_row(&writer->encoder, sizes_end, count, bytes);
     writer->slice.info.events += 2 * (u64)count;
     writer->slice.info.temporary += count;
     site->allocated_bytes += bytes;

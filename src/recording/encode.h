@@ -183,6 +183,8 @@ ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64
     u64 since = event->time.ns - encoder->last.ns, lived = end_ns - event->time.ns;
     u32 head = HEAD_PAIR | encode_alloc(encoder, event);
 
+    encoder->pair_address[pair_class(event->usable)] = event->address;
+
     head |= encode_thread(encoder, event, site_thread);
     if (since | lived) {
         encode_varint(encoder, COLUMN_TIME, since);
@@ -196,36 +198,24 @@ ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64
     encoder->count++;
 }
 
-// And for more of them, at the same site and moment, by the site's thread, and with as much that
-// is usable as glibc gives: their columns, which nothing else is added to meanwhile.
-typedef struct PairColumns {
-    u8 *address, *size;
-    u64 last_address;
-} PairColumns;
-
-static inline void begin_pairs(const EventEncoder *encoder, PairColumns *columns)
+// And for more of them, in a row (HEAD_ROW): each by encode_in_row(), in the place that `size` had
+// before it, and then all by encode_row(). There is room.
+static inline bool fits_row(const EventEncoder *encoder, u64 address, u64 size, u64 usable)
 {
-    columns->address = encoder->at[COLUMN_ADDRESS];
-    columns->size = encoder->at[COLUMN_SIZE];
-    columns->last_address = encoder->last_address[EVENT_ALLOC];
+    return (usable == guess_usable(size)) &
+           (encoder->pair_address[pair_class(usable)] == address);
 }
 
-ENCODE void encode_next_pair(PairColumns *columns, u64 address, u64 size)
+ENCODE u8 *encode_in_row(u8 *at, u64 size)
 {
-    columns->address = varint_write_mixed(columns->address,
-                                          pack_address(address - columns->last_address));
-    columns->size = varint_write_mixed(columns->size, size);
-    columns->last_address = address;
+    return varint_write_mixed(at, size);
 }
 
-static inline void end_pairs(EventEncoder *encoder, const PairColumns *columns, u32 count,
-                             u64 bytes)
+static inline void encode_row(EventEncoder *encoder, u8 *sizes_end, u32 count, u64 bytes)
 {
-    memset(encoder->at[COLUMN_HEAD], HEAD_PAIR | HEAD_AT_ONCE | HEAD_SAME_SITE, count);
-    encoder->at[COLUMN_HEAD] += count;
-    encoder->at[COLUMN_ADDRESS] = columns->address;
-    encoder->at[COLUMN_SIZE] = columns->size;
-    encoder->last_address[EVENT_ALLOC] = columns->last_address;
+    encoder->at[COLUMN_SIZE] = sizes_end;
+    encode_varint(encoder, COLUMN_AGE, count);
+    *encoder->at[COLUMN_HEAD]++ = HEAD_ROW;
     encoder->last.allocated_bytes += 2 * bytes;
     encoder->allocations += count;
     encoder->count += count;

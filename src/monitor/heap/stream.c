@@ -207,23 +207,20 @@ static inline u32 fetch_slot(Stream *stream)
     return home;
 }
 
-// Pairs that follow one of their own stack, at the same moment: what they have in common is found
-// once, and their sums are added up here, and not in memory.
+// A series of pairs (HEAP_PAIRS), of a stack whose site is known.
+typedef struct Series {
+    u32 context;
+    u32 pairs;        // and perhaps one block more, which is live
+    const u64 *words;
+} Series;
+
+// Pairs that follow one of their series: what they have in common is found once, and their
+// sums are added up here, and not in memory.
 typedef struct PairRun {
     u32 count;
-    u64 bytes, largest;
-    u64 clock; // the model's, of bytes
-    PairColumns columns;
+    u64 bytes, usable, largest;
+    u8 *sizes_end; // in the recording
 } PairRun;
-
-enum { RUN_BYTE = 0xff00 }; // of a record's head: WireHeld.run
-
-// The record goes on with the run that this one is of; its ticks lived, in the last word, are none.
-static inline bool goes_on(const Stream *stream, const u64 *at, const u64 *next)
-{
-    return next + WIRE_STREAM_ALLOC <= stream->end && ((at[0] ^ next[0]) & ~(u64)RUN_BYTE) == 0 &&
-           next[1] == stream->stamp && next[3] >> HEAP_PAIR_SIZE_BITS == 0;
-}
 
 static void end_run(Stream *stream, const PairRun *run, u32 number)
 {
@@ -239,45 +236,53 @@ static void end_run(Stream *stream, const PairRun *run, u32 number)
     model->allocations += count;
     model->frees += count;
     model->temporary += count;
-    model->allocated_bytes = model->now.allocated_bytes = run->clock;
+    model->allocated_bytes += 2 * (run->usable + count * model->admin_bytes);
+    model->now.allocated_bytes = model->allocated_bytes;
     model->events += 2 * count;
     model->requested_bytes += 2 * run->bytes;
     stream->left -= 2 * count;
-    writer_add_pairs(stream->writer, number, &run->columns, count, run->bytes, run->largest);
+    writer_add_row(stream->writer, number, run->sizes_end, count, run->bytes, run->largest);
 }
 
-// `at` is a pair that took the short way, of the stream's thread. Returns the last of its run.
-static __attribute__((noinline)) const u64 *usual_run(Stream *stream, const u64 *at)
+// The largest block that neither a peak nor a snapshot would see, and at most so many of them.
+static u64 largest_unseen(const Stream *stream, u32 *count)
+{
+    const HeapModel *model = stream->model;
+    u64 main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN];
+    u64 all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL];
+    u64 most = 2 * clock_bytes(model, HEAP_WORD_SIZE_MAX + HEAP_WORD_EXTRA_MAX);
+    u64 clock_left = stream->limit_bytes - model->allocated_bytes;
+
+    *count = (u32)min_u64(*count, (clock_left - 1) / most);
+    return main < model->admin_bytes ? 0 : min_u64(main - model->admin_bytes, all);
+}
+
+// `index` is behind a pair that took the short way. Returns the first that is not like it.
+static __attribute__((noinline)) u32 usual_run(Stream *stream, const Series *series, u32 index)
 {
     HeapModel *model = stream->model;
-    const Context *context = (const Context *)model->contexts.data + (at[0] >> 32);
-    Site *site = &model->sites[context->site];
-    u64 room_main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN];
-    u64 room_all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL];
-    u64 admin_bytes = model->admin_bytes, limit_bytes = stream->limit_bytes;
-    u32 most = stream->left / 2;
-    PairRun run = {.clock = model->allocated_bytes};
+    const EventEncoder *encoder = &stream->writer->encoder;
+    u32 number = ((const Context *)model->contexts.data)[series->context].site;
+    Site *site = &model->sites[number];
+    u32 most = (u32)min_u64(series->pairs - index, stream->left / 2);
+    u64 largest = largest_unseen(stream, &most);
+    PairRun run = {.sizes_end = encoder->at[COLUMN_SIZE]};
 
-    begin_pairs(&stream->writer->encoder, &run.columns);
-    for (const u64 *next = at + WIRE_STREAM_ALLOC; goes_on(stream, at, next);
-         next += WIRE_STREAM_ALLOC) {
-        u64 size = next[3], address = heap_place_address(next[2]);
-        u64 usable = size + heap_place_extra(next[2]), main = usable + admin_bytes;
-        if (run.count == most || address == 0 || main > room_main || size > room_all ||
-            run.clock + 2 * main >= limit_bytes || usable != guess_usable(size) ||
+    for (; run.count < most; run.count++) {
+        u64 word = series->words[index + run.count], address = heap_word_address(word);
+        u64 size = heap_word_size(word), usable = size + heap_word_extra(word);
+        if (usable > largest || address == 0 || !fits_row(encoder, address, size, usable) ||
             blocks_find(&model->blocks, address) != NULL)
             break;
-        run.count++;
         run.bytes += size;
+        run.usable += usable;
         run.largest = max_u64(run.largest, size);
-        run.clock += 2 * main;
         count_size(site, size);
-        encode_next_pair(&run.columns, address, size);
-        at = next;
+        run.sizes_end = encode_in_row(run.sizes_end, size);
     }
     if (run.count)
-        end_run(stream, &run, context->site);
-    return at;
+        end_run(stream, &run, number);
+    return index + run.count;
 }
 
 static void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
@@ -335,6 +340,64 @@ static __attribute__((noinline)) bool take_event(HeapDecoder *decoder, Stream *s
     return look_again(stream, at);
 }
 
+static HeapNew block_of_series(const Stream *stream, const Series *series, u32 index)
+{
+    u64 word = series->words[index], size = heap_word_size(word);
+    return (HeapNew){
+        .time = stream->time,
+        .thread = stream->thread,
+        .context = series->context,
+        .address = heap_word_address(word),
+        .size = size,
+        .usable = size + heap_word_extra(word),
+    };
+}
+
+static inline bool usual_pair_of(Stream *stream, const Series *series, u32 index)
+{
+    u64 word = series->words[index], address = heap_word_address(word);
+    return stream->left && usual_pair(stream, blocks_home(&stream->model->blocks, address),
+                                      series->context, heap_word_place(word),
+                                      heap_word_size(word), 0);
+}
+
+static void take_last_of(Stream *stream, const Series *series)
+{
+    u64 word = series->words[series->pairs], address = heap_word_address(word);
+    if (LIKELY(stream->left) &&
+        LIKELY(usual_alloc(stream, blocks_home(&stream->model->blocks, address), series->context,
+                           heap_word_place(word), heap_word_size(word))))
+        return;
+    HeapNew block = block_of_series(stream, series, series->pairs);
+    model_alloc(stream->model, &block);
+    look_around(stream);
+}
+
+// True: homes begin anew behind it.
+static __attribute__((noinline)) bool take_series(Stream *stream, const u64 *at)
+{
+    u64 events = at[2], blocks = (u64)(next_record(at) - at) - HEAP_PAIRS_HEAD;
+    Series series = {(u32)(at[0] >> 32), (u32)events / 2, at + HEAP_PAIRS_HEAD};
+
+    if (events == 0 || events >> 16 || (events + 1) / 2 != blocks)
+        return false;
+    for (u32 index = 0; index < series.pairs;) {
+        if (LIKELY(usual_pair_of(stream, &series, index))) {
+            index = usual_run(stream, &series, index + 1);
+            continue;
+        }
+        HeapNew block = block_of_series(stream, &series, index++);
+        model_pair(stream->model, &block, &block.time, 0);
+        look_around(stream);
+    }
+    if (events % 2)
+        take_last_of(stream, &series);
+    if (LIKELY(stream->mask == stream->model->blocks.mask))
+        return false;
+    look_ahead(stream, next_record(at));
+    return true;
+}
+
 // What is rare enough to be taken one by one.
 static __attribute__((noinline)) bool take_other(HeapDecoder *decoder, Stream *stream, u32 ring,
                                                  const u64 *at)
@@ -390,7 +453,8 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
     for (; at < stream.end; at = next_record(at), records++) {
         u32 head = (u32)at[0] & WIRE_STREAM_MASK, home = stream.homes[turn];
         bool is_short = head == FREE_HEAD || head == ALLOC_HEAD || head == PAIR_HEAD, anew;
-        if (UNLIKELY(!is_short && (!wire_is_streamed(at[0]) || next_record(at) < at + 2)))
+        if (UNLIKELY(!is_short && (!wire_is_streamed(at[0]) ||
+                                   next_record(at) < at + WIRE_STREAM_FREE)))
             break;
         if (UNLIKELY(next_record(at) > stream.end))
             break;
@@ -406,15 +470,10 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
         if (LIKELY(is_short)) {
             bool is_usual = take_usual(decoder, &stream, at, head, home);
             anew = !is_usual && take_event(decoder, &stream, at);
-            if (is_usual && head == PAIR_HEAD && goes_on(&stream, at, next_record(at))) {
-                const u64 *last = usual_run(&stream, at);
-                records += (size_t)(last - at) / WIRE_STREAM_ALLOC;
-                anew = last != at;
-                at = last;
-                if (anew)
-                    look_ahead(&stream, next_record(at));
-            }
             held = head == FREE_HEAD ? held : at;
+        } else if (LIKELY((u8)head == RECORD_HEAP_PAIRS)) {
+            held = at;
+            anew = take_series(&stream, at);
         } else {
             held = (u8)head == RECORD_HEAP_RUN ? at : held;
             anew = take_other(decoder, &stream, wire->ring, at);

@@ -160,7 +160,7 @@ ENCODE u32 encode_time(EventEncoder *encoder, u32 head, u64 since)
 }
 
 // There is room; it is not the first, the clock of bytes has advanced by its size, and instructions
-// are not counted.
+// are not counted. That clock, and the count of events, are the caller's.
 ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
 {
     u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
@@ -169,11 +169,7 @@ ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site
     head |= encode_thread(encoder, event, site_thread);
     *encoder->at[COLUMN_HEAD]++ = (u8)encode_time(encoder, head,
                                                   event->time.ns - encoder->last.ns);
-    // One by one: as a whole it would go through a vector register, which waits for its parts.
     encoder->last.ns = event->time.ns;
-    encoder->last.allocated_bytes = event->time.allocated_bytes;
-    encoder->last.instructions = event->time.instructions;
-    encoder->count++;
 }
 
 // The same for an allocation whose free comes next, at end_ns.
@@ -194,21 +190,25 @@ ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64
     }
     *encoder->at[COLUMN_HEAD]++ = (u8)head;
     encoder->last.ns = end_ns;
-    encoder->last.allocated_bytes = event->time.allocated_bytes + event->size;
-    encoder->count++;
+    encoder->last.allocated_bytes += 2 * event->size;
 }
 
 // And for more of them, in a row (HEAD_ROW): each by encode_in_row(), in the place that `size` had
 // before it, and then all by encode_row(). There is room.
+enum { ROW_SIZE_END = 1 << 14 }; // a varint of two bytes at most
 static inline bool fits_row(const EventEncoder *encoder, u64 address, u64 size, u64 usable)
 {
-    return (usable == guess_usable(size)) &
+    return (size < ROW_SIZE_END) & (usable == guess_usable(size)) &
            (encoder->pair_address[pair_class(usable)] == address);
 }
 
 ENCODE u8 *encode_in_row(u8 *at, u64 size)
 {
-    return varint_write_mixed(at, size);
+    u32 is_long = size > 0x7f;
+    u16 bytes = (u16)((size & 0x7f) | is_long << 7 | size >> 7 << 8);
+
+    memcpy(at, &bytes, sizeof(bytes));
+    return at + 1 + is_long;
 }
 
 static inline void encode_row(EventEncoder *encoder, u8 *sizes_end, u32 count, u64 bytes)
@@ -218,7 +218,6 @@ static inline void encode_row(EventEncoder *encoder, u8 *sizes_end, u32 count, u
     *encoder->at[COLUMN_HEAD]++ = HEAD_ROW;
     encoder->last.allocated_bytes += 2 * bytes;
     encoder->allocations += count;
-    encoder->count += count;
 }
 
 // There is room. The site's own thread and space are given, for what follows from them.
@@ -235,6 +234,9 @@ static inline void encode_event(EventEncoder *encoder, const HeapEvent *event, u
     Moment before = encoder->last;
     encode_usual(encoder, event, site_thread);
     encoder->at[COLUMN_HEAD][-1] |= (u8)encode_rare(encoder, event, &before, advance);
+    encoder->last.allocated_bytes = event->time.allocated_bytes;
+    encoder->last.instructions = event->time.instructions;
+    encoder->count++;
 }
 
 #endif

@@ -22,6 +22,7 @@ bool encoder_init(EventEncoder *encoder, const RecordingInfo *info)
     encoder->counts_instructions = info->counts_instructions;
     encoder->clock_space = info->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
     encoder->last_site = NO_SITE;
+    memset(encoder->pair_address, 0xff, sizeof(encoder->pair_address));
     return encoder_make_room(encoder);
 }
 
@@ -79,7 +80,7 @@ void encoder_finish(EventEncoder *encoder, Bytes *bytes)
     encoder->count = 0;
     encoder->chunk_start = encoder->allocations;
     memset(encoder->last_address, 0, sizeof(encoder->last_address));
-    memset(encoder->pair_address, 0, sizeof(encoder->pair_address));
+    memset(encoder->pair_address, 0xff, sizeof(encoder->pair_address));
     encoder->last_site = NO_SITE;
 }
 

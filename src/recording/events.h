@@ -80,7 +80,7 @@ typedef struct EventEncoder {
     u32 chunk_start;      // allocations before this chunk
     Moment start, last;
     u64 last_address[2];  // by EventKind
-    u64 pair_address[PAIR_CLASSES]; // of the last pair, in this chunk
+    u64 pair_address[PAIR_CLASSES]; // of the last pair, in this chunk; ~0: of none
     u32 last_site;        // of an allocation; NO_SITE: of none
     SeenBlock *seen;      // by a hash of the address; NULL: whoever gives events keeps numbers
 } EventEncoder;

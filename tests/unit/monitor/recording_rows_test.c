@@ -62,6 +62,7 @@ static u32 encode_all(EventEncoder *encoder)
     for (u32 i = 0; i < PAIRS;) {
         if (encoder->capacity - encoder->count < 200)
             CHECK(encoder_make_room(encoder));
+        encoder->count++;
         encode_one(encoder, &pairs[i], &clock);
         clock += 2 * pairs[i].size;
         u8 *end = encoder->at[COLUMN_SIZE];
@@ -76,6 +77,7 @@ static u32 encode_all(EventEncoder *encoder)
         }
         if (count)
             encode_row(encoder, end, count, bytes);
+        encoder->count += count;
         clock += 2 * bytes;
         in_rows += count;
     }

@@ -10,9 +10,10 @@
 
 #include "../unit.h"
 #include "monitor/heap/model.h"
+#include "recording/encode.h"
 #include "recording/reader.h"
 
-enum { CONTEXTS = 30, ADDRESSES = 400, WORDS_MAX = 1 << 18, BATCH_WORDS = 1024 };
+enum { CONTEXTS = 30, ADDRESSES = 400, WORDS_MAX = 1 << 20, BATCH_WORDS = 1024 };
 
 typedef struct World {
     Options options;
@@ -95,6 +96,22 @@ static u64 random_size(void)
     return random_below(3) ? random_below(200) : random_below(1u << random_below(20));
 }
 
+// A series of pairs: most blocks are where the last one of their size was.
+static u64 put_series(u64 at, u32 context, u64 stamp, u32 blocks, u64 last_place)
+{
+    u64 body[1 + STAMPS_SHARED_MAX];
+    body[0] = 2 * blocks - (random_below(4) == 0);
+    for (u32 i = 1; i <= blocks; i++) {
+        u64 size = random_below(50) ? random_below(250) : random_below(HEAP_WORD_SIZE_MAX);
+        u64 extra = guess_usable(size) - size + (random_below(20) == 0);
+        u64 address = last_place + pair_class(size + extra) * 16;
+        address += random_below(30) ? 0 : 16 * random_below(40);
+        body[i] = address / 16 << HEAP_WORD_BITS | size << HEAP_WORD_EXTRA_BITS |
+                  (extra <= HEAP_WORD_EXTRA_MAX ? extra : 0);
+    }
+    return put(at, RECORD_HEAP_PAIRS, context, stamp, 1 + blocks, body);
+}
+
 // Returns the number of words.
 static u64 make_records(u64 seed, u64 count, bool has_pairs)
 {
@@ -111,6 +128,8 @@ static u64 make_records(u64 seed, u64 count, bool has_pairs)
         else if (kind < 93 && has_pairs)
             at = put(at, RECORD_HEAP_PAIR, context, stamp, 2,
                      (u64[]){place, size | random_below(500) << HEAP_PAIR_SIZE_BITS});
+        else if (kind < 94 && has_pairs)
+            at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x10000);
         else if (kind < 96)
             at = put(at, RECORD_HEAP_REALLOC, context, stamp, 3,
                      (u64[]){place, size, heap_place_address(random_place(0))});
@@ -141,7 +160,9 @@ static u64 make_orderly_records(u64 seed, u64 count)
         while (run && is_live[index] && random_below(50))
             index = (index + 1) % ADDRESSES;
         u64 address = 0x10000 + 16 * index, place = heap_place(address, size, size + size % 16);
-        if (run)
+        if (run % 16 == 5)
+            at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x90000);
+        else if (run)
             at = put(at, RECORD_HEAP_PAIR, context, stamp, 2,
                      (u64[]){place, size | (random_below(9) == 0) * 7ull << HEAP_PAIR_SIZE_BITS});
         else if (is_live[index])

@@ -27,6 +27,7 @@ typedef struct Gateways {
     CodePtr return_miss;              // jump here with the target at [rsp-8], rcx spilled; or r11,
                                       // where flags count as dead (TOOL_LOOSE_FLAGS)
     CodePtr stores, stores_end;
+    CodePtr store_map;                // a word
     CodePtr store[GATEWAY_STORES];    // of 1 << i bytes
     CodePtr far_return_miss;          // rcx is spilled in any case
     CodePtr version_guard, version_exit, version_indirect, version_miss;

@@ -209,28 +209,26 @@ static void emit_clear_shadow(Emitter *e, u32 size, i32 disp)
 }
 
 // The first store to memory that was undefined, where nothing stands against it:
-//     mov fs:[spill rcx], rcx ; lea rcx, [rsp - 128] ; cmp rax, rcx ; jae above
-//     cmp rax, fs:[store_below] ; jae slow
-//   above: mov rcx, map * 8 ; add rcx, rax ; shr rcx, 3
+//     mov fs:[spill rcx], rcx ; cmp rax, fs:[store_below] ; jae high
+//   fine: mov rcx, map * 8 ; add rcx, rax ; shr rcx, 3
 //     test al, alignment ; jnz unaligned ; cmp [rcx], 0 ; jne slow
 //   clear: mov gs:[rax], 0 ; restore rcx, rax ; jmp fs:[call_return]
+//   high: lea rcx, [rsp - 128] ; cmp rax, rcx ; jae fine ; jmp slow
 //   unaligned: cmp twice as many, 0 ; je clear
 //   slow: restore rcx ; mov fs:[call_address], rax ; restore rax ; tool call
 static void emit_store(Emitter *e, u32 size)
 {
     const u32 whole = size <= 8 ? 8 : size;
     emit_store_fs(e, CTX_SPILL(RCX), RCX);
-    emit_lea(e, RCX, RSP, -128);
-    put_bytes(e, (u8[]){0x48, 0x39, 0xc8}, 3);
-    CodePtr above = emit_forward(e, 0x0f83);
     put_bytes(e, (u8[]){0x64, 0x48, 0x3b, 0x04, 0x25}, 5);
     put_u32(e, (u32)CTX(store_below));
-    CodePtr below = emit_forward(e, 0x0f83);
-    place_label(e, above);
+    CodePtr high = emit_forward(e, 0x0f83), fine = e->pc, unaligned = NULL;
     emit_mov_imm(e, RCX, tool->store_map * 8);
     put_bytes(e, (u8[]){0x48, 0x01, 0xc1, 0x48, 0xc1, 0xe9, 3}, 7);
-    put_bytes(e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
-    CodePtr unaligned = emit_forward(e, 0x0f85);
+    if (size > 1) {
+        put_bytes(e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
+        unaligned = emit_forward(e, 0x0f85);
+    }
     emit_compare_bits(e, whole);
     CodePtr marked = emit_forward(e, 0x0f85);
     CodePtr clear = e->pc;
@@ -240,9 +238,16 @@ static void emit_store(Emitter *e, u32 size)
     emit_load_fs(e, RAX, CTX_SPILL(RAX));
     emit_jmp_fs(e, CTX(call_return));
 
-    place_label(e, unaligned);
-    emit_compare_bits(e, 2 * whole);
-    emit_link_site(e, 0x0f84, clear);
+    place_label(e, high);
+    emit_lea(e, RCX, RSP, -128);
+    put_bytes(e, (u8[]){0x48, 0x39, 0xc8}, 3);
+    emit_link_site(e, 0x0f83, fine);
+    CodePtr below = emit_forward(e, OP_JMP_REL32);
+    if (unaligned) {
+        place_label(e, unaligned);
+        emit_compare_bits(e, 2 * whole);
+        emit_link_site(e, 0x0f84, clear);
+    }
     place_label(e, below);
     place_label(e, marked);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
@@ -255,6 +260,10 @@ static void emit_store(Emitter *e, u32 size)
 
 static void emit_stores(Emitter *e)
 {
+    while ((uintptr_t)e->pc % sizeof(u64)) // AC may be set
+        put_u8(e, 0xcc);
+    gateway.store_map = e->pc;
+    put_bytes(e, &tool->store_map, sizeof(u64));
     gateway.stores = e->pc;
     for (u32 i = 0; tool->store_slow && i < GATEWAY_STORES; i++) {
         gateway.store[i] = e->pc;
@@ -269,6 +278,11 @@ void gateway_emit_tools(Emitter *e)
     emit_quick_call(e);
     emit_brief_call(e);
     emit_stores(e);
+}
+
+CodePtr gateway_store_map(void)
+{
+    return gateway.store_map;
 }
 
 CodePtr gateway_store(u32 size)

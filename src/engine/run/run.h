@@ -278,6 +278,8 @@ CodePtr gateway_far_return_miss(void);
 // Tool.store_map: rax is the address and spilled, call_return where to go on, flags are dead.
 // NULL: not for this size.
 CodePtr gateway_store(u32 size);
+// Where Tool.store_map stands, within 31 bits.
+CodePtr gateway_store_map(void);
 
 // Look ctx->pc and the thread's state (the first word of tool_state) up in the version table:
 // after a guard has failed, at a

@@ -3,6 +3,7 @@
 // Guards: branches of a block that are hardly ever taken, to stubs away from all blocks. What is
 // tested is the shadow of an operand (shadow_x64.c) or, here, the tool's state.
 #include "engine/translate/builder.h"
+#include "engine/translate/lean_x64.h"
 #include "engine/translate/translate.h"
 
 enum { EARLY_PREFIX = 0x2e }; // means nothing to a branch; those of early guards have it
@@ -124,6 +125,45 @@ static bool emit_store_stub(Builder *b, const Guard *guard)
     return true;
 }
 
+// Of few bytes, which programs store one after the other to memory that they have just got:
+//     spill rax ; lea rax, operand ; cmp rax, fs:[store_below] ; jae slow
+//     test al, alignment ; jne slow ; shr rax, 3 ; add rax, [map] ; cmp byte [rax], 0 ; jne slow
+//     restore rax ; mov gs:[operand], 0 ; jmp back
+//   slow: restore rax ; as of any store
+static bool emit_short_store_stub(Builder *b, const Guard *guard)
+{
+    const InsnAddress *a = &guard->access.address;
+    u32 size = guard->access.size_bytes;
+    if (guard->spilled || size > 16 || a->segment || a->is_narrow || !gateway_store(size))
+        return false;
+    CodePtr unaligned = NULL;
+    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+    emit_access_address(b, RAX, &guard->access);
+    put_bytes(&b->e, (u8[]){0x64, 0x48, 0x3b, 0x04, 0x25}, 5);
+    put_u32(&b->e, (u32)CTX(store_below));
+    CodePtr high = branch(&b->e, JAE);
+    if (size > 1) {
+        put_bytes(&b->e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
+        unaligned = branch(&b->e, JNE);
+    }
+    put_bytes(&b->e, (u8[]){0x48, 0xc1, 0xe8, 3, 0x48, 0x03, 0x04, 0x25}, 8);
+    put_u32(&b->e, (u32)(uintptr_t)gateway_store_map());
+    if (size > 8)
+        put_bytes(&b->e, (u8[]){0x66, 0x83, 0x38, 0}, 4);
+    else
+        put_bytes(&b->e, (u8[]){0x80, 0x38, 0}, 3);
+    CodePtr marked = branch(&b->e, JNE);
+    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+    tool_shadow_clear(b, &guard->access);
+    emit_jmp(&b->e, guard->back);
+    land(&b->e, high);
+    land(&b->e, marked);
+    if (unaligned)
+        land(&b->e, unaligned);
+    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+    return emit_store_stub(b, guard);
+}
+
 // mov rax, fs:[slot] ; lea rax, [rax + 1] ; mov fs:[slot], rax
 static void emit_count(Builder *b, unsigned slot)
 {
@@ -206,7 +246,7 @@ static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
     case GUARD_EARLY:
     case GUARD_LEAVE: emit_leave_stub(b, guard); return;
     case GUARD_STORE:
-        if (emit_store_stub(b, guard))
+        if (emit_short_store_stub(b, guard) || emit_store_stub(b, guard))
             return;
         break;
     case GUARD_STEP: break;

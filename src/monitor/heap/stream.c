@@ -59,6 +59,22 @@ static void keep_before(Stream *stream)
     };
 }
 
+// The time of the last event: without a recording that of the record that comes now will do, since
+// it is not before anything else.
+static void settle_clock(Stream *stream, u32 events)
+{
+    HeapModel *model = stream->model;
+
+    if (!stream->writer) {
+        model->now.ns = stream->time.ns;
+        return;
+    }
+    const Moment *last = &stream->writer->encoder.last;
+    model->recorded_ns = model->now.ns = last->ns;
+    model->requested_bytes = last->allocated_bytes;
+    writer_count_usual(stream->writer, events);
+}
+
 // Before anybody else looks: all that events on the short way have in common.
 static __attribute__((noinline)) void settle(Stream *stream)
 {
@@ -72,12 +88,9 @@ static __attribute__((noinline)) void settle(Stream *stream)
     model->totals.usable[SPACE_HEAP] += main - blocks * model->admin_bytes;
     model->totals.blocks[SPACE_HEAP] += blocks;
     if (events) {
-        const Moment *last = &stream->writer->encoder.last;
         model->events += events;
-        model->recorded_ns = model->now.ns = last->ns;
         model->now.allocated_bytes = model->allocated_bytes;
-        model->requested_bytes = last->allocated_bytes;
-        writer_count_usual(stream->writer, events);
+        settle_clock(stream, events);
     }
     keep_before(stream);
 }
@@ -95,17 +108,17 @@ static void look(Stream *stream)
 {
     HeapModel *model = stream->model;
     bool counts_bytes = model->options->time_unit == TIME_UNIT_BYTES;
-    u64 slice_ns = 0;
+    const RecordingWriter *writer = stream->writer = model->writer;
+    u64 slice_ns = UINT64_MAX;
 
     stream->left = 0;
-    stream->writer = model->writer;
     stream->self = thread_at(model, stream->thread);
-    if (!model->writer || !model->counts[SPACE_HEAP] ||
-        model->trigger_count || map_count(&model->late) || stream->time.instructions ||
-        model->writer->encoder.last.ns > stream->time.ns ||
+    if (!model->counts[SPACE_HEAP] || model->trigger_count || map_count(&model->late) ||
+        stream->time.instructions || (writer && writer->encoder.last.ns > stream->time.ns) ||
         model->recorded_ns > stream->time.ns || model->now.ns > stream->time.ns)
         return;
-    stream->left = writer_usual_events(model->writer, model->requested_bytes, &slice_ns);
+    stream->left = writer ? writer_usual_events(writer, model->requested_bytes, &slice_ns)
+                          : UINT32_MAX;
     stream->limit_ns = counts_bytes ? slice_ns : min_u64(slice_ns, model->next_check);
     stream->limit_bytes = counts_bytes ? model->next_check : UINT64_MAX;
     if (stream->time.ns >= stream->limit_ns)
@@ -129,7 +142,7 @@ static inline HeapEvent usual_event(const Stream *stream, EventKind kind, u32 si
 static inline __attribute__((always_inline)) u32 record_usual(Stream *stream, HeapEvent *event)
 {
     stream->left--;
-    return writer_add_usual(stream->writer, event);
+    return LIKELY(stream->writer) ? writer_add_usual(stream->writer, event) : 0;
 }
 
 static __attribute__((noinline)) void usual_peak(Stream *stream)
@@ -259,10 +272,12 @@ static USUAL bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 si
     count_temporary(model, site, size, lived_ns);
     HeapEvent event = usual_event(stream, EVENT_ALLOC, context->site, size, usable);
     u64 end_ns = event.time.ns, begin_ns = end_ns - min_u64(end_ns, lived_ns);
+    stream->left -= 2;
+    if (UNLIKELY(!stream->writer))
+        return true;
     event.address = address;
     event.time.ns = max_u64(max_u64(begin_ns, model->recorded_ns),
                             stream->writer->encoder.last.ns);
-    stream->left -= 2;
     writer_add_usual_pair(stream->writer, &event, end_ns);
     return true;
 }
@@ -473,7 +488,9 @@ static __attribute__((noinline)) bool take_series(Stream *stream, const u64 *at)
         return false;
     for (u32 index = 0; index < series.pairs;) {
         if (LIKELY(usual_pair_of(stream, &series, index))) {
-            index = usual_run(stream, &series, index + 1);
+            index++;
+            if (LIKELY(stream->writer))
+                index = usual_run(stream, &series, index);
             continue;
         }
         HeapNew block = block_of_series(stream, &series, index++);

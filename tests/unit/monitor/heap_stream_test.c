@@ -33,7 +33,7 @@ static u64 random_below(u64 limit)
     return (random_state >> 8) % limit;
 }
 
-static void world_begin(World *world, u32 time_unit)
+static void world_begin(World *world, u32 time_unit, bool has_recording)
 {
     static const char *const argv[] = {"program"};
     *world = (World){0};
@@ -43,6 +43,7 @@ static void world_begin(World *world, u32 time_unit)
     options_init(&world->options);
     world->options.massif_out_file = "massif.out";
     world->options.recording_file = "recording";
+    world->options.recording = has_recording;
     world->options.time_unit = time_unit;
     world->model = heap_open(&(HeapConfig){
         .options = &world->options,
@@ -289,22 +290,24 @@ static void compare_events(World *a, World *b)
     free(other.list);
 }
 
-static void run_beside(u64 end, u32 time_unit, bool has_pairs)
+typedef enum Compared { MODELS, EVENTS, RECORDINGS } Compared;
+
+static void run_beside(u64 end, u32 time_unit, Compared compared)
 {
     World one, other;
     u64 at = 0;
 
-    world_begin(&one, time_unit);
-    world_begin(&other, time_unit);
+    world_begin(&one, time_unit, compared != MODELS);
+    world_begin(&other, time_unit, compared != MODELS);
     while (at < end) {
         u64 next = take_as_stream(&other, at, end);
         take_one_by_one(&one, at, next);
         at = next;
     }
     compare_models(one.model, other.model);
-    if (has_pairs)
+    if (compared == EVENTS)
         compare_events(&one, &other);
-    else
+    else if (compared == RECORDINGS)
         compare_recordings(&one, &other);
     world_end(&one);
     world_end(&other);
@@ -314,21 +317,29 @@ TEST(a_stream_is_what_its_records_are_one_by_one)
 {
     for (u64 seed = 1; seed <= 8; seed++)
         run_beside(make_records(seed, 20000, seed % 2), seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES,
-                   seed % 2);
+                   seed % 2 ? EVENTS : RECORDINGS);
+}
+
+TEST(a_stream_without_a_recording_is_what_its_records_are_one_by_one)
+{
+    for (u64 seed = 1; seed <= 6; seed++) {
+        u64 end = seed % 2 ? make_records(seed, 20000, true) : make_orderly_records(seed, 20000);
+        run_beside(end, seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES, MODELS);
+    }
 }
 
 TEST(a_stream_in_order_with_runs_of_pairs_is_what_its_records_are_one_by_one)
 {
     for (u64 seed = 1; seed <= 8; seed++)
         run_beside(make_orderly_records(seed, 20000), seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES,
-                   true);
+                   EVENTS);
 }
 
 TEST(a_stream_ends_at_the_limit_and_before_what_is_none)
 {
     World world;
     u64 at = 0;
-    world_begin(&world, TIME_UNIT_MS);
+    world_begin(&world, TIME_UNIT_MS, true);
     at = put(at, RECORD_HEAP_ALLOC, 1, 100, 2, (u64[]){0x1000, 8});
     at = put(at, RECORD_HEAP_ALLOC, 1, 200, 2, (u64[]){0x2000, 8});
     u64 two = at;
@@ -347,7 +358,7 @@ TEST(a_stream_ends_at_the_limit_and_before_what_is_none)
 TEST(fuzz_streams_of_nonsense_do_no_harm)
 {
     World world;
-    world_begin(&world, TIME_UNIT_MS);
+    world_begin(&world, TIME_UNIT_MS, true);
     random_state = 99;
     for (int turn = 0; turn < 3000; turn++) {
         u64 count = make_records((u64)turn, 60, true);

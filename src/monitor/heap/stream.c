@@ -6,8 +6,8 @@
 // What every event would have to ask is asked once for many: whether there is a recording, when
 // its slice ends, when a snapshot is due. As long as nothing of that happens, events take the
 // short way below, which does what model_event.h does and no more. All that is not usual (a
-// stack that is new, a late free, a snapshot) takes the long way, and then it is asked again. Figures
-// that follow from others are not kept up to date meanwhile (settle()).
+// stack that is new, a late free, a snapshot) takes the long way, and then it is asked again.
+// Figures that follow from others are not kept up to date meanwhile (settle()).
 #include "monitor/heap/model_event.h"
 
 enum {

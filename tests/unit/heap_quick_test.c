@@ -149,6 +149,42 @@ TEST(what_has_to_be_told_is_refused_and_nothing_happens)
     finish();
 }
 
+static GuestAddr move_quickly(GuestAddr old, u64 size)
+{
+    SlotRef ref;
+    GuestAddr next;
+    return heap_quick_find(old, &ref) ? heap_quick_realloc(t, old, &ref, size, 4, &next) : 0;
+}
+
+TEST(a_block_is_moved_only_if_it_can_be_freed_then)
+{
+    u64 unused = 0;
+    HeapStats before, after;
+    start(2000000, 0);
+    GuestAddr a = get(100, HEAP_MALLOC, 1, &unused), new = get(100, HEAP_NEW, 1, &unused);
+    GuestAddr medium = get(40000, HEAP_MALLOC, 1, &unused), gone = get(20, HEAP_MALLOC, 1, &unused);
+    CHECK_EQ(move_quickly(a, 100), 0); // nothing was freed yet: there is no chunk
+    CHECK_EQ(heap_free(t, gone, HEAP_MALLOC, 1, NULL), HEAP_OK);
+    heap_stats(&before);
+    CHECK_EQ(move_quickly(gone, 100), 0);
+    CHECK_EQ(move_quickly(new, 100), 0);
+    CHECK_EQ(move_quickly(medium, 100), 0);
+    CHECK_EQ(move_quickly(a + 16, 100), 0);
+    CHECK_EQ(move_quickly(a, SMALL_MAX + 1), 0);
+    heap.active_threads++;
+    CHECK_EQ(move_quickly(a, 100), 0);
+    heap.active_threads--;
+    heap_stats(&after);
+    CHECK_EQ(after.allocs, before.allocs);
+    CHECK_EQ(after.live_blocks, before.live_blocks);
+    GuestAddr moved = move_quickly(a, 100);
+    CHECK(moved && moved != a);
+    CHECK_EQ(free_quickly(t, a, HEAP_MALLOC, 4), 100);
+    HeapBlock block;
+    CHECK(heap_find(moved, &block) && block.alloc_context == 4 && block.size_bytes == 100);
+    finish();
+}
+
 TEST(a_big_block_goes_the_long_way)
 {
     HeapOptions options;

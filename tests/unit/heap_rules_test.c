@@ -344,6 +344,31 @@ TEST(a_heap_that_grows_parks_what_it_does_not_need)
     finish();
 }
 
+TEST(what_is_used_again_at_once_is_parked_less_often)
+{
+    enum { BUFFERS = 200, BUFFER = 100000 };
+    GuestAddr buffers[BUFFERS];
+    HeapOptions options;
+
+    world_options(&options);
+    options.hooks.park = note_parked;
+    start_with(&options);
+    for (u32 i = 0; i < BUFFERS; i++)
+        CHECK((buffers[i] = get(BUFFER)));
+    for (u32 i = 0; i < BUFFERS; i++)
+        heap_free(t, buffers[i], HEAP_MALLOC, 1, NULL);
+    quarantine_drain(t);
+    quarantine_trim();
+    u64 ticks = heap.trim_ticks;
+    for (u32 i = 0; i < BUFFERS; i++)
+        CHECK(get(BUFFER));
+    quarantine_trim();
+    CHECK_EQ(heap.trim_ticks, 4 * ticks);
+    quarantine_trim(); // nothing was meanwhile
+    CHECK_EQ(heap.trim_ticks, ticks);
+    finish();
+}
+
 TEST(huge_blocks_are_parked_as_they_are_freed)
 {
     HeapOptions options;

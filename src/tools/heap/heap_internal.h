@@ -224,6 +224,9 @@ typedef struct Heap {
     u64 volume; // of both queues
     u64 parkable;   // footprint of medium blocks freed since the last trim. Atomic
     u64 trimmed_at; // by the time stamp counter. Atomic
+    u64 trim_ticks; // not sooner again than after as many. Atomic
+    u64 parked_bytes; // by the last trim, and how much of it has come to be used since. Atomic
+    u64 unparked_bytes;
 
     Lock huge_lock;
     Vec huge_live; // HugeBlock *, all that have a mapping

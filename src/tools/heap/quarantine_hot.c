@@ -203,8 +203,11 @@ HEAP_QUICK __attribute__((noinline)) void brief_release_apart(HeapThread *thread
 }
 
 // Not more than once in a third of a second or so: a program that frees buffers all the time
-// would wait for their pages instead.
-enum { TRIM_BYTES = 4 * MiB, TRIM_TICKS = 1 << 30 };
+// would wait for their pages instead. If it did wait for most of what was parked the last
+// time, and that was a lot, it is left in peace for longer, up to some seconds.
+enum { TRIM_BYTES = 4 * MiB, UNPARKED_MANY = 10 * MiB };
+#define TRIM_TICKS (1ull << 30)
+#define TRIM_TICKS_MAX (1ull << 34)
 
 static bool is_time_to_trim(void)
 {
@@ -212,7 +215,7 @@ static bool is_time_to_trim(void)
         __atomic_load_n(&heap.dirty_bytes, __ATOMIC_RELAXED) <= DIRTY_MAX)
         return false;
     u64 last = __atomic_load_n(&heap.trimmed_at, __ATOMIC_RELAXED);
-    return __builtin_ia32_rdtsc() - last >= TRIM_TICKS;
+    return __builtin_ia32_rdtsc() - last >= __atomic_load_n(&heap.trim_ticks, __ATOMIC_RELAXED);
 }
 
 // Without memory for a chunk the block stays quarantined for ever, which is safe.
@@ -275,6 +278,7 @@ static void park_medium(GuestAddr start)
         return;
     slab->is_parked = true;
     heap.options.hooks.park(start, slab->meta->size);
+    __atomic_fetch_add(&heap.parked_bytes, slab->unit_count * UNIT_BYTES, __ATOMIC_RELAXED);
 }
 
 // Those freed last keep it: a stale pointer is mostly used soon.
@@ -298,10 +302,21 @@ static void park_blocks(void)
     lock_release(&heap.quarantine_lock);
 }
 
+static void set_trim_ticks(void)
+{
+    u64 parked = __atomic_exchange_n(&heap.parked_bytes, 0, __ATOMIC_RELAXED);
+    u64 unparked = __atomic_exchange_n(&heap.unparked_bytes, 0, __ATOMIC_RELAXED);
+    u64 ticks = TRIM_TICKS;
+    if (unparked > parked / 2 && unparked >= UNPARKED_MANY)
+        ticks = min_u64(heap.trim_ticks * 4, TRIM_TICKS_MAX);
+    __atomic_store_n(&heap.trim_ticks, ticks, __ATOMIC_RELAXED);
+}
+
 void quarantine_trim(void)
 {
     if (!heap.options.hooks.park)
         return;
+    set_trim_ticks();
     u64 parkable = __atomic_exchange_n(&heap.parkable, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&heap.trimmed_at, __builtin_ia32_rdtsc(), __ATOMIC_RELAXED);
     units_park();

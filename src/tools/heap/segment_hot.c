@@ -138,7 +138,8 @@ Slab *units_take(u64 unit_count, u32 slot_count)
     UnitSet fresh = segment->fresh_units;
     units_remove(&segment->free_units, unit, end);
     units_remove(&segment->fresh_units, unit, end);
-    units_remove(&segment->parked_units, unit, end);
+    u64 unparked = units_remove(&segment->parked_units, unit, end) * UNIT_BYTES;
+    __atomic_fetch_add(&heap.unparked_bytes, unparked, __ATOMIC_RELAXED);
     heap.dirty_bytes -= units_remove(&segment->dirty_units, unit, end) * UNIT_BYTES;
     SlotMeta *meta = piece_take(segment, piece_size(slot_count));
     lock_release(&heap.segment_lock);
@@ -224,6 +225,7 @@ static void park_units(Segment *segment)
         }
         if (!is_done && !is_fresh) {
             heap.options.hooks.park(segment->base + at * UNIT_BYTES, (end - at) * UNIT_BYTES);
+            __atomic_fetch_add(&heap.parked_bytes, (end - at) * UNIT_BYTES, __ATOMIC_RELAXED);
             heap.dirty_bytes -= units_remove(&segment->dirty_units, at, end) * UNIT_BYTES;
             units_add(&segment->parked_units, at, end);
         }

@@ -125,23 +125,49 @@ static bool emit_store_stub(Builder *b, const Guard *guard)
     return true;
 }
 
+// rax and flags, where they are live, are kept meanwhile:
+//     spill rax ; [lahf ; seto al ; mov fs:[call_address], rax ; restore rax]
+//     [mov rax, fs:[call_address] ; add al, 127 ; sahf] ; restore rax
+static void put_keep(Emitter *e, bool flags)
+{
+    emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    if (!flags)
+        return;
+    put_bytes(e, (u8[]){0x9f, 0x0f, 0x90, 0xc0}, 4);
+    emit_store_fs(e, CTX(call_address), RAX);
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+}
+
+static void put_kept(Emitter *e, bool flags)
+{
+    if (flags) {
+        emit_load_fs(e, RAX, CTX(call_address));
+        put_bytes(e, (u8[]){0x04, 127, 0x9e}, 3);
+    }
+    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+}
+
 // Of few bytes, which programs store one after the other to memory that they have just got:
-//     spill rax ; lea rax, operand ; cmp rax, fs:[store_below] ; jae slow
-//     test al, alignment ; jne slow ; shr rax, 3 ; add rax, [map] ; cmp byte [rax], 0 ; jne slow
-//     restore rax ; mov gs:[operand], 0 ; jmp back
-//   slow: restore rax ; as of any store
-static bool emit_short_store_stub(Builder *b, const Guard *guard)
+//     keep rax ; lea rax, operand ; cmp rax, fs:[store_below] ; jb low ; cmp rax, rsp ; jb slow
+//   low: test al, alignment ; jne slow ; shr rax, 3 ; add rax, [map] ; cmp byte [rax], 0 ; jne slow
+//     restore ; mov gs:[operand], 0 ; jmp back
+//   slow: restore
+static void emit_short_store_stub(Builder *b, const Guard *guard)
 {
     const InsnAddress *a = &guard->access.address;
     u32 size = guard->access.size_bytes;
-    if (guard->spilled || size > 16 || a->segment || a->is_narrow || !gateway_store(size))
-        return false;
+    bool flags = guard->spilled != 0;
+    if (size > 16 || a->segment || a->is_narrow || !gateway_store(size))
+        return;
     CodePtr unaligned = NULL;
-    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+    put_keep(&b->e, flags);
     emit_access_address(b, RAX, &guard->access);
     put_bytes(&b->e, (u8[]){0x64, 0x48, 0x3b, 0x04, 0x25}, 5);
     put_u32(&b->e, (u32)CTX(store_below));
-    CodePtr high = branch(&b->e, JAE);
+    CodePtr low = branch(&b->e, JB);
+    put_bytes(&b->e, (u8[]){0x48, 0x39, 0xe0}, 3);
+    CodePtr below = branch(&b->e, JB);
+    land(&b->e, low);
     if (size > 1) {
         put_bytes(&b->e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
         unaligned = branch(&b->e, JNE);
@@ -153,15 +179,14 @@ static bool emit_short_store_stub(Builder *b, const Guard *guard)
     else
         put_bytes(&b->e, (u8[]){0x80, 0x38, 0}, 3);
     CodePtr marked = branch(&b->e, JNE);
-    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+    put_kept(&b->e, flags);
     tool_shadow_clear(b, &guard->access);
     emit_jmp(&b->e, guard->back);
-    land(&b->e, high);
+    land(&b->e, below);
     land(&b->e, marked);
     if (unaligned)
         land(&b->e, unaligned);
-    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
-    return emit_store_stub(b, guard);
+    put_kept(&b->e, flags);
 }
 
 // mov rax, fs:[slot] ; lea rax, [rax + 1] ; mov fs:[slot], rax
@@ -246,7 +271,8 @@ static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
     case GUARD_EARLY:
     case GUARD_LEAVE: emit_leave_stub(b, guard); return;
     case GUARD_STORE:
-        if (emit_short_store_stub(b, guard) || emit_store_stub(b, guard))
+        emit_short_store_stub(b, guard);
+        if (emit_store_stub(b, guard))
             return;
         break;
     case GUARD_STEP: break;

@@ -229,3 +229,69 @@ CASE known_moves_narrow
     nop
 1:
 END known_moves_narrow
+
+// First stores where flags are live, to each kind of place and of each size: the flags stay, and what is
+// stored is defined.
+.macro STORE_KEEPS store, read, value, one, others
+    movl $\value, %edx
+    addl $1, %edx
+    \store
+    j\one 1f
+    ud2
+1:  lahf
+    andb $0xd5, %ah
+    cmpb $\others, %ah
+    je 1f
+    ud2
+1:  \read
+    je 1f
+    nop
+1:
+.endm
+
+// SF, PF and AF, with OF; and ZF, PF, AF and CF without.
+.macro STORES_KEEP store, read
+    BLOCK 64
+    movq %rax, %rbx
+    movq %rax, %rcx
+    xorps %xmm0, %xmm0
+    STORE_KEEPS "\store", "\read", 0x7fffffff, o, 0x94
+    BLOCK 64
+    movq %rax, %rbx
+    movq %rax, %rcx
+    xorps %xmm0, %xmm0
+    STORE_KEEPS "\store", "\read", 0xffffffff, no, 0x55
+.endm
+
+CASE stores_keep_flags
+    pushq %rbx
+    subq $16, %rsp
+    STORES_KEEP "movb $1, (%rax)", "cmpb $0, (%rbx)"
+    STORES_KEEP "movb %dl, 7(%rbx)", "cmpb $0, 7(%rbx)"
+    STORES_KEEP "movb $1, 63(%rcx)", "cmpb $0, 63(%rbx)"
+    STORES_KEEP "movw $1, 2(%rcx)", "cmpw $0, 2(%rbx)"
+    STORES_KEEP "movw $1, 7(%rcx)", "cmpw $0, 7(%rbx)"
+    STORES_KEEP "movl $1, 60(%rax)", "cmpl $0, 60(%rbx)"
+    STORES_KEEP "movl $1, 5(%rcx)", "cmpl $0, 5(%rbx)"
+    STORES_KEEP "movq $1, 8(%rbx)", "cmpq $0, 8(%rbx)"
+    STORES_KEEP "movq $1, 55(%rbx)", "cmpq $0, 55(%rbx)"
+    STORES_KEEP "movups %xmm0, 48(%rbx)", "cmpq $0, 56(%rbx)"
+    STORES_KEEP "movups %xmm0, 17(%rbx)", "cmpq $0, 25(%rbx)"
+    leaq 8(%rsp), %rcx
+    STORE_KEEPS "movl $1, (%rcx)", "cmpl $0, 8(%rsp)", 0x7fffffff, o, 0x94
+    leaq -24(%rsp), %rcx
+    STORE_KEEPS "movl $1, (%rcx)", "cmpl $0, (%rcx)", 0xffffffff, no, 0x55
+    addq $16, %rsp
+    popq %rbx
+END stores_keep_flags
+
+CASE store_behind_block_with_flags
+    BLOCK 12
+    movl $-1, %edx
+    addl $1, %edx
+    movl $1, 8(%rax)
+    movl $1, 12(%rax) // EXPECT memcheck invalid-write size=4 block=after:0 of=12
+    jc 1f
+    ud2
+1:  nop
+END store_behind_block_with_flags

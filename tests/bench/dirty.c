@@ -2,6 +2,7 @@
 //
 // ROUNDS times three instructions from a load to where nothing of it is left. With an argument
 // what is loaded is undefined, else not. `threads` runs them in a thread that ends before main.
+// `whole`: a function copies 16 bytes, of which half are undefined, before each hundredth of them.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,23 @@ static void *work(void *argument)
     return NULL;
 }
 
+void copy_whole(long *to, const long *from);
+__asm__(".text\n"
+        "copy_whole: movdqu (%rsi), %xmm1\n"
+        "            movups %xmm1, (%rdi)\n"
+        "            ret\n");
+
+static void work_between(long *words)
+{
+    volatile int sum = 0;
+    words[1] = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i % 100 == 0)
+            copy_whole(words + 2, words);
+        sum += i;
+    }
+}
+
 int main(int argc, char **argv)
 {
     long *words = argc > 1 ? malloc(64) : calloc(1, 64);
@@ -29,6 +47,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "threads") == 0) {
         pthread_create(&thread, NULL, work, words);
         pthread_join(thread, NULL);
+    } else if (argc > 1 && strcmp(argv[1], "whole") == 0) {
+        work_between(words);
     } else {
         work(words);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the prologues of lean functions are made of; private to lean_*_x64.c.
+// What the prologues of lean functions, and stubs, are made of; private to translate/.
 #ifndef MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 #define MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 

@@ -198,8 +198,8 @@ ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64
 enum { ROW_SIZE_END = 1 << 14 }; // a varint of two bytes at most
 static inline bool fits_row(const EventEncoder *encoder, u64 address, u64 size, u64 usable)
 {
-    return (size < ROW_SIZE_END) & (usable == guess_usable(size)) &
-           (encoder->pair_address[pair_class(usable)] == address);
+    return size < ROW_SIZE_END && usable == guess_usable(size) &&
+           encoder->pair_address[pair_class(usable)] == address;
 }
 
 ENCODE u8 *encode_in_row(u8 *at, u64 size)

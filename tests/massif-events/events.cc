@@ -175,6 +175,34 @@ static void renamed(int n)
     }
 }
 
+// Blocks of different sizes that are freed at once, by one line; some stay for a while, some are
+// large, and sometimes there is a system call between the two.
+static void series(int n)
+{
+    void *kept[16] = {};
+    for (int i = 0; i < n; i++) {
+        size_t size = 1 + (unsigned)i * 7919u % 700 + (i % 97 == 96) * 70000;
+        void *p = got(malloc(size), size);
+        keep(p);
+        if (i % 41 == 40)
+            getppid();
+        if (i % 29 == 28) {
+            void *old = kept[i % 16];
+            kept[i % 16] = p;
+            if (!old)
+                continue;
+            p = old;
+        }
+        free(p);
+        gone();
+    }
+    for (void *p : kept) {
+        free(p);
+        if (p)
+            gone();
+    }
+}
+
 static void requests(int n)
 {
     static char memory[4096];
@@ -197,6 +225,7 @@ int main(int argc, char **argv)
     static const struct { const char *name; void (*fn)(int); } scenarios[] = {
         {"family", family}, {"operators", operators}, {"throws", throws}, {"jumps", jumps},
         {"signals", signals}, {"threads", threads}, {"renamed", renamed}, {"requests", requests},
+        {"series", series},
     };
     for (auto &scenario : scenarios)
         if (argc > 2 && strcmp(argv[1], scenario.name) == 0)

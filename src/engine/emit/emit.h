@@ -185,10 +185,8 @@ static inline void emit_jmp(Emitter *e, CodePtr target)
     put_u32(e, (u32)distance);
 }
 
-void emit_nops(Emitter *e, size_t count);
-
 // Ends in a rel32 displacement that link_exit() may rewrite while other threads
-// execute it: such a store must not straddle a 16-byte line, so nops may come
+// execute it: such a store must not straddle a 16-byte line, so prefixes may come
 // first. `opcode` is e9 for jmp, 0f8x for jcc. Returns the address of the rel32.
 CodePtr emit_link_site(Emitter *e, unsigned opcode, CodePtr target);
 

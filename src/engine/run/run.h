@@ -278,6 +278,8 @@ CodePtr gateway_far_return_miss(void);
 // Tool.store_map: rax is the address and spilled, call_return where to go on, flags are dead.
 // NULL: not for this size.
 CodePtr gateway_store(u32 size);
+// Where Tool.store_map stands, within 31 bits.
+CodePtr gateway_store_map(void);
 
 // Look ctx->pc and the thread's state (the first word of tool_state) up in the version table:
 // after a guard has failed, at a
@@ -293,8 +295,10 @@ CodePtr gateway_tool_call(void);
 // For code with dead flags, which has spilled rax and put the address of one of these there.
 typedef struct GatewayCall {
     u64 fn, arg, back;
+    u64 brief; // a ToolBriefFn, for the brief call; others end before it
 } GatewayCall;
 CodePtr gateway_quick_call(void);
+CodePtr gateway_brief_call(void);
 
 // The components of the client's vector state that the gateways save and load.
 u64 gateway_xsave_mask(void);

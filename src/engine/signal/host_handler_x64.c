@@ -20,6 +20,7 @@
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
+#include "engine/translate/translate.h"
 
 #define HOST_ALTSTACK_BYTES (64 * KiB)
 #define PAGE_FAULT_WRITE 2   // bit of REG_ERR
@@ -321,8 +322,9 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     u64 rip = greg(uc, REG_RIP);
     CodePlace place;
+    bool is_memory = info->si_signo == SIGSEGV || info->si_signo == SIGBUS;
 
-    if (tool->fault && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS)) {
+    if (tool->fault && is_memory) {
         u64 address = (u64)info->si_addr;
         bool is_mapped = true;
         if (tool->fault(ctx, &address, &is_mapped))
@@ -335,6 +337,11 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         return;
     if (!place_of_fault(uc, &place))
         crash(info->si_signo, info, uc);
+    CodePtr failed = is_memory ? translate_early_guard_failed((CodePtr)rip) : NULL;
+    if (failed) {
+        uc->uc_mcontext.gregs[REG_RIP] = (greg_t)failed;
+        return;
+    }
     if ((u64)info->si_addr == rip)
         info->si_addr = (void *)place.pc;
     if (!ctx->pending_signal) {

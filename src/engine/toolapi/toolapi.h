@@ -261,11 +261,15 @@ bool tool_select(const char *name);
 // first of it.
 u32 tool_version(const ToolBlock *block);
 bool tool_is_first(const ToolBlock *block, const ToolInsn *insn);
+// The block goes when [start, end) is invalidated, as if it were made from what is there.
+void tool_depends_on(ToolBlock *block, GuestAddr start, GuestAddr end);
 // mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
 void tool_store_gpr(ToolBlock *block, unsigned reg);
 
 // True: no instruction reads the flags that there are before the current one.
 bool tool_flags_are_dead(const ToolBlock *block);
+// The same before another instruction of the block.
+bool tool_flags_are_dead_at(const ToolBlock *block, const ToolInsn *insn);
 // The same of those that the current instruction leaves.
 bool tool_flags_die(const ToolBlock *block);
 // The 64-bit word at `offset` of thread->tool_state becomes `value`; and the first word `value` of
@@ -287,10 +291,17 @@ void tool_note_depth(ToolBlock *block, unsigned slot, ToolCallFn *fn, u64 arg);
 
 typedef InsnAccess ToolAccess; // decode/decode.h
 
+// Most of what a step is called for, without the price of a call: it calls nothing that has not
+// this attribute, and finds neither the client's registers, but for rsp, nor its flags.
+// call_return is still to be set. False: it has done nothing, fn is to be called.
+typedef bool ToolBriefFn(ToolThread *thread, const GatewayCall *call, GuestAddr address)
+    __attribute__((no_caller_saved_registers));
+
 // What is called out of line, by a guard: fn(thread, arg, address).
 typedef struct ToolStep {
     ToolCallFn *fn;
     u64 arg;
+    ToolBriefFn *brief; // or NULL
     u32 gprs, vectors; // to be stored before, as by tool_store_gpr() and tool_store_vector()
     u32 counts;        // slots that count it
 } ToolStep;
@@ -335,6 +346,9 @@ bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
 // Leaves the block before its instruction for the version of it that begins there and has
 // VERSION_FIRST, unless the shadow of what it accesses is zero.
 void tool_shadow_guard(ToolBlock *block, const ToolAccess *access);
+// The same of what is accessed further on, or might be: if there is nothing to read, that is a
+// failure of the guard, and no fault. Where flags are dead.
+void tool_shadow_guard_early(ToolBlock *block, const ToolAccess *access);
 // Takes the step out of line unless that shadow is zero, and goes on.
 void tool_shadow_guard_step(ToolBlock *block, const ToolAccess *access, const ToolStep *step);
 // A store: see Tool.store_map.

@@ -27,6 +27,7 @@
 // What is done where a guard's branch is taken.
 typedef enum GuardKind {
     GUARD_FAIL,  // go on in the version that begins with the instruction's step
+    GUARD_EARLY, // the same, and if the test faults
     GUARD_LEAVE, // or in that of the state
     GUARD_STEP,  // call, and go on at `back`
     GUARD_STORE, // the same, by a gateway of its own where there is one
@@ -142,6 +143,7 @@ void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address);
 
 // The branch of a guard, jne or jmp; where steps of those since `first` go on; and all stubs of the
 // block; guards_x64.c.
+enum { OP_JNE_REL32 = 0x0f85 };
 void builder_guard(Builder *b, unsigned opcode, const GuardAction *action);
 void builder_guards_end(Builder *b, unsigned first);
 void emit_guard_stubs(Builder *b);

@@ -3,11 +3,32 @@
 // Guards: branches of a block that are hardly ever taken, to stubs away from all blocks. What is
 // tested is the shadow of an operand (shadow_x64.c) or, here, the tool's state.
 #include "engine/translate/builder.h"
+#include "engine/translate/lean_x64.h"
+#include "engine/translate/translate.h"
+
+enum { EARLY_PREFIX = 0x2e }; // means nothing to a branch; those of early guards have it
+
+CodePtr translate_early_guard_failed(CodePtr at)
+{
+    enum { GS = 0x65, BYTES_MAX = 24, BRANCH_BYTES = 7 };
+    Insn insn;
+    i32 distance;
+    if (*at != GS || decode_insn((GuestAddr)at, at, BYTES_MAX, &insn) != DECODE_OK)
+        return NULL;
+    const u8 *branch = at + insn.len;
+    if (insn.mnemonic != ZYDIS_MNEMONIC_CMP || branch[0] != EARLY_PREFIX ||
+        branch[1] != OP_JNE_REL32 >> 8 || branch[2] != (OP_JNE_REL32 & 0xff))
+        return NULL;
+    memcpy(&distance, branch + 3, sizeof(distance));
+    return (CodePtr)branch + BRANCH_BYTES + distance;
+}
 
 // jne or jmp to a stub that is emitted later.
 void builder_guard(Builder *b, unsigned opcode, const GuardAction *action)
 {
     ASSERT(b->guard_count < BLOCK_GUARDS_MAX);
+    if (action->kind == GUARD_EARLY)
+        put_u8(&b->e, EARLY_PREFIX);
     if (opcode > 0xff)
         put_u8(&b->e, (u8)(opcode >> 8));
     put_u8(&b->e, (u8)opcode);
@@ -56,7 +77,7 @@ static void guard_state(Builder *b, u64 mask, const GuardAction *action)
         u32 bits = (u32)(mask >> 32 * half);
         if (bits) {
             put_test(&b->e, 4 * half, bits);
-            builder_guard(b, 0x0f85, action);
+            builder_guard(b, OP_JNE_REL32, action);
         }
     }
     if (tool_flags_are_dead(b))
@@ -104,6 +125,45 @@ static bool emit_store_stub(Builder *b, const Guard *guard)
     return true;
 }
 
+// Of few bytes, which programs store one after the other to memory that they have just got:
+//     spill rax ; lea rax, operand ; cmp rax, fs:[store_below] ; jae slow
+//     test al, alignment ; jne slow ; shr rax, 3 ; add rax, [map] ; cmp byte [rax], 0 ; jne slow
+//     restore rax ; mov gs:[operand], 0 ; jmp back
+//   slow: restore rax ; as of any store
+static bool emit_short_store_stub(Builder *b, const Guard *guard)
+{
+    const InsnAddress *a = &guard->access.address;
+    u32 size = guard->access.size_bytes;
+    if (guard->spilled || size > 16 || a->segment || a->is_narrow || !gateway_store(size))
+        return false;
+    CodePtr unaligned = NULL;
+    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+    emit_access_address(b, RAX, &guard->access);
+    put_bytes(&b->e, (u8[]){0x64, 0x48, 0x3b, 0x04, 0x25}, 5);
+    put_u32(&b->e, (u32)CTX(store_below));
+    CodePtr high = branch(&b->e, JAE);
+    if (size > 1) {
+        put_bytes(&b->e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
+        unaligned = branch(&b->e, JNE);
+    }
+    put_bytes(&b->e, (u8[]){0x48, 0xc1, 0xe8, 3, 0x48, 0x03, 0x04, 0x25}, 8);
+    put_u32(&b->e, (u32)(uintptr_t)gateway_store_map());
+    if (size > 8)
+        put_bytes(&b->e, (u8[]){0x66, 0x83, 0x38, 0}, 4);
+    else
+        put_bytes(&b->e, (u8[]){0x80, 0x38, 0}, 3);
+    CodePtr marked = branch(&b->e, JNE);
+    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+    tool_shadow_clear(b, &guard->access);
+    emit_jmp(&b->e, guard->back);
+    land(&b->e, high);
+    land(&b->e, marked);
+    if (unaligned)
+        land(&b->e, unaligned);
+    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+    return emit_store_stub(b, guard);
+}
+
 // mov rax, fs:[slot] ; lea rax, [rax + 1] ; mov fs:[slot], rax
 static void emit_count(Builder *b, unsigned slot)
 {
@@ -115,20 +175,21 @@ static void emit_count(Builder *b, unsigned slot)
 
 // Behind the code, aligned, since AC may be set: what the gateway of quick calls reads.
 //     mov eax, call ; jmp quick_call
-//   call: fn, arg, back
+//   call: fn, arg, back [, brief]
 static void emit_quick_call(Builder *b, const Guard *guard)
 {
     enum { CODE_BYTES = 10, INT3 = 0xcc };
     CodePtr at = b->e.pc + CODE_BYTES;
     at += -(uintptr_t)at % 8;
     const GatewayCall call = {(u64)(uintptr_t)guard->step.fn, guard->step.arg,
-                              (u64)(uintptr_t)guard->back};
+                              (u64)(uintptr_t)guard->back,
+                              (u64)(uintptr_t)guard->step.brief};
     put_u8(&b->e, 0xb8);
     put_u32(&b->e, (u32)(uintptr_t)at);
-    emit_jmp(&b->e, gateway_quick_call());
+    emit_jmp(&b->e, call.brief ? gateway_brief_call() : gateway_quick_call());
     while (b->e.pc < at)
         put_u8(&b->e, INT3);
-    put_bytes(&b->e, &call, sizeof(call));
+    put_bytes(&b->e, &call, call.brief ? sizeof(call) : offsetof(GatewayCall, brief));
 }
 
 //     [store registers] ; spill rax ; lea rax, operand ; mov fs:[call_address], rax
@@ -165,7 +226,7 @@ static void emit_step_stub(Builder *b, const Guard *guard)
 // state with that of the state.
 static void emit_leave_stub(Builder *b, const Guard *guard)
 {
-    bool stepped = b->block->version & VERSION_STEPPED, fails = guard->kind == GUARD_FAIL;
+    bool stepped = b->block->version & VERSION_STEPPED, fails = guard->kind != GUARD_LEAVE;
     emit_store_fs_imm64(&b->e, CTX(pc), guard->insn->pc);
     if (stepped && fails)
         emit_store_fs_imm32(&b->e, CTX(guard_failed), 1);
@@ -180,29 +241,55 @@ static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
     b->insn = guard->insn;
     if (guard->spilled >> RCX & 1)
         emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
-    if (guard->kind == GUARD_FAIL || guard->kind == GUARD_LEAVE)
-        emit_leave_stub(b, guard);
-    else if (guard->kind != GUARD_STORE || !emit_store_stub(b, guard))
-        emit_step_stub(b, guard);
+    switch (guard->kind) {
+    case GUARD_FAIL:
+    case GUARD_EARLY:
+    case GUARD_LEAVE: emit_leave_stub(b, guard); return;
+    case GUARD_STORE:
+        if (emit_short_store_stub(b, guard) || emit_store_stub(b, guard))
+            return;
+        break;
+    case GUARD_STEP: break;
+    }
+    emit_step_stub(b, guard);
+}
+
+// The guards of one operand's pieces lead to the same stub.
+static bool is_alike(const Guard *a, const Guard *b)
+{
+    return a->insn == b->insn && a->kind == b->kind && a->back == b->back &&
+           a->spilled == b->spilled && a->step.fn == b->step.fn && a->step.arg == b->step.arg &&
+           a->step.counts == b->step.counts && a->has_access == b->has_access &&
+           (!a->has_access || a->access.operand == b->access.operand);
+}
+
+static void lead_to(const Guard *guard, CodePtr stub)
+{
+    i32 distance = (i32)(stub - (guard->branch + 4));
+    memcpy(guard->branch, &distance, 4);
 }
 
 void emit_guard_stubs(Builder *b)
 {
     Emitter block_emitter = b->e;
     unsigned mark_count = b->mark_count;
+    CodePtr at = NULL;
     for (unsigned i = 0; i < b->guard_count; i++) {
-        // Once behind the block, to know its size, and then where it will stay.
         const Guard *guard = &b->guards[i];
+        if (i > 0 && is_alike(guard, guard - 1)) {
+            lead_to(guard, at);
+            continue;
+        }
+        // Once behind the block, to know its size, and then where it will stay.
         emit_stub(b, guard, block_emitter.pc);
         size_t bytes = (size_t)(b->e.pc - block_emitter.pc);
         if (guard->kind == GUARD_STEP || guard->kind == GUARD_STORE)
             bytes += 7; // what it aligns may need more there
         ASSERT(bytes <= GUARD_STUB_ROOM);
-        CodePtr at = cache_reserve_cold(b->block, bytes);
+        at = cache_reserve_cold(b->block, bytes);
         ASSERT(at);
         emit_stub(b, guard, at);
-        i32 distance = (i32)(at - (guard->branch + 4));
-        memcpy(guard->branch, &distance, 4);
+        lead_to(guard, at);
     }
     b->e = block_emitter;
     b->spilled = 0;

@@ -5,13 +5,6 @@
 #include "engine/translate/builder.h"
 #include "engine/translate/lean_x64.h"
 
-static bool flags_are_live(const Builder *b)
-{
-    if (!(tool->needs & TOOL_NEEDS_FLAGS))
-        return true;
-    return b->flags_live[b->insn - b->insns] != 0;
-}
-
 u32 tool_version(const ToolBlock *b)
 {
     return b->block->version & ~(VERSION_ORIGINAL | VERSION_STEPPED);
@@ -22,14 +15,24 @@ bool tool_is_first(const ToolBlock *b, const ToolInsn *insn)
     return insn == b->insns;
 }
 
+void tool_depends_on(ToolBlock *b, GuestAddr start, GuestAddr end)
+{
+    cache_note_source(b->block, start, end);
+}
+
 void tool_store_gpr(ToolBlock *b, unsigned reg)
 {
     emit_store_fs(&b->e, CTX_GPR(reg), reg);
 }
 
+bool tool_flags_are_dead_at(const ToolBlock *b, const ToolInsn *insn)
+{
+    return tool->needs & TOOL_NEEDS_FLAGS && !b->flags_live[insn - b->insns];
+}
+
 bool tool_flags_are_dead(const ToolBlock *b)
 {
-    return !flags_are_live(b);
+    return tool_flags_are_dead_at(b, b->insn);
 }
 
 bool tool_flags_die(const ToolBlock *b)
@@ -99,7 +102,7 @@ void tool_state_end_if(ToolBlock *b, CodePtr site)
 void tool_count(ToolBlock *b, unsigned slot, u32 amount)
 {
     i32 at = CTX(tool_slot) + 8 * (i32)slot;
-    if (!flags_are_live(b)) {
+    if (tool_flags_are_dead(b)) {
         put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x04, 0x25}, 5);
         put_u32(&b->e, (u32)at);
         put_u32(&b->e, amount);

@@ -2,12 +2,13 @@
 //
 // Which arithmetic flags are live before each instruction of a block: one
 // backward pass. What follows a way out of the block is not known, so all flags
-// are live there; compilers set flags shortly before they use them, and code
-// in between is rare. An instruction that may fault shows the flags before it to
-// a signal handler, so they are live there too: the client's state is exact at
-// every fault, whatever a tool inserts.
+// are live there, unless it is the end and the next instructions tell; compilers set flags
+// shortly before they use them, and code in between is rare. An instruction that may fault shows
+// the flags before it to a signal handler, so they are live there too: the client's state is exact
+// at every fault, whatever a tool inserts.
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/redirect/redirect.h"
 #include "engine/translate/builder.h"
 
 enum { FLAGS_ARITHMETIC = ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF |
@@ -164,24 +165,75 @@ static bool ends_function(const Insn *insn)
            insn->lowering == LOWER_CALL_INDIRECT;
 }
 
+// "Undefined" often means unchanged: no kill either, but of the strict.
+static u8 killed_by(const Insn *insn, bool loose)
+{
+    const ZydisAccessedFlags *f = insn->flags;
+    if (!f || may_keep_flags(insn))
+        return 0;
+    return fold(f->modified | f->set_0 | f->set_1 | (loose ? f->undefined : 0));
+}
+
+// Whether the block goes when any byte of [start, end) changes: it has instructions in that page.
+static bool is_watched(const Builder *b, GuestAddr start, GuestAddr end)
+{
+    GuestAddr page = PAGE_DOWN(start);
+    for (unsigned i = 0; i < b->run_count; i++) {
+        if (page >= PAGE_DOWN(b->runs[i].start) && page < b->runs[i].end)
+            return end <= page + PAGE_SIZE;
+    }
+    return false;
+}
+
+// The flags that are live where the client goes on behind the block, at pc, as far as the code
+// there tells. A page whose blocks check themselves tells nothing.
+static u8 live_behind(const Builder *b, GuestAddr pc)
+{
+    enum { AHEAD_MAX = 10 };
+    u8 live = fold(FLAGS_ARITHMETIC);
+    GuestAddr end = 0;
+    Insn insn;
+    bool arrives = true;
+    for (unsigned i = 0; i < AHEAD_MAX && live; i++) {
+        if ((arrives && aspace_code_is_busy(pc)) || redirect_is_hooked(pc) ||
+            !is_watched(b, pc, pc + DECODE_BYTES_MAX) || !aspace_executable(pc, &end) ||
+            decode_shared(pc, (const u8 *)pc, min_u64(end - pc, DECODE_BYTES_MAX), &insn) !=
+                DECODE_OK)
+            return live;
+        if (ends_function(&insn) && insn.lowering != LOWER_RET)
+            return 0;
+        if ((insn.lowering != LOWER_COPY && insn.lowering != LOWER_JMP) ||
+            (insn.flags && fold(insn.flags->tested) & live))
+            return live;
+        live &= (u8)~killed_by(&insn, true);
+        arrives = insn.lowering == LOWER_JMP;
+        pc = arrives ? insn.target : pc + insn.len;
+    }
+    return live;
+}
+
+static u8 live_at_end(const Builder *b)
+{
+    const Insn *last = &b->insns[b->insn_count - 1];
+    if (last->lowering == LOWER_JMP)
+        return live_behind(b, last->target);
+    return last->lowering == LOWER_COPY ? live_behind(b, b->next_pc) : fold(FLAGS_ARITHMETIC);
+}
+
 void find_live_flags(Builder *b)
 {
     const u8 all = fold(FLAGS_ARITHMETIC);
     const bool loose = tool->needs & TOOL_LOOSE_FLAGS;
-    u8 live = all;
+    u8 live = loose ? live_at_end(b) : all;
     for (unsigned i = b->insn_count; i-- > 0;) {
         const Insn *insn = &b->insns[i];
         if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JMP)
             live = !loose || !ends_function(insn) ? all :
                    insn->lowering == LOWER_RET    ? returned_flags(b, i) : 0;
         const ZydisAccessedFlags *f = insn->flags;
-        if (f) {
-            // "Undefined" often means unchanged: no kill either, but of the strict.
-            u32 killed = f->modified | f->set_0 | f->set_1 | (loose ? f->undefined : 0);
-            if (!may_keep_flags(insn))
-                live &= (u8)~fold(killed);
+        live &= (u8)~killed_by(insn, loose);
+        if (f)
             live |= fold(f->tested);
-        }
         if (!loose && !cannot_fault(insn))
             live = all;
         b->flags_live[i] = live;

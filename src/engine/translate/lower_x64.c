@@ -10,10 +10,19 @@
 
 typedef void LowerFn(Builder *b, const Insn *insn);
 
+// 90 and 0f 1f; others that Zydis calls so are none on every processor.
+static bool is_nop(const Insn *insn)
+{
+    u8 opcode = insn->bytes[insn->modrm_at ? insn->modrm_at - 1 : insn->len - 1];
+    return insn->mnemonic == ZYDIS_MNEMONIC_NOP && opcode == (insn->modrm_at ? 0x1f : 0x90);
+}
+
 static void lower_plain(Builder *b, const Insn *insn)
 {
     if (UNLIKELY(insn->mnemonic == ZYDIS_MNEMONIC_STD))
         emit_store_fs_imm32(&b->e, CTX(careful), 1);
+    if (is_nop(insn) && !(b->block->version & VERSION_STEPPED))
+        return; // it aligns what does not come here
     lower_copy(b, insn);
 }
 

@@ -136,7 +136,7 @@ static void guard(Builder *b, const ToolAccess *access, const GuardAction *actio
         step = piece(access->size_bytes - at);
         if (!live) {
             put_compare(&b->e, &op, step, (i32)at);
-            builder_guard(b, 0x0f85, action);
+            builder_guard(b, OP_JNE_REL32, action);
             continue;
         }
         // rcx may be the operand's own register: its value is there until overwritten.
@@ -161,6 +161,12 @@ static void guard(Builder *b, const ToolAccess *access, const GuardAction *actio
 void tool_shadow_guard(ToolBlock *b, const ToolAccess *access)
 {
     guard(b, access, &(GuardAction){.kind = GUARD_FAIL});
+}
+
+void tool_shadow_guard_early(ToolBlock *b, const ToolAccess *access)
+{
+    ASSERT(tool_flags_are_dead(b));
+    guard(b, access, &(GuardAction){.kind = GUARD_EARLY});
 }
 
 void tool_shadow_guard_step(ToolBlock *b, const ToolAccess *access, const ToolStep *step)

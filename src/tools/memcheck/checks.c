@@ -3,11 +3,31 @@
 // See checks.h.
 #include "tools/memcheck/checks.h"
 
+#include "tools/memcheck/ahead.h"
+#include "tools/memcheck/constants.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/steps.h"
 
 enum { STATE_LEGACY_BYTES = 512, RED_ZONE = 128 };
+
+bool touches_nothing(const ToolInsn *insn)
+{
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_NOP:
+    case ZYDIS_MNEMONIC_LEA:
+    case ZYDIS_MNEMONIC_PREFETCHT0:
+    case ZYDIS_MNEMONIC_PREFETCHT1:
+    case ZYDIS_MNEMONIC_PREFETCHT2:
+    case ZYDIS_MNEMONIC_PREFETCHNTA:
+    case ZYDIS_MNEMONIC_PREFETCH:
+    case ZYDIS_MNEMONIC_PREFETCHW:
+    case ZYDIS_MNEMONIC_CLFLUSH:
+    case ZYDIS_MNEMONIC_CLFLUSHOPT:
+    case ZYDIS_MNEMONIC_CLWB: return true;
+    default: return false;
+    }
+}
 
 // Where an operand lies by its constants alone.
 typedef struct StackOperand {
@@ -99,14 +119,15 @@ void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
         tool_call_access(block, access, access_any, what);
         return;
     }
-    if (known_defined(insn, access) || reads_control_block(access))
+    if (known_defined(insn, access) || reads_control_block(access) ||
+        constants_has(block, insn, access))
         return;
     if (access->reads && !memcheck_options->undef_value_errors) {
         u64 compared = step_loads_to_compare(insn, access) ? ACCESS_COMPARED : 0;
-        tool_shadow_guard_step(block, access, &(ToolStep){access_load, what | compared, 0, 0, 0});
+        const ToolStep step = {.fn = access_load, .arg = what | compared};
+        tool_shadow_guard_step(block, access, &step);
     } else if (access->reads) {
-        tool_shadow_guard(block, access);
-        known_add(insn, access);
+        ahead_guard(block, insn, access);
     } else if (!below && stack.on_stack && !stack.indexed) {
         tool_shadow_clear(block, access);
         known_add(insn, access);

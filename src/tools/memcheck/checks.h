@@ -7,6 +7,9 @@
 
 #include "tools/memcheck/memcheck.h"
 
+// Instructions that name memory and do not touch it.
+bool touches_nothing(const ToolInsn *insn);
+
 void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access);
 // Of that, what lies below the stack pointer. True: also below the red zone.
 bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access);

@@ -9,7 +9,9 @@
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "tools/memcheck/ahead.h"
 #include "tools/memcheck/checks.h"
+#include "tools/memcheck/constants.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
@@ -31,8 +33,11 @@ static bool mixed;         // a clean block: see mixed.h for what may be undefin
 static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                       const ToolAccess *access)
 {
-    const ToolStep call = step_of(insn, step, access);
+    u32 bytes;
+    MemberSet forgotten = step_forgets(insn, step, current, 0, &bytes);
+    const ToolStep call = step_of(insn, step, access, bytes);
     step_emit(block, &call, access);
+    current &= ~forgotten;
 }
 
 // Whether all that the instruction writes of the set is overwritten, so that no step is needed
@@ -179,25 +184,6 @@ static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
         tool_call(block, access_enter_frame, (u64)(size - from) << 1);
 }
 
-// Instructions that name memory and do not touch it.
-static bool touches_nothing(const ToolInsn *insn)
-{
-    switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_NOP:
-    case ZYDIS_MNEMONIC_LEA:
-    case ZYDIS_MNEMONIC_PREFETCHT0:
-    case ZYDIS_MNEMONIC_PREFETCHT1:
-    case ZYDIS_MNEMONIC_PREFETCHT2:
-    case ZYDIS_MNEMONIC_PREFETCHNTA:
-    case ZYDIS_MNEMONIC_PREFETCH:
-    case ZYDIS_MNEMONIC_PREFETCHW:
-    case ZYDIS_MNEMONIC_CLFLUSH:
-    case ZYDIS_MNEMONIC_CLFLUSHOPT:
-    case ZYDIS_MNEMONIC_CLWB: return true;
-    default: return false;
-    }
-}
-
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
 {
     current = version_set(tool_version(block));
@@ -205,7 +191,9 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     mixed = tool_version(block) == 0;
     block_end = insns + count;
     mixed_begin(block_end);
+    ahead_begin(block_end);
     known_nothing();
+    constants_begin();
 }
 
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
@@ -233,7 +221,7 @@ static bool only_discards(const ToolInsn *insn)
 static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                        const ToolAccess *accesses, unsigned count, bool overwrites)
 {
-    ToolStep call = step_of(insn, step, &accesses[0]);
+    ToolStep call = step_of(insn, step, &accesses[0], 0);
     call.counts = stats_of_step(true);
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);
@@ -312,6 +300,8 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
                     is_call);
     if (count && !mixed && only_discards(insn))
         count = 0;
+    if (mixed && mixed_is_settled() && memcheck_options->undef_value_errors)
+        ahead_insert(block, insn);
     for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
         if (!is_call || accesses[i].reads) // what is pushed gets a tag
             check_access(block, insn, &accesses[i]);
@@ -325,4 +315,5 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn)
 {
     insert(block, insn);
     known_after(insn);
+    constants_after(insn);
 }

@@ -54,40 +54,45 @@ void known_add(const ToolInsn *insn, const ToolAccess *access)
     used = used < FACTS ? used + 1 : FACTS;
 }
 
-// How far rsp goes up; false: nobody knows.
-static bool stack_moves(const ToolInsn *insn, const InsnForm *form, i64 *ret_up)
+bool known_adds(const ToolInsn *insn, unsigned reg, i64 *ret_amount)
 {
-    bool by_constant = form->dst == RSP && form->has_imm;
+    InsnForm room;
+    const InsnForm *form = insn_form(insn, &room);
+    bool is_hidden = reg == RSP && insn->bytes[0] != 0x66;
+    bool by_constant = form->dst == reg && form->has_imm;
     switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_PUSH: *ret_up = -8; return insn->len <= 7 && insn->bytes[0] != 0x66;
-    case ZYDIS_MNEMONIC_POP: *ret_up = 8; return insn->bytes[0] != 0x66 && form->dst != RSP;
-    case ZYDIS_MNEMONIC_ADD: *ret_up = insn_imm(insn); return by_constant;
-    case ZYDIS_MNEMONIC_SUB: *ret_up = -insn_imm(insn); return by_constant;
+    case ZYDIS_MNEMONIC_PUSH: *ret_amount = -8; return is_hidden && insn->len <= 7;
+    case ZYDIS_MNEMONIC_POP: *ret_amount = 8; return is_hidden && form->dst != RSP;
+    case ZYDIS_MNEMONIC_ADD: *ret_amount = insn_imm(insn); return by_constant;
+    case ZYDIS_MNEMONIC_SUB: *ret_amount = -insn_imm(insn); return by_constant;
+    case ZYDIS_MNEMONIC_INC: *ret_amount = 1; return form->dst == reg;
+    case ZYDIS_MNEMONIC_DEC: *ret_amount = -1; return form->dst == reg;
+    case ZYDIS_MNEMONIC_LEA:
+        *ret_amount = insn_disp(insn);
+        return form->dst == reg && form->lea_base == reg && !form->lea_indexed;
     default: return false;
     }
+}
+
+// `written`: the registers that the instruction writes.
+static void fact_after(Fact *f, const ToolInsn *insn, u32 written)
+{
+    i64 amount = 0;
+    if (f->index != INSN_NO_REG && written >> f->index & 1)
+        f->size = 0;
+    if (f->base == INSN_NO_REG || !(written >> f->base & 1))
+        return;
+    if (!known_adds(insn, f->base, &amount))
+        f->size = 0;
+    f->disp -= amount;
+    if (f->base == RSP && f->disp < 0) // it is marked again as it is left
+        f->size = 0;
 }
 
 void known_after(const ToolInsn *insn)
 {
     InsnForm room;
-    const InsnForm *form = insn_form(insn, &room);
-    u32 written = form->gprs_written;
-    i64 up = 0;
-    if (!used || !written)
-        return;
-    bool follows = written >> RSP & 1 && stack_moves(insn, form, &up);
-    if (follows)
-        written &= ~(1u << RSP);
-    for (u32 i = 0; i < used; i++) {
-        Fact *f = &facts[i];
-        if ((f->base != INSN_NO_REG && written >> f->base & 1) ||
-            (f->index != INSN_NO_REG && written >> f->index & 1) ||
-            (follows && f->index == RSP))
-            f->size = 0;
-        if (follows && f->base == RSP) {
-            f->disp -= up;
-            if (f->disp < 0) // it is marked again as it is left
-                f->size = 0;
-        }
-    }
+    u32 written = insn_form(insn, &room)->gprs_written;
+    for (u32 i = 0; i < used && written; i++)
+        fact_after(&facts[i], insn, written);
 }

@@ -14,5 +14,7 @@ bool known_defined(const ToolInsn *insn, const ToolAccess *access);
 void known_add(const ToolInsn *insn, const ToolAccess *access);
 // The instruction is over: what of the facts is no longer true.
 void known_after(const ToolInsn *insn);
+// Whether all that the instruction does to general register `reg` is to add a constant.
+bool known_adds(const ToolInsn *insn, unsigned reg, i64 *ret_amount);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/aspace/aspace.h"
+#include "tools/memcheck/constants.h"
 #include "tools/memcheck/leaks.h"
 #include "tools/memcheck/origins.h"
 #include "tools/memcheck/ranges.h"
@@ -52,12 +53,14 @@ bool requests_is_mapped(GuestAddr start, u64 size)
 static void mark_noaccess(void *data, GuestAddr start, u64 size)
 {
     (void)data;
+    constants_forget(start, start + size);
     shadow_make_noaccess(start, size);
 }
 
 static void mark_undefined(void *data, GuestAddr start, u64 size)
 {
     (void)data;
+    constants_forget(start, start + size);
     shadow_make_undefined(start, size);
 }
 
@@ -193,6 +196,9 @@ static u64 do_vbits(ToolThread *thread, const u64 args[6], u64 otherwise)
     if (!is_addressable(thread, data, size) || !is_addressable(thread, vbits, size))
         return VBITS_BAD_ADDRESS;
     if (sets) {
+        lock_acquire(&engine_lock);
+        constants_forget(data, data + size);
+        lock_release(&engine_lock);
         if (!guest_read(vbits, shadow_of(data), size))
             return VBITS_BAD_ADDRESS;
     } else {

@@ -11,6 +11,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
+#include "tools/memcheck/constants.h"
 #include "tools/memcheck/memcheck.h"
 
 #define V_BYTES CLIENT_END
@@ -149,6 +150,7 @@ void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot)
     (void)prot;
     if (!in_client(start, end))
         return;
+    constants_forget(start, end);
     // A change of protection keeps what is known.
     if (shadow_is_mapped(start, end - start))
         return;
@@ -160,6 +162,7 @@ void shadow_unmapped(GuestAddr start, GuestAddr end)
     u64 u_start, u_end;
     if (!in_client(start, end))
         return;
+    constants_forget(start, end);
     u_pages(start, end, &u_start, &u_end);
     if (end - start >= 8 * PAGE_SIZE && u_end - u_start > 2 * PAGE_SIZE) {
         madvise((void *)(u_start + PAGE_SIZE), u_end - u_start - 2 * PAGE_SIZE, MADV_DONTNEED);

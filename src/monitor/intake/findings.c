@@ -2,6 +2,7 @@
 //
 // Findings: gives them names, asks the suppressions and the user's filters,
 // keeps the limits, and sums up at the end.
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,20 +75,33 @@ ReportStack findings_stack(Run *run, WireWords pcs)
     return (ReportStack){copy, count};
 }
 
+// The file of the last thread stays open: one that has a thousand findings is asked as often.
+static bool read_comm(Run *run, i32 tid, char *ret_name, size_t size)
+{
+    char path[64];
+    for (bool is_new = run->comm_tid != tid;; is_new = true) {
+        if (is_new) {
+            if (run->comm_tid)
+                close(run->comm);
+            snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", run->os_pid, tid);
+            run->comm = open(path, O_RDONLY | O_CLOEXEC);
+            run->comm_tid = run->comm < 0 ? 0 : tid;
+        }
+        ssize_t length = run->comm_tid ? pread(run->comm, ret_name, size - 1, 0) : -1;
+        if (length > 0)
+            ret_name[length] = '\0';
+        if (length > 0 || is_new)
+            return length > 0;
+    }
+}
+
 // The name that the thread has now; the client waits, so it is still there.
 const char *findings_thread_name(Run *run, u64 number)
 {
-    char path[64], name[32];
+    char name[32];
     u64 tid;
-    if (!map_get(&run->thread_tids, number, &tid))
-        return NULL;
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", run->os_pid, (int)tid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return NULL;
-    bool ok = fgets(name, sizeof(name), file) != NULL;
-    fclose(file);
-    if (!ok)
+    if (!map_get(&run->thread_tids, number, &tid) ||
+        !read_comm(run, (i32)tid, name, sizeof(name)))
         return NULL;
     name[strcspn(name, "\n")] = '\0';
     // The first thread is called as its program unless somebody has named it.

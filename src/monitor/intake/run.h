@@ -45,6 +45,8 @@ typedef struct Run {
     Vec findings;       // RunFinding *, in order of arrival
     Map finding_by_id;  // slot → RunFinding *
     Map thread_tids;    // number → tid of the living
+    i32 comm_tid;       // whose name `comm` reads; 0: it is not open
+    int comm;
     u32 shown, suppressed; // different ones
     bool error_limit_hit;
     bool asks;          // --gen-suppressions=yes, and the user has not stopped it

@@ -95,14 +95,21 @@ static inline u32 writer_add(RecordingWriter *writer, const HeapEvent *event)
 }
 
 // ------------------------------------------------------------------- the short way
-// For an event that changes nothing but columns and sums; writer_usual_events() has said so.
+// For events that change nothing but columns and sums; writer_usual_events() has said so. They
+// advance the clock of bytes by their size, and are counted by writer_count_usual() behind them.
+static inline void writer_count_usual(RecordingWriter *writer, u32 events)
+{
+    writer->slice.info.events += events;
+    writer->encoder.count += events;
+}
+
 static inline __attribute__((always_inline)) u32 writer_add_usual(RecordingWriter *writer,
                                                                   const HeapEvent *event)
 {
     SiteState *site = &writer->sites[event->site];
 
-    writer->slice.info.events++;
     encode_usual(&writer->encoder, event, site->thread);
+    writer->encoder.last.allocated_bytes += event->size;
     return sum_event(writer, site, event);
 }
 
@@ -114,7 +121,6 @@ writer_add_usual_pair(RecordingWriter *writer, const HeapEvent *event, u64 end_n
     u64 size = event->size, begin_ns = event->time.ns;
     u64 *high = &writer->slice.info.high[SPACE_HEAP];
 
-    writer->slice.info.events += 2;
     writer->slice.info.temporary++;
     encode_usual_pair(&writer->encoder, event, end_ns, site->thread);
     first_change(writer, event->site, site);
@@ -129,16 +135,15 @@ writer_add_usual_pair(RecordingWriter *writer, const HeapEvent *event, u64 end_n
     writer->last_free = (LastFree){event->site, size, begin_ns};
 }
 
-// Blocks that came and went at the moment of the last event, which was a pair of their site: by
-// begin_pairs() and encode_next_pair().
-static inline void writer_add_pairs(RecordingWriter *writer, u32 number,
-                                    const PairColumns *columns, u32 count, u64 bytes, u64 largest)
+// Blocks that came and went at the moment of the last event, which was a pair of their site: a row,
+// whose sizes end at `sizes_end`.
+static inline void writer_add_row(RecordingWriter *writer, u32 number, u8 *sizes_end, u32 count,
+                                  u64 bytes, u64 largest)
 {
     SiteState *site = &writer->sites[number];
     u64 *high = &writer->slice.info.high[SPACE_HEAP];
 
-    end_pairs(&writer->encoder, columns, count, bytes);
-    writer->slice.info.events += 2 * (u64)count;
+    encode_row(&writer->encoder, sizes_end, count, bytes);
     writer->slice.info.temporary += count;
     site->allocated_bytes += bytes;
     site->peak_bytes = max_u64(site->peak_bytes, site->live_bytes + largest);

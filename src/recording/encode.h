@@ -160,7 +160,7 @@ ENCODE u32 encode_time(EventEncoder *encoder, u32 head, u64 since)
 }
 
 // There is room; it is not the first, the clock of bytes has advanced by its size, and instructions
-// are not counted.
+// are not counted. That clock, and the count of events, are the caller's.
 ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
 {
     u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
@@ -169,11 +169,7 @@ ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site
     head |= encode_thread(encoder, event, site_thread);
     *encoder->at[COLUMN_HEAD]++ = (u8)encode_time(encoder, head,
                                                   event->time.ns - encoder->last.ns);
-    // One by one: as a whole it would go through a vector register, which waits for its parts.
     encoder->last.ns = event->time.ns;
-    encoder->last.allocated_bytes = event->time.allocated_bytes;
-    encoder->last.instructions = event->time.instructions;
-    encoder->count++;
 }
 
 // The same for an allocation whose free comes next, at end_ns.
@@ -182,6 +178,8 @@ ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64
 {
     u64 since = event->time.ns - encoder->last.ns, lived = end_ns - event->time.ns;
     u32 head = HEAD_PAIR | encode_alloc(encoder, event);
+
+    encoder->pair_address[pair_class(event->usable)] = event->address;
 
     head |= encode_thread(encoder, event, site_thread);
     if (since | lived) {
@@ -192,43 +190,34 @@ ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64
     }
     *encoder->at[COLUMN_HEAD]++ = (u8)head;
     encoder->last.ns = end_ns;
-    encoder->last.allocated_bytes = event->time.allocated_bytes + event->size;
-    encoder->count++;
+    encoder->last.allocated_bytes += 2 * event->size;
 }
 
-// And for more of them, at the same site and moment, by the site's thread, and with as much that
-// is usable as glibc gives: their columns, which nothing else is added to meanwhile.
-typedef struct PairColumns {
-    u8 *address, *size;
-    u64 last_address;
-} PairColumns;
-
-static inline void begin_pairs(const EventEncoder *encoder, PairColumns *columns)
+// And for more of them, in a row (HEAD_ROW): each by encode_in_row(), in the place that `size` had
+// before it, and then all by encode_row(). There is room.
+enum { ROW_SIZE_END = 1 << 14 }; // a varint of two bytes at most
+static inline bool fits_row(const EventEncoder *encoder, u64 address, u64 size, u64 usable)
 {
-    columns->address = encoder->at[COLUMN_ADDRESS];
-    columns->size = encoder->at[COLUMN_SIZE];
-    columns->last_address = encoder->last_address[EVENT_ALLOC];
+    return (size < ROW_SIZE_END) & (usable == guess_usable(size)) &
+           (encoder->pair_address[pair_class(usable)] == address);
 }
 
-ENCODE void encode_next_pair(PairColumns *columns, u64 address, u64 size)
+ENCODE u8 *encode_in_row(u8 *at, u64 size)
 {
-    columns->address = varint_write_mixed(columns->address,
-                                          pack_address(address - columns->last_address));
-    columns->size = varint_write_mixed(columns->size, size);
-    columns->last_address = address;
+    u32 is_long = size > 0x7f;
+    u16 bytes = (u16)((size & 0x7f) | is_long << 7 | size >> 7 << 8);
+
+    memcpy(at, &bytes, sizeof(bytes));
+    return at + 1 + is_long;
 }
 
-static inline void end_pairs(EventEncoder *encoder, const PairColumns *columns, u32 count,
-                             u64 bytes)
+static inline void encode_row(EventEncoder *encoder, u8 *sizes_end, u32 count, u64 bytes)
 {
-    memset(encoder->at[COLUMN_HEAD], HEAD_PAIR | HEAD_AT_ONCE | HEAD_SAME_SITE, count);
-    encoder->at[COLUMN_HEAD] += count;
-    encoder->at[COLUMN_ADDRESS] = columns->address;
-    encoder->at[COLUMN_SIZE] = columns->size;
-    encoder->last_address[EVENT_ALLOC] = columns->last_address;
+    encoder->at[COLUMN_SIZE] = sizes_end;
+    encode_varint(encoder, COLUMN_AGE, count);
+    *encoder->at[COLUMN_HEAD]++ = HEAD_ROW;
     encoder->last.allocated_bytes += 2 * bytes;
     encoder->allocations += count;
-    encoder->count += count;
 }
 
 // There is room. The site's own thread and space are given, for what follows from them.
@@ -245,6 +234,9 @@ static inline void encode_event(EventEncoder *encoder, const HeapEvent *event, u
     Moment before = encoder->last;
     encode_usual(encoder, event, site_thread);
     encoder->at[COLUMN_HEAD][-1] |= (u8)encode_rare(encoder, event, &before, advance);
+    encoder->last.allocated_bytes = event->time.allocated_bytes;
+    encoder->last.instructions = event->time.instructions;
+    encoder->count++;
 }
 
 #endif

@@ -22,6 +22,7 @@ bool encoder_init(EventEncoder *encoder, const RecordingInfo *info)
     encoder->counts_instructions = info->counts_instructions;
     encoder->clock_space = info->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
     encoder->last_site = NO_SITE;
+    memset(encoder->pair_address, 0xff, sizeof(encoder->pair_address));
     return encoder_make_room(encoder);
 }
 
@@ -66,7 +67,7 @@ void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns)
 
 void encoder_finish(EventEncoder *encoder, Bytes *bytes)
 {
-    bytes_put_varint(bytes, encoder->count);
+    bytes_put_varint(bytes, (u64)(encoder->at[COLUMN_HEAD] - encoder->columns[COLUMN_HEAD]));
     bytes_put_varint(bytes, encoder->counts_instructions);
     bytes_put_varint(bytes, encoder->clock_space);
     put_moment(bytes, &encoder->start);
@@ -79,6 +80,7 @@ void encoder_finish(EventEncoder *encoder, Bytes *bytes)
     encoder->count = 0;
     encoder->chunk_start = encoder->allocations;
     memset(encoder->last_address, 0, sizeof(encoder->last_address));
+    memset(encoder->pair_address, 0xff, sizeof(encoder->pair_address));
     encoder->last_site = NO_SITE;
 }
 
@@ -160,16 +162,23 @@ static inline void get_free(EventDecoder *decoder, u32 head, HeapEvent *ret_even
     ret_event->born_ns = seen->born_ns;
 }
 
+static inline void keep_block(EventDecoder *decoder, const HeapEvent *alloc)
+{
+    decoder->block = ++decoder->allocations;
+    decoder->ring[decoder->allocations % BACK_REFERENCES] = (RingBlock){
+        .address = alloc->address, .born_ns = alloc->time.ns,
+        .size = alloc->size, .site = alloc->site, .usable = alloc->usable,
+    };
+}
+
 static inline void get_alloc(EventDecoder *decoder, u32 head, HeapEvent *ret_event)
 {
     ret_event->kind = EVENT_ALLOC;
     ret_event->born_ns = ret_event->time.ns;
     get_block(decoder, head, ret_event);
-    decoder->block = ++decoder->allocations;
-    decoder->ring[decoder->allocations % BACK_REFERENCES] = (RingBlock){
-        .address = ret_event->address, .born_ns = ret_event->time.ns,
-        .size = ret_event->size, .site = ret_event->site, .usable = ret_event->usable,
-    };
+    keep_block(decoder, ret_event);
+    if (head & HEAD_PAIR)
+        decoder->pair_address[pair_class(ret_event->usable)] = ret_event->address;
 }
 
 static inline void get_rare(EventDecoder *decoder, u32 head, HeapEvent *ret_event)
@@ -189,6 +198,7 @@ static bool decoder_fail(EventDecoder *decoder)
 {
     decoder->failed = true;
     decoder->ends_pair = false;
+    decoder->row_left = 0;
     decoder->left = 0;
     return false;
 }
@@ -249,6 +259,35 @@ static void begin_pair(EventDecoder *decoder, u32 head, const HeapEvent *alloc)
     decoder->ends_pair = true;
 }
 
+// The allocation of the next pair of a row.
+static bool next_of_row(EventDecoder *decoder, HeapEvent *ret_event)
+{
+    u64 size = get(decoder, COLUMN_SIZE), usable = guess_usable(size);
+
+    if (decoder->failed || decoder->last_site >= decoder->site_count)
+        return decoder_fail(decoder);
+    const RecordedSite *site = &decoder->sites[decoder->last_site];
+    *ret_event = (HeapEvent){
+        .kind = EVENT_ALLOC, .site = decoder->last_site, .thread = site->thread,
+        .time = decoder->last, .address = decoder->pair_address[pair_class(usable)],
+        .size = size, .usable = usable, .born_ns = decoder->last.ns,
+    };
+    ret_event->time.allocated_bytes += site->space == decoder->clock_space ? size : 0;
+    keep_block(decoder, ret_event);
+    begin_pair(decoder, HEAD_AT_ONCE, ret_event);
+    decoder->row_left--;
+    decoder->last = ret_event->time;
+    return true;
+}
+
+static bool begin_row(EventDecoder *decoder, HeapEvent *ret_event)
+{
+    decoder->row_left = get(decoder, COLUMN_AGE);
+    if (decoder->failed || decoder->row_left == 0)
+        return decoder_fail(decoder);
+    return next_of_row(decoder, ret_event);
+}
+
 static bool end_event(EventDecoder *decoder, const HeapEvent *event)
 {
     decoder->last = event->time;
@@ -270,6 +309,8 @@ bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
         return end_pair(decoder, ret_event);
     if (decoder->repeats_left)
         return next_repeated(decoder, ret_event);
+    if (decoder->row_left)
+        return next_of_row(decoder, ret_event);
     if (decoder->left == 0)
         return false;
     decoder->left--;
@@ -277,6 +318,8 @@ bool decoder_next(EventDecoder *decoder, HeapEvent *ret_event)
     u32 head = *decoder->columns[COLUMN_HEAD].at++;
     if (head == HEAD_REPEAT)
         return begin_repeats(decoder, ret_event);
+    if (head == HEAD_ROW)
+        return begin_row(decoder, ret_event);
     bool is_pair = (head & (HEAD_FREE | HEAD_PAIR)) == HEAD_PAIR;
     ret_event->flags = (head & HEAD_BY_REALLOC ? EVENT_BY_REALLOC : 0) |
                        (head & HEAD_TEMPORARY && !is_pair ? EVENT_TEMPORARY : 0);

@@ -36,9 +36,20 @@ enum {
     // Of an allocation
     HEAD_PAIR = 4,       // and of its free, the next event, `age` ns later
     HEAD_SAME_SITE = 32, // that of the allocation before
+    // No other bit: `age` pairs at the site and the moment of the allocation before, by the site's
+    // thread, with as much that is usable as glibc gives: only their sizes are written. Each is
+    // where the last pair of its class was.
+    HEAD_ROW = HEAD_PAIR | HEAD_BY_REALLOC,
     // Beside other bits: no time has passed, nor in a pair
     HEAD_AT_ONCE = 128,
 };
+
+// An allocator that is asked for as much as it was just given back gives the same block.
+enum { PAIR_CLASSES = 64 };
+static inline u32 pair_class(u64 usable)
+{
+    return (u32)(usable >> 4) % PAIR_CLASSES;
+}
 
 // A block of this chunk that may be freed soon: what the encoder compares...
 typedef struct SeenBlock {
@@ -62,13 +73,14 @@ typedef struct RingBlock {
 typedef struct EventEncoder {
     u8 *columns[COLUMNS]; // each with room for `capacity` events
     u8 *at[COLUMNS];
-    u32 count, capacity;
+    u32 count, capacity;  // events that have had room; those of a row have no heads
     bool counts_instructions;
     Space clock_space;    // whose sizes advance Moment.allocated_bytes
     u32 allocations;      // so far, modulo 2^32
     u32 chunk_start;      // allocations before this chunk
     Moment start, last;
     u64 last_address[2];  // by EventKind
+    u64 pair_address[PAIR_CLASSES]; // of the last pair, in this chunk; ~0: of none
     u32 last_site;        // of an allocation; NO_SITE: of none
     SeenBlock *seen;      // by a hash of the address; NULL: whoever gives events keeps numbers
 } EventEncoder;
@@ -95,8 +107,10 @@ typedef struct EventDecoder {
                  // BLOCK_ELSEWHERE: not known; BLOCK_REPEATED: one that comes and goes
     Moment last;
     u64 last_address[2];
+    u64 pair_address[PAIR_CLASSES];
     u32 last_site;
     bool ends_pair;        // the next event is pair[1]
+    u64 row_left;          // pairs still to come of HEAD_ROW
     HeapEvent pair[2];     // an allocation and its free that are repeated
     u32 repeats_left;      // events still to come of HEAD_REPEAT
     u64 repeats_allowed;   // so that a hostile body does not go on for ever

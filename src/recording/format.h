@@ -21,7 +21,7 @@
 #define TRAILER_MAGIC "MUNHEAPE"
 #define CHUNK_MAGIC 0x4b4e4843u // "CHNK"
 enum {
-    FORMAT_VERSION = 2, // 1 has no pairs, and every time and site
+    FORMAT_VERSION = 3, // 2 has no rows; 1 has no pairs either, and every time and site
     FORMAT_VERSION_READ = 1, // and later
     INFO_MAX = 1 << 20,   // bytes of an info
     BODY_MAX = 256 << 20, // plain bytes of a body

@@ -43,7 +43,7 @@ typedef struct RingView {
     u32 peeked_drain;  // in which turn; what changes again meanwhile has to wait
     u64 peeked_state;
     WireHeld held;
-    u64 record[4];     // its allocation
+    u64 record[HEAP_PAIRS_WORDS]; // its allocation, or what there is of its series
 } RingView;
 
 struct WireConsumer {
@@ -161,6 +161,14 @@ static inline void look(WireConsumer *consumer, RingView *view, WireRing *ring)
     }
 }
 
+// Of what is held back in the ring.
+static u64 held_bytes(u64 state)
+{
+    if (!wire_is_series(state))
+        return HEAP_ALLOC_BYTES;
+    return 8 * (HEAP_PAIRS_HEAD + ((u64)wire_series_events(state) + 1) / 2);
+}
+
 // Whether there is something held back that has not been handed over as it is now. The
 // caller makes sure that nothing is published that has not been taken.
 static bool peek(const WireConsumer *consumer, RingView *view, WireRing *ring)
@@ -169,19 +177,21 @@ static bool peek(const WireConsumer *consumer, RingView *view, WireRing *ring)
     u64 offset = view->read % WIRE_RING_BYTES;
     u32 run = __atomic_load_n(&held->run, __ATOMIC_ACQUIRE);
     u64 state = __atomic_load_n(&held->repeat.state, __ATOMIC_ACQUIRE);
+    u64 bytes = held_bytes(state);
     if (state == 0 || run % 2 || (u8)(run / 2) == view->taken_run ||
         (view->was_peeked && view->peeked_run == run && view->peeked_state == state) ||
-        offset + sizeof(view->record) > WIRE_RING_BYTES)
+        bytes > sizeof(view->record) || offset + bytes > WIRE_RING_BYTES)
         return false;
     memcpy(&view->held, held, sizeof(view->held));
-    memcpy(view->record, ring->data + offset, sizeof(view->record));
+    memcpy(view->record, ring->data + offset, bytes);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&held->run, __ATOMIC_RELAXED) != run ||
         __atomic_load_n(&ring->write, __ATOMIC_RELAXED) != view->read)
         return false;
     view->held.run = run;
     view->held.repeat.state = state;
-    view->next = max_u64(state == 1 ? view->record[1] : view->held.stamp, view->last);
+    bool has_stamp = state == 1 || wire_is_series(state);
+    view->next = max_u64(has_stamp ? view->record[1] : view->held.stamp, view->last);
     view->waits = view->peeked_drain == consumer->drain;
     return !view->waits;
 }
@@ -208,16 +218,23 @@ static void refresh(WireConsumer *consumer, u32 index)
 static void take_held(WireConsumer *consumer, u32 index, WireRecord *ret_record)
 {
     RingView *view = &consumer->rings[index];
-    wire_heap_run_words(&view->held, view->record, view->held.repeat.state, consumer->copy);
+    u64 state = view->held.repeat.state, *words = consumer->copy;
+    bool is_series = wire_is_series(state);
+    if (is_series) {
+        words = view->record + 2;
+        words[0] = wire_series_events(state);
+    } else {
+        wire_heap_run_words(&view->held, view->record, state, words);
+    }
     *ret_record = (WireRecord){
-        .type = RECORD_HEAP_RUN,
+        .type = is_series ? RECORD_HEAP_PAIRS : RECORD_HEAP_RUN,
         .ring = index,
         .payload = (u32)(view->record[0] >> 32),
         .is_peek = true,
         .was_peeked = view->was_peeked && view->peeked_run == view->held.run,
         .stamp = view->next,
-        .words = consumer->copy,
-        .count = HEAP_RUN_WORDS,
+        .words = words,
+        .count = is_series ? held_bytes(state) / 8 - 2 : HEAP_RUN_WORDS,
     };
     view->was_peeked = true;
     view->peeked_run = view->held.run;
@@ -231,7 +248,7 @@ static void take_held(WireConsumer *consumer, u32 index, WireRecord *ret_record)
 static void note_run(RingView *view, u8 run, WireRecord *record)
 {
     if (record->type != RECORD_HEAP_ALLOC && record->type != RECORD_HEAP_PAIR &&
-        record->type != RECORD_HEAP_RUN)
+        record->type != RECORD_HEAP_RUN && record->type != RECORD_HEAP_PAIRS)
         return;
     record->was_peeked = view->was_peeked && (u8)(view->peeked_run / 2) == run;
     view->was_peeked = false;
@@ -404,12 +421,24 @@ static bool can_take(const WireConsumer *consumer, Choice *choice, u32 high, u64
     return true;
 }
 
+// Their producers may have paused: what they do next is to have a stamp of its own.
+static void end_series(WireConsumer *consumer)
+{
+    u32 high = rings_used(consumer);
+    for (u32 i = 0; i < high; i++) {
+        u32 *end = &consumer->shared->rings[i].held.pairs_end;
+        if (__atomic_load_n(end, __ATOMIC_RELAXED))
+            __atomic_store_n(end, 0, __ATOMIC_RELAXED);
+    }
+}
+
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg)
 {
     size_t count = 0;
     consumer->drain++;
     // The client's, so read once: it may have written anything.
     __atomic_store_n(&consumer->shared->header.tick, consumer->drain, __ATOMIC_RELAXED);
+    end_series(consumer);
     while (count < WIRE_DRAIN_MAX || final) {
         u64 now = final ? ~0ull : wire_stamp() - ORDER_LAG;
         u32 high = rings_used(consumer);

@@ -9,6 +9,10 @@
 //   HEAP_FREE       –       │ address
 //   HEAP_REALLOC    context │ place, size, old address
 //   HEAP_RUN        context │ place, size, state, first stamp, ticks lived
+//   HEAP_PAIRS      context │ state, words: place and size in one
+//
+// A series of pairs is what a thread allocated and freed, one after the other, from one stack and
+// with one stamp; the last of them may still be live. Its blocks are small.
 //
 // A run is what a thread allocated and freed again and again, and nothing else meanwhile:
 // WireRepeat.state has the count. An allocation is a run of state 1, a pair one of state 2 that
@@ -62,6 +66,42 @@ static inline u64 heap_pair_lived(u64 word)
     return word >> HEAP_PAIR_SIZE_BITS;
 }
 
+// The word of a block in a HEAP_PAIRS. Addresses are multiples of 16.
+enum { HEAP_WORD_EXTRA_BITS = 5, HEAP_WORD_SIZE_BITS = 16, HEAP_WORD_BITS = 21 };
+enum { HEAP_WORD_EXTRA_MAX = 31, HEAP_WORD_SIZE_MAX = 65535 };
+_Static_assert(HEAP_WORD_BITS + HEAP_PLACE_BITS - 4 == 64, "");
+
+static inline u64 heap_word_size(u64 word)
+{
+    return word >> HEAP_WORD_EXTRA_BITS & HEAP_WORD_SIZE_MAX;
+}
+
+static inline u64 heap_word_extra(u64 word)
+{
+    return word & HEAP_WORD_EXTRA_MAX;
+}
+
+static inline u64 heap_word_address(u64 word)
+{
+    return word >> HEAP_WORD_BITS << 4;
+}
+
+static inline u64 heap_word_place(u64 word)
+{
+    return heap_word_address(word) | heap_word_extra(word) << HEAP_PLACE_BITS;
+}
+
+static inline bool wire_is_series(u64 state)
+{
+    return (i64)state < 0;
+}
+
+// Events of a series; it has as many words as allocations.
+static inline u32 wire_series_events(u64 state)
+{
+    return (u32)state & INT32_MAX;
+}
+
 // ------------------------------------------------------------------- producing
 
 typedef struct WireAlloc {
@@ -92,6 +132,8 @@ static inline void wire_heap_new_stamp(WireProducer *producer)
 {
     producer->stamps_left = 0;
     producer->stamps_shared = (u32)min_u64(producer->stamps_shared, STAMPS_SHARED);
+    if (producer->ring)
+        __atomic_store_n(&producer->ring->held.pairs_end, 0, __ATOMIC_RELAXED);
 }
 
 // How many share this stamp, since the last one was so long ago: a few at first, and twice
@@ -154,6 +196,12 @@ static inline u64 *wire_heap_place(const WireProducer *producer, u64 bytes)
 
 // There is room for what the record may become: a HEAP_RUN.
 enum { HEAP_RUN_WORDS = 5, HEAP_RUN_BYTES = (2 + HEAP_RUN_WORDS) * 8, HEAP_ALLOC_BYTES = 32 };
+// And a HEAP_PAIRS: as many pairs as may share a stamp.
+enum {
+    HEAP_PAIRS_HEAD = 3, // words before those of its blocks, with the two of the header
+    HEAP_PAIRS_WORDS = HEAP_PAIRS_HEAD + STAMPS_SHARED_MAX,
+    HEAP_PAIRS_BYTES = HEAP_PAIRS_WORDS * 8,
+};
 
 static inline void wire_heap_hold(WireProducer *producer, const WireAlloc *alloc, u64 stamp)
 {
@@ -216,6 +264,8 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
         return;
     }
     WireHeld *held = &producer->ring->held;
+    if (wire_is_series(held->repeat.state))
+        wire_heap_flush_held(producer); // first, since it has used shares of the stamp
     u64 stamp = wire_heap_stamp(producer, alloc->site != 0);
     u64 state = held->repeat.state;
     if (state && state % 2 == 0 && held->address == alloc->address &&
@@ -235,6 +285,22 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
     wire_heap_hold(producer, alloc, stamp);
 }
 
+// The same of a series, which emitted code has begun, so there is one thread. What has lived is
+// no part of it: then the free is a record of its own.
+static inline bool wire_heap_ends_pair(WireRing *ring, u64 address, u64 stamp)
+{
+    WireHeld *held = &ring->held;
+    u64 state = held->repeat.state;
+    if (held->repeat.result != address)
+        return false;
+    if (state % 2 == 0)
+        return true;
+    if (stamp != wire_heap_record(ring)[1])
+        return false;
+    __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
 // True: the block is the one held back, and ends with it; or it has ended already. Where there
 // are other threads, one of them may have freed it and another may be at the address now: only
 // what ends at once is certain to be the same.
@@ -243,6 +309,8 @@ static inline bool wire_heap_ends_held(WireRing *ring, u64 address, u64 stamp)
     enum { AT_ONCE = 400 }; // ticks: less than to another thread and back
     WireHeld *held = &ring->held;
     u64 state = held->repeat.state;
+    if (wire_is_series(state))
+        return wire_heap_ends_pair(ring, address, stamp);
     if (state == 0 || held->address != address)
         return false;
     bool is_alone = held->repeat.site != 0;

@@ -22,6 +22,19 @@ static bool is_pair(const WireHeld *held)
            held->repeat.size >> HEAP_PAIR_SIZE_BITS == 0;
 }
 
+// Its words stand there already. Those that shared the stamp with it have had their share.
+static void flush_series(WireProducer *producer)
+{
+    WireRing *ring = producer->ring;
+    u32 events = wire_series_events(ring->held.repeat.state), blocks = (events + 1) / 2;
+    u64 *at = wire_heap_record(ring), words = HEAP_PAIRS_HEAD + blocks;
+    at[0] |= words << 16;
+    at[2] = events;
+    if (at[1] == ring->begun)
+        producer->stamps_left -= (u32)min_u64(producer->stamps_left, blocks);
+    wire_heap_publish(ring, words * 8);
+}
+
 // Where it stands it becomes what it is now. Until it is published the consumer may look at it
 // (W6), and takes nothing from it that changes here but the first stamp.
 void wire_heap_flush_held(WireProducer *producer)
@@ -30,6 +43,10 @@ void wire_heap_flush_held(WireProducer *producer)
     const WireHeld *held = &ring->held;
     u64 state = held->repeat.state, bytes = HEAP_ALLOC_BYTES;
     u64 *at = wire_heap_record(ring), head = at[0] & ~(u64)WIRE_STREAM_MASK;
+    if (wire_is_series(state)) {
+        flush_series(producer);
+        return;
+    }
     if (is_pair(held)) {
         at[0] = head | WIRE_STREAM_HEAD(RECORD_HEAP_PAIR, WIRE_STREAM_ALLOC);
         at[3] = held->repeat.size | held->lived << HEAP_PAIR_SIZE_BITS;

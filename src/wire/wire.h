@@ -124,7 +124,8 @@ typedef struct WireWords {
 
 // An allocation and its repetitions, held back because the next event may well be its end:
 // `state` counts both, and is odd while the block is live. Changes of it alone are
-// made by emitted code too.
+// made by emitted code too. Blocks of different sizes, of one stack and at one moment, are counted
+// alike: that is a series of pairs, whose state has WIRE_PAIRS added.
 typedef struct WireRepeat {
     u64 state;   // 0: there is nothing
     u64 result;  // the block; what is no address: emitted code shall leave it alone
@@ -135,13 +136,16 @@ typedef struct WireRepeat {
     u32 inner;   // ThreadCtx.lean_inner of the call, if emitted code put it
 } WireRepeat;
 #define WIRE_INNER_UNKNOWN UINT32_MAX
+#define WIRE_PAIRS (~0ull << 31) // as a sign-extended 32-bit constant
 
 // The HEAP_ALLOC of the first allocation stands in the ring, where the next record goes: to publish
-// it is to move `write`.
+// it is to move `write`. Of a series of pairs the HEAP_PAIRS stands there, which grows.
 typedef struct WireHeld {
     WireRepeat repeat;
     u32 run;         // odd while the rest changes; two more for each new allocation
-    u32 unused;
+    u32 pairs_end;   // lower half of the state that ends a series; 0: it has ended, since there was
+                     // a pause: the consumer has looked at the ring, or a system call was made
+    u64 next;        // of a series: where its next word goes, as seen from here; the producer's
     u64 address;
     u64 allocated;   // stamp of the last allocation that has one
     // Once it has been freed
@@ -339,7 +343,8 @@ static inline bool wire_is_streamed(u64 header)
 {
     const u64 types = 1ull << RECORD_HEAP_ALLOC | 1ull << RECORD_HEAP_PAIR |
                       1ull << RECORD_HEAP_FREE | 1ull << RECORD_HEAP_REALLOC |
-                      1ull << RECORD_HEAP_RUN | 1ull << RECORD_CONTEXT;
+                      1ull << RECORD_HEAP_RUN | 1ull << RECORD_HEAP_PAIRS |
+                      1ull << RECORD_CONTEXT;
     return (u8)header < 64 && types >> (u8)header & 1;
 }
 void wire_stream_to(WireConsumer *consumer, WireStreamFn *fn);

@@ -57,7 +57,7 @@ def decompress(data, size):
 def chunks(file):
     """(kind, info, body) of every chunk, with every checksum looked at."""
     magic, version, zero = struct.unpack_from("<8sII", file, 0)
-    assert (magic, version, zero) == (b"MUNHEAP\n", 2, 0)
+    assert (magic, version, zero) == (b"MUNHEAP\n", 3, 0)
     at = 16
     while at + 28 <= len(file):
         head = struct.unpack_from("<IHHIIIII", file, at)
@@ -85,13 +85,13 @@ def glibc_usable(size):
     return 24 if size <= 24 else (size + 8 + 15) // 16 * 16 - 8
 
 
-def events(body, sites):
+def events(body, sites, recording):
     """[is_free, flags, site, thread, moment, address, size, usable, born] of every event."""
     count, instructions, clock = body.varint(), body.varint(), body.varint()
     now = body.moment()
     sizes = [body.varint() for _ in range(7)]
     head, time, site, address, size, age, rare = (Bytes(body.take(n)) for n in sizes)
-    last, born, before = [0, 0], [], []
+    last, born, before, places = [0, 0], [], [], {}
     for _ in range(count):
         bits = head.take(1)[0]
         if bits == 128:
@@ -107,6 +107,20 @@ def events(body, sites):
                     alloc, free = free, event
                     yield event
             now = list(free[4])
+            continue
+        if bits == 6:
+            number = born[-1][0]
+            for _ in range(age.varint()):
+                recording.in_rows += 1
+                asked = size.varint()
+                usable = glibc_usable(asked)
+                born.append((number, places[usable // 16 % 64], asked, usable, now[0]))
+                before = []
+                for is_free in (0, 1):
+                    now[2] += asked if sites[number][0] == clock else 0
+                    before.append([is_free, 2 * is_free, number, sites[number][2], list(now),
+                                   *born[-1][1:]])
+                    yield before[-1]
             continue
         is_free, is_pair = bits & 1, bits & 5 == 4
         now[0] += 0 if bits & 128 else time.varint()
@@ -128,6 +142,7 @@ def events(body, sites):
         before = (before + [[is_free, flags, block[0], thread, list(now), *block[1:]]])[-2:]
         yield before[-1]
         if is_pair:
+            places[block[3] // 16 % 64] = block[1]
             now[0] += 0 if bits & 128 else age.varint()
             now[2] += block[2] if sites[block[0]][0] == clock else 0
             before = [before[-1], [1, 2, block[0], thread, list(now), *block[1:]]]
@@ -166,6 +181,7 @@ class Recording:
         self.nodes, self.events, self.samples, self.histograms = [], {}, [], {}
         self.end = self.run = None
         self.living, self.has_all_living = [], False
+        self.in_rows = 0
         offsets, sums = [], None
         for kind, info, body, at in chunks(self.file):
             if kind == "sums":
@@ -227,7 +243,7 @@ class Recording:
         self.nodes.append((level, first, count, start, end, totals, rest, node_sums(body, sums)))
 
     def take_events(self, info, body):
-        self.events[info.varint()] = list(events(body, self.sites))
+        self.events[info.varint()] = list(events(body, self.sites, self))
 
     def take_state(self, info, body):
         reason, label, moment = info.varint(), info.text(), info.moment()

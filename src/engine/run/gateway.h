@@ -11,6 +11,7 @@
 typedef i64 GatewaySyscallFn(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
 enum { GATEWAY_STORES = 6 }; // up to 32 bytes
+enum { TOOL_CALLS = 3 };
 
 typedef struct Gateways {
     void (*enter)(CodePtr target); // from C into the cache, full state from thread_ctx
@@ -32,8 +33,8 @@ typedef struct Gateways {
     CodePtr version_guard, version_exit, version_indirect, version_miss;
     CodePtr lookup, lookup_end;       // all of these
 
-    // Calls of tools: [1] where flags are dead.
-    CodePtr tool_call[2], tool_return[2], tool_return_end[2];
+    // Calls of tools: [1] where flags are dead, [2] by way of a GatewayCall's `brief`.
+    CodePtr tool_call[TOOL_CALLS], tool_return[TOOL_CALLS], tool_return_end[TOOL_CALLS];
     CodePtr quick_careful_end; // from the end of the second on: to the first
 
     u64 xsave_mask; // components the engine saves

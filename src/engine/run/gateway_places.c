@@ -21,7 +21,7 @@ GatewayPlace gateway_place(u64 host_pc)
         return GATEWAY_RESUMING;
     if (between(host_pc, gateway.syscall_begin, gateway.syscall_insn + 1))
         return GATEWAY_SYSCALL_BEFORE;
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < TOOL_CALLS; i++) {
         if (between(host_pc, gateway.tool_return[i], gateway.tool_return_end[i]))
             return GATEWAY_TOOL_RETURN;
         if (between(host_pc, gateway.tool_call[i], gateway.tool_return[i]))
@@ -98,6 +98,11 @@ CodePtr gateway_tool_call(void)
 CodePtr gateway_quick_call(void)
 {
     return gateway.tool_call[1];
+}
+
+CodePtr gateway_brief_call(void)
+{
+    return gateway.tool_call[2];
 }
 
 u64 gateway_xsave_mask(void)

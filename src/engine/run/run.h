@@ -295,8 +295,10 @@ CodePtr gateway_tool_call(void);
 // For code with dead flags, which has spilled rax and put the address of one of these there.
 typedef struct GatewayCall {
     u64 fn, arg, back;
+    u64 brief; // a ToolBriefFn, for the brief call; others end before it
 } GatewayCall;
 CodePtr gateway_quick_call(void);
+CodePtr gateway_brief_call(void);
 
 // The components of the client's vector state that the gateways save and load.
 u64 gateway_xsave_mask(void);

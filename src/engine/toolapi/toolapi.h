@@ -291,10 +291,17 @@ void tool_note_depth(ToolBlock *block, unsigned slot, ToolCallFn *fn, u64 arg);
 
 typedef InsnAccess ToolAccess; // decode/decode.h
 
+// Most of what a step is called for, without the price of a call: it calls nothing that has not
+// this attribute, and finds neither the client's registers, but for rsp, nor its flags.
+// call_return is still to be set. False: it has done nothing, fn is to be called.
+typedef bool ToolBriefFn(ToolThread *thread, const GatewayCall *call, GuestAddr address)
+    __attribute__((no_caller_saved_registers));
+
 // What is called out of line, by a guard: fn(thread, arg, address).
 typedef struct ToolStep {
     ToolCallFn *fn;
     u64 arg;
+    ToolBriefFn *brief; // or NULL
     u32 gprs, vectors; // to be stored before, as by tool_store_gpr() and tool_store_vector()
     u32 counts;        // slots that count it
 } ToolStep;

@@ -200,20 +200,21 @@ static void emit_count(Builder *b, unsigned slot)
 
 // Behind the code, aligned, since AC may be set: what the gateway of quick calls reads.
 //     mov eax, call ; jmp quick_call
-//   call: fn, arg, back
+//   call: fn, arg, back [, brief]
 static void emit_quick_call(Builder *b, const Guard *guard)
 {
     enum { CODE_BYTES = 10, INT3 = 0xcc };
     CodePtr at = b->e.pc + CODE_BYTES;
     at += -(uintptr_t)at % 8;
     const GatewayCall call = {(u64)(uintptr_t)guard->step.fn, guard->step.arg,
-                              (u64)(uintptr_t)guard->back};
+                              (u64)(uintptr_t)guard->back,
+                              (u64)(uintptr_t)guard->step.brief};
     put_u8(&b->e, 0xb8);
     put_u32(&b->e, (u32)(uintptr_t)at);
-    emit_jmp(&b->e, gateway_quick_call());
+    emit_jmp(&b->e, call.brief ? gateway_brief_call() : gateway_quick_call());
     while (b->e.pc < at)
         put_u8(&b->e, INT3);
-    put_bytes(&b->e, &call, sizeof(call));
+    put_bytes(&b->e, &call, call.brief ? sizeof(call) : offsetof(GatewayCall, brief));
 }
 
 //     [store registers] ; spill rax ; lea rax, operand ; mov fs:[call_address], rax
@@ -279,23 +280,42 @@ static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
     emit_step_stub(b, guard);
 }
 
+// The guards of one operand's pieces lead to the same stub.
+static bool is_alike(const Guard *a, const Guard *b)
+{
+    return a->insn == b->insn && a->kind == b->kind && a->back == b->back &&
+           a->spilled == b->spilled && a->step.fn == b->step.fn && a->step.arg == b->step.arg &&
+           a->step.counts == b->step.counts && a->has_access == b->has_access &&
+           (!a->has_access || a->access.operand == b->access.operand);
+}
+
+static void lead_to(const Guard *guard, CodePtr stub)
+{
+    i32 distance = (i32)(stub - (guard->branch + 4));
+    memcpy(guard->branch, &distance, 4);
+}
+
 void emit_guard_stubs(Builder *b)
 {
     Emitter block_emitter = b->e;
     unsigned mark_count = b->mark_count;
+    CodePtr at = NULL;
     for (unsigned i = 0; i < b->guard_count; i++) {
-        // Once behind the block, to know its size, and then where it will stay.
         const Guard *guard = &b->guards[i];
+        if (i > 0 && is_alike(guard, guard - 1)) {
+            lead_to(guard, at);
+            continue;
+        }
+        // Once behind the block, to know its size, and then where it will stay.
         emit_stub(b, guard, block_emitter.pc);
         size_t bytes = (size_t)(b->e.pc - block_emitter.pc);
         if (guard->kind == GUARD_STEP || guard->kind == GUARD_STORE)
             bytes += 7; // what it aligns may need more there
         ASSERT(bytes <= GUARD_STUB_ROOM);
-        CodePtr at = cache_reserve_cold(b->block, bytes);
+        at = cache_reserve_cold(b->block, bytes);
         ASSERT(at);
         emit_stub(b, guard, at);
-        i32 distance = (i32)(at - (guard->branch + 4));
-        memcpy(guard->branch, &distance, 4);
+        lead_to(guard, at);
     }
     b->e = block_emitter;
     b->spilled = 0;

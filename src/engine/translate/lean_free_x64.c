@@ -17,6 +17,14 @@ static void emit_cmp_fs(Emitter *e, i32 disp, unsigned reg)
     emit_op_fs(e, 0x39, reg, disp);
 }
 
+// cmp dword [rcx + disp], 0
+static void emit_cmp_held(Emitter *e, i32 disp)
+{
+    put_bytes(e, (u8[]){0x83, 0xb9}, 2);
+    put_u32(e, (u32)disp);
+    put_u8(e, 0);
+}
+
 // mov qword [base + disp], imm
 static void emit_store_imm(Emitter *e, unsigned base, i32 disp, u32 imm)
 {
@@ -25,15 +33,45 @@ static void emit_store_imm(Emitter *e, unsigned base, i32 disp, u32 imm)
     put_u32(e, imm);
 }
 
+// The flags and rdx are those of its state. The event to come has a share of the stamp too:
+//     jns slow ; and edx, INT32_MAX ; lea esi, [rdx + 1] ; shr esi, 1
+//     cmp fs:[stamps_left], esi ; jbe slow ; sub fs:[stamps_left], esi
+//     mov rsi, [ring + write] ; and esi, RING_BYTES - 1 ; lea rsi, [ring + rsi]
+//     mov [rsi + data + 16], rdx ; add edx, 1 ; shr edx, 1 ; add edx, HEAD
+//     mov [rsi + data + 2], dx ; shl edx, 3 ; add [ring + write], rdx
+static void emit_publish_series(Emitter *e, unsigned ring, Slow *slow)
+{
+    unless(e, JNS, slow);
+    put_bytes(e, (u8[]){0x81, 0xe2}, 2);
+    put_u32(e, INT32_MAX);
+    put_bytes(e, (u8[]){0x8d, 0x72, 1, 0xd1, 0xee}, 5);
+    put_bytes(e, (u8[]){0x64, 0x39, 0x34, 0x25}, 4);
+    put_u32(e, (u32)CTX(wire.stamps_left));
+    unless(e, JBE, slow);
+    put_bytes(e, (u8[]){0x64, 0x29, 0x34, 0x25}, 4);
+    put_u32(e, (u32)CTX(wire.stamps_left));
+    emit_op_base(e, 0x8b, RSI, ring, RING(write));
+    put_bytes(e, (u8[]){0x81, 0xe6}, 2);
+    put_u32(e, WIRE_RING_BYTES - 1);
+    emit_lea_sum(e, RSI, ring, RSI);
+    emit_op_base(e, 0x89, RDX, RSI, RING(data) + 16);
+    put_bytes(e, (u8[]){0x83, 0xc2, 1, 0xd1, 0xea, 0x83, 0xc2, HEAP_PAIRS_HEAD}, 8);
+    put_bytes(e, (u8[]){0x66, 0x89, 0x96}, 3);
+    put_u32(e, (u32)RING(data) + 2);
+    put_bytes(e, (u8[]){0xc1, 0xe2, 3}, 3);
+    emit_op_base(e, 0x01, RDX, ring, RING(write));
+}
+
 // What is held back is published: an allocation as it is, a pair when it has been made one.
-//     mov rdx, [ring + state] ; cmp rdx, 1 ; jb none ; je publish ; cmp rdx, 2 ; jne slow
+//     mov rdx, [ring + state] ; cmp rdx, 1 ; jb none ; je publish ; cmp rdx, 2 ; jne series
 //     cmp qword [ring + samples], 1 ; jne slow ; mov rdx, [ring + lived] ; cmp rdx, MAX ; ja slow
 //     cmp dword [ring + size + 4], 15 ; ja slow ; shl rdx, 36 ; or rdx, [ring + size]
 //     mov rsi, [ring + write] ; and esi, RING_BYTES - 1 ; lea rsi, [ring + rsi]
 //     mov byte [rsi + data], PAIR ; mov [rsi + data + 24], rdx
 //     mov rdx, [ring + stamp] ; mov [rsi + data + 8], rdx
-//   publish: add qword [ring + write], 32 ; mov qword [ring + state], 0
-//     mov qword [ring + result], 0
+//   publish: add qword [ring + write], 32
+//   end: mov qword [ring + state], 0 ; mov qword [ring + result], 0 ; jmp none
+//   series: jns slow ; publish it ; jmp end
 //   none:
 void lean_flush(Emitter *e, unsigned ring, Slow *slow)
 {
@@ -42,7 +80,7 @@ void lean_flush(Emitter *e, unsigned ring, Slow *slow)
     CodePtr none = far_jcc(e, JB);
     CodePtr publish = far_jcc(e, JE);
     put_bytes(e, (u8[]){0x48, 0x83, 0xfa, 2}, 4);
-    unless(e, JNE, slow);
+    CodePtr series = far_jcc(e, JNE);
     put_bytes(e, (u8[]){0x48, 0x83, (u8)(0xb8 | ring)}, 3);
     put_u32(e, (u32)RING(held.samples));
     put_u8(e, 1);
@@ -71,8 +109,14 @@ void lean_flush(Emitter *e, unsigned ring, Slow *slow)
     put_bytes(e, (u8[]){0x48, 0x83, (u8)(0x80 | ring)}, 3);
     put_u32(e, (u32)RING(write));
     put_u8(e, HEAP_ALLOC_BYTES);
+    CodePtr end = e->pc;
     emit_store_imm(e, ring, RING_STATE, 0);
     emit_store_imm(e, ring, RING(held.repeat.result), 0);
+    CodePtr done = far_branch(e);
+    far_land(e, series);
+    emit_publish_series(e, ring, slow);
+    emit_jmp(e, end);
+    far_land(e, done);
     far_land(e, none);
 }
 
@@ -175,8 +219,10 @@ static CodePtr emit_event(Emitter *e, const RedirectSite *site)
 //     cmp qword fs:[lean_sp], 0 ; jne call
 //     spill rcx ; mov rcx, fs:[lean_repeat] ; cmp [rcx + result], rdi ; jne other
 //     test byte [rcx + state], 1 ; je done            (delete, and then the free in it)
+//     cmp dword [rcx + state + 4], 0 ; jl series
 //     test byte [rcx + state], TOLD ; je told ; add qword [rcx + state], 1
 //   done: rcx ; jmp on
+//   series: cmp dword [rcx + pairs_end], 0 ; je other ; add qword [rcx + state], 1 ; jmp done
 //   told: it ends, and jmp on, or
 //   other: cmp fs:[lean_told], rdi ; jne event
 //     mov rcx, function ; cmp fs:[lean_told_function], rcx ; je event
@@ -198,6 +244,8 @@ void lean_before(Builder *b, const RedirectSite *site)
     CodePtr other = far_jcc(e, JNE);
     emit_test_byte(e, REPEAT(state), 1);
     CodePtr done = branch(e, JE);
+    emit_cmp_held(e, REPEAT(state) + 4);
+    CodePtr series = branch(e, JL);
     emit_test_byte(e, REPEAT(state), TOOL_REPEAT_TOLD);
     CodePtr told = branch(e, JE);
     emit_increment(e, REPEAT(state));
@@ -205,8 +253,15 @@ void lean_before(Builder *b, const RedirectSite *site)
     CodePtr back = e->pc;
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
     CodePtr on = far_branch(e);
+    land(e, series);
+    emit_cmp_held(e, HELD(held.pairs_end));
+    CodePtr paused = far_jcc(e, JE);
+    emit_increment(e, REPEAT(state));
+    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    CodePtr on_series = far_branch(e);
     land(e, told);
     CodePtr on_end = emit_end_held(e);
+    far_land(e, paused);
     far_land(e, other);
     emit_cmp_fs(e, CTX(lean_told), RDI);
     CodePtr first = branch(e, JNE);
@@ -225,6 +280,7 @@ void lean_before(Builder *b, const RedirectSite *site)
     b->spilled = 0;
     emit_fast_call(b, redirect_lean_before, site->hook);
     far_land(e, on);
+    far_land(e, on_series);
     far_land(e, on_end);
     far_land(e, on_event);
     builder_mark(b, false); // F3

@@ -87,14 +87,16 @@ void lean_entry(Builder *b, const RedirectSite *site)
 //     spill rdx ; mov rcx, fs:[lean_repeat] ; cmp dword [rcx + site], pc ; jne call
 //     cmp [rcx + sp], rsp ; jne call
 //     mov rdx, [rcx + slot] ; mov rdx, gs:[rdx + DISP] ; cmp [rcx + tag], rdx ; jne call
+//     mov rdx, [rcx + state] ; test rdx, rdx ; js next
 //     cmp [rcx + result], rax ; jne again
 //     mov rdx, fs:[lean_size] ; cmp [rcx + size], rdx ; jne again
 //     test byte [rcx + state], 1 ; jne call ; test byte [rcx + state], TOLD ; je call
 //     add qword [rcx + state], 1 ; mov qword fs:[lean_told], 0 ; mov qword fs:[lean_sp], 0
 //     rdx, rcx ; jmp on
+//   next: one more of the series, or jmp call
 //   again: another block
 //   call:
-static void emit_repeat(Builder *b, u32 pc, CodePtr ret_on[2])
+static void emit_repeat(Builder *b, u32 pc, CodePtr ret_on[3])
 {
     Emitter *e = &b->e;
     Slow call = {0};
@@ -109,6 +111,9 @@ static void emit_repeat(Builder *b, u32 pc, CodePtr ret_on[2])
     emit_op_base(e, 0x8b, RDX, RDX, CALLTAGS_DISP);
     emit_op_base(e, 0x39, RDX, RCX, REPEAT(tag));
     unless(e, JNE, &call);
+    emit_op_base(e, 0x8b, RDX, RCX, REPEAT(state));
+    put_bytes(e, (u8[]){0x48, 0x85, 0xd2}, 3);
+    CodePtr next = far_jcc(e, JS);
     emit_op_base(e, 0x39, RAX, RCX, REPEAT(result));
     CodePtr other_block = branch(e, JNE);
     emit_load_fs(e, RDX, CTX(lean_size));
@@ -127,6 +132,10 @@ static void emit_repeat(Builder *b, u32 pc, CodePtr ret_on[2])
     land(e, other_block);
     land(e, other_size);
     ret_on[1] = lean_alloc_again(e);
+    CodePtr not_again = far_branch(e);
+    far_land(e, next);
+    ret_on[2] = lean_alloc_next(e);
+    far_land(e, not_again);
     land_all(e, &call);
 }
 
@@ -153,7 +162,7 @@ void lean_return(Builder *b, const RedirectSite *site)
     land(e, mine);
     builder_mark_nowhere(b);
     bool may_repeat = calltags_wanted && b->block->pc <= INT32_MAX;
-    CodePtr on_repeat[2], on_event = NULL;
+    CodePtr on_repeat[3], on_event = NULL;
     if (may_repeat) {
         emit_repeat(b, (u32)b->block->pc, on_repeat);
         on_event = lean_alloc_event(e, (u32)b->block->pc);
@@ -168,6 +177,7 @@ void lean_return(Builder *b, const RedirectSite *site)
     if (may_repeat) {
         far_land(e, on_repeat[0]);
         far_land(e, on_repeat[1]);
+        far_land(e, on_repeat[2]);
         far_land(e, on_event);
     }
     far_land(e, on_call);

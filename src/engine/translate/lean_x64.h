@@ -12,7 +12,8 @@
 #define RING(field) ((i32)offsetof(WireRing, field))
 #define RING_STATE RING(held.repeat.state)
 #define HELD(field) (RING(field) - RING(held.repeat)) // of the ring, from lean_repeat
-enum { JB = 0x72, JAE = 0x73, JE = 0x74, JNE = 0x75, JA = 0x77, JNS = 0x79 };
+enum { JB = 0x72, JAE = 0x73, JE = 0x74, JNE = 0x75, JBE = 0x76, JA = 0x77, JS = 0x78, JNS = 0x79,
+       JL = 0x7c };
 
 // A short branch; returns where the next instruction is, for land().
 static inline CodePtr branch(Emitter *e, u8 opcode)
@@ -117,6 +118,9 @@ void lean_flush(Emitter *e, unsigned ring, Slow *slow);
 // With rcx and rdx spilled and rcx lean_repeat: an allocation that returns to `pc`, from the same
 // stack as what is held back. As lean_alloc_event(), which is to be tried else.
 CodePtr lean_alloc_again(Emitter *e);
+
+// The same where rdx is the state of a series.
+CodePtr lean_alloc_next(Emitter *e);
 
 // An allocation that returns to `pc`, with rcx and rdx spilled: puts its event into the ring.
 // Returns the jump behind everything; behind the code it could not, and nothing has changed.

@@ -3,9 +3,9 @@
 // Which arithmetic flags are live before each instruction of a block: one
 // backward pass. What follows a way out of the block is not known, so all flags
 // are live there, unless it is the end and the next instructions tell; compilers set flags
-// shortly before they use them, and code in between is rare. An instruction that may fault shows the flags before it to
-// a signal handler, so they are live there too: the client's state is exact at
-// every fault, whatever a tool inserts.
+// shortly before they use them, and code in between is rare. An instruction that may fault shows
+// the flags before it to a signal handler, so they are live there too: the client's state is exact
+// at every fault, whatever a tool inserts.
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/redirect/redirect.h"
@@ -185,8 +185,8 @@ static bool is_watched(const Builder *b, GuestAddr start, GuestAddr end)
     return false;
 }
 
-// The flags that are live where the client goes on behind the block, at pc, as far as the code there
-// tells. A page whose blocks check themselves tells nothing.
+// The flags that are live where the client goes on behind the block, at pc, as far as the code
+// there tells. A page whose blocks check themselves tells nothing.
 static u8 live_behind(const Builder *b, GuestAddr pc)
 {
     enum { AHEAD_MAX = 10 };

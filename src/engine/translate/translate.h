@@ -40,8 +40,8 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
 // held. False when the block's unit has no room: look the block up in C then.
 bool translate_add_entry(Block *block, EntryKind kind);
 
-// Where the code at `at` goes on if it is the compare of an early guard (tool_shadow_guard_early()),
-// which has faulted: as if it had failed. Else NULL.
+// Where the code at `at` goes on if it is the compare of an early guard
+// (tool_shadow_guard_early()), which has faulted: as if it had failed. Else NULL.
 CodePtr translate_early_guard_failed(CodePtr at);
 
 #endif

@@ -141,6 +141,45 @@ static bool take_run(HeapDecoder *decoder, const WireRecord *record)
     return true;
 }
 
+// The block of one word of a series, which has come from one state to another: 0 is before its
+// allocation, 1 while it lives, 2 when it has been freed.
+static void advance_pair(HeapDecoder *decoder, HeapNew *block, u64 word, u64 from, u64 to)
+{
+    block->address = heap_word_address(word);
+    block->size = heap_word_size(word);
+    block->usable = block->size + heap_word_extra(word);
+    if (from == 1 && to == 2)
+        heap_free(decoder->model, &block->time, block->thread, block->address);
+    else if (from == 0 && to == 2)
+        heap_temporary(decoder->model, block, 1, &block->time, 0);
+    else if (from == 0 && to == 1)
+        heap_alloc(decoder->model, block);
+}
+
+static u64 state_of_pair(u64 events, size_t index)
+{
+    return events <= 2 * index ? 0 : min_u64(events - 2 * index, 2);
+}
+
+static bool take_pairs(HeapDecoder *decoder, const WireRecord *record)
+{
+    u64 *peeked = &decoder->peeked_of_ring[record->ring];
+    u64 from = record->was_peeked ? *peeked : 0, to = record->count ? record->words[0] : 0;
+    size_t blocks = record->count - 1;
+    if (to == 0 || to < from || to > 2 * WIRE_RECORD_BYTES_MAX || (to + 1) / 2 != blocks)
+        return false;
+    HeapNew block = {
+        .time = heap_decoder_now(decoder, record->stamp),
+        .thread = decoder->thread_of_ring[record->ring],
+        .context = record->payload,
+    };
+    for (size_t i = from / 2; i < blocks; i++)
+        advance_pair(decoder, &block, record->words[1 + i], state_of_pair(from, i),
+                     state_of_pair(to, i));
+    *peeked = to;
+    return true;
+}
+
 static bool take_realloc(HeapDecoder *decoder, const WireRecord *record)
 {
     HeapNew block;
@@ -274,6 +313,7 @@ static TakeFn *const take_fns[RECORD_TYPES] = {
     [RECORD_HEAP_ALLOC] = take_alloc,
     [RECORD_HEAP_PAIR] = take_pair,
     [RECORD_HEAP_RUN] = take_run,
+    [RECORD_HEAP_PAIRS] = take_pairs,
     [RECORD_HEAP_REALLOC] = take_realloc,
     [RECORD_HEAP_FREE] = take_free,
     [RECORD_HEAP_MAP] = take_map,

@@ -89,7 +89,7 @@ static inline void heap_shrink(HeapModel *model, Site *site, u64 size, u64 usabl
 // Counts of powers of two: 0, 1, 2-3, 4-7 … up to 2^63.
 static inline u32 bucket_of(u64 value)
 {
-    return 63 - (u32)__builtin_clzll(value * 2 + 1);
+    return 63 ^ (u32)__builtin_clzll(value * 2 + 1);
 }
 
 static inline void window_add(Window *window, u32 bucket, u64 count)

@@ -6,7 +6,8 @@
 // What every event would have to ask is asked once for many: whether there is a recording, when
 // its slice ends, when a snapshot is due. As long as nothing of that happens, events take the
 // short way below, which does what model_event.h does and no more. All that is not usual (a
-// stack that is new, a peak, a late free) takes the long way, and then it is asked again.
+// stack that is new, a late free, a snapshot) takes the long way, and then it is asked again.
+// Figures that follow from others are not kept up to date meanwhile (settle()).
 #include "monitor/heap/model_event.h"
 
 enum {
@@ -19,12 +20,23 @@ enum {
 // that it leads to.
 enum { AHEAD = 8 };
 
+// Whatever the loop over records calls for each of them.
+#define USUAL inline __attribute__((always_inline))
+
+// What the model had at the last look.
+typedef struct Before {
+    u32 left;
+    u64 main, all; // HeapModel.total
+    u64 allocations, frees;
+} Before;
+
 typedef struct Stream {
     HeapModel *model;
     RecordingWriter *writer;
     ModelThread *self;
     u32 thread;
     u32 left;        // events that may take the short way
+    Before before;
     u64 limit_ns;    // before this moment
     u64 limit_bytes; // and this one, of the clock of bytes
     u64 stamp;       // of the last event, and
@@ -35,22 +47,78 @@ typedef struct Stream {
     u32 mask;
 } Stream;
 
+static void keep_before(Stream *stream)
+{
+    const HeapModel *model = stream->model;
+    stream->before = (Before){
+        .left = stream->left,
+        .main = model->total[PEAK_MAIN],
+        .all = model->total[PEAK_ALL],
+        .allocations = model->allocations,
+        .frees = model->frees,
+    };
+}
+
+// The time of the last event: without a recording that of the record that comes now will do, since
+// it is not before anything else.
+static void settle_clock(Stream *stream, u32 events)
+{
+    HeapModel *model = stream->model;
+
+    if (!stream->writer) {
+        model->now.ns = stream->time.ns;
+        return;
+    }
+    const Moment *last = &stream->writer->encoder.last;
+    model->recorded_ns = model->now.ns = last->ns;
+    model->requested_bytes = last->allocated_bytes;
+    writer_count_usual(stream->writer, events);
+}
+
+// Before anybody else looks: all that events on the short way have in common.
+static __attribute__((noinline)) void settle(Stream *stream)
+{
+    HeapModel *model = stream->model;
+    const Before *before = &stream->before;
+    u32 events = before->left - stream->left;
+    u64 blocks = model->allocations - before->allocations - (model->frees - before->frees);
+    u64 main = model->total[PEAK_MAIN] - before->main;
+
+    model->totals.bytes[SPACE_HEAP] += model->total[PEAK_ALL] - before->all;
+    model->totals.usable[SPACE_HEAP] += main - blocks * model->admin_bytes;
+    model->totals.blocks[SPACE_HEAP] += blocks;
+    if (events) {
+        model->events += events;
+        model->now.allocated_bytes = model->allocated_bytes;
+        settle_clock(stream, events);
+    }
+    keep_before(stream);
+}
+
+static void look(Stream *stream);
+
 // Asks.
 static __attribute__((noinline)) void look_around(Stream *stream)
 {
+    look(stream);
+    keep_before(stream);
+}
+
+static void look(Stream *stream)
+{
     HeapModel *model = stream->model;
     bool counts_bytes = model->options->time_unit == TIME_UNIT_BYTES;
-    u64 slice_ns = 0;
+    const RecordingWriter *writer = stream->writer = model->writer;
+    u64 slice_ns = UINT64_MAX;
 
     stream->left = 0;
-    stream->writer = model->writer;
     stream->self = thread_at(model, stream->thread);
-    if (!model->writer || !model->counts[SPACE_HEAP] ||
-        model->trigger_count || map_count(&model->late) || stream->time.instructions ||
-        model->writer->encoder.last.ns > stream->time.ns ||
+    if (!model->counts[SPACE_HEAP] || model->trigger_count || map_count(&model->late) ||
+        stream->time.instructions || (writer && writer->encoder.last.ns > stream->time.ns) ||
         model->recorded_ns > stream->time.ns || model->now.ns > stream->time.ns)
         return;
-    stream->left = writer_usual_events(model->writer, model->requested_bytes, &slice_ns);
+    stream->left = writer ? writer_usual_events(writer, model->requested_bytes, &slice_ns)
+                          : UINT32_MAX;
     stream->limit_ns = counts_bytes ? slice_ns : min_u64(slice_ns, model->next_check);
     stream->limit_bytes = counts_bytes ? model->next_check : UINT64_MAX;
     if (stream->time.ns >= stream->limit_ns)
@@ -73,26 +141,51 @@ static inline HeapEvent usual_event(const Stream *stream, EventKind kind, u32 si
 
 static inline __attribute__((always_inline)) u32 record_usual(Stream *stream, HeapEvent *event)
 {
-    HeapModel *model = stream->model;
-
     stream->left--;
-    model->events++;
-    model->recorded_ns = event->time.ns;
-    model->requested_bytes += event->size;
-    event->time.allocated_bytes = model->requested_bytes;
-    return writer_add_usual(stream->writer, event);
+    return LIKELY(stream->writer) ? writer_add_usual(stream->writer, event) : 0;
 }
 
-static inline void set_clocks(Stream *stream, u64 allocated_bytes)
+static __attribute__((noinline)) void usual_peak(Stream *stream)
 {
     HeapModel *model = stream->model;
 
+    settle(stream);
     model->now.ns = stream->time.ns;
-    model->allocated_bytes = model->now.allocated_bytes = allocated_bytes;
+    model->now.allocated_bytes = model->allocated_bytes;
+    peak_check(model, PEAK_MAIN);
+    peak_check(model, PEAK_ALL);
+}
+
+static USUAL void usual_grow(Stream *stream, Site *site, u64 size, u64 usable)
+{
+    HeapModel *model = stream->model;
+    u64 main = model->total[PEAK_MAIN] + usable + model->admin_bytes;
+    u64 all = model->total[PEAK_ALL] + size;
+
+    site_touch(model, site);
+    site->live.bytes += size;
+    site->live.usable += usable;
+    site->live.blocks++;
+    model->total[PEAK_MAIN] = main;
+    model->total[PEAK_ALL] = all;
+    if (UNLIKELY((main > model->peaks[PEAK_MAIN].bytes) | (all > model->peaks[PEAK_ALL].bytes)))
+        usual_peak(stream);
+}
+
+static USUAL void usual_shrink(Stream *stream, Site *site, u64 size, u64 usable)
+{
+    HeapModel *model = stream->model;
+
+    site_touch(model, site);
+    site->live.bytes -= size;
+    site->live.usable -= usable;
+    site->live.blocks--;
+    model->total[PEAK_MAIN] -= usable + model->admin_bytes;
+    model->total[PEAK_ALL] -= size;
 }
 
 // False: it is to take the long way, and nothing has changed.
-static inline bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 size)
+static USUAL bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 size)
 {
     HeapModel *model = stream->model;
     u64 extra = heap_place_extra(place), address = heap_place_address(place);
@@ -109,10 +202,10 @@ static inline bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 
         return false;
     u32 number = context->site;
     Site *site = &model->sites[number];
-    set_clocks(stream, clock);
+    model->allocated_bytes = clock;
     model->allocations++;
     stream->self->last_block = address;
-    heap_grow(model, site, size, size + extra);
+    usual_grow(stream, site, size, size + extra);
     count_allocation(site, size, 1);
     block->size = size;
     block->born_ns = stream->time.ns;
@@ -123,7 +216,7 @@ static inline bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 
     return true;
 }
 
-static inline bool usual_free(Stream *stream, u32 home, u64 address)
+static USUAL bool usual_free(Stream *stream, u32 home, u64 address)
 {
     HeapModel *model = stream->model;
     LiveBlock *block = blocks_find_from(&model->blocks, home, address);
@@ -148,9 +241,9 @@ static inline bool usual_free(Stream *stream, u32 home, u64 address)
         site->temporary++;
         model->temporary++;
     }
-    set_clocks(stream, clock);
+    model->allocated_bytes = clock;
     model->frees++;
-    heap_shrink(model, site, size, usable);
+    usual_shrink(stream, site, size, usable);
     site->frees++;
     count_lifetime(site, stream->time.ns - event.born_ns);
     record_usual(stream, &event);
@@ -158,7 +251,7 @@ static inline bool usual_free(Stream *stream, u32 home, u64 address)
 }
 
 // A block that comes and goes, if no peak and no snapshot would see it.
-static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 size, u64 lived_ns)
+static USUAL bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 size, u64 lived_ns)
 {
     HeapModel *model = stream->model;
     u64 usable = size + heap_place_extra(place), address = heap_place_address(place);
@@ -174,18 +267,17 @@ static inline bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 s
                  blocks_find_from(&model->blocks, home, address) != NULL))
         return false;
     Site *site = &model->sites[context->site];
-    set_clocks(stream, clock);
+    model->allocated_bytes = clock;
     stream->self->last_block = 0;
     count_temporary(model, site, size, lived_ns);
     HeapEvent event = usual_event(stream, EVENT_ALLOC, context->site, size, usable);
     u64 end_ns = event.time.ns, begin_ns = end_ns - min_u64(end_ns, lived_ns);
-    event.address = address;
-    event.time.ns = max_u64(begin_ns, model->recorded_ns);
-    event.time.allocated_bytes = model->requested_bytes + size;
     stream->left -= 2;
-    model->events += 2;
-    model->recorded_ns = end_ns;
-    model->requested_bytes += 2 * size;
+    if (UNLIKELY(!stream->writer))
+        return true;
+    event.address = address;
+    event.time.ns = max_u64(max_u64(begin_ns, model->recorded_ns),
+                            stream->writer->encoder.last.ns);
     writer_add_usual_pair(stream->writer, &event, end_ns);
     return true;
 }
@@ -207,23 +299,20 @@ static inline u32 fetch_slot(Stream *stream)
     return home;
 }
 
-// Pairs that follow one of their own stack, at the same moment: what they have in common is found
-// once, and their sums are added up here, and not in memory.
+// A series of pairs (HEAP_PAIRS), of a stack whose site is known.
+typedef struct Series {
+    u32 context;
+    u32 pairs;        // and perhaps one block more, which is live
+    const u64 *words;
+} Series;
+
+// Pairs that follow one of their series: what they have in common is found once, and their
+// sums are added up here, and not in memory.
 typedef struct PairRun {
     u32 count;
-    u64 bytes, largest;
-    u64 clock; // the model's, of bytes
-    PairColumns columns;
+    u64 bytes, usable, largest;
+    u8 *sizes_end; // in the recording
 } PairRun;
-
-enum { RUN_BYTE = 0xff00 }; // of a record's head: WireHeld.run
-
-// The record goes on with the run that this one is of; its ticks lived, in the last word, are none.
-static inline bool goes_on(const Stream *stream, const u64 *at, const u64 *next)
-{
-    return next + WIRE_STREAM_ALLOC <= stream->end && ((at[0] ^ next[0]) & ~(u64)RUN_BYTE) == 0 &&
-           next[1] == stream->stamp && next[3] >> HEAP_PAIR_SIZE_BITS == 0;
-}
 
 static void end_run(Stream *stream, const PairRun *run, u32 number)
 {
@@ -239,45 +328,64 @@ static void end_run(Stream *stream, const PairRun *run, u32 number)
     model->allocations += count;
     model->frees += count;
     model->temporary += count;
-    model->allocated_bytes = model->now.allocated_bytes = run->clock;
-    model->events += 2 * count;
-    model->requested_bytes += 2 * run->bytes;
+    model->allocated_bytes += 2 * (run->usable + count * model->admin_bytes);
     stream->left -= 2 * count;
-    writer_add_pairs(stream->writer, number, &run->columns, count, run->bytes, run->largest);
+    writer_add_row(stream->writer, number, run->sizes_end, count, run->bytes, run->largest);
 }
 
-// `at` is a pair that took the short way, of the stream's thread. Returns the last of its run.
-static __attribute__((noinline)) const u64 *usual_run(Stream *stream, const u64 *at)
+// The largest block that neither a peak nor a snapshot would see, and at most so many of them.
+static u64 largest_unseen(const Stream *stream, u32 *count)
 {
-    HeapModel *model = stream->model;
-    const Context *context = (const Context *)model->contexts.data + (at[0] >> 32);
-    Site *site = &model->sites[context->site];
-    u64 room_main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN];
-    u64 room_all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL];
-    u64 admin_bytes = model->admin_bytes, limit_bytes = stream->limit_bytes;
-    u32 most = stream->left / 2;
-    PairRun run = {.clock = model->allocated_bytes};
+    const HeapModel *model = stream->model;
+    u64 main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN];
+    u64 all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL];
+    u64 most = 2 * clock_bytes(model, HEAP_WORD_SIZE_MAX + HEAP_WORD_EXTRA_MAX);
+    u64 clock_left = stream->limit_bytes - model->allocated_bytes;
 
-    begin_pairs(&stream->writer->encoder, &run.columns);
-    for (const u64 *next = at + WIRE_STREAM_ALLOC; goes_on(stream, at, next);
-         next += WIRE_STREAM_ALLOC) {
-        u64 size = next[3], address = heap_place_address(next[2]);
-        u64 usable = size + heap_place_extra(next[2]), main = usable + admin_bytes;
-        if (run.count == most || address == 0 || main > room_main || size > room_all ||
-            run.clock + 2 * main >= limit_bytes || usable != guess_usable(size) ||
-            blocks_find(&model->blocks, address) != NULL)
+    *count = (u32)min_u64(*count, (clock_left - 1) / most);
+    return main < model->admin_bytes ? 0 : min_u64(main - model->admin_bytes, all);
+}
+
+// How many of these are where the last pair of their class was, and nobody's by now.
+static inline u32 pairs_in_row(const Stream *stream, const u64 *words, u32 most)
+{
+    const EventEncoder *encoder = &stream->writer->encoder;
+    const BlockTable *blocks = &stream->model->blocks;
+    u64 largest = largest_unseen(stream, &most);
+    u32 count = 0;
+
+    for (; count < most; count++) {
+        u64 address = heap_word_address(words[count]), size = heap_word_size(words[count]);
+        u64 usable = size + heap_word_extra(words[count]);
+        if (usable > largest || !fits_row(encoder, address, size, usable) ||
+            blocks_find(blocks, address) != NULL)
             break;
-        run.count++;
-        run.bytes += size;
-        run.largest = max_u64(run.largest, size);
-        run.clock += 2 * main;
-        count_size(site, size);
-        encode_next_pair(&run.columns, address, size);
-        at = next;
     }
-    if (run.count)
-        end_run(stream, &run, context->site);
-    return at;
+    return count;
+}
+
+// `index` is behind a pair that took the short way. Returns the first that is not like it.
+static __attribute__((noinline)) u32 usual_run(Stream *stream, const Series *series, u32 index)
+{
+    const u64 *words = series->words + index;
+    u32 most = (u32)min_u64(series->pairs - index, stream->left / 2);
+    u32 number = ((const Context *)stream->model->contexts.data)[series->context].site;
+    Site *site = &stream->model->sites[number];
+    u8 *sizes_end = stream->writer->encoder.at[COLUMN_SIZE];
+    u32 count = pairs_in_row(stream, words, most);
+    u64 bytes = 0, extra = 0, largest = 0;
+
+    for (u32 i = 0; i < count; i++) {
+        u64 word = words[i], size = heap_word_size(word);
+        bytes += size;
+        extra += heap_word_extra(word);
+        largest = max_u64(largest, size);
+        count_size(site, size);
+        sizes_end = encode_in_row(sizes_end, size);
+    }
+    if (count)
+        end_run(stream, &(PairRun){count, bytes, bytes + extra, largest, sizes_end}, number);
+    return index + count;
 }
 
 static void take_pair(HeapDecoder *decoder, const HeapNew *new, u64 lived)
@@ -315,6 +423,7 @@ static __attribute__((noinline)) bool take_event(HeapDecoder *decoder, Stream *s
 {
     bool is_pair = (u8)at[0] == RECORD_HEAP_PAIR;
 
+    settle(stream);
     if ((u8)at[0] == RECORD_HEAP_FREE) {
         model_free(stream->model, &stream->time, stream->thread, at[2]);
     } else {
@@ -335,10 +444,73 @@ static __attribute__((noinline)) bool take_event(HeapDecoder *decoder, Stream *s
     return look_again(stream, at);
 }
 
+static HeapNew block_of_series(const Stream *stream, const Series *series, u32 index)
+{
+    u64 word = series->words[index], size = heap_word_size(word);
+    return (HeapNew){
+        .time = stream->time,
+        .thread = stream->thread,
+        .context = series->context,
+        .address = heap_word_address(word),
+        .size = size,
+        .usable = size + heap_word_extra(word),
+    };
+}
+
+static __attribute__((noinline)) bool usual_pair_of(Stream *stream, const Series *series, u32 index)
+{
+    u64 word = series->words[index], address = heap_word_address(word);
+    return stream->left && usual_pair(stream, blocks_home(&stream->model->blocks, address),
+                                      series->context, heap_word_place(word),
+                                      heap_word_size(word), 0);
+}
+
+static __attribute__((noinline)) void take_last_of(Stream *stream, const Series *series)
+{
+    u64 word = series->words[series->pairs], address = heap_word_address(word);
+    if (LIKELY(stream->left) &&
+        LIKELY(usual_alloc(stream, blocks_home(&stream->model->blocks, address), series->context,
+                           heap_word_place(word), heap_word_size(word))))
+        return;
+    HeapNew block = block_of_series(stream, series, series->pairs);
+    settle(stream);
+    model_alloc(stream->model, &block);
+    look_around(stream);
+}
+
+// True: homes begin anew behind it.
+static __attribute__((noinline)) bool take_series(Stream *stream, const u64 *at)
+{
+    u64 events = at[2], blocks = (u64)(next_record(at) - at) - HEAP_PAIRS_HEAD;
+    Series series = {(u32)(at[0] >> 32), (u32)events / 2, at + HEAP_PAIRS_HEAD};
+
+    if (events == 0 || events >> 16 || (events + 1) / 2 != blocks)
+        return false;
+    for (u32 index = 0; index < series.pairs;) {
+        if (LIKELY(usual_pair_of(stream, &series, index))) {
+            index++;
+            if (LIKELY(stream->writer))
+                index = usual_run(stream, &series, index);
+            continue;
+        }
+        HeapNew block = block_of_series(stream, &series, index++);
+        settle(stream);
+        model_pair(stream->model, &block, &block.time, 0);
+        look_around(stream);
+    }
+    if (events % 2)
+        take_last_of(stream, &series);
+    if (LIKELY(stream->mask == stream->model->blocks.mask))
+        return false;
+    look_ahead(stream, next_record(at));
+    return true;
+}
+
 // What is rare enough to be taken one by one.
 static __attribute__((noinline)) bool take_other(HeapDecoder *decoder, Stream *stream, u32 ring,
                                                  const u64 *at)
 {
+    settle(stream);
     heap_take(decoder, &(WireRecord){
         .type = (u8)at[0],
         .ring = ring,
@@ -365,12 +537,16 @@ static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const 
 
 static inline void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
 {
+    u64 before_ns = stream->time.ns;
+
     stream->stamp = stamp;
     stream->time = heap_decoder_now(decoder, stamp);
     // The model's own clock is set by the event: one that began earlier may still be first.
-    stream->time.ns = max_u64(stream->time.ns, stream->model->now.ns);
-    if (stream->time.ns >= stream->limit_ns)
-        stream->left = 0;
+    stream->time.ns = max_u64(max_u64(stream->time.ns, stream->model->now.ns), before_ns);
+    if (UNLIKELY(stream->time.ns >= stream->limit_ns) && stream->left) {
+        settle(stream);
+        stream->left = stream->before.left = 0;
+    }
 }
 
 size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
@@ -390,7 +566,8 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
     for (; at < stream.end; at = next_record(at), records++) {
         u32 head = (u32)at[0] & WIRE_STREAM_MASK, home = stream.homes[turn];
         bool is_short = head == FREE_HEAD || head == ALLOC_HEAD || head == PAIR_HEAD, anew;
-        if (UNLIKELY(!is_short && (!wire_is_streamed(at[0]) || next_record(at) < at + 2)))
+        if (UNLIKELY(!is_short && (!wire_is_streamed(at[0]) ||
+                                   next_record(at) < at + WIRE_STREAM_FREE)))
             break;
         if (UNLIKELY(next_record(at) > stream.end))
             break;
@@ -406,21 +583,17 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
         if (LIKELY(is_short)) {
             bool is_usual = take_usual(decoder, &stream, at, head, home);
             anew = !is_usual && take_event(decoder, &stream, at);
-            if (is_usual && head == PAIR_HEAD && goes_on(&stream, at, next_record(at))) {
-                const u64 *last = usual_run(&stream, at);
-                records += (size_t)(last - at) / WIRE_STREAM_ALLOC;
-                anew = last != at;
-                at = last;
-                if (anew)
-                    look_ahead(&stream, next_record(at));
-            }
             held = head == FREE_HEAD ? held : at;
+        } else if (LIKELY((u8)head == RECORD_HEAP_PAIRS)) {
+            held = at;
+            anew = take_series(&stream, at);
         } else {
             held = (u8)head == RECORD_HEAP_RUN ? at : held;
             anew = take_other(decoder, &stream, wire->ring, at);
         }
         turn = UNLIKELY(anew) ? 0 : turn;
     }
+    settle(&stream);
     wire->taken = (size_t)(at - wire->words);
     if (held)
         wire->run = (u8)(held[0] >> 8);

@@ -226,6 +226,7 @@ static void take_part(Run *run, const WireRecord *record)
 #define take_heap_realloc take_heap
 #define take_heap_run take_heap
 #define take_heap_pair take_heap
+#define take_heap_pairs take_heap
 #define take_heap_free take_heap
 #define take_heap_map take_heap
 #define take_heap_unmap take_heap

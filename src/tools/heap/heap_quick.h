@@ -66,34 +66,54 @@ HEAP_INLINE bool heap_quick_find(GuestAddr start, SlotRef *ret)
     return true;
 }
 
+// Whether heap_quick_free() takes it, unless another thread is quicker.
+HEAP_INLINE bool heap_quick_frees(HeapThread *thread, GuestAddr start, const SlotRef *ref,
+                                  HeapKind kind, u32 context, bool *ret_is_brief)
+{
+    u32 word = __atomic_load_n(&ref->meta->word, __ATOMIC_ACQUIRE);
+    u64 footprint = ref->slab->stride;
+    if (UNLIKELY(!slot_begins(ref, word, start) || word_state(word) != HEAP_LIVE ||
+                 word_kind(word) != (u32)kind || ref->meta->size > heap.quick_free_max))
+        return false;
+    *ret_is_brief = brief_takes(&thread->brief, start, footprint, context);
+    return LIKELY(*ret_is_brief || has_room(thread->chunk, footprint));
+}
+
 // The size of the block, which is in quarantine now; ~0: heap_free() has to know better, and
 // nothing has happened.
 HEAP_INLINE u64 heap_quick_free(HeapThread *thread, GuestAddr start, const SlotRef *ref,
                                 HeapKind kind, u32 context)
 {
-    const u64 refused = ~0ull;
+    bool is_brief;
     u32 word = __atomic_load_n(&ref->meta->word, __ATOMIC_ACQUIRE);
-    u64 size = ref->meta->size, footprint = ref->slab->stride;
-    if (UNLIKELY(!slot_begins(ref, word, start) || word_state(word) != HEAP_LIVE ||
-                 word_kind(word) != (u32)kind || size > heap.quick_free_max))
-        return refused;
-    BriefQueue *brief = &thread->brief;
-    QuarantineChunk *chunk = thread->chunk;
-    bool is_brief = brief_takes(brief, start, footprint, context);
-    if (UNLIKELY(!is_brief && !has_room(chunk, footprint)) ||
+    if (UNLIKELY(!heap_quick_frees(thread, start, ref, kind, context, &is_brief)) ||
         UNLIKELY(!claim_quickly(&ref->meta->word, word)))
-        return refused;
+        return ~0ull;
+    u64 size = ref->meta->size;
     ref->meta->free_context = context;
     thread->frees++;
     thread->freed_bytes += size;
-    brief_count(brief, context);
+    brief_count(&thread->brief, context);
     if (LIKELY(is_brief)) {
         brief_put(thread, ref);
     } else {
+        QuarantineChunk *chunk = thread->chunk;
         chunk->entries[chunk->count++] = start;
-        chunk->volume += footprint;
+        chunk->volume += ref->slab->stride;
     }
     return size;
+}
+
+// A small block that the other's content can be moved to before that is freed; 0: heap_realloc()
+// is to be asked, and nothing has happened. With other threads one might free it meanwhile.
+HEAP_INLINE GuestAddr heap_quick_realloc(HeapThread *thread, GuestAddr old, const SlotRef *ref,
+                                         u64 size, u32 context, GuestAddr *ret_next)
+{
+    bool is_brief;
+    if (UNLIKELY(heap.active_threads != 1) ||
+        UNLIKELY(!heap_quick_frees(thread, old, ref, HEAP_MALLOC, context, &is_brief)))
+        return 0;
+    return heap_quick_alloc(thread, size, HEAP_MALLOC, context, ret_next);
 }
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Guards that stand ahead of the loads they are for, in clean blocks: where flags are still dead, or
-// in the guard of a load beside them. One that fails leaves the block at an instruction whose own
-// step then finds nothing, and the load meets its own guard in the next block; so nothing is
+// Guards that stand ahead of the loads they are for, in clean blocks: where flags are still dead,
+// or in the guard of a load beside them. One that fails leaves the block at an instruction whose
+// own step then finds nothing, and the load meets its own guard in the next block; so nothing is
 // told that would not be told without. At translation, with the engine lock.
 #ifndef MUNINN_TOOLS_MEMCHECK_AHEAD_H
 #define MUNINN_TOOLS_MEMCHECK_AHEAD_H

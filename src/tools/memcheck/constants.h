@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Loads of constants: where an operand can lie, by what the block's own instructions say of its registers,
-// is memory that nobody may write to, and all of it is defined. Such a load needs no guard: tables that
-// switches jump by, strings, relocated pointers. The block goes when that memory is mapped anew, becomes
-// writable or is marked by the client. Engine lock held.
+// Loads of constants: where an operand can lie, by what the block's own instructions say of its
+// registers, is memory that nobody may write to, and all of it is defined. Such a load needs no
+// guard: tables that switches jump by, strings, relocated pointers. The block goes when that memory
+// is mapped anew, becomes writable or is marked by the client. Engine lock held.
 #ifndef MUNINN_TOOLS_MEMCHECK_CONSTANTS_H
 #define MUNINN_TOOLS_MEMCHECK_CONSTANTS_H
 

@@ -32,7 +32,7 @@ static void do_nothing(ToolThread *thread, ToolCall *call)
 const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS] = {
     [MEMCHECK_MALLOC] = HEAP_ROW("malloc", replace_malloc, HEAP_MALLOC, quick_malloc),
     HEAP_ROW("calloc", replace_calloc, HEAP_MALLOC, quick_calloc),
-    ROW("realloc", replace_realloc, HEAP_MALLOC),
+    HEAP_ROW("realloc", replace_realloc, HEAP_MALLOC, quick_realloc),
     ROW("reallocarray", replace_realloc, HEAP_MALLOC | HEAP_DATA_ARRAY),
     HEAP_ROW("free", replace_free, HEAP_MALLOC, quick_free),
     ROW("cfree", replace_free, HEAP_MALLOC),

@@ -11,7 +11,7 @@
 
 #include "engine/toolapi/toolapi.h"
 
-ToolQuickAtFn quick_malloc, quick_calloc, quick_new, quick_new_array;
+ToolQuickAtFn quick_malloc, quick_calloc, quick_realloc, quick_new, quick_new_array;
 ToolQuickAtFn quick_free, quick_delete, quick_delete_array;
 
 // Unless options want something unusual of every block.

@@ -7,6 +7,7 @@
 #include "base/fill.h"
 #include "engine/calltags/calltags.h"
 #include "tools/heap/heap_quick.h"
+#include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/memcheck.h"
 
 #define ALWAYS static inline __attribute__((always_inline))
@@ -52,6 +53,23 @@ ALWAYS void clear_u_bits(GuestAddr start, u64 size)
     at[last] = (u8)(0xfe << ((size - 1) & 7));
 }
 
+// A block that is allocated; the next of its size will be at `next`.
+ALWAYS void mark_allocated(GuestAddr start, u64 size, GuestAddr next)
+{
+    __builtin_prefetch((void *)next, 1);
+    __builtin_prefetch(shadow_of(next), 1);
+    __builtin_prefetch(u_bits_of(next), 1);
+    origins_forget(start, size);
+    clear_u_bits(start, size);
+}
+
+// What is behind the block up to the next 8 bytes is nobody's too.
+ALWAYS void mark_freed(GuestAddr start, u64 size)
+{
+    fill_bytes(shadow_of(start), 0xff, size);
+    fill_bytes(u_bits_of(start), 0xff, (size + 7) / 8);
+}
+
 ALWAYS u64 allocate(u64 size, u32 kind, GuestAddr entry)
 {
     if (UNLIKELY(is_off))
@@ -60,13 +78,9 @@ ALWAYS u64 allocate(u64 size, u32 kind, GuestAddr entry)
     u64 start = heap_quick_alloc(own_heap(), size, kind, context_at(entry), &next);
     if (UNLIKELY(!start))
         return TOOL_QUICK_NO;
-    __builtin_prefetch((void *)next, 1);
-    __builtin_prefetch(shadow_of(next), 1);
-    __builtin_prefetch(u_bits_of(next), 1);
-    origins_forget(start, size);
+    mark_allocated(start, size, next);
     if (kind & HEAP_ZEROED)
         fill_bytes(shadow_of(start), 0, size);
-    clear_u_bits(start, size);
     return start;
 }
 
@@ -82,10 +96,34 @@ ALWAYS u64 release(GuestAddr start, HeapKind kind, GuestAddr entry)
     u64 size = heap_quick_free(own_heap(), start, &ref, kind, context_at(entry));
     if (UNLIKELY(size == ~0ull))
         return TOOL_QUICK_NO;
-    // What is behind the block up to the next 8 bytes is nobody's too.
-    fill_bytes(shadow_of(start), 0xff, size);
-    fill_bytes(u_bits_of(start), 0xff, (size + 7) / 8);
+    mark_freed(start, size);
     return 0;
+}
+
+APART copy_block(GuestAddr from, GuestAddr to, u64 size)
+{
+    heap_mark_copied(from, to, size);
+    return 0;
+}
+
+ALWAYS u64 reallocate(GuestAddr old, u64 size, GuestAddr entry)
+{
+    if (UNLIKELY(is_off || size == 0))
+        return TOOL_QUICK_NO;
+    SlotRef ref;
+    GuestAddr next;
+    if (UNLIKELY(!heap_quick_find(old, &ref)))
+        return TOOL_QUICK_NO;
+    u32 context = context_at(entry);
+    u64 start = heap_quick_realloc(own_heap(), old, &ref, size, context, &next);
+    if (UNLIKELY(!start))
+        return TOOL_QUICK_NO;
+    u64 old_size = ref.meta->size;
+    mark_allocated(start, size, next);
+    copy_block(old, start, min_u64(size, old_size));
+    heap_quick_free(own_heap(), old, &ref, HEAP_MALLOC, context);
+    mark_freed(old, old_size);
+    return start;
 }
 
 #define UNUSED (void)b, (void)c, (void)d, (void)e, (void)f
@@ -103,6 +141,14 @@ TOOL_QUICK quick_calloc(u64 count, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr 
     if (UNLIKELY(__builtin_mul_overflow(count, b, &size)))
         return TOOL_QUICK_NO;
     return allocate(size, HEAP_MALLOC | HEAP_ZEROED, entry);
+}
+
+TOOL_QUICK quick_realloc(u64 old, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
+{
+    u64 size = b;
+    UNUSED;
+    // As some programs allocate everything.
+    return old ? reallocate(old, size, entry) : allocate(size, HEAP_MALLOC, entry);
 }
 
 TOOL_QUICK quick_new(u64 size, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)

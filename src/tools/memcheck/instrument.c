@@ -33,8 +33,11 @@ static bool mixed;         // a clean block: see mixed.h for what may be undefin
 static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                       const ToolAccess *access)
 {
-    const ToolStep call = step_of(insn, step, access);
+    u32 bytes;
+    MemberSet forgotten = step_forgets(insn, step, current, 0, &bytes);
+    const ToolStep call = step_of(insn, step, access, bytes);
     step_emit(block, &call, access);
+    current &= ~forgotten;
 }
 
 // Whether all that the instruction writes of the set is overwritten, so that no step is needed
@@ -218,7 +221,7 @@ static bool only_discards(const ToolInsn *insn)
 static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
                        const ToolAccess *accesses, unsigned count, bool overwrites)
 {
-    ToolStep call = step_of(insn, step, &accesses[0]);
+    ToolStep call = step_of(insn, step, &accesses[0], 0);
     call.counts = stats_of_step(true);
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);

@@ -121,14 +121,6 @@ static GuestAddr skip_zero(GuestAddr at, GuestAddr end)
     }
 }
 
-// K3: below its own stack pointer a thread has nothing.
-bool shadow_below_stack(ToolThread *thread, GuestAddr address)
-{
-    const MemcheckThread *mt = memcheck_thread(thread);
-    return address >= mt->stack_lo && address < thread->gpr[RSP] - RED_ZONE &&
-           thread->gpr[RSP] <= mt->stack_hi;
-}
-
 // By the U map alone, which is 64 times shorter than what it is about when read by words.
 bool shadow_all_touchable(ToolThread *thread, GuestAddr start, u64 size)
 {

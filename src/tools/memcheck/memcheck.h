@@ -83,8 +83,10 @@ typedef struct FrameExtent {
     GuestAddr sp; // the thread's, when it was found
     GuestAddr low, slot;
     GuestAddr callee; // the slot of the frame that it has called; 0: it is the innermost
-    u32 tag;
+    Origin place;     // in the frame's code, if it has called one
+    u32 tag, callee_tag;
 } FrameExtent;
+enum { FRAME_EXTENTS = 64 };
 
 // What the notes of ranges have said last (origins_hot.c): the same for all of [low, high).
 typedef struct RangeAnswer {
@@ -99,7 +101,7 @@ typedef struct MemcheckThread {
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
-    FrameExtent frame;          // that was asked for last
+    FrameExtent frames[FRAME_EXTENTS]; // that were asked for last, by hash (notes.h)
     RangeAnswer range;          // the same
     HeapThread *heap;
     SavedDefinedness *interrupted; // innermost first
@@ -125,6 +127,15 @@ static inline Definedness *definedness_of(ToolThread *thread)
                        offsetof(Definedness, set) == 0,
                    "they are the thread's tool_state");
     return (Definedness *)thread->tool_state;
+}
+
+// K3: below its own stack pointer a thread has nothing.
+static inline bool shadow_below_stack(const ToolThread *thread, GuestAddr address)
+{
+    enum { RED_ZONE_BYTES = 128 };
+    const MemcheckThread *mt = thread->tool_thread;
+    return address >= mt->stack_lo && address < thread->gpr[RSP] - RED_ZONE_BYTES &&
+           thread->gpr[RSP] <= mt->stack_hi;
 }
 
 // --- shadow.c
@@ -155,7 +166,6 @@ bool shadow_has_tag(GuestAddr start, u64 size);
 void shadow_read(GuestAddr start, u64 size, u8 *ret_v);
 // The return addresses that it touches are data from now on.
 void shadow_drop_tags(GuestAddr start, u64 size);
-bool shadow_below_stack(ToolThread *thread, GuestAddr address); // K3
 bool shadow_is_mapped(GuestAddr start, u64 size);
 
 // --- versions_hot.c
@@ -185,8 +195,10 @@ void stats_tell(void);
 // --- access_hot.c: called from blocks
 void access_step(ToolThread *thread, u64 step, GuestAddr address);
 ToolCallFn *access_move(const DefinednessMove *move); // for an AccessMove; moves_hot.c
+ToolBriefFn *access_brief_move(const DefinednessMove *move); // or NULL
 typedef struct AccessMove {
     DefinednessMove move;
+    u32 forgotten;               // bytes of what is stored, behind it: nobody reads it any more
     const DefinednessStep *step; // the same as a step
 } AccessMove;
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0

@@ -100,7 +100,9 @@ bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
         return false;
     }
     const ToolAccess *access = count ? &accesses[0] : NULL;
-    ToolStep call = step_of(insn, step, access);
+    u32 bytes;
+    MemberSet forgotten = step_forgets(insn, step, current, low, &bytes);
+    ToolStep call = step_of(insn, step, access, bytes);
     call.counts = stats_of_step(false);
     unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;
     call.counts = stats_of_step(true);
@@ -117,5 +119,6 @@ bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
     if (count)
         known_nothing();
     note_written(insn, step);
+    current &= ~forgotten;
     return true;
 }

@@ -4,7 +4,7 @@
 // structures with holes in them. Whatever is unusual about one goes the general way.
 #include "engine/aspace/aspace.h"
 #include "engine/calltags/calltags.h"
-#include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/notes.h"
 
 typedef enum MoveKind { MOVE_LOAD, MOVE_STORE, MOVE_COPY } MoveKind;
 
@@ -74,6 +74,14 @@ static inline bool has_tag(GuestAddr address, u32 size)
            shadow_has_tag(address, size);
 }
 
+static inline void forget(Definedness *d, const AccessMove *move)
+{
+    for (u32 i = 0; i < move->forgotten; i += 8)
+        *(Any64 *)((u8 *)d + move->move.from + i) = 0;
+    if (move->forgotten)
+        d->set &= ~(1ull << move->move.from_member);
+}
+
 // All moves of one kind and size: branches on either would be mispredicted.
 static inline __attribute__((always_inline)) void move(ToolThread *thread, const AccessMove *move,
                                                        GuestAddr address, MoveKind kind, u32 size)
@@ -85,6 +93,8 @@ static inline __attribute__((always_inline)) void move(ToolThread *thread, const
     if (UNLIKELY(m->address & d->set) ||
         ((loads || stores) && UNLIKELY(!may_touch(thread, address, size)))) {
         access_step(thread, (u64)move->step, address);
+        if (stores)
+            forget(d, move);
         return;
     }
     if (loads && UNLIKELY(relay_is_closed(thread)))
@@ -97,6 +107,7 @@ static inline __attribute__((always_inline)) void move(ToolThread *thread, const
     if (stores) {
         if (any)
             origins_stored(thread, address, size, m->from_member);
+        forget(d, move);
         return;
     }
     u64 rest = m->whole > m->written ? any_beyond(to, m->written, m->whole) : 0;
@@ -139,5 +150,171 @@ ToolCallFn *access_move(const DefinednessMove *m)
     case 8: return loads ? load_8 : store_8;
     case 16: return loads ? load_16 : store_16;
     default: return loads ? load_any : store_any;
+    }
+}
+
+// ------------------------------------------------------------------ without a call
+
+// What load and store have in common. False: it is not for the brief way.
+static inline bool may_be_brief(ToolThread *thread, const GatewayCall *call, GuestAddr address,
+                                u32 size)
+{
+    const AccessMove *what = (const AccessMove *)call->arg;
+    thread->call_return = call->back;
+    return !(what->move.address & definedness_of(thread)->set) &&
+           may_touch(thread, address, size) && thread->wire.ring;
+}
+
+static inline u64 v_at(const u8 *at, u32 size)
+{
+    switch (size) {
+    case 1: return *at;
+    case 2: return *(const Any16 *)at;
+    case 4: return *(const Any32 *)at;
+    default: return *(const Any64 *)at;
+    }
+}
+
+static inline bool looks_like_tag(GuestAddr address)
+{
+    return (*(const u32 *)shadow_of(address & ~7ull) & CALLTAG_FIXED) == CALLTAG_PATTERN;
+}
+
+// Any word of it may be a return address's: that takes a closer look.
+static inline bool may_have_tag(GuestAddr address, u32 size)
+{
+    return looks_like_tag(address) || looks_like_tag(address + size - 1) ||
+           (size > 8 && looks_like_tag(address + 8));
+}
+
+// Of the undefined byte at an address; 0: that takes longer.
+static inline __attribute__((always_inline)) Origin
+brief_origin(ToolThread *thread, GuestAddr address)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    const FrameExtent *e = NULL;
+    if (is_on_stack(mt, address)) {
+        GuestAddr sp = thread->gpr[RSP];
+        e = frame_slot(mt, sp, address);
+        if (!frame_is_same(e, sp, address))
+            return 0;
+    }
+    Origin origin = note_find(address, e ? owner_in_frame(e) : owner_in_heap(address));
+    if (!origin && is_near_a_range(address)) {
+        if (!range_is_same(mt, address))
+            return 0;
+        origin = mt->range.origin;
+    }
+    return origin      ? origin
+           : !e        ? origin_make(ORIGIN_MEMORY, address)
+           : e->callee ? e->place
+                       : origin_here(thread);
+}
+
+// Past the error limit what is loaded becomes defined: see access_give_up().
+static inline __attribute__((always_inline)) bool
+give_up_briefly(Definedness *d, const DefinednessMove *m, u8 *v, u32 size)
+{
+    u8 *to = (u8 *)d + m->to;
+    MemberSet member = 1ull << m->to_member;
+    if (m->whole > m->written && any_beyond(to, m->written, m->whole))
+        return false;
+    for (u32 i = 0; i < m->written; i += 8)
+        *(Any64 *)(to + i) = 0;
+    for (u32 i = 0; i < size; i += 8) {
+        switch (size) {
+        case 1: *v = 0; break;
+        case 2: *(Any16 *)v = 0; break;
+        case 4: *(Any32 *)v = 0; break;
+        default: *(Any64 *)(v + i) = 0; break;
+        }
+    }
+    d->set &= ~member;
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool
+brief_load(ToolThread *thread, const GatewayCall *call, GuestAddr address, u32 size)
+{
+    const DefinednessMove *m = &((const AccessMove *)call->arg)->move;
+    Definedness *d = definedness_of(thread);
+    u8 *v = shadow_of(address);
+    if (!may_be_brief(thread, call, address, size) || may_have_tag(address, size))
+        return false;
+    if (__atomic_load_n(&thread->wire.shared->header.stop_findings, __ATOMIC_RELAXED))
+        return give_up_briefly(d, m, v, size);
+    u64 low = v_at(v, size);
+    u64 first = low ? low : size > 8 ? v_at(v + 8, 8) : 0;
+    if (!first || size > 16)
+        return false;
+    u32 at = (u32)__builtin_ctzll(first) / 8 + (low ? 0 : 8);
+    Origin origin = brief_origin(thread, address + at);
+    if (!origin)
+        return false;
+    move_to_member((u8 *)d + m->to, v, m, size);
+    d->set |= 1ull << m->to_member;
+    memcheck_thread(thread)->origins[m->to_member] = origin;
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool
+brief_store(ToolThread *thread, const GatewayCall *call, GuestAddr address, u32 size)
+{
+    const AccessMove *move = (const AccessMove *)call->arg;
+    Definedness *d = definedness_of(thread);
+    const u8 *from = (const u8 *)d + move->move.from;
+    MemcheckThread *mt = memcheck_thread(thread);
+    Origin origin = mt->origins[move->move.from_member];
+    u64 owner;
+    if (!may_be_brief(thread, call, address, size))
+        return false;
+    if (is_on_stack(mt, address)) {
+        GuestAddr sp = thread->gpr[RSP];
+        const FrameExtent *e = frame_slot(mt, sp, address);
+        if (!frame_is_same(e, sp, address) || address + size > e->slot)
+            return false;
+        owner = owner_in_frame(e);
+    } else {
+        owner = owner_in_heap(address);
+    }
+    for (u32 i = 0; i < size && origin; i += 8) {
+        u64 v = v_at(from + i, size < 8 ? size : 8);
+        if (v)
+            note_put(address + i + (u32)__builtin_ctzll(v) / 8, origin, owner);
+    }
+    move_bytes(shadow_of(address), from, size);
+    forget(d, move);
+    return true;
+}
+
+#define BRIEF(name, way, bytes)                                                              \
+    static __attribute__((no_caller_saved_registers)) bool name(                             \
+        ToolThread *thread, const GatewayCall *call, GuestAddr address)                      \
+    {                                                                                        \
+        return way(thread, call, address, bytes);                                            \
+    }
+BRIEF(brief_load_1, brief_load, 1)
+BRIEF(brief_load_2, brief_load, 2)
+BRIEF(brief_load_4, brief_load, 4)
+BRIEF(brief_load_8, brief_load, 8)
+BRIEF(brief_load_16, brief_load, 16)
+BRIEF(brief_store_1, brief_store, 1)
+BRIEF(brief_store_2, brief_store, 2)
+BRIEF(brief_store_4, brief_store, 4)
+BRIEF(brief_store_8, brief_store, 8)
+BRIEF(brief_store_16, brief_store, 16)
+
+ToolBriefFn *access_brief_move(const DefinednessMove *m)
+{
+    bool loads = m->from == MOVE_MEMORY;
+    if (!loads && m->to != MOVE_MEMORY)
+        return NULL;
+    switch (m->size) {
+    case 1: return loads ? brief_load_1 : brief_store_1;
+    case 2: return loads ? brief_load_2 : brief_store_2;
+    case 4: return loads ? brief_load_4 : brief_store_4;
+    case 8: return loads ? brief_load_8 : brief_store_8;
+    case 16: return loads ? brief_load_16 : brief_store_16;
+    default: return NULL;
     }
 }

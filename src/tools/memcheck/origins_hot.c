@@ -5,31 +5,16 @@
 
 #include "engine/cache/cache.h"
 #include "engine/calltags/calltags.h"
-#include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/notes.h"
 
 enum { RED_ZONE = 128 };
 
-#define KIND_SHIFT 60
-#define PAYLOAD_MASK ((1ull << KIND_SHIFT) - 1)
-
-static Origin make(OriginKind kind, u64 payload)
-{
-    return (u64)kind << KIND_SHIFT | (payload & PAYLOAD_MASK);
-}
-
 static OriginKind kind_of(Origin origin)
 {
-    return (OriginKind)(origin >> KIND_SHIFT);
+    return (OriginKind)(origin >> ORIGIN_KIND_SHIFT);
 }
 
 // ------------------------------------------------------------------ frames
-
-// The place in the innermost frame: the instruction before which the block has called.
-static Origin here(ToolThread *thread)
-{
-    return thread->in_cache ? make(ORIGIN_HOST, thread->call_return - 1)
-                            : make(ORIGIN_EXACT, thread->pc);
-}
 
 // The slot of the frame's return address; 0: no frame has it.
 static GuestAddr slot_of(ToolThread *thread, GuestAddr address)
@@ -40,38 +25,43 @@ static GuestAddr slot_of(ToolThread *thread, GuestAddr address)
     return calltags_frame_slot(address < sp ? sp : address);
 }
 
-// The frame that an address is in; NULL: none. To find it takes a walk over its words, and code
-// that copies undefined values asks for the same again and again: it is what it was as
-// long as the stack pointer is, and the return address.
+// Its code goes on where the frame that it has called returns to.
+static Origin place_in_caller(GuestAddr callee)
+{
+    GuestAddr pc = calltags_caller_pc(callee);
+    return pc & CONTEXT_EXACT_PC ? origin_make(ORIGIN_EXACT, pc & ~CONTEXT_EXACT_PC)
+                                 : origin_make(ORIGIN_CODE, pc);
+}
+
+// The frame that an address is in; NULL: none.
 static const FrameExtent *extent_of(ToolThread *thread, GuestAddr address)
 {
-    FrameExtent *e = &memcheck_thread(thread)->frame;
     GuestAddr sp = thread->gpr[RSP];
-    if (LIKELY(e->slot && e->sp == sp && address >= e->low && address < e->slot + 8 &&
-               (u32)*calltags_word(e->slot) == e->tag))
+    FrameExtent *e = frame_slot(memcheck_thread(thread), sp, address);
+    if (LIKELY(frame_is_same(e, sp, address)))
         return e;
     GuestAddr slot = slot_of(thread, address);
     if (!slot)
         return NULL;
     GuestAddr callee = calltags_callee_slot(address, sp);
-    *e = (FrameExtent){sp, callee ? callee + 8 : sp - RED_ZONE, slot, callee,
-                       (u32)*calltags_word(slot)};
+    *e = (FrameExtent){.sp = sp,
+                       .low = callee ? callee + 8 : sp - RED_ZONE,
+                       .slot = slot,
+                       .callee = callee,
+                       .tag = (u32)*calltags_word(slot)};
+    if (callee) {
+        e->callee_tag = (u32)*calltags_word(callee);
+        e->place = place_in_caller(callee);
+    }
     return e;
 }
 
-// Its code goes on where the frame that it has called returns to.
 static bool find_place(ToolThread *thread, GuestAddr address, Origin *ret_origin)
 {
     const FrameExtent *e = extent_of(thread, address);
     if (!e)
         return false;
-    if (!e->callee) {
-        *ret_origin = here(thread);
-        return true;
-    }
-    GuestAddr pc = calltags_caller_pc(e->callee);
-    *ret_origin = pc & CONTEXT_EXACT_PC ? make(ORIGIN_EXACT, pc & ~CONTEXT_EXACT_PC)
-                                        : make(ORIGIN_CODE, pc);
+    *ret_origin = e->callee ? e->place : origin_here(thread);
     return true;
 }
 
@@ -84,7 +74,7 @@ bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
     if (!find_place(thread, address, &origin))
         return false;
     GuestAddr slot = extent_of(thread, address)->slot;
-    *ret_pc = origin & PAYLOAD_MASK;
+    *ret_pc = origin & ORIGIN_PAYLOAD;
     if (kind_of(origin) == ORIGIN_HOST && !cache_place(*ret_pc, &place))
         return false;
     if (kind_of(origin) == ORIGIN_HOST)
@@ -100,62 +90,31 @@ bool origins_frame_place(ToolThread *thread, GuestAddr address, u32 *ret_number,
 
 // ------------------------------------------------------------------ what was stored
 
-// Who owns a place now. A note of what was stored there is void when that has changed: the
-// frame was left, or the heap has given the memory to another block. The latter is counted,
-// for 64 bytes each: to look the block up would take longer than all the rest of a step.
 u16 origins_turns[ORIGINS_GRAINS];
 bool origins_noted[ORIGINS_PIECES]; // somebody has asked
 
 static u64 owner_of(ToolThread *thread, GuestAddr address)
 {
-    const MemcheckThread *mt = memcheck_thread(thread);
-    if (address < mt->stack_lo || address >= mt->stack_hi) {
-        if (UNLIKELY(!*origins_piece(address)))
-            *origins_piece(address) = true;
-        return 2 + ((u64)origins_turns[address / ORIGINS_GRAIN_BYTES % ORIGINS_GRAINS] << 8);
-    }
+    if (!is_on_stack(memcheck_thread(thread), address))
+        return owner_in_heap(address);
     const FrameExtent *e = extent_of(thread, address);
-    return e ? e->slot * 3 ^ e->tag : 1;
+    return e ? owner_in_frame(e) : 1;
 }
 
-enum { NOTES = 1 << 14, RANGES = 64 };
-
-// One for 8 bytes; a newer one takes its place. Threads race: `check` shows a torn one.
-typedef struct Note {
-    GuestAddr at;
-    Origin origin;
-    u64 owner;
-    u64 check; // at ^ origin ^ owner
-} Note;
-
-static Note notes[NOTES];
-
-static Note *note_of(GuestAddr address)
-{
-    u64 word = address >> 3;
-    return &notes[(word ^ word >> 14) % NOTES];
-}
+Note notes[NOTES];
 
 static void put_note(ToolThread *thread, GuestAddr address, Origin origin)
 {
-    GuestAddr at = address & ~7ull;
-    Note *note = note_of(address);
-    u64 owner = owner_of(thread, address);
-    *(volatile u64 *)&note->check = 0;
-    note->at = at;
-    note->origin = origin;
-    note->owner = owner;
-    *(volatile u64 *)&note->check = at ^ origin ^ owner;
+    note_put(address, origin, owner_of(thread, address));
 }
 
 static Origin find_note(ToolThread *thread, GuestAddr address)
 {
-    Note note = *note_of(address);
-    if (note.at != (address & ~7ull) || (note.at ^ note.origin ^ note.owner) != note.check ||
-        note.owner != owner_of(thread, address))
-        return 0;
-    return note.origin;
+    return note_of(address)->at == (address & ~7ull)
+               ? note_find(address, owner_of(thread, address)) : 0;
 }
+
+enum { RANGES = 64 };
 
 // Copies and requests: the last few.
 typedef struct RangeNote {
@@ -166,10 +125,8 @@ typedef struct RangeNote {
 } RangeNote;
 
 static RangeNote ranges[RANGES];
-static u32 range_next;
-// Parts of memory that the last RANGES to 2 * RANGES of them touch, hashed: most is in none.
-enum { PART_BITS = 8192, PART_SHIFT = 9 };
-static u64 range_parts[2][PART_BITS / 64];
+u32 range_next;
+u64 range_parts[2][PART_BITS / 64]; // of the last RANGES to 2 * RANGES
 
 static void note_range_parts(GuestAddr start, u64 size, u32 turn)
 {
@@ -183,12 +140,6 @@ static void note_range_parts(GuestAddr start, u64 size, u32 turn)
         last = first + PART_BITS - 1;
     for (u64 part = first; part <= last; part++)
         __atomic_fetch_or(&parts[part % PART_BITS / 64], 1ull << part % 64, __ATOMIC_RELAXED);
-}
-
-static bool is_near_a_range(GuestAddr address)
-{
-    u64 part = (address >> PART_SHIFT) % PART_BITS;
-    return (range_parts[0][part / 64] | range_parts[1][part / 64]) >> part % 64 & 1;
 }
 
 static void put_range(GuestAddr start, u64 size, Origin origin, u64 owner)
@@ -248,7 +199,7 @@ static Origin find_range(ToolThread *thread, GuestAddr address)
 
 void origins_made_by_client(GuestAddr start, u64 size, u32 context)
 {
-    put_range(start, size, make(ORIGIN_CLIENT, context), 0);
+    put_range(start, size, origin_make(ORIGIN_CLIENT, context), 0);
 }
 
 void origins_copied(ToolThread *thread, GuestAddr to, GuestAddr from, u64 size)
@@ -274,7 +225,7 @@ Origin origins_of_memory(ToolThread *thread, GuestAddr address)
     if (!origin)
         origin = find_range(thread, address);
     if (!origin && !find_place(thread, address, &origin))
-        origin = make(ORIGIN_MEMORY, address);
+        origin = origin_make(ORIGIN_MEMORY, address);
     return origin;
 }
 
@@ -418,7 +369,7 @@ static u32 memory_part(GuestAddr address, RelayPart *ret_part)
 
 u32 origins_part(Origin origin, RelayPart *ret_part)
 {
-    u64 payload = origin & PAYLOAD_MASK;
+    u64 payload = origin & ORIGIN_PAYLOAD;
     CodePlace place;
     if (!memcheck_options->track_origins)
         return 0;

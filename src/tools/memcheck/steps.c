@@ -72,14 +72,16 @@ ToolStep step_calling(ToolCallFn *fn, const ToolInsn *insn, const DefinednessSte
                       .vectors = definedness_needs_vectors(step)};
 }
 
-ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access)
+ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access,
+                 u32 forgotten)
 {
     if (access && step_loads_to_compare(insn, access))
         definedness_set_compared(step);
     ToolStep call = step_calling(access_step, insn, step);
-    AccessMove move = {.step = (DefinednessStep *)call.arg};
+    AccessMove move = {.step = (DefinednessStep *)call.arg, .forgotten = forgotten};
     if (definedness_move(step, &move.move)) {
         call.fn = access_move(&move.move);
+        call.brief = access_brief_move(&move.move);
         call.arg = (u64)keep(&move, sizeof(move));
     }
     return call;
@@ -95,6 +97,25 @@ MemberSet step_overwrites(const DefinednessStep *step, MemberSet low)
             members |= vector;
     }
     return members & ~(definedness_reads(step) | definedness_address(step));
+}
+
+MemberSet step_forgets(const ToolInsn *insn, const DefinednessStep *step, MemberSet current,
+                       MemberSet low, u32 *ret_bytes)
+{
+    enum { WHOLE_BYTES = 16 };
+    DefinednessMove move;
+    MemberSet passed;
+    *ret_bytes = 0;
+    if (!definedness_move(step, &move) || move.to != MOVE_MEMORY ||
+        !(current >> move.from_member & 1))
+        return 0;
+    MemberSet member = 1ull << move.from_member;
+    MemberSet dead = lookahead_dead(insn->pc + insn->len, member, low, &passed);
+    if (move.size >= WHOLE_BYTES)
+        dead |= passed;
+    if (dead)
+        *ret_bytes = move.from_member < 32 ? 8 : member & low ? WHOLE_BYTES : 64;
+    return dead;
 }
 
 void step_emit(ToolBlock *block, const ToolStep *step, const ToolAccess *access)

@@ -8,8 +8,9 @@
 #include "tools/memcheck/memcheck.h"
 
 // The step of an instruction, or the short way of one that only moves a value. Its access may be
-// NULL.
-ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access);
+// NULL. `forgotten`: so many bytes of what it stores, see step_forgets().
+ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *access,
+                 u32 forgotten);
 // The same with another function.
 ToolStep step_calling(ToolCallFn *fn, const ToolInsn *insn, const DefinednessStep *step);
 // Where a copy of it stays as long as the process does.
@@ -18,6 +19,12 @@ u64 step_kept(const DefinednessStep *step);
 // Members that are as defined as what the instruction makes of them, whatever they were. `low`:
 // vectors of which no more than the low 16 bytes are undefined.
 MemberSet step_overwrites(const DefinednessStep *step, MemberSet low);
+
+// The one of `current` that the instruction stores and nobody reads behind it: its step may forget
+// so many bytes of it. 0: none. A vector that gets as far as a call or return might be passed
+// on there, but one that is stored whole is no scalar: it is the temporary of a copy.
+MemberSet step_forgets(const ToolInsn *insn, const DefinednessStep *step, MemberSet current,
+                       MemberSet low, u32 *ret_bytes);
 
 // What the instruction loads is only compared (lookahead.h).
 bool step_loads_to_compare(const ToolInsn *insn, const ToolAccess *access);

@@ -137,6 +137,52 @@ CASE(realloc_grown_tail_is_undefined)
     free(p);
 }
 
+// Slots of these sizes are at hand: the quick form of realloc does it.
+static void warm(void)
+{
+    for (int size = 16; size <= 64; size += 16)
+        free(block(size));
+}
+
+CASE(realloc_quick_keeps_what_is_undefined)
+{
+    warm();
+    u8 *p = block(20);
+    p[3] = 1;
+    p = (u8 *)realloc(p, 50);
+    HIDE(p);
+    BRANCH(p[3]);
+    BRANCH(p[4]);  // EXPECT memcheck uninit-branch
+    BRANCH(p[24]); // EXPECT memcheck uninit-branch origin=heap:-4
+    free(p);
+}
+
+CASE(realloc_quick_old_and_end)
+{
+    // ONLY gcc-O0 gcc-O2
+    warm();
+    volatile u8 *old = block(40);
+    old[7] = 1;
+    u8 *p = (u8 *)realloc((void *)old, 24), *stale = (u8 *)old;
+    HIDE(p);
+    HIDE(stale);
+    CHECK(p[7] == 1);
+    *(volatile u8 *)(p + 24) = 2;
+    // EXPECT memcheck invalid-write size=1 block=after:0 of=24 alloc=-4
+    *(volatile u8 *)(stale + 7) = 2;
+    // EXPECT memcheck invalid-write size=1 block=inside:7 of=40 state=freed free=-6
+    free(p);
+}
+
+CASE(realloc_quick_of_nothing)
+{
+    warm();
+    u8 *p = (u8 *)realloc(NULL, 30);
+    HIDE(p);
+    BRANCH(p[29]); // EXPECT memcheck uninit-branch origin=heap:-2
+    free(p);
+}
+
 CASE(zero_size_block)
 {
     volatile u8 *p = block(0);

@@ -295,6 +295,142 @@ TEST(random_events_come_out_as_they_went_in)
         run_random(1 + seed % RINGS, seed, 3000);
 }
 
+// What emitted code does (translate/lean_again_x64.c and lean_free_x64.c).
+static void begin_series(WireRing *ring, u64 word)
+{
+    WireHeld *held = &ring->held;
+    u64 *pair = wire_heap_record(ring), *at = pair + HEAP_ALLOC_BYTES / 8;
+    u64 head = pair[0];
+    pair[0] = (head & ~(u64)WIRE_STREAM_MASK) |
+              WIRE_STREAM_HEAD(RECORD_HEAP_PAIR, WIRE_STREAM_ALLOC);
+    pair[3] = held->repeat.size | held->lived << HEAP_PAIR_SIZE_BITS;
+    pair[1] = held->stamp;
+    ring->write += HEAP_ALLOC_BYTES;
+    held->repeat.state = 0;
+    held->run++;
+    at[0] = RECORD_HEAP_PAIRS | (u64)((held->run / 2 + 1) & 0xff) << 8 | head >> 32 << 32;
+    at[1] = ring->begun;
+    at[HEAP_PAIRS_HEAD] = word;
+    held->next = (u64)((u8 *)(at + HEAP_PAIRS_HEAD + 1) - (u8 *)&held->repeat);
+    held->pairs_end = (u32)WIRE_PAIRS + 2 * world.producers[0].stamps_left;
+    held->repeat.result = heap_word_address(word);
+    held->repeat.state = WIRE_PAIRS + 1;
+    held->run++;
+}
+
+static void series_alloc(u64 slot, u64 size)
+{
+    WireProducer *producer = &world.producers[0];
+    WireHeld *held = &producer->ring->held;
+    u64 state = held->repeat.state, word = (1 + slot) << HEAP_WORD_BITS |
+                                           size << HEAP_WORD_EXTRA_BITS | 8;
+    if (wire_is_series(state) && state % 2 == 0 && (u32)state < held->pairs_end) {
+        *(u64 *)((u8 *)&held->repeat + held->next) = word;
+        held->next += 8;
+        held->repeat.result = heap_word_address(word);
+        __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
+    } else if (state == 2 && producer->stamps_left && held->repeat.size != size &&
+               producer->shared->header.tick == producer->tick_seen &&
+               wire_heap_place(producer, HEAP_ALLOC_BYTES + HEAP_PAIRS_BYTES)) {
+        begin_series(producer->ring, word);
+    } else {
+        put_alone(slot, size);
+    }
+}
+
+static void series_free(u64 slot)
+{
+    WireHeld *held = &world.producers[0].ring->held;
+    u64 state = held->repeat.state;
+    if (wire_is_series(state) && held->repeat.result == 16 * (1 + slot) && held->pairs_end)
+        __atomic_store_n(&held->repeat.state, state + state % 2, __ATOMIC_RELEASE);
+    else
+        wire_heap_free(&world.producers[0], 16 * (1 + slot), true);
+}
+
+// One thread whose blocks mostly die at once; `looks`: in 100 events.
+static u64 run_series(u32 seed, u32 steps, u32 looks)
+{
+    bool live[SLOTS] = {0};
+    u64 allocs = 0, frees = 0, bytes = 0, in_series = 0, slot = 0;
+    open_world(1);
+    srand(seed);
+    for (u32 i = 0; i < steps; i++) {
+        if (!live[slot] || rand() % 40 == 0)
+            slot = (u64)rand() % (rand() % 9 ? 3 : SLOTS);
+        if (live[slot]) {
+            series_free(slot);
+            frees++;
+        } else {
+            u64 size = 16 + (u64)rand() % 20 * 16;
+            series_alloc(slot, size);
+            allocs++;
+            bytes += size;
+        }
+        live[slot] = !live[slot];
+        in_series += wire_is_series(world.producers[0].ring->held.repeat.state);
+        if ((u32)rand() % 100 < looks)
+            drain(false);
+        if (rand() % 200 == 0)
+            wire_heap_new_stamp(&world.producers[0]);
+        if (rand() % 300 == 0)
+            wire_put_heap_map(&world.producers[0], &(Wire_heap_map){0, 4096, 4096, HEAP_MAP_BRK});
+        if (world.producers[0].ring->write - world.shared->rings[0].read > WIRE_RING_BYTES / 2)
+            drain(false);
+    }
+    drain(true);
+    CHECK(world.model.allocs == allocs && world.model.frees == frees);
+    CHECK(world.model.bytes_allocated == bytes && world.model.errors == 0);
+    CHECK(memcmp(world.model.live, live, sizeof(live)) == 0);
+    close_world();
+    return in_series;
+}
+
+TEST(a_series_of_pairs_comes_out_as_it_went_in_whenever_it_is_looked_at)
+{
+    u64 in_series = 0;
+    for (u32 seed = 1; seed <= 20; seed++)
+        in_series += run_series(seed, 5000, seed % 4 * 3);
+    CHECK(in_series > 5000);
+}
+
+TEST(what_a_series_has_is_seen_when_the_producer_dies)
+{
+    open_world(1);
+    drain(false); // so that stamps are shared
+    for (u64 i = 0; i < 40; i++) {
+        series_alloc(i % 3, 16 + i % 3 * 16);
+        if (i < 39)
+            series_free(i % 3);
+    }
+    drain(true);
+    CHECK(world.model.allocs == 40 && world.model.frees == 39 && world.model.live[39 % 3]);
+    CHECK_EQ(world.model.errors, 0);
+    close_world();
+}
+
+TEST(a_pause_ends_a_series)
+{
+    open_world(1);
+    drain(false);
+    for (u64 i = 0; i < 40; i++) {
+        series_alloc(1, 16 + i % 2 * 16);
+        series_free(1);
+    }
+    series_alloc(1, 64);
+    WireHeld *held = &world.shared->rings[0].held;
+    if (wire_is_series(held->repeat.state)) { // unless this thread lost its core for long
+        CHECK(held->pairs_end != 0);
+        drain(false);
+        CHECK_EQ(held->pairs_end, 0);
+        series_free(1);
+        CHECK_EQ(held->repeat.state, 0); // the free has a stamp of its own, so it is a record
+    }
+    drain(true);
+    CHECK(world.model.frees >= 40 && world.model.errors == 0);
+    close_world();
+}
+
 TEST(hostile_records_are_refused)
 {
     open_world(1);

@@ -10,9 +10,10 @@
 
 #include "../unit.h"
 #include "monitor/heap/model.h"
+#include "recording/encode.h"
 #include "recording/reader.h"
 
-enum { CONTEXTS = 30, ADDRESSES = 400, WORDS_MAX = 1 << 18, BATCH_WORDS = 1024 };
+enum { CONTEXTS = 30, ADDRESSES = 400, WORDS_MAX = 1 << 20, BATCH_WORDS = 1024 };
 
 typedef struct World {
     Options options;
@@ -32,7 +33,7 @@ static u64 random_below(u64 limit)
     return (random_state >> 8) % limit;
 }
 
-static void world_begin(World *world, u32 time_unit)
+static void world_begin(World *world, u32 time_unit, bool has_recording)
 {
     static const char *const argv[] = {"program"};
     *world = (World){0};
@@ -42,6 +43,7 @@ static void world_begin(World *world, u32 time_unit)
     options_init(&world->options);
     world->options.massif_out_file = "massif.out";
     world->options.recording_file = "recording";
+    world->options.recording = has_recording;
     world->options.time_unit = time_unit;
     world->model = heap_open(&(HeapConfig){
         .options = &world->options,
@@ -95,6 +97,22 @@ static u64 random_size(void)
     return random_below(3) ? random_below(200) : random_below(1u << random_below(20));
 }
 
+// A series of pairs: most blocks are where the last one of their size was.
+static u64 put_series(u64 at, u32 context, u64 stamp, u32 blocks, u64 last_place)
+{
+    u64 body[1 + STAMPS_SHARED_MAX];
+    body[0] = 2 * blocks - (random_below(4) == 0);
+    for (u32 i = 1; i <= blocks; i++) {
+        u64 size = random_below(50) ? random_below(250) : random_below(HEAP_WORD_SIZE_MAX);
+        u64 extra = guess_usable(size) - size + (random_below(20) == 0);
+        u64 address = last_place + pair_class(size + extra) * 16;
+        address += random_below(30) ? 0 : 16 * random_below(40);
+        body[i] = address / 16 << HEAP_WORD_BITS | size << HEAP_WORD_EXTRA_BITS |
+                  (extra <= HEAP_WORD_EXTRA_MAX ? extra : 0);
+    }
+    return put(at, RECORD_HEAP_PAIRS, context, stamp, 1 + blocks, body);
+}
+
 // Returns the number of words.
 static u64 make_records(u64 seed, u64 count, bool has_pairs)
 {
@@ -111,6 +129,8 @@ static u64 make_records(u64 seed, u64 count, bool has_pairs)
         else if (kind < 93 && has_pairs)
             at = put(at, RECORD_HEAP_PAIR, context, stamp, 2,
                      (u64[]){place, size | random_below(500) << HEAP_PAIR_SIZE_BITS});
+        else if (kind < 94 && has_pairs)
+            at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x10000);
         else if (kind < 96)
             at = put(at, RECORD_HEAP_REALLOC, context, stamp, 3,
                      (u64[]){place, size, heap_place_address(random_place(0))});
@@ -141,7 +161,9 @@ static u64 make_orderly_records(u64 seed, u64 count)
         while (run && is_live[index] && random_below(50))
             index = (index + 1) % ADDRESSES;
         u64 address = 0x10000 + 16 * index, place = heap_place(address, size, size + size % 16);
-        if (run)
+        if (run % 16 == 5)
+            at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x90000);
+        else if (run)
             at = put(at, RECORD_HEAP_PAIR, context, stamp, 2,
                      (u64[]){place, size | (random_below(9) == 0) * 7ull << HEAP_PAIR_SIZE_BITS});
         else if (is_live[index])
@@ -268,22 +290,24 @@ static void compare_events(World *a, World *b)
     free(other.list);
 }
 
-static void run_beside(u64 end, u32 time_unit, bool has_pairs)
+typedef enum Compared { MODELS, EVENTS, RECORDINGS } Compared;
+
+static void run_beside(u64 end, u32 time_unit, Compared compared)
 {
     World one, other;
     u64 at = 0;
 
-    world_begin(&one, time_unit);
-    world_begin(&other, time_unit);
+    world_begin(&one, time_unit, compared != MODELS);
+    world_begin(&other, time_unit, compared != MODELS);
     while (at < end) {
         u64 next = take_as_stream(&other, at, end);
         take_one_by_one(&one, at, next);
         at = next;
     }
     compare_models(one.model, other.model);
-    if (has_pairs)
+    if (compared == EVENTS)
         compare_events(&one, &other);
-    else
+    else if (compared == RECORDINGS)
         compare_recordings(&one, &other);
     world_end(&one);
     world_end(&other);
@@ -293,21 +317,29 @@ TEST(a_stream_is_what_its_records_are_one_by_one)
 {
     for (u64 seed = 1; seed <= 8; seed++)
         run_beside(make_records(seed, 20000, seed % 2), seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES,
-                   seed % 2);
+                   seed % 2 ? EVENTS : RECORDINGS);
+}
+
+TEST(a_stream_without_a_recording_is_what_its_records_are_one_by_one)
+{
+    for (u64 seed = 1; seed <= 6; seed++) {
+        u64 end = seed % 2 ? make_records(seed, 20000, true) : make_orderly_records(seed, 20000);
+        run_beside(end, seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES, MODELS);
+    }
 }
 
 TEST(a_stream_in_order_with_runs_of_pairs_is_what_its_records_are_one_by_one)
 {
     for (u64 seed = 1; seed <= 8; seed++)
         run_beside(make_orderly_records(seed, 20000), seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES,
-                   true);
+                   EVENTS);
 }
 
 TEST(a_stream_ends_at_the_limit_and_before_what_is_none)
 {
     World world;
     u64 at = 0;
-    world_begin(&world, TIME_UNIT_MS);
+    world_begin(&world, TIME_UNIT_MS, true);
     at = put(at, RECORD_HEAP_ALLOC, 1, 100, 2, (u64[]){0x1000, 8});
     at = put(at, RECORD_HEAP_ALLOC, 1, 200, 2, (u64[]){0x2000, 8});
     u64 two = at;
@@ -326,7 +358,7 @@ TEST(a_stream_ends_at_the_limit_and_before_what_is_none)
 TEST(fuzz_streams_of_nonsense_do_no_harm)
 {
     World world;
-    world_begin(&world, TIME_UNIT_MS);
+    world_begin(&world, TIME_UNIT_MS, true);
     random_state = 99;
     for (int turn = 0; turn < 3000; turn++) {
         u64 count = make_records((u64)turn, 60, true);

@@ -308,19 +308,21 @@ TEST(foreign_files_are_refused_with_a_reason)
     unlink(path);
 }
 
-TEST(recordings_of_version_1_are_read)
+TEST(recordings_of_versions_1_and_2_are_read)
 {
     World world;
     size_t size;
 
     make_world(&world, 64, 6);
     u8 *file = read_file(world.path, &size);
-    ((FileHeader *)file)->version = 1;
-    write_file(world.path, file, size);
-    Recording *recording = world_open(&world);
-    CHECK(recording != NULL);
-    CHECK_EQ(recording_event_count(recording), world.count);
-    recording_free(recording);
+    for (u32 version = 1; version <= 2; version++) {
+        ((FileHeader *)file)->version = version;
+        write_file(world.path, file, size);
+        Recording *recording = world_open(&world);
+        CHECK(recording != NULL);
+        CHECK_EQ(recording_event_count(recording), world.count);
+        recording_free(recording);
+    }
     free(file);
     world_end(&world);
 }

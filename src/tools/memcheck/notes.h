@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+//
+// What origins remember of values that travel: notes of what was stored where, and whose a place
+// is. The part of it that steps need all the time; the rest is origins_hot.c.
+#ifndef MUNINN_TOOLS_MEMCHECK_NOTES_H
+#define MUNINN_TOOLS_MEMCHECK_NOTES_H
+
+#include "engine/calltags/calltags.h"
+#include "tools/memcheck/memcheck.h"
+
+#define ORIGIN_KIND_SHIFT 60
+#define ORIGIN_PAYLOAD ((1ull << ORIGIN_KIND_SHIFT) - 1)
+
+static inline Origin origin_make(OriginKind kind, u64 payload)
+{
+    return (u64)kind << ORIGIN_KIND_SHIFT | (payload & ORIGIN_PAYLOAD);
+}
+
+// The place in the innermost frame: the instruction before which the block has called.
+static inline Origin origin_here(const ToolThread *thread)
+{
+    return thread->in_cache ? origin_make(ORIGIN_HOST, thread->call_return - 1)
+                            : origin_make(ORIGIN_EXACT, thread->pc);
+}
+
+// ------------------------------------------------------------------ frames
+
+// To find the frame that an address is in takes a walk over its words, and code that copies
+// undefined values asks for the same again and again: it is what it was as long as
+// the stack pointer is, and the return addresses.
+static inline FrameExtent *frame_slot(MemcheckThread *mt, GuestAddr sp, GuestAddr address)
+{
+    return &mt->frames[(sp >> 4 ^ sp >> 10 ^ address >> 8) % FRAME_EXTENTS];
+}
+
+static inline bool frame_is_same(const FrameExtent *e, GuestAddr sp, GuestAddr address)
+{
+    return e->sp == sp && address >= e->low && address < e->slot + 8 &&
+           (u32)*calltags_word(e->slot) == e->tag &&
+           (!e->callee || (u32)*calltags_word(e->callee) == e->callee_tag);
+}
+
+static inline bool is_on_stack(const MemcheckThread *mt, GuestAddr address)
+{
+    return address >= mt->stack_lo && address < mt->stack_hi;
+}
+
+// ------------------------------------------------------------------ owners
+
+// Who owns a place now. A note of what was stored there is void when that has changed: the
+// frame was left, or the heap has given the memory to another block. The latter is counted,
+// for 64 bytes each: to look the block up would take longer than all the rest of a step.
+static inline u64 owner_in_heap(GuestAddr address)
+{
+    if (UNLIKELY(!*origins_piece(address)))
+        *origins_piece(address) = true;
+    return 2 + ((u64)origins_turns[address / ORIGINS_GRAIN_BYTES % ORIGINS_GRAINS] << 8);
+}
+
+static inline u64 owner_in_frame(const FrameExtent *e)
+{
+    return e->slot * 3 ^ e->tag;
+}
+
+// ------------------------------------------------------------------ notes
+
+enum { NOTES = 1 << 14 };
+
+// One for 8 bytes; a newer one takes its place. Threads race: `check` shows a torn one.
+typedef struct Note {
+    GuestAddr at;
+    Origin origin;
+    u64 owner;
+    u64 check; // at ^ origin ^ owner
+} Note;
+
+extern Note notes[NOTES];
+
+static inline Note *note_of(GuestAddr address)
+{
+    u64 word = address >> 3;
+    return &notes[(word ^ word >> 14) % NOTES];
+}
+
+static inline void note_put(GuestAddr address, Origin origin, u64 owner)
+{
+    GuestAddr at = address & ~7ull;
+    Note *note = note_of(address);
+    *(volatile u64 *)&note->check = 0;
+    note->at = at;
+    note->origin = origin;
+    note->owner = owner;
+    *(volatile u64 *)&note->check = at ^ origin ^ owner;
+}
+
+// 0: there is none.
+static inline Origin note_find(GuestAddr address, u64 owner)
+{
+    Note note = *note_of(address);
+    return note.at == (address & ~7ull) && (note.at ^ note.origin ^ note.owner) == note.check &&
+                   note.owner == owner
+               ? note.origin
+               : 0;
+}
+
+// Parts of memory that notes of ranges touch, hashed: most is in none.
+enum { PART_BITS = 8192, PART_SHIFT = 9 };
+extern u64 range_parts[2][PART_BITS / 64];
+
+static inline bool is_near_a_range(GuestAddr address)
+{
+    u64 part = (address >> PART_SHIFT) % PART_BITS;
+    return (range_parts[0][part / 64] | range_parts[1][part / 64]) >> part % 64 & 1;
+}
+
+extern u32 range_next; // how many there were
+
+// What the notes of ranges say, if it is what they have said last. False: they have to be asked.
+static inline bool range_is_same(const MemcheckThread *mt, GuestAddr address)
+{
+    const RangeAnswer *last = &mt->range;
+    return last->turn == __atomic_load_n(&range_next, __ATOMIC_RELAXED) && address >= last->low &&
+           address < last->high &&
+           (!last->owner ||
+            (!is_on_stack(mt, last->start) && last->owner == owner_in_heap(last->start)));
+}
+
+#endif

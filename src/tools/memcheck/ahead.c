@@ -139,10 +139,12 @@ void ahead_guard(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acces
     ToolAccess load;
     if (tool_version(block) == 0 && find_load(insn, &load) && load.operand == access->operand &&
         place_of(insn, access, &own) && own.base != RSP &&
-        access->size_bytes < BYTES_MAX && tool_flags_are_dead(block)) {
+        access->size_bytes < BYTES_MAX && tool_flags_are_dead(block) &&
+        !often_is_narrow(insn->pc)) {
         widen(&own, places, find_beside(insn, &own, places));
         ToolAccess wide = access_to(&own, access);
         if (wide.size_bytes > access->size_bytes) {
+            often_note_wide(insn->pc);
             tool_shadow_guard_early(block, &wide);
             known_add(insn, &wide);
             return;
@@ -168,7 +170,8 @@ static bool can_move(const ToolInsn *insn, const ToolInsn *at, const Place *plac
 
 void ahead_insert(ToolBlock *block, const ToolInsn *insn)
 {
-    if (tool_version(block) != 0 || insn->lowering != LOWER_COPY || !tool_flags_are_dead(block))
+    if (tool_version(block) != 0 || insn->lowering != LOWER_COPY || !tool_flags_are_dead(block) ||
+        often_is_narrow(insn->pc))
         return;
     for (const ToolInsn *at = insn + 1; at < block_end && at->lowering == LOWER_COPY &&
                                         !tool_flags_are_dead_at(block, at); at++) {
@@ -180,6 +183,7 @@ void ahead_insert(ToolBlock *block, const ToolInsn *insn)
             constants_has(block, at, &access))
             continue;
         ToolAccess early = access_to(&place, &access);
+        often_note_wide(insn->pc);
         tool_shadow_guard_early(block, &early);
         known_add(at, &access);
     }

@@ -13,6 +13,11 @@ bool often_fails(GuestAddr pc);
 // instruction are made anew. False: there is no room for more.
 bool often_count(ToolBlock *block, GuestAddr pc);
 
+// A guard of the clean block at `pc` asks for more than its own instruction loads. If it fails,
+// that says nothing of the load: the guard shall ask for less from then on.
+void often_note_wide(GuestAddr pc);
+bool often_is_narrow(GuestAddr pc);
+
 // What it calls.
 void often_failed(ToolThread *thread, u64 place, GuestAddr unused);
 

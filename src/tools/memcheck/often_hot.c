@@ -3,7 +3,7 @@
 // See often.h.
 #include "tools/memcheck/often.h"
 
-enum { PLACES = 1 << 15, TRIES = 8, OFTEN = 256 };
+enum { PLACES = 1 << 15, TRIES = 8, OFTEN = 256, NARROW = 32 };
 
 typedef struct Place {
     GuestAddr pc; // 0: free
@@ -12,6 +12,9 @@ typedef struct Place {
 
 static Place places[PLACES]; // written under the engine lock, but for the counts
 static u64 seen[512];        // bits by hash: most loads are in no place, which is found out here
+
+// Bits by the same hash. That others share them costs a guard or a block.
+static u64 wide[512], narrow[512]; // the latter atomic
 
 static u64 hash(GuestAddr pc)
 {
@@ -39,6 +42,16 @@ bool often_fails(GuestAddr pc)
     return place && place->pc && __atomic_load_n(&place->count, __ATOMIC_RELAXED) >= OFTEN;
 }
 
+void often_note_wide(GuestAddr pc)
+{
+    wide[hash(pc) / 64] |= 1ull << hash(pc) % 64;
+}
+
+bool often_is_narrow(GuestAddr pc)
+{
+    return __atomic_load_n(&narrow[hash(pc) / 64], __ATOMIC_RELAXED) >> hash(pc) % 64 & 1;
+}
+
 bool often_count(ToolBlock *block, GuestAddr pc)
 {
     Place *place = find(pc);
@@ -53,6 +66,14 @@ bool often_count(ToolBlock *block, GuestAddr pc)
 void often_failed(ToolThread *thread, u64 arg, GuestAddr unused)
 {
     (void)unused;
-    if (__atomic_add_fetch(&((Place *)arg)->count, 1, __ATOMIC_RELAXED) == OFTEN)
+    Place *place = (Place *)arg;
+    u64 bit = hash(place->pc);
+    u32 count = __atomic_add_fetch(&place->count, 1, __ATOMIC_RELAXED);
+    bool narrows = count == NARROW && wide[bit / 64] >> bit % 64 & 1 && !often_is_narrow(place->pc);
+    if (narrows) {
+        __atomic_fetch_or(&narrow[bit / 64], 1ull << bit % 64, __ATOMIC_RELAXED);
+        __atomic_store_n(&place->count, 0, __ATOMIC_RELAXED);
+    }
+    if (narrows || count == OFTEN)
         tool_remake(thread);
 }

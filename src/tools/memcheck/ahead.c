@@ -8,7 +8,7 @@
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/often.h"
 
-enum { ACCESSES_MAX = 4, INSNS_MAX = 24, BYTES_MAX = 8 };
+enum { ACCESSES_MAX = 4, INSNS_MAX = 24, BYTES_MAX = 4 };
 
 static const ToolInsn *block_end;
 

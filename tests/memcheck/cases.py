@@ -168,7 +168,9 @@ def command(topic, build, output):
 
 
 def binary(topic, build, directory):
-    return directory / f"{topic.path.name}.{build}"
+    """Without a suffix: rustc names its temporary files after what is in front of one, and two
+    builds at a time would share them."""
+    return directory / f"{topic.path.name}-{build}".replace(".", "-")
 
 
 def compile_one(topic, build, directory):

@@ -196,7 +196,8 @@ typedef enum WireCommandStatus { COMMAND_OK, COMMAND_FAILED, COMMAND_UNKNOWN } W
 #define WIRE_KICK_SIGNAL SIGILL
 #define WIRE_KICK 0x6d756e696e6e4b69ull
 
-// Whether the monitor is content with its options; if not it has said why.
+// Whether the monitor is content with its options and has opened the report; if not content it
+// has said why.
 typedef enum WireReady { READY_NOT_YET, READY_YES, READY_REFUSED } WireReady;
 
 typedef struct WireHeader {

@@ -5,6 +5,7 @@ the user's filters leave of them; and the words of real findings beside the incu
 import json
 import os
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -117,6 +118,34 @@ def a_log_goes_to_any_descriptor():
 def a_log_goes_to_standard_output_in_order():
     done = run("out", "a", "find", 1, "out", "b", options=["--log-fd=1"])
     assert re.search(r"a\n==\d+== Invalid read of size 1\n(==\d+== .*\n)+b\n", done.out), done
+
+
+@test
+def the_program_begins_behind_the_banner():
+    """A full pipe holds the banner up; meanwhile the program has not begun."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    filled = 0
+    for size in (4096, 1):
+        try:
+            while True:
+                filled += os.write(writer, b"." * size)
+        except BlockingIOError:
+            pass
+    os.set_blocking(writer, True)
+    begun = subprocess.Popen(
+        command("out", "a", options=[f"--log-fd={writer}"]),
+        pass_fds=[writer],
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
+    )
+    os.close(writer)
+    early = select.select([begun.stdout], [], [], 0.5)[0]
+    with os.fdopen(reader) as end:
+        text = end.read()
+    out, _ = begun.communicate(timeout=120)
+    assert not early and out == b"a\n" and begun.returncode == 0, (early, out)
+    assert text[filled:].startswith("==") and summary(text) == (0, 0), text[filled:]
 
 
 @test

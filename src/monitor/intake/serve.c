@@ -327,7 +327,7 @@ static void wait_for_twins(void)
 int intake_serve(const IntakeCommand *command)
 {
     Run run = {.command = command, .options = command->options};
-    int wait_ms = WAIT_MIN_MS;
+    int wait_ms = 0; // the start stands in the ring already, and the client waits for its report
 
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a limit that a report meets is an error of its write()
@@ -340,7 +340,6 @@ int intake_serve(const IntakeCommand *command)
         return 1;
     }
     commands_open(&run);
-    wire_set_ready(run.shared, READY_YES);
     while (turn(&run, &wait_ms))
         ;
     symbols_free(run.symbols);

@@ -104,6 +104,21 @@ static Result add(Known a, Known b, Known c, u32 bytes)
     return (Result){k, flags};
 }
 
+// A number and itself: every bit goes up by one place, and none meets another.
+static Result add_to_itself(Known a, Known c, u32 bytes)
+{
+    u32 top = bytes * 8 - 1;
+    Known k = cut((Known){least(a) << 1 | least(c), a.v << 1 | c.v}, bytes);
+    u64 flags = result_flags(k, bytes);
+    if (a.v >> top & 1)
+        flags |= CF | OF;
+    if (a.v >> (top - 1) & 1)
+        flags |= OF;
+    if (a.v >> 3 & 1)
+        flags |= AF;
+    return (Result){k, flags};
+}
+
 static bool borrow_of(u64 a, u64 b, u64 c)
 {
     return a < b || (c && a == b);
@@ -165,19 +180,27 @@ static bool same_register(const Place *a, const Place *b)
            a->shift == b->shift && a->size == b->size;
 }
 
-// xor r, r and sub r, r have one result; that of sbb r, r depends on the carry alone.
+// xor r, r and sub r, r have one result; that of sbb r, r depends on the carry alone; add r, r is
+// a shift.
 static bool is_idiom(Running *r, Result *ret)
 {
     const DefinednessStep *step = r->step;
+    u32 bytes = step->source[0].size;
     if (!same_register(&step->source[0], &step->source[1]))
         return false;
     switch (step->rule) {
+    case RULE_ADD:
+    case RULE_ADC: {
+        Known carry = step->rule == RULE_ADC ? flag_known(r, CF) : (Known){0, 0};
+        *ret = add_to_itself(cut(place_known(r, &step->source[0]), bytes), carry, bytes);
+        return true;
+    }
     case RULE_XOR:
     case RULE_SUB:
     case RULE_CMP: *ret = (Result){0}; return true;
     case RULE_SBB: {
         bool carry = r->d->flags & CF;
-        u64 mask = mask_of(step->source[0].size);
+        u64 mask = mask_of(bytes);
         *ret = (Result){{all_if(r->values->eflags & CF) & mask, all_if(carry) & mask},
                         carry ? CF | ZF | SF | PF | AF : 0};
         if (carry)
@@ -229,7 +252,11 @@ static void lea(Running *r)
     u32 scale = step->lane ? (u32)__builtin_ctz(step->lane) : 0;
     Known base = place_known(r, &step->source[0]), index = place_known(r, &step->source[1]);
     index = (Known){index.value << scale, index.v << scale};
-    Known k = index.v || base.v ? add(base, index, none, 8).known : none;
+    Known k = none;
+    if (!scale && same_register(&step->source[0], &step->source[1]))
+        k = add_to_itself(base, none, 8).known;
+    else if (index.v || base.v)
+        k = add(base, index, none, 8).known;
     if (k.v)
         k = add(k, (Known){step->immediate, 0}, none, 8).known;
     place_set_v(r, &step->destination, k.v & mask_of(step->size));

@@ -250,6 +250,34 @@ TEST(idioms_give_defined_results)
     CHECK_EQ(w.d.vector[1][0], 0);
 }
 
+// Only the bits that were undefined are, one place further up.
+TEST(a_number_added_to_itself_is_shifted)
+{
+    reset();
+    w.gpr[RAX] = 0x12345678;
+    w.d.gpr[RAX] = 0x80006fff;
+    CHECK_EQ(RUN(0x44, 0x8d, 0x3c, 0x00), 0); // lea r15d, [rax + rax]
+    CHECK_EQ(w.d.gpr[15], 0xdffe);
+    CHECK_EQ(RUN(0x4c, 0x8d, 0x3c, 0x00), 0); // lea r15, [rax + rax]
+    CHECK_EQ(w.d.gpr[15], 0x10000dffe);
+    CHECK_EQ(RUN(0x01, 0xc0), 0); // add eax, eax
+    CHECK_EQ(w.d.gpr[RAX], 0xdffe);
+    CHECK_EQ(w.d.flags & (CF | OF | SF | ZF), CF | OF);
+    w.d.gpr[RAX] = 0x40000008;
+    CHECK_EQ(RUN(0x01, 0xc0), 0); // add eax, eax
+    CHECK_EQ(w.d.gpr[RAX], 0x80000010);
+    CHECK_EQ(w.d.flags & (CF | OF | SF | AF), OF | SF | AF);
+    w.d.gpr[RAX] = 0;
+    w.d.flags = CF;
+    CHECK_EQ(RUN(0x48, 0x11, 0xc0), 0); // adc rax, rax
+    CHECK_EQ(w.d.gpr[RAX], 1);
+    memset(w.d.vector[1], 0, 64);
+    w.d.vector[1][0] = w.d.vector[1][3] = 0x80;
+    CHECK_EQ(RUN(0x66, 0x0f, 0xfe, 0xc9), 0); // paddd xmm1, xmm1
+    CHECK_EQ(w.d.vector[1][0] | w.d.vector[1][3] | w.d.vector[1][4], 0);
+    CHECK_EQ(w.d.vector[1][1], 1);
+}
+
 // ---------------------------------------------------------------------- strings
 
 TEST(string_instructions_move_v_bits)

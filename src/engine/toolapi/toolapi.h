@@ -351,6 +351,11 @@ void tool_shadow_guard(ToolBlock *block, const ToolAccess *access);
 void tool_shadow_guard_early(ToolBlock *block, const ToolAccess *access);
 // Takes the step out of line unless that shadow is zero, and goes on.
 void tool_shadow_guard_step(ToolBlock *block, const ToolAccess *access, const ToolStep *step);
+// The same once for several, of up to 32 words and each at a constant distance of a register, and
+// for bits of the first word of thread->tool_state; the step gets the address of the first. If
+// there is nothing to read the step is taken, too. Where flags are dead.
+void tool_shadow_guards_step(ToolBlock *block, const ToolAccess *accesses, unsigned count,
+                             u64 state, const ToolStep *step);
 // A store: see Tool.store_map.
 void tool_shadow_guard_store(ToolBlock *block, const ToolAccess *access);
 // Sets the shadow of [rsp + disp, rsp + disp + size) to `value`; size is a multiple of 8.

@@ -19,7 +19,7 @@
 #define LINK_STUB_BYTES 17 // of one that is to be linked
 #define EXIT_STUBS_ROOM (BLOCK_EXITS_MAX * EXIT_STUB_BYTES)
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
-#define INSN_GUARDS_MAX 24 // three accesses of 64 bytes
+#define INSN_GUARDS_MAX 40 // three accesses of 64 bytes; 128 bytes that are copied to others
 #define BLOCK_GUARDS_MAX (BLOCK_INSNS_MAX * 2)
 #define GUARD_STUB_ROOM 320
 #define GUARD_STUBS_ROOM (BLOCK_GUARDS_MAX * GUARD_STUB_ROOM)
@@ -35,6 +35,7 @@ typedef enum GuardKind {
 
 typedef struct GuardAction {
     GuardKind kind;
+    bool is_early; // taken as well if the test faults; GUARD_EARLY is
     ToolStep step;
     const InsnAccess *access; // whose address the step gets, or NULL
 } GuardAction;

@@ -27,7 +27,7 @@ CodePtr translate_early_guard_failed(CodePtr at)
 void builder_guard(Builder *b, unsigned opcode, const GuardAction *action)
 {
     ASSERT(b->guard_count < BLOCK_GUARDS_MAX);
-    if (action->kind == GUARD_EARLY)
+    if (action->kind == GUARD_EARLY || action->is_early)
         put_u8(&b->e, EARLY_PREFIX);
     if (opcode > 0xff)
         put_u8(&b->e, (u8)(opcode >> 8));

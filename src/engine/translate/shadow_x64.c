@@ -174,6 +174,25 @@ void tool_shadow_guard_step(ToolBlock *b, const ToolAccess *access, const ToolSt
     guard(b, access, &(GuardAction){.kind = GUARD_STEP, .step = *step, .access = access});
 }
 
+void tool_shadow_guards_step(ToolBlock *b, const ToolAccess *accesses, unsigned count, u64 state,
+                             const ToolStep *step)
+{
+    const GuardAction action = {.kind = GUARD_STEP, .is_early = true, .step = *step,
+                                .access = &accesses[0]};
+    ASSERT(tool_flags_are_dead(b));
+    unsigned first = state ? tool_state_guard_step(b, state, &accesses[0], step) : b->guard_count;
+    for (unsigned i = 0; i < count; i++) {
+        ShadowOperand op;
+        open_operand(b, &accesses[i], &op);
+        ASSERT(!op.on_rcx);
+        for (u32 at = 0; at < accesses[i].size_bytes; at += 8) {
+            put_compare(&b->e, &op, piece(accesses[i].size_bytes - at), (i32)at);
+            builder_guard(b, OP_JNE_REL32, &action);
+        }
+    }
+    builder_guards_end(b, first);
+}
+
 void tool_shadow_guard_store(ToolBlock *b, const ToolAccess *access)
 {
     const ToolStep step = {.fn = tool->store_slow, .arg = access->size_bytes};

@@ -396,6 +396,24 @@ static void forget_merging(const Insn *insn, const ZydisDecodedInstruction *z,
         operands[0].actions &= (u8)~ZYDIS_OPERAND_ACTION_MASK_READ;
 }
 
+// A register and itself, all of which is overwritten with what does not depend on it.
+static bool is_constant(const DefinednessStep *step)
+{
+    const Place *a = &step->source[0], *b = &step->source[1];
+    if (step->source_count != 2 || step->mask_mode != MASK_NONE || step->place_count ||
+        a->kind != b->kind || a->number != b->number || a->shift || b->shift || a->size != b->size)
+        return false;
+    switch (step->rule) {
+    case RULE_XOR:
+    case RULE_SUB: return a->kind == PLACE_GPR && step->destination.written_upper == 8;
+    case RULE_VXOR:
+    case RULE_VSUB:
+    case RULE_VEQUAL:
+    case RULE_VGREATER: return a->kind == PLACE_VECTOR && step->destination.kind == PLACE_VECTOR;
+    default: return false;
+    }
+}
+
 bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
 {
     ZydisDecodedInstruction z;
@@ -429,6 +447,10 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
         step->rule = RULE_COARSE;
     step->lanes = lanes_of(&z, step);
     step->broadcasts = z.avx.broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID;
+    if (is_constant(step)) {
+        step->constant = true;
+        step->reads &= ~definedness_member(&step->source[0]);
+    }
     if (kinds[step->rule].values && !shifts_by_immediate(step) && !note_values(step))
         step->rule = kinds[step->rule].blind;
     return is_known(&z, step);
@@ -483,6 +505,20 @@ bool definedness_move(const DefinednessStep *step, DefinednessMove *ret_move)
         .whole = to->kind == PLACE_GPR ? 8 : 64,
     };
     return !(loads && stores);
+}
+
+bool definedness_is_constant(const DefinednessStep *step, DefinednessMove *ret_move)
+{
+    const Place *to = &step->destination;
+    if (!step->constant)
+        return false;
+    *ret_move = (DefinednessMove){
+        .to = to->at,
+        .to_member = (u8)__builtin_ctzll(definedness_member(to)),
+        .written = to->written_upper,
+        .whole = to->kind == PLACE_GPR ? 8 : 64,
+    };
+    return true;
 }
 
 bool definedness_masks(const DefinednessStep *step, unsigned *ret_gpr, u64 *ret_kept)

@@ -120,6 +120,8 @@ typedef struct DefinednessMove {
     u8 whole;                // of the register
 } DefinednessMove;
 bool definedness_move(const DefinednessStep *step, DefinednessMove *ret_move);
+// xor r, r and its like, as if a constant were moved to r: nothing is read.
+bool definedness_is_constant(const DefinednessStep *step, DefinednessMove *ret_move);
 
 // `and` or `or` of a general register, all of which it writes, and a constant: which of the
 // register's V bits are kept.

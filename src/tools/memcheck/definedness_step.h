@@ -88,6 +88,7 @@ struct DefinednessStep {
     u8 lanes;                        // LaneKind: how it touches memory
     u8 broadcasts;                   // one element of memory goes to all lanes
     u8 compared;                     // what it loads is only compared (lookahead.h)
+    u8 constant;                     // xor r, r and its like: whatever r was
     Place destination;               // the first that is written
     Place source[SOURCES_MAX];       // explicit operands and implicit registers that are read
     Place other[PLACES_MAX];         // further ones that are written

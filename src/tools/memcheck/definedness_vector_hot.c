@@ -192,11 +192,14 @@ static void known_lanes(Running *r)
     u32 n = step->lane, rule = step->rule;
     Operands o;
     Bytes v = {0};
-    bool idiom = same_vector(step) &&
+    bool is_same = same_vector(step);
+    bool idiom = is_same &&
                  (rule == RULE_VSUB || rule == RULE_VEQUAL || rule == RULE_VGREATER);
     load_operands(r, true, &o);
     for (u32 i = 0; i < o.total / n && !idiom; i++)
-        lane_set(&v, i, n, lane_v(rule, lane_known(&o, 0, i, n), lane_known(&o, 1, i, n), n));
+        lane_set(&v, i, n, is_same && rule == RULE_VADD
+                               ? lane_known(&o, 0, i, n).v << 1
+                               : lane_v(rule, lane_known(&o, 0, i, n), lane_known(&o, 1, i, n), n));
     rule_finish(r, &v);
 }
 

@@ -12,6 +12,7 @@
 #include "tools/memcheck/ahead.h"
 #include "tools/memcheck/checks.h"
 #include "tools/memcheck/constants.h"
+#include "tools/memcheck/copies.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/memcheck.h"
@@ -192,6 +193,7 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     block_end = insns + count;
     mixed_begin(block_end);
     ahead_begin(block_end);
+    copies_begin(insns, block_end);
     known_nothing();
     constants_begin();
 }
@@ -222,7 +224,7 @@ static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *
                        const ToolAccess *accesses, unsigned count, bool overwrites)
 {
     ToolStep call = step_of(insn, step, &accesses[0], 0);
-    call.counts = stats_of_step(true);
+    call.counts = stats_of_step(block, true);
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);
     check_below(block, insn, &accesses[0]);
@@ -259,6 +261,9 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         known_nothing();
         return;
     }
+    if (count && !first && memcheck_options->undef_value_errors &&
+        copies_insert(block, insn, mixed ? mixed_current() : &current))
+        return;
     bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
     bool leaves = is_call || insn->lowering == LOWER_RET;
     bool overwrites = false;

@@ -359,23 +359,55 @@ typedef struct Deaths {
     MemberSet dead, passed;
 } Deaths;
 
-// `budget`: instructions that may still be looked at.
-static Deaths deaths_from(GuestAddr pc, MemberSet left, MemberSet low, u32 branches, i32 *budget)
+// What was found where branches lead: many of a function's lead to its end.
+enum { SEEN_MAX = 16 };
+typedef struct Walk {
+    MemberSet low;
+    i32 budget; // instructions that may still be looked at
+    unsigned seen_count;
+    struct {
+        GuestAddr pc;
+        MemberSet left;
+        Deaths found;
+    } seen[SEEN_MAX];
+} Walk;
+
+static Deaths deaths_behind(Walk *walk, GuestAddr pc, MemberSet left, u32 branches);
+
+static Deaths deaths_from(Walk *walk, GuestAddr pc, MemberSet left, u32 branches)
+{
+    for (unsigned i = 0; i < walk->seen_count; i++) {
+        if (walk->seen[i].pc == pc && !(left & ~walk->seen[i].left))
+            return (Deaths){walk->seen[i].found.dead & left, walk->seen[i].found.passed & left};
+    }
+    Deaths found = deaths_behind(walk, pc, left, branches);
+    if (walk->seen_count < SEEN_MAX) {
+        walk->seen[walk->seen_count].pc = pc;
+        walk->seen[walk->seen_count].left = left;
+        walk->seen[walk->seen_count++].found = found;
+    }
+    return found;
+}
+
+static Deaths deaths_behind(Walk *walk, GuestAddr pc, MemberSet left, u32 branches)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
     const MemberSet arguments = 0xffull << 32, results = MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
     Deaths found = {0};
     Ahead a = {.pc = pc};
-    while (left && --*budget >= 0 && take(&a)) {
+    while (left && --walk->budget >= 0 && take(&a)) {
         definedness_prepare(&a.insn, step);
         left &= ~(definedness_reads(step) | definedness_address(step));
-        found.dead |= left & step_overwrites(step, low);
+        found.dead |= left & step_overwrites(step, walk->low);
         left &= ~found.dead;
         a.pc += a.insn.len;
         switch (a.insn.lowering) {
         case LOWER_COPY: continue;
-        case LOWER_JMP: a.pc = a.insn.target; continue;
+        case LOWER_JMP: {
+            Deaths then = deaths_from(walk, a.insn.target, left, branches);
+            return (Deaths){found.dead | then.dead, then.passed};
+        }
         case LOWER_CALL:
         case LOWER_CALL_INDIRECT:
             found.passed = left & arguments;
@@ -390,9 +422,8 @@ static Deaths deaths_from(GuestAddr pc, MemberSet left, MemberSet low, u32 branc
         }
         if (branches == 0)
             return found;
-        Deaths taken = deaths_from(a.insn.target, left, low, branches - 1, budget);
-        Deaths not_taken = deaths_from(a.pc, taken.dead | taken.passed, low, branches - 1,
-                                       budget);
+        Deaths taken = deaths_from(walk, a.insn.target, left, branches - 1);
+        Deaths not_taken = deaths_from(walk, a.pc, taken.dead | taken.passed, branches - 1);
         MemberSet either = taken.passed | not_taken.passed;
         found.dead |= taken.dead & not_taken.dead;
         found.passed = (not_taken.dead | not_taken.passed) & either;
@@ -403,9 +434,9 @@ static Deaths deaths_from(GuestAddr pc, MemberSet left, MemberSet low, u32 branc
 
 MemberSet lookahead_dead(GuestAddr pc, MemberSet members, MemberSet low, MemberSet *ret_passed)
 {
-    enum { BRANCHES = 6, INSNS = 80 };
-    i32 budget = INSNS;
-    Deaths found = deaths_from(pc, members, low, BRANCHES, &budget);
+    enum { BRANCHES = 8, INSNS = 120 };
+    Walk walk = {.low = low, .budget = INSNS};
+    Deaths found = deaths_behind(&walk, pc, members, BRANCHES);
     *ret_passed = found.passed;
     return found.dead;
 }

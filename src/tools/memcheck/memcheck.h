@@ -85,8 +85,9 @@ typedef struct FrameExtent {
     GuestAddr callee; // the slot of the frame that it has called; 0: it is the innermost
     Origin place;     // in the frame's code, if it has called one
     u32 tag, callee_tag;
+    u64 asked_by;     // the place in the code cache that has asked last
 } FrameExtent;
-enum { FRAME_EXTENTS = 64 };
+enum { FRAME_EXTENTS = 512 };
 
 // What the notes of ranges have said last (origins_hot.c): the same for all of [low, high).
 typedef struct RangeAnswer {
@@ -96,13 +97,14 @@ typedef struct RangeAnswer {
     Origin origin;   // 0: none
     u32 turn;        // how many had been made then
 } RangeAnswer;
+enum { RANGE_ANSWERS = 16 };
 
 typedef struct MemcheckThread {
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
     NamedBlock named;           // that is being described
     FrameExtent frames[FRAME_EXTENTS]; // that were asked for last, by hash (notes.h)
-    RangeAnswer range;          // the same
+    RangeAnswer ranges[RANGE_ANSWERS]; // the same
     HeapThread *heap;
     SavedDefinedness *interrupted; // innermost first
     u64 fishy_told;                // the size that a throwing new was told of
@@ -187,7 +189,7 @@ typedef enum MemcheckStat {
 } MemcheckStat;
 void stats_count(ToolBlock *block, MemcheckStat stat);
 void stats_insn(ToolBlock *block, const ToolInsn *insn);
-u32 stats_of_step(bool by_guard); // slots, for ToolStep
+u32 stats_of_step(const ToolBlock *block, bool by_guard); // slots, for ToolStep
 void stats_thread_ended(ToolThread *thread);
 void stats_fork_child(ToolThread *thread);
 void stats_tell(void);
@@ -201,6 +203,26 @@ typedef struct AccessMove {
     u32 forgotten;               // bytes of what is stored, behind it: nobody reads it any more
     const DefinednessStep *step; // the same as a step
 } AccessMove;
+// Several loads and their stores; copies.h. Distances count from the first of either.
+enum { COPY_PIECES_MAX = 12 };
+typedef struct CopyPiece {
+    i16 from, to;
+    u8 size, unused;
+} CopyPiece;
+typedef struct CopySide {
+    i16 low, high; // of all that is accessed there
+} CopySide;
+typedef struct CopyRun {
+    MemberSet members; // that it goes through; dead behind it
+    CopySide from, to;
+    i32 to_disp;       // from to_base; the address is that of the first load
+    u8 to_base, count;
+    bool is_apart;     // as both sides have one register
+    u8 unused;
+    CopyPiece pieces[COPY_PIECES_MAX];
+} CopyRun;
+void access_copy(ToolThread *thread, u64 run, GuestAddr from);
+ToolBriefFn access_brief_copy;
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_give_up(GuestAddr address, u64 size);
 void access_load(ToolThread *thread, u64 what, GuestAddr address);  // and no V bits are kept

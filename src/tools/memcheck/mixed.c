@@ -25,6 +25,11 @@ bool mixed_is_settled(void)
     return current == 0;
 }
 
+MemberSet *mixed_current(void)
+{
+    return &current;
+}
+
 static void forget_if(ToolBlock *block, MemberSet members, const ToolStep *step)
 {
     if (members)
@@ -103,9 +108,9 @@ bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
     u32 bytes;
     MemberSet forgotten = step_forgets(insn, step, current, low, &bytes);
     ToolStep call = step_of(insn, step, access, bytes);
-    call.counts = stats_of_step(false);
+    call.counts = stats_of_step(block, false);
     unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;
-    call.counts = stats_of_step(true);
+    call.counts = stats_of_step(block, true);
     for (unsigned i = 0; i < count; i++) {
         if (!often || i > 0) {
             check_access(block, insn, &accesses[i]);

@@ -18,5 +18,6 @@ bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
 // with anything undefined goes on in the version for that.
 void mixed_settle(ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step);
 bool mixed_is_settled(void);
+MemberSet *mixed_current(void); // members that may be undefined
 
 #endif

@@ -12,14 +12,20 @@ typedef u16 Any16 __attribute__((aligned(1), may_alias));
 typedef u32 Any32 __attribute__((aligned(1), may_alias));
 typedef u64 Any64 __attribute__((aligned(1), may_alias));
 
+// Of its bytes none is one that may not be touched. At most 32; their shadow is there.
+static inline bool has_no_mark(GuestAddr address, u32 size)
+{
+    u64 bits = *(const Any64 *)u_bits_of(address) >> (address & 7);
+    return !(bits & ((1ull << size) - 1));
+}
+
 // True: all of it may be touched, and its shadow is there. At most 32 bytes.
 static inline bool may_touch(ToolThread *thread, GuestAddr address, u32 size)
 {
     GuestAddr last = address + size - 1;
     if (!shadow_is_open(address) || !shadow_is_open(last))
         return false;
-    u64 bits = *(const Any64 *)u_bits_of(address) >> (address & 7);
-    return !(bits & ((1ull << size) - 1)) && !shadow_below_stack(thread, address);
+    return has_no_mark(address, size) && !shadow_below_stack(thread, address);
 }
 
 // Returns what was moved, all of it by "or".
@@ -187,7 +193,24 @@ static inline bool may_have_tag(GuestAddr address, u32 size)
            (size > 8 && looks_like_tag(address + 8));
 }
 
-// Of the undefined byte at an address; 0: that takes longer.
+// Of the undefined byte at an address, in that frame if it is on the stack; 0: that takes longer.
+static inline __attribute__((always_inline)) Origin
+origin_in(ToolThread *thread, GuestAddr address, const FrameExtent *e)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    Origin origin = note_find(address, e ? owner_in_frame(e) : owner_in_heap(address));
+    if (!origin && is_near_a_range(address)) {
+        const RangeAnswer *last = range_slot(mt, address);
+        if (!range_is_same(mt, last, address, e))
+            return 0;
+        origin = last->origin;
+    }
+    return origin      ? origin
+           : !e        ? origin_make(ORIGIN_MEMORY, address)
+           : e->callee ? e->place
+                       : origin_here(thread);
+}
+
 static inline __attribute__((always_inline)) Origin
 brief_origin(ToolThread *thread, GuestAddr address)
 {
@@ -199,16 +222,7 @@ brief_origin(ToolThread *thread, GuestAddr address)
         if (!frame_is_same(e, sp, address))
             return 0;
     }
-    Origin origin = note_find(address, e ? owner_in_frame(e) : owner_in_heap(address));
-    if (!origin && is_near_a_range(address)) {
-        if (!range_is_same(mt, address))
-            return 0;
-        origin = mt->range.origin;
-    }
-    return origin      ? origin
-           : !e        ? origin_make(ORIGIN_MEMORY, address)
-           : e->callee ? e->place
-                       : origin_here(thread);
+    return origin_in(thread, address, e);
 }
 
 // Past the error limit what is loaded becomes defined: see access_give_up().
@@ -317,4 +331,147 @@ ToolBriefFn *access_brief_move(const DefinednessMove *m)
     case 16: return loads ? brief_load_16 : brief_store_16;
     default: return NULL;
     }
+}
+
+// ------------------------------------------------------------------------- copies
+
+typedef struct Copy {
+    const CopyRun *run;
+    GuestAddr from, to;
+    const FrameExtent *from_frame, *to_frame; // NULL: not on the stack
+} Copy;
+
+static inline Copy copy_of(const ToolThread *thread, u64 arg, GuestAddr from)
+{
+    const CopyRun *run = (const CopyRun *)arg;
+    return (Copy){run, from, thread->gpr[run->to_base] + (u64)(i64)run->to_disp, NULL, NULL};
+}
+
+static inline bool is_in_frame(const FrameExtent *e, GuestAddr at, u32 size)
+{
+    return !e || (at >= e->low && at + size <= e->slot);
+}
+
+// Neither side has to do with the other, and both are there.
+static inline bool sides_are_fit(const ToolThread *thread, const Copy *copy)
+{
+    const CopyRun *run = copy->run;
+    GuestAddr from_low = copy->from + (u64)(i64)run->from.low;
+    GuestAddr from_high = copy->from + (u64)(i64)run->from.high;
+    GuestAddr to_low = copy->to + (u64)(i64)run->to.low;
+    GuestAddr to_high = copy->to + (u64)(i64)run->to.high;
+    return (run->is_apart || from_high <= to_low || to_high <= from_low) &&
+           shadow_is_open(from_low) &&
+           shadow_is_open(from_high - 1) && shadow_is_open(to_low) &&
+           shadow_is_open(to_high - 1) && !shadow_below_stack(thread, from_low) &&
+           !shadow_below_stack(thread, to_low);
+}
+
+// `takes_time`: origins may be searched for.
+static inline __attribute__((always_inline)) bool
+can_copy(ToolThread *thread, const Copy *copy, bool takes_time,
+         Origin origins[COPY_PIECES_MAX][4])
+{
+    for (u32 i = 0; i < copy->run->count; i++) {
+        const CopyPiece *piece = &copy->run->pieces[i];
+        GuestAddr from = copy->from + (u64)(i64)piece->from;
+        GuestAddr to = copy->to + (u64)(i64)piece->to;
+        if (!has_no_mark(from, piece->size) || !has_no_mark(to, piece->size) ||
+            !is_in_frame(copy->from_frame, from, piece->size) ||
+            !is_in_frame(copy->to_frame, to, piece->size))
+            return false;
+        for (u32 at = 0; at < piece->size; at += 8) {
+            u64 v = v_at(shadow_of(from + at), piece->size < 8 ? piece->size : 8);
+            if (!v)
+                continue;
+            u32 first = (u32)__builtin_ctzll(v) / 8;
+            if (looks_like_tag(from + at) || looks_like_tag(from + at + 7))
+                return false;
+            Origin origin = origin_in(thread, from + at + first, copy->from_frame);
+            if (!origin && takes_time)
+                origin = origins_of_memory(thread, from + at + first);
+            if (!origin)
+                return false;
+            origins[i][at / 8] = origin;
+        }
+    }
+    return true;
+}
+
+static inline void forget_members(Definedness *d, MemberSet members)
+{
+    for (MemberSet left = members & d->set; left; left &= left - 1) {
+        unsigned member = (unsigned)__builtin_ctzll(left);
+        u64 *words = member < 16 ? &d->gpr[member] : (u64 *)d->vector[member - 32];
+        for (u32 i = 0; i < (member < 16 ? 1 : 8); i++)
+            words[i] = 0;
+    }
+    d->set &= ~members;
+}
+
+// False: it has done nothing.
+static inline __attribute__((always_inline)) bool
+copy_pieces(ToolThread *thread, const Copy *copy, bool takes_time)
+{
+    Origin origins[COPY_PIECES_MAX][4];
+    bool gives_up = __atomic_load_n(&thread->wire.shared->header.stop_findings, __ATOMIC_RELAXED);
+    if (!sides_are_fit(thread, copy) || !can_copy(thread, copy, takes_time, origins))
+        return false;
+    for (u32 i = 0; i < copy->run->count; i++) {
+        const CopyPiece *piece = &copy->run->pieces[i];
+        u8 *from = shadow_of(copy->from + (u64)(i64)piece->from);
+        GuestAddr to = copy->to + (u64)(i64)piece->to;
+        for (u32 at = 0; at < piece->size; at += 8) {
+            u64 v = v_at(from + at, piece->size < 8 ? piece->size : 8);
+            if (v && gives_up)
+                v = 0;
+            if (v)
+                note_put(to + at + (u32)__builtin_ctzll(v) / 8, origins[i][at / 8],
+                         copy->to_frame ? owner_in_frame(copy->to_frame)
+                                        : owner_in_heap(to + at));
+            if (piece->size < 8)
+                *(Any32 *)shadow_of(to) = (u32)v;
+            else
+                *(Any64 *)shadow_of(to + at) = v;
+            if (gives_up && piece->size < 8)
+                *(Any32 *)from = 0;
+            else if (gives_up)
+                *(Any64 *)(from + at) = 0;
+        }
+    }
+    forget_members(definedness_of(thread), copy->run->members);
+    return true;
+}
+
+static inline bool brief_frame(ToolThread *thread, GuestAddr address, const FrameExtent **ret)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    if (!is_on_stack(mt, address))
+        return true;
+    GuestAddr sp = thread->gpr[RSP];
+    FrameExtent *e = frame_slot(mt, sp, address);
+    *ret = e;
+    return frame_is_same(e, sp, address) || frame_is_here(e, sp, address, thread->call_return);
+}
+
+__attribute__((no_caller_saved_registers)) bool
+access_brief_copy(ToolThread *thread, const GatewayCall *call, GuestAddr address)
+{
+    Copy copy = copy_of(thread, call->arg, address);
+    thread->call_return = call->back;
+    return thread->wire.ring && brief_frame(thread, copy.from, &copy.from_frame) &&
+           brief_frame(thread, copy.to, &copy.to_frame) && copy_pieces(thread, &copy, false);
+}
+
+// What is unusual about it is left to the steps of its instructions.
+void access_copy(ToolThread *thread, u64 arg, GuestAddr address)
+{
+    Copy copy = copy_of(thread, arg, address);
+    FrameExtent from, to;
+    bool knows = origins_frame(thread, copy.from, &from) && origins_frame(thread, copy.to, &to);
+    MemcheckThread *mt = memcheck_thread(thread);
+    copy.from_frame = is_on_stack(mt, copy.from) ? &from : NULL;
+    copy.to_frame = is_on_stack(mt, copy.to) ? &to : NULL;
+    if (!knows || !thread->wire.ring || !copy_pieces(thread, &copy, true))
+        tool_fail_guard(thread);
 }

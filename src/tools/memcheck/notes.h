@@ -30,7 +30,7 @@ static inline Origin origin_here(const ToolThread *thread)
 // the stack pointer is, and the return addresses.
 static inline FrameExtent *frame_slot(MemcheckThread *mt, GuestAddr sp, GuestAddr address)
 {
-    return &mt->frames[(sp >> 4 ^ sp >> 10 ^ address >> 8) % FRAME_EXTENTS];
+    return &mt->frames[((sp >> 4) + (address >> 8) * 37) % FRAME_EXTENTS];
 }
 
 static inline bool frame_is_same(const FrameExtent *e, GuestAddr sp, GuestAddr address)
@@ -39,6 +39,22 @@ static inline bool frame_is_same(const FrameExtent *e, GuestAddr sp, GuestAddr a
            (u32)*calltags_word(e->slot) == e->tag &&
            (!e->callee || (u32)*calltags_word(e->callee) == e->callee_tag);
 }
+
+// The same for the instruction that has asked last: its function has been called from elsewhere,
+// and has its frame where it was.
+static inline bool frame_is_here(FrameExtent *e, GuestAddr sp, GuestAddr address, u64 place)
+{
+    u32 tag = (u32)*calltags_word(e->slot);
+    if (e->sp != sp || address < e->low || address >= e->slot + 8 || e->callee ||
+        e->asked_by != place || (tag & CALLTAG_FIXED) != CALLTAG_PATTERN)
+        return false;
+    e->tag = tag;
+    return true;
+}
+
+// The frame that an address is in, if it is on the stack, and what origins ask for is at hand
+// then. False: there is none.
+bool origins_frame(ToolThread *thread, GuestAddr address, FrameExtent *ret_frame);
 
 static inline bool is_on_stack(const MemcheckThread *mt, GuestAddr address)
 {
@@ -103,26 +119,38 @@ static inline Origin note_find(GuestAddr address, u64 owner)
                : 0;
 }
 
-// Parts of memory that notes of ranges touch, hashed: most is in none.
-enum { PART_BITS = 8192, PART_SHIFT = 9 };
-extern u64 range_parts[2][PART_BITS / 64];
+// For parts of memory, hashed: how many notes of ranges there were when its last was made.
+enum { RANGES = 64, RANGE_PARTS = 4096, RANGE_PART_BYTES = 512 };
+extern u32 range_turns[RANGE_PARTS];
+extern u32 range_count; // how many there were; the last RANGES are kept
+
+static inline u32 *range_turn(GuestAddr address)
+{
+    return &range_turns[address / RANGE_PART_BYTES % RANGE_PARTS];
+}
 
 static inline bool is_near_a_range(GuestAddr address)
 {
-    u64 part = (address >> PART_SHIFT) % PART_BITS;
-    return (range_parts[0][part / 64] | range_parts[1][part / 64]) >> part % 64 & 1;
+    u32 turn = *range_turn(address);
+    return turn && __atomic_load_n(&range_count, __ATOMIC_RELAXED) - turn < RANGES;
 }
 
-extern u32 range_next; // how many there were
-
-// What the notes of ranges say, if it is what they have said last. False: they have to be asked.
-static inline bool range_is_same(const MemcheckThread *mt, GuestAddr address)
+// What the notes have said last of that part.
+static inline RangeAnswer *range_slot(MemcheckThread *mt, GuestAddr address)
 {
-    const RangeAnswer *last = &mt->range;
-    return last->turn == __atomic_load_n(&range_next, __ATOMIC_RELAXED) && address >= last->low &&
+    return &mt->ranges[address / RANGE_PART_BYTES % RANGE_ANSWERS];
+}
+
+// Whether they would say it again. `e`: the frame that the address is in, or NULL.
+static inline bool range_is_same(const MemcheckThread *mt, const RangeAnswer *last,
+                                 GuestAddr address, const FrameExtent *e)
+{
+    bool on_stack = is_on_stack(mt, last->start);
+    bool in_frame = e && last->start >= e->low && last->start < e->slot;
+    return (i32)(last->turn - *range_turn(address)) >= 0 && address >= last->low &&
            address < last->high &&
-           (!last->owner ||
-            (!is_on_stack(mt, last->start) && last->owner == owner_in_heap(last->start)));
+           (!last->owner || (on_stack && in_frame && last->owner == owner_in_frame(e)) ||
+            (!on_stack && last->owner == owner_in_heap(last->start)));
 }
 
 #endif

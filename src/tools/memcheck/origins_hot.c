@@ -114,8 +114,6 @@ static Origin find_note(ToolThread *thread, GuestAddr address)
                ? note_find(address, owner_of(thread, address)) : 0;
 }
 
-enum { RANGES = 64 };
-
 // Copies and requests: the last few.
 typedef struct RangeNote {
     GuestAddr start, end;
@@ -125,34 +123,22 @@ typedef struct RangeNote {
 } RangeNote;
 
 static RangeNote ranges[RANGES];
-u32 range_next;
-u64 range_parts[2][PART_BITS / 64]; // of the last RANGES to 2 * RANGES
-
-static void note_range_parts(GuestAddr start, u64 size, u32 turn)
-{
-    u64 *parts = range_parts[turn / RANGES & 1];
-    u64 first = start >> PART_SHIFT, last = (start + size) >> PART_SHIFT;
-    if (turn % RANGES == 0) {
-        for (size_t i = 0; i < PART_BITS / 64; i++)
-            *(volatile u64 *)&parts[i] = 0;
-    }
-    if (last - first >= PART_BITS)
-        last = first + PART_BITS - 1;
-    for (u64 part = first; part <= last; part++)
-        __atomic_fetch_or(&parts[part % PART_BITS / 64], 1ull << part % 64, __ATOMIC_RELAXED);
-}
+u32 range_count;
+u32 range_turns[RANGE_PARTS];
 
 static void put_range(GuestAddr start, u64 size, Origin origin, u64 owner)
 {
-    u32 turn = __atomic_fetch_add(&range_next, 1, __ATOMIC_RELAXED);
+    u32 turn = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
     RangeNote *range = &ranges[turn % RANGES];
-    note_range_parts(start, size, turn);
     *(volatile u64 *)&range->check = 0;
     range->start = start;
     range->end = start + size;
     range->origin = origin;
     range->owner = owner;
     *(volatile u64 *)&range->check = start ^ (start + size) ^ origin ^ owner;
+    u64 parts = min_u64(size / RANGE_PART_BYTES + 2, RANGE_PARTS);
+    for (u64 i = 0; i < parts; i++)
+        __atomic_store_n(range_turn(start + i * RANGE_PART_BYTES), turn + 1, __ATOMIC_RELAXED);
 }
 
 static bool still_holds(ToolThread *thread, GuestAddr start, u64 owner)
@@ -187,14 +173,28 @@ static __attribute__((noinline)) RangeAnswer search_ranges(ToolThread *thread, G
 
 static Origin find_range(ToolThread *thread, GuestAddr address)
 {
-    RangeAnswer *last = &memcheck_thread(thread)->range;
-    u32 next = __atomic_load_n(&range_next, __ATOMIC_RELAXED);
+    MemcheckThread *mt = memcheck_thread(thread);
+    RangeAnswer *last = range_slot(mt, address);
     if (!is_near_a_range(address))
         return 0;
-    if (last->turn != next || address < last->low || address >= last->high ||
-        !still_holds(thread, last->start, last->owner))
-        *last = search_ranges(thread, address, next);
+    const FrameExtent *e = is_on_stack(mt, address) ? extent_of(thread, address) : NULL;
+    if (!range_is_same(mt, last, address, e))
+        *last = search_ranges(thread, address, __atomic_load_n(&range_count, __ATOMIC_RELAXED));
     return last->origin;
+}
+
+bool origins_frame(ToolThread *thread, GuestAddr address, FrameExtent *ret_frame)
+{
+    const FrameExtent *e = NULL;
+    if (is_on_stack(memcheck_thread(thread), address) && !(e = extent_of(thread, address)))
+        return false;
+    if (e) {
+        frame_slot(memcheck_thread(thread), thread->gpr[RSP], address)->asked_by =
+            thread->call_return;
+        *ret_frame = *e;
+    }
+    find_range(thread, address);
+    return true;
 }
 
 void origins_made_by_client(GuestAddr start, u64 size, u32 context)

@@ -28,12 +28,12 @@ void stats_insn(ToolBlock *block, const ToolInsn *insn)
         stats_count(block, MEMCHECK_STAT_GUARDS);
 }
 
-// In a mixed block, whose instructions are not counted: steps are few.
-u32 stats_of_step(bool by_guard)
+// The instructions of a mixed block are not counted else: steps are few.
+u32 stats_of_step(const ToolBlock *block, bool by_guard)
 {
     if (!memcheck_options->stats)
         return 0;
-    return 1u << MEMCHECK_STAT_STEPS | 1u << MEMCHECK_STAT_INSNS |
+    return 1u << MEMCHECK_STAT_STEPS | (tool_version(block) ? 0 : 1u << MEMCHECK_STAT_INSNS) |
            (by_guard ? 1u << MEMCHECK_STAT_GUARDS : 0);
 }
 

@@ -32,7 +32,7 @@ static void **kept_alike(const void *what, size_t bytes)
 
 // Steps live as long as the process: blocks name them by address. Most instructions are like
 // another one somewhere, and share its step. Each has its size before it.
-static void *keep(const void *what, size_t bytes)
+void *step_keep(const void *what, size_t bytes)
 {
     static u8 *pool;
     static u64 left;
@@ -55,7 +55,7 @@ static void *keep(const void *what, size_t bytes)
 
 u64 step_kept(const DefinednessStep *step)
 {
-    return (u64)keep(step, DEFINEDNESS_STEP_BYTES);
+    return (u64)step_keep(step, DEFINEDNESS_STEP_BYTES);
 }
 
 bool step_loads_to_compare(const ToolInsn *insn, const ToolAccess *access)
@@ -82,7 +82,7 @@ ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *
     if (definedness_move(step, &move.move)) {
         call.fn = access_move(&move.move);
         call.brief = access_brief_move(&move.move);
-        call.arg = (u64)keep(&move, sizeof(move));
+        call.arg = (u64)step_keep(&move, sizeof(move));
     }
     return call;
 }
@@ -91,7 +91,8 @@ MemberSet step_overwrites(const DefinednessStep *step, MemberSet low)
 {
     DefinednessMove move;
     MemberSet members = definedness_overwrites(step);
-    if (definedness_move(step, &move) && move.to != MOVE_MEMORY && move.to_member >= 32) {
+    bool moves = definedness_move(step, &move) || definedness_is_constant(step, &move);
+    if (moves && move.to != MOVE_MEMORY && move.to_member >= 32) {
         MemberSet vector = 1ull << move.to_member;
         if (move.written == move.whole || (move.written == 16 && low & vector))
             members |= vector;

@@ -13,8 +13,9 @@ ToolStep step_of(const ToolInsn *insn, DefinednessStep *step, const ToolAccess *
                  u32 forgotten);
 // The same with another function.
 ToolStep step_calling(ToolCallFn *fn, const ToolInsn *insn, const DefinednessStep *step);
-// Where a copy of it stays as long as the process does.
+// Where a copy of it stays as long as the process does; of anything that has no holes, too.
 u64 step_kept(const DefinednessStep *step);
+void *step_keep(const void *what, size_t bytes);
 
 // Members that are as defined as what the instruction makes of them, whatever they were. `low`:
 // vectors of which no more than the low 16 bytes are undefined.

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// BUILD: -O1
+// MUNINN: --tool=memcheck -q --stress=often
+// MUNINN: --tool=memcheck -q
+//
+// Structures are copied as compilers do it, and as no compiler would: by turns and all at once,
+// with other stores between, from and to places that overlap. V bits go where their bytes go: the
+// same code copies a picture of them, which says what they must be then.
+#include <stdio.h>
+#include <string.h>
+
+#include "../../include/muninn/client.h"
+
+enum { BYTES = 256, TIMES = 400 };
+
+// One area: sides of a copy may be anywhere in it.
+static unsigned char elsewhere[BYTES] __attribute__((aligned(64)));
+static unsigned char v_before[BYTES] __attribute__((aligned(64)));
+static unsigned char v_after[BYTES], zero[BYTES];
+
+typedef void Copy(unsigned char *to, const unsigned char *from);
+
+#define COPY(name, ...)                                                                      \
+    static __attribute__((noinline)) void name(unsigned char *to, const unsigned char *from) \
+    {                                                                                        \
+        __asm__ volatile(__VA_ARGS__                                                         \
+                         : "+D"(to), "+S"(from)                                              \
+                         :                                                                   \
+                         : "rax", "rcx", "rdx", "xmm0", "xmm1", "xmm2", "cc", "memory");     \
+    }
+
+COPY(by_turns, "movdqu (%%rsi), %%xmm0\n movups %%xmm0, (%%rdi)\n"
+               "movdqu 16(%%rsi), %%xmm1\n movups %%xmm1, 16(%%rdi)\n"
+               "mov 32(%%rsi), %%rax\n mov %%rax, 32(%%rdi)\n"
+               "mov 40(%%rsi), %%eax\n mov %%eax, 40(%%rdi)\n"
+               "xor %%eax, %%eax\n pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(all_at_once, "movdqu (%%rsi), %%xmm0\n movdqu 16(%%rsi), %%xmm1\n mov 32(%%rsi), %%rax\n"
+                  "movups %%xmm0, (%%rdi)\n movups %%xmm1, 16(%%rdi)\n mov %%rax, 32(%%rdi)\n"
+                  "xor %%eax, %%eax\n pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(backwards, "mov 24(%%rsi), %%rax\n mov %%rax, 24(%%rdi)\n"
+                "movdqu 8(%%rsi), %%xmm2\n mov (%%rsi), %%rcx\n movups %%xmm2, 8(%%rdi)\n"
+                "mov %%rcx, (%%rdi)\n"
+                "xor %%eax, %%eax\n xor %%ecx, %%ecx\n pxor %%xmm2, %%xmm2")
+COPY(with_another_store, "movdqu (%%rsi), %%xmm0\n movl $7, 20(%%rdi)\n"
+                         "movdqu 32(%%rsi), %%xmm1\n movups %%xmm0, (%%rdi)\n"
+                         "movl $9, 16(%%rsi)\n movups %%xmm1, 32(%%rdi)\n"
+                         "pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(with_a_store_into_it, "movdqu (%%rsi), %%xmm0\n movl $7, 4(%%rdi)\n"
+                           "movdqu 16(%%rsi), %%xmm1\n movups %%xmm0, (%%rdi)\n"
+                           "movl $9, 20(%%rsi)\n movups %%xmm1, 16(%%rdi)\n"
+                           "pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(with_a_store_beyond, "movdqu (%%rsi), %%xmm0\n movl $7, 56(%%rdi)\n"
+                          "movdqu 16(%%rsi), %%xmm1\n movups %%xmm0, (%%rdi)\n"
+                          "movups %%xmm1, 16(%%rdi)\n"
+                          "pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(with_a_store_before, "movl $7, 4(%%rsi)\n movdqu (%%rsi), %%xmm0\n movups %%xmm0, (%%rdi)\n"
+                          "movl $5, 8(%%rdi)\n pxor %%xmm0, %%xmm0")
+COPY(twice, "movdqu (%%rsi), %%xmm0\n movups %%xmm0, (%%rdi)\n movups %%xmm0, 16(%%rdi)\n"
+            "pxor %%xmm0, %%xmm0")
+COPY(kept, "mov (%%rsi), %%rax\n movdqu 8(%%rsi), %%xmm0\n mov %%rax, (%%rdi)\n"
+           "movups %%xmm0, 8(%%rdi)\n jmp 1f\n 1: mov %%rax, 24(%%rdi)\n"
+           "pxor %%xmm0, %%xmm0\n xor %%eax, %%eax")
+COPY(one_register, "mov (%%rsi), %%rax\n mov %%rax, (%%rdi)\n mov 8(%%rsi), %%rax\n"
+                   "mov %%rax, 8(%%rdi)\n mov 16(%%rsi), %%eax\n mov %%eax, 16(%%rdi)\n"
+                   "xor %%eax, %%eax")
+COPY(in_one_structure, "mov (%%rdi), %%rax\n movdqu 8(%%rdi), %%xmm0\n mov %%rax, 40(%%rdi)\n"
+                       "movups %%xmm0, 48(%%rdi)\n xor %%eax, %%eax\n pxor %%xmm0, %%xmm0")
+COPY(into_itself, "mov (%%rdi), %%rax\n movdqu 8(%%rdi), %%xmm0\n mov %%rax, 4(%%rdi)\n"
+                  "movups %%xmm0, 12(%%rdi)\n xor %%eax, %%eax\n pxor %%xmm0, %%xmm0")
+COPY(by_a_changed_register, "mov (%%rsi), %%rax\n add $8, %%rdi\n mov %%rax, (%%rdi)\n"
+                            "mov 8(%%rsi), %%rax\n add $8, %%rsi\n mov %%rax, 8(%%rdi)\n"
+                            "mov 8(%%rsi), %%rax\n mov %%rax, 16(%%rdi)\n xor %%eax, %%eax")
+COPY(by_a_loaded_register, "mov (%%rsi), %%rax\n mov %%rdi, %%rcx\n mov 8(%%rsi), %%rdx\n"
+                           "mov %%rax, (%%rcx)\n mov %%rdx, 8(%%rcx)\n"
+                           "xor %%eax, %%eax\n xor %%edx, %%edx")
+
+static Copy *const copies[] = {
+    by_turns, all_at_once, backwards, with_another_store, with_a_store_into_it,
+    with_a_store_beyond, with_a_store_before, twice, kept, one_register, in_one_structure, into_itself,
+    by_a_changed_register, by_a_loaded_register,
+};
+
+static unsigned random_below(unsigned n)
+{
+    static unsigned long seed = 12345;
+    seed = seed * 6364136223846793005ul + 1442695040888963407ul;
+    return (unsigned)(seed >> 33) % n;
+}
+
+// Zeros stand for what is defined; constants that the code stores are, so the picture gets zeros
+// where they went.
+static int is_as_expected(Copy *copy, unsigned to, unsigned from)
+{
+    unsigned char constants[BYTES];
+    memset(constants, 0, sizeof(constants));
+    copy(constants + to, constants + from);
+    copy(v_before + to, v_before + from);
+    for (unsigned i = 0; i < BYTES; i++)
+        v_before[i] = constants[i] ? 0 : v_before[i];
+    return memcmp(v_before, v_after, BYTES) == 0;
+}
+
+int main(void)
+{
+    unsigned char on_stack[BYTES] __attribute__((aligned(64)));
+    unsigned wrong[sizeof(copies) / sizeof(*copies)] = {0};
+    for (unsigned n = 0; n < TIMES; n++) {
+        unsigned char *area = n & 1 ? on_stack : elsewhere;
+        for (unsigned k = 0; k < sizeof(copies) / sizeof(*copies); k++) {
+            unsigned to = random_below(2) ? 128 + random_below(64) : random_below(160);
+            unsigned from = random_below(2) ? random_below(64) : random_below(160);
+            unsigned density = random_below(3);
+            if (random_below(2)) {
+                to &= ~7u;
+                from &= ~7u;
+            }
+            for (unsigned i = 0; i < BYTES; i++)
+                v_before[i] = density && random_below(4) < density
+                                  ? (unsigned char)random_below(256) : 0;
+            memset(area, 0, BYTES);
+            MUNINN_SET_VBITS(area, v_before, BYTES);
+            copies[k](area + to, area + from);
+            memset(v_after, 0, sizeof(v_after));
+            int known = MUNINN_GET_VBITS(area, v_after, BYTES) == 1;
+            MUNINN_SET_VBITS(area, zero, BYTES);
+            if (!is_as_expected(copies[k], to, from) && known)
+                wrong[k]++;
+        }
+    }
+    for (unsigned k = 0; k < sizeof(copies) / sizeof(*copies); k++)
+        printf("%u: %u wrong\n", k, wrong[k]);
+    return 0;
+}

@@ -295,7 +295,7 @@ static void emit(ToolBlock *block, const Search *s, const CopyRun *run, MemberSe
     const ToolStep call = {
         .fn = access_copy,
         .arg = (u64)step_keep(run, sizeof(*run)),
-        .brief = access_brief_copy,
+        .brief = access_brief_copy(run),
         .gprs = s->to_base == RSP ? 0 : 1u << s->to_base,
         .counts = stats_of_step(block, true),
     };

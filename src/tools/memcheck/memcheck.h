@@ -222,7 +222,7 @@ typedef struct CopyRun {
     CopyPiece pieces[COPY_PIECES_MAX];
 } CopyRun;
 void access_copy(ToolThread *thread, u64 run, GuestAddr from);
-ToolBriefFn access_brief_copy;
+ToolBriefFn *access_brief_copy(const CopyRun *run);
 void access_store(ToolThread *thread, u64 size, GuestAddr address); // its shadow is not 0
 void access_give_up(GuestAddr address, u64 size);
 void access_load(ToolThread *thread, u64 what, GuestAddr address);  // and no V bits are kept

@@ -367,21 +367,30 @@ static inline bool sides_are_fit(const ToolThread *thread, const Copy *copy)
            !shadow_below_stack(thread, to_low);
 }
 
+// Most copies have one piece, of 8 or 16 bytes: for these it is a constant. 0: as many as the run
+// has, of its sizes.
+typedef u32 OnePiece;
+
+static inline CopyPiece piece_of(const Copy *copy, u32 i, OnePiece one)
+{
+    return one ? (CopyPiece){0, 0, (u8)one, 0} : copy->run->pieces[i];
+}
+
 // `takes_time`: origins may be searched for.
 static inline __attribute__((always_inline)) bool
-can_copy(ToolThread *thread, const Copy *copy, bool takes_time,
+can_copy(ToolThread *thread, const Copy *copy, OnePiece one, bool takes_time,
          Origin origins[COPY_PIECES_MAX][4])
 {
-    for (u32 i = 0; i < copy->run->count; i++) {
-        const CopyPiece *piece = &copy->run->pieces[i];
-        GuestAddr from = copy->from + (u64)(i64)piece->from;
-        GuestAddr to = copy->to + (u64)(i64)piece->to;
-        if (!has_no_mark(from, piece->size) || !has_no_mark(to, piece->size) ||
-            !is_in_frame(copy->from_frame, from, piece->size) ||
-            !is_in_frame(copy->to_frame, to, piece->size))
+    for (u32 i = 0; i < (one ? 1 : copy->run->count); i++) {
+        CopyPiece piece = piece_of(copy, i, one);
+        GuestAddr from = copy->from + (u64)(i64)piece.from;
+        GuestAddr to = copy->to + (u64)(i64)piece.to;
+        if (!has_no_mark(from, piece.size) || !has_no_mark(to, piece.size) ||
+            !is_in_frame(copy->from_frame, from, piece.size) ||
+            !is_in_frame(copy->to_frame, to, piece.size))
             return false;
-        for (u32 at = 0; at < piece->size; at += 8) {
-            u64 v = v_at(shadow_of(from + at), piece->size < 8 ? piece->size : 8);
+        for (u32 at = 0; at < piece.size; at += 8) {
+            u64 v = v_at(shadow_of(from + at), piece.size < 8 ? piece.size : 8);
             if (!v)
                 continue;
             u32 first = (u32)__builtin_ctzll(v) / 8;
@@ -411,29 +420,29 @@ static inline void forget_members(Definedness *d, MemberSet members)
 
 // False: it has done nothing.
 static inline __attribute__((always_inline)) bool
-copy_pieces(ToolThread *thread, const Copy *copy, bool takes_time)
+copy_pieces(ToolThread *thread, const Copy *copy, OnePiece one, bool takes_time)
 {
     Origin origins[COPY_PIECES_MAX][4];
     bool gives_up = __atomic_load_n(&thread->wire.shared->header.stop_findings, __ATOMIC_RELAXED);
-    if (!sides_are_fit(thread, copy) || !can_copy(thread, copy, takes_time, origins))
+    if (!sides_are_fit(thread, copy) || !can_copy(thread, copy, one, takes_time, origins))
         return false;
-    for (u32 i = 0; i < copy->run->count; i++) {
-        const CopyPiece *piece = &copy->run->pieces[i];
-        u8 *from = shadow_of(copy->from + (u64)(i64)piece->from);
-        GuestAddr to = copy->to + (u64)(i64)piece->to;
-        for (u32 at = 0; at < piece->size; at += 8) {
-            u64 v = v_at(from + at, piece->size < 8 ? piece->size : 8);
+    for (u32 i = 0; i < (one ? 1 : copy->run->count); i++) {
+        CopyPiece piece = piece_of(copy, i, one);
+        u8 *from = shadow_of(copy->from + (u64)(i64)piece.from);
+        GuestAddr to = copy->to + (u64)(i64)piece.to;
+        for (u32 at = 0; at < piece.size; at += 8) {
+            u64 v = v_at(from + at, piece.size < 8 ? piece.size : 8);
             if (v && gives_up)
                 v = 0;
             if (v)
                 note_put(to + at + (u32)__builtin_ctzll(v) / 8, origins[i][at / 8],
                          copy->to_frame ? owner_in_frame(copy->to_frame)
                                         : owner_in_heap(to + at));
-            if (piece->size < 8)
+            if (piece.size < 8)
                 *(Any32 *)shadow_of(to) = (u32)v;
             else
                 *(Any64 *)shadow_of(to + at) = v;
-            if (gives_up && piece->size < 8)
+            if (gives_up && piece.size < 8)
                 *(Any32 *)from = 0;
             else if (gives_up)
                 *(Any64 *)(from + at) = 0;
@@ -454,13 +463,29 @@ static inline bool brief_frame(ToolThread *thread, GuestAddr address, const Fram
     return frame_is_same(e, sp, address) || frame_is_here(e, sp, address, thread->call_return);
 }
 
-__attribute__((no_caller_saved_registers)) bool
-access_brief_copy(ToolThread *thread, const GatewayCall *call, GuestAddr address)
+static inline __attribute__((always_inline)) bool
+brief_copy(ToolThread *thread, const GatewayCall *call, GuestAddr address, OnePiece one)
 {
     Copy copy = copy_of(thread, call->arg, address);
     thread->call_return = call->back;
     return thread->wire.ring && brief_frame(thread, copy.from, &copy.from_frame) &&
-           brief_frame(thread, copy.to, &copy.to_frame) && copy_pieces(thread, &copy, false);
+           brief_frame(thread, copy.to, &copy.to_frame) && copy_pieces(thread, &copy, one, false);
+}
+
+#define BRIEF_COPY(name, one)                                                                \
+    static __attribute__((no_caller_saved_registers)) bool name(                             \
+        ToolThread *thread, const GatewayCall *call, GuestAddr address)                      \
+    {                                                                                        \
+        return brief_copy(thread, call, address, one);                                       \
+    }
+BRIEF_COPY(brief_copy_any, 0)
+BRIEF_COPY(brief_copy_8, 8)
+BRIEF_COPY(brief_copy_16, 16)
+
+ToolBriefFn *access_brief_copy(const CopyRun *run)
+{
+    u32 size = run->count == 1 ? run->pieces[0].size : 0;
+    return size == 8 ? brief_copy_8 : size == 16 ? brief_copy_16 : brief_copy_any;
 }
 
 // What is unusual about it is left to the steps of its instructions.
@@ -472,6 +497,6 @@ void access_copy(ToolThread *thread, u64 arg, GuestAddr address)
     MemcheckThread *mt = memcheck_thread(thread);
     copy.from_frame = is_on_stack(mt, copy.from) ? &from : NULL;
     copy.to_frame = is_on_stack(mt, copy.to) ? &to : NULL;
-    if (!knows || !thread->wire.ring || !copy_pieces(thread, &copy, true))
+    if (!knows || !thread->wire.ring || !copy_pieces(thread, &copy, 0, true))
         tool_fail_guard(thread);
 }

@@ -190,14 +190,16 @@ static bool drop(Search *s, unsigned index)
 // Drops what has no store, too much, and what goes through a register that is read later.
 static bool drop_unfit(Search *s)
 {
-    MemberSet members = 0, whole = 0, passed;
+    MemberSet members = 0, whole = 0, wide = 0, passed;
     for (unsigned i = 0; i < s->pair_count; i++) {
         if (s->pairs[i].store) {
-            members |= 1ull << s->pairs[i].member;
-            whole |= size_of(&s->pairs[i]) >= 16 ? 1ull << s->pairs[i].member : 0;
+            MemberSet member = 1ull << s->pairs[i].member;
+            members |= member;
+            whole |= size_of(&s->pairs[i]) >= 16 ? member : 0;
+            wide |= size_of(&s->pairs[i]) > 16 ? member : 0;
         }
     }
-    MemberSet dead = lookahead_dead(s->last->pc + s->last->len, members, members, &passed);
+    MemberSet dead = lookahead_dead(s->last->pc + s->last->len, members, members & ~wide, &passed);
     dead |= passed & whole;
     u32 words = 0;
     for (unsigned i = 0; i < s->pair_count;) {

@@ -40,13 +40,14 @@ static inline bool frame_is_same(const FrameExtent *e, GuestAddr sp, GuestAddr a
            (!e->callee || (u32)*calltags_word(e->callee) == e->callee_tag);
 }
 
-// The same for the instruction that has asked last: its function has been called from elsewhere,
-// and has its frame where it was.
+// The same for the instruction that has asked last: the frame's function has been called from
+// elsewhere, and has its frame where it was.
 static inline bool frame_is_here(FrameExtent *e, GuestAddr sp, GuestAddr address, u64 place)
 {
     u32 tag = (u32)*calltags_word(e->slot);
-    if (e->sp != sp || address < e->low || address >= e->slot + 8 || e->callee ||
-        e->asked_by != place || (tag & CALLTAG_FIXED) != CALLTAG_PATTERN)
+    if (e->sp != sp || address < e->low || address >= e->slot + 8 || e->asked_by != place ||
+        (tag & CALLTAG_FIXED) != CALLTAG_PATTERN ||
+        (e->callee && (u32)*calltags_word(e->callee) != e->callee_tag))
         return false;
     e->tag = tag;
     return true;

@@ -374,13 +374,24 @@ typedef struct Walk {
 
 static Deaths deaths_behind(Walk *walk, GuestAddr pc, MemberSet left, u32 branches);
 
-static Deaths deaths_from(Walk *walk, GuestAddr pc, MemberSet left, u32 branches)
+static bool has_seen(const Walk *walk, GuestAddr pc, MemberSet left, Deaths *ret_found)
 {
     for (unsigned i = 0; i < walk->seen_count; i++) {
-        if (walk->seen[i].pc == pc && !(left & ~walk->seen[i].left))
-            return (Deaths){walk->seen[i].found.dead & left, walk->seen[i].found.passed & left};
+        if (walk->seen[i].pc == pc && !(left & ~walk->seen[i].left)) {
+            const Deaths *found = &walk->seen[i].found;
+            *ret_found = (Deaths){found->dead & left, found->passed & left};
+            return true;
+        }
     }
-    Deaths found = deaths_behind(walk, pc, left, branches);
+    return false;
+}
+
+static Deaths deaths_from(Walk *walk, GuestAddr pc, MemberSet left, u32 branches)
+{
+    Deaths found;
+    if (has_seen(walk, pc, left, &found))
+        return found;
+    found = deaths_behind(walk, pc, left, branches);
     if (walk->seen_count < SEEN_MAX) {
         walk->seen[walk->seen_count].pc = pc;
         walk->seen[walk->seen_count].left = left;
@@ -394,7 +405,7 @@ static Deaths deaths_behind(Walk *walk, GuestAddr pc, MemberSet left, u32 branch
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
     const MemberSet arguments = 0xffull << 32, results = MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
-    Deaths found = {0};
+    Deaths found = {0}, then;
     Ahead a = {.pc = pc};
     while (left && --walk->budget >= 0 && take(&a)) {
         definedness_prepare(&a.insn, step);
@@ -404,10 +415,11 @@ static Deaths deaths_behind(Walk *walk, GuestAddr pc, MemberSet left, u32 branch
         a.pc += a.insn.len;
         switch (a.insn.lowering) {
         case LOWER_COPY: continue;
-        case LOWER_JMP: {
-            Deaths then = deaths_from(walk, a.insn.target, left, branches);
-            return (Deaths){found.dead | then.dead, then.passed};
-        }
+        case LOWER_JMP:
+            a.pc = a.insn.target;
+            if (has_seen(walk, a.pc, left, &then))
+                return (Deaths){found.dead | then.dead, then.passed};
+            continue;
         case LOWER_CALL:
         case LOWER_CALL_INDIRECT:
             found.passed = left & arguments;

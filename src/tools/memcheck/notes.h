@@ -44,10 +44,12 @@ static inline bool frame_is_same(const FrameExtent *e, GuestAddr sp, GuestAddr a
 // elsewhere, and has its frame where it was.
 static inline bool frame_is_here(FrameExtent *e, GuestAddr sp, GuestAddr address, u64 place)
 {
-    u32 tag = (u32)*calltags_word(e->slot);
+    // Only a frame of this stack pointer is sure to be there.
     if (e->sp != sp || address < e->low || address >= e->slot + 8 || e->asked_by != place ||
-        (tag & CALLTAG_FIXED) != CALLTAG_PATTERN ||
         (e->callee && (u32)*calltags_word(e->callee) != e->callee_tag))
+        return false;
+    u32 tag = (u32)*calltags_word(e->slot);
+    if ((tag & CALLTAG_FIXED) != CALLTAG_PATTERN)
         return false;
     e->tag = tag;
     return true;

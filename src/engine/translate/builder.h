@@ -27,7 +27,6 @@
 // What is done where a guard's branch is taken.
 typedef enum GuardKind {
     GUARD_FAIL,  // go on in the version that begins with the instruction's step
-    GUARD_EARLY, // the same, and if the test faults
     GUARD_LEAVE, // or in that of the state
     GUARD_STEP,  // call, and go on at `back`
     GUARD_STORE, // the same, by a gateway of its own where there is one
@@ -35,7 +34,7 @@ typedef enum GuardKind {
 
 typedef struct GuardAction {
     GuardKind kind;
-    bool is_early; // taken as well if the test faults; GUARD_EARLY is
+    bool is_early; // taken as well if the test faults
     ToolStep step;
     const InsnAccess *access; // whose address the step gets, or NULL
 } GuardAction;

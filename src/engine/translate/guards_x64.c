@@ -27,7 +27,7 @@ CodePtr translate_early_guard_failed(CodePtr at)
 void builder_guard(Builder *b, unsigned opcode, const GuardAction *action)
 {
     ASSERT(b->guard_count < BLOCK_GUARDS_MAX);
-    if (action->kind == GUARD_EARLY || action->is_early)
+    if (action->is_early)
         put_u8(&b->e, EARLY_PREFIX);
     if (opcode > 0xff)
         put_u8(&b->e, (u8)(opcode >> 8));
@@ -268,7 +268,6 @@ static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
         emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
     switch (guard->kind) {
     case GUARD_FAIL:
-    case GUARD_EARLY:
     case GUARD_LEAVE: emit_leave_stub(b, guard); return;
     case GUARD_STORE:
         emit_short_store_stub(b, guard);

@@ -166,7 +166,7 @@ void tool_shadow_guard(ToolBlock *b, const ToolAccess *access)
 void tool_shadow_guard_early(ToolBlock *b, const ToolAccess *access)
 {
     ASSERT(tool_flags_are_dead(b));
-    guard(b, access, &(GuardAction){.kind = GUARD_EARLY});
+    guard(b, access, &(GuardAction){.kind = GUARD_FAIL, .is_early = true});
 }
 
 void tool_shadow_guard_step(ToolBlock *b, const ToolAccess *access, const ToolStep *step)

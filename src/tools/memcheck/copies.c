@@ -61,7 +61,7 @@ typedef struct Search {
     unsigned pair_count;
     Span others[OTHERS_MAX]; // that are no part of it
     unsigned other_count;
-    u8 from_base, to_base;   // INSN_NO_REG while none is known
+    u8 from_base, to_base;   // the latter is INSN_NO_REG while none is known
     u32 gprs_written;        // by instructions so far
     MemberSet members;       // that pairs go through
     const ToolInsn *last;    // the last store
@@ -99,10 +99,7 @@ static bool take_load(Search *s, const ToolInsn *insn, const DefinednessMove *mo
                       const Span *span)
 {
     unsigned member = move->to_member;
-    bool is_base = member < GPR_COUNT && (member == s->from_base || member == s->to_base ||
-                                          member == span->base);
-    if (is_base || pair_that_waits(s, member) || span->base != s->from_base ||
-        s->pair_count == COPY_PIECES_MAX)
+    if (pair_that_waits(s, member) || s->pair_count == COPY_PIECES_MAX)
         return false;
     s->pairs[s->pair_count++] = (Pair){.load = insn, .from = *span, .member = (u8)member};
     s->members |= 1ull << member;
@@ -158,8 +155,7 @@ static bool take(Search *s, const ToolInsn *insn)
         return false;
     unsigned count = touches_nothing(insn) ? 0 : tool_accesses(insn, accesses, ACCESSES_MAX);
     u32 written = insn_form(insn, &form)->gprs_written;
-    if ((s->from_base != INSN_NO_REG && written >> s->from_base & 1) ||
-        (s->to_base != INSN_NO_REG && written >> s->to_base & 1) || written >> RSP & 1)
+    if (written & (1u << s->from_base | 1u << s->to_base | 1u << RSP))
         return false;
     definedness_prepare(insn, step);
     s->gprs_written |= written;
@@ -307,7 +303,7 @@ static void emit(ToolBlock *block, const Search *s, const CopyRun *run, MemberSe
 
 bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current)
 {
-    Search s = {.from_base = INSN_NO_REG, .to_base = INSN_NO_REG};
+    Search s = {.to_base = INSN_NO_REG};
     ToolAccess access;
     Span span;
     if (covered >> (insn - block_insns) & 1)

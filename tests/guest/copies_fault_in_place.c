@@ -43,6 +43,15 @@ static __attribute__((noinline)) void copy(unsigned char *to, const unsigned cha
                      : "rax", "xmm0", "xmm1", "cc", "memory");
 }
 
+// All of it is there, and nothing behind it.
+static __attribute__((noinline)) void copy_last(unsigned char *to, const unsigned char *from)
+{
+    __asm__ volatile("mov -4(%%rsi), %%eax\n mov %%eax, (%%rdi)\n xor %%eax, %%eax"
+                     :
+                     : "D"(to), "S"(from)
+                     : "rax", "cc", "memory");
+}
+
 static void attempt(unsigned char *to, unsigned char *from, unsigned char *good, unsigned there)
 {
     static const unsigned char undefined[BYTES] = {0, 0, 0xff, [7] = 1, [17] = 0xff, [33] = 2};
@@ -78,6 +87,9 @@ int main(void)
             attempt(other, pages + PAGE - there, other, there);
             attempt(pages + PAGE - there, other, other, there);
         }
+        static const unsigned char undefined[4] = {0xff, 0, 1, 0xff};
+        MUNINN_SET_VBITS(pages + PAGE - 4, undefined, 4);
+        copy_last(other, pages + PAGE);
     }
     mprotect(pages, PAGE, PROT_READ);
     memset(other, 1, sizeof(other));

@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: MIT
 //
-// What the processor says of its string instructions.
+// Which string instructions of this processor begin quickly.
 #include "base/fill.h"
 
 #include <cpuid.h>
 
-bool fill_string_is_quick;
+bool fill_string_is_quick, copy_string_is_quick;
 
-// AMD's fast short rep mov (7.0:edx 4) is as good for rep stos; others say so of it (7.1:eax 11).
+enum { PROBE_SIZE = 48, PROBE_FILLS = 8, PROBE_ROUNDS = 16 };
+
+typedef void Fill(u8 *at, u8 value, u64 size);
+
+static u64 ticks(void)
+{
+    __asm__ volatile("lfence" : : : "memory");
+    return __builtin_ia32_rdtsc();
+}
+
+// The least of some rounds: an interrupt is in few of them.
+static u64 ticks_of(Fill *fill)
+{
+    u8 at[PROBE_SIZE];
+    u64 least = ~0ull;
+    for (u32 round = 0; round < PROBE_ROUNDS; round++) {
+        u64 start = ticks();
+        for (u32 i = 0; i < PROBE_FILLS; i++)
+            fill(at, 0, sizeof at);
+        u64 taken = ticks() - start;
+        least = taken < least ? taken : least;
+    }
+    return least;
+}
+
+// What processors say of `rep stosb` does not tell: Zen 3 and Zen 4 say the same, and take 35 ns and 1.5
+// for these bytes. So it is tried.
 void fill_init(void)
 {
-    enum { FAST_SHORT_MOVS = 1 << 4, FAST_SHORT_STOS = 1 << 11 };
+    enum { FAST_SHORT_MOVS = 1 << 4 }; // 7.0:edx
     u32 eax, ebx, ecx, edx;
-    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx))
-        return;
-    u32 leaves = eax, movs = edx;
-    __cpuid(0, eax, ebx, ecx, edx);
-    bool is_amd = ebx == signature_AMD_ebx;
-    if (leaves >= 1)
-        __cpuid_count(7, 1, eax, ebx, ecx, edx);
-    fill_string_is_quick = (is_amd && movs & FAST_SHORT_MOVS) ||
-                           (leaves >= 1 && eax & FAST_SHORT_STOS);
+    copy_string_is_quick =
+        __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & FAST_SHORT_MOVS;
+    fill_string_is_quick = ticks_of(fill_by_string) < 2 * ticks_of(fill_by_words);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Filling and copying a few bytes, or many, with general registers. Most ranges are short and of
-// any length, so that what costs is not the stores but the branches that go wrong. Processors of
-// late begin string instructions in a few cycles, and these have no branches; on
+// any length, so that what costs is not the stores but the branches that go wrong. Some processors
+// begin string instructions in a few cycles, and these have no branches; on
 // others, words are stored up to FILL_WORDS_MAX bytes.
 #ifndef MUNINN_BASE_FILL_H
 #define MUNINN_BASE_FILL_H
@@ -17,8 +17,8 @@ enum {
     FILL_WORDS_MAX = 384,
 };
 
-// `rep stosb` begins quickly. False until fill_init().
-extern bool fill_string_is_quick;
+// `rep stosb` and `rep movsb` begin quickly. False until fill_init().
+extern bool fill_string_is_quick, copy_string_is_quick;
 void fill_init(void);
 
 typedef u64 FillWord __attribute__((aligned(1), may_alias));
@@ -30,18 +30,39 @@ static inline void fill_by_string(u8 *at, u8 value, u64 size)
 }
 
 // Stores are volatile, not to become a call of memset.
+static inline void fill_word(u8 *at, u64 word)
+{
+    *(volatile FillWord *)at = word;
+}
+
+static inline void fill_four_words(u8 *at, u64 word)
+{
+    fill_word(at, word);
+    fill_word(at + 8, word);
+    fill_word(at + 16, word);
+    fill_word(at + 24, word);
+}
+
+// The last words may overlap those before them: that takes fewer branches.
 static inline void fill_by_words(u8 *at, u8 value, u64 size)
 {
     u64 word = value * 0x0101010101010101ull;
-    if (size >= 8) {
-        for (u64 i = 0; i + 8 < size; i += 8)
-            *(volatile FillWord *)(at + i) = word;
-        *(volatile FillWord *)(at + size - 8) = word;
+    u8 *end = at + size;
+    if (size > 32) {
+        for (; end - at > 32; at += 32)
+            fill_four_words(at, word);
+        fill_four_words(end - 32, word);
+    } else if (size >= 8) {
+        u64 second = size >= 16 ? 8 : 0;
+        fill_word(at, word);
+        fill_word(at + second, word);
+        fill_word(end - 8 - second, word);
+        fill_word(end - 8, word);
     } else if (size >= 4) {
         *(volatile FillHalf *)at = (u32)word;
-        *(volatile FillHalf *)(at + size - 4) = (u32)word;
+        *(volatile FillHalf *)(end - 4) = (u32)word;
     } else {
-        while (size--)
+        while (at < end)
             *(volatile u8 *)at++ = value;
     }
 }
@@ -67,7 +88,7 @@ static inline void copy_by_string(u8 *to, const u8 *from, u64 size)
 // The ranges are apart.
 static inline void copy_bytes(u8 *to, const u8 *from, u64 size)
 {
-    if (!fill_string_is_quick && size <= FILL_WORDS_MAX) {
+    if (!copy_string_is_quick && size <= FILL_WORDS_MAX) {
         for (; size >= 8; size -= 8, to += 8, from += 8)
             *(volatile FillWord *)to = *(const volatile FillWord *)from;
     } else if (size <= FILL_PIECES_MAX) {

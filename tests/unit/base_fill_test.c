@@ -33,7 +33,7 @@ static void check_copy(u64 size)
 
 static void check_all(bool is_quick)
 {
-    fill_string_is_quick = is_quick;
+    fill_string_is_quick = copy_string_is_quick = is_quick;
     for (u64 size = 0; size < LENGTHS; size++) {
         check_fill(size, 0xff);
         check_fill(size, 0);

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/map.h"
+#include "base/prefetch.h"
 #include "base/vec.h"
 #include "tools/heap/leak.h"
 

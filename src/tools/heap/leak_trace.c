@@ -90,10 +90,10 @@ static inline void prefetch_lookup(const LeakCheck *check, GuestAddr address)
     if (entry == 0 || (entry & TOP_IS_BLOCK))
         return;
     u32 guess = leak_index_guess(index, entry, address);
-    __builtin_prefetch(&check->input.blocks[guess]);
-    __builtin_prefetch(&check->marks[guess]);
+    prefetch_line(&check->input.blocks[guess]);
+    prefetch_line(&check->marks[guess]);
     if (check->holders)
-        __builtin_prefetch(&check->holders[guess]);
+        prefetch_line(&check->holders[guess]);
 }
 
 bool leak_trace_word(void *data, GuestAddr location, u64 value)
@@ -155,7 +155,7 @@ static void prefetch_content(const Tracer *tracer, u64 item)
     if (input->prefetch)
         input->prefetch(input->data, start);
     else
-        __builtin_prefetch((const void *)start);
+        prefetch_line((const void *)start);
 }
 
 static u64 swap_block(Tracer *tracer, u64 item)

@@ -9,6 +9,7 @@
 #ifndef MUNINN_MONITOR_HEAP_BLOCKS_H
 #define MUNINN_MONITOR_HEAP_BLOCKS_H
 
+#include "base/prefetch.h"
 #include "wire/heap_events.h"
 
 typedef struct LiveBlock {
@@ -66,16 +67,15 @@ static inline LiveBlock *blocks_find(const BlockTable *table, u64 address)
     return blocks_find_from(table, blocks_home(table, address), address);
 }
 
-// Not __builtin_prefetch(): gcc 12 finds that a function which does nothing else does nothing.
 static inline void blocks_prefetch_slot(const BlockTable *table, u32 home)
 {
-    __asm__ volatile("prefetcht0 (%0)" : : "r"(table->slots + home));
+    prefetch_line(table->slots + home);
 }
 
 // The block, if the slot is the right one.
 static inline void blocks_prefetch(const BlockTable *table, u32 home)
 {
-    __asm__ volatile("prefetcht0 (%0)" : : "r"(table->pool + table->slots[home]));
+    prefetch_line(table->pool + table->slots[home]);
 }
 
 static inline LiveBlock *blocks_fill(BlockTable *table, u32 slot, u64 place)

@@ -35,7 +35,7 @@ LeakCheck *leak_check(const LeakInput *input, LeakHistory *history)
     if (input->wants_holders)
         check->input.workers = 1;
     check->marks = per_block(check, sizeof(u8));
-    check->parents = per_block(check, sizeof(u32));
+    check->lost = per_block(check, sizeof(LostBlock));
     check->indirect_bytes = per_block(check, sizeof(u64));
     if (input->wants_holders) {
         check->holders = per_block(check, sizeof(u32));
@@ -43,12 +43,14 @@ LeakCheck *leak_check(const LeakInput *input, LeakHistory *history)
     }
     if (check->marks)
         leak_prefer_huge_pages(check->marks, input->block_count);
+    if (check->lost)
+        leak_prefer_huge_pages(check->lost, input->block_count * sizeof(LostBlock));
     if (check->holders && check->made_of) {
         leak_prefer_huge_pages(check->holders, input->block_count * sizeof(u32));
         leak_prefer_huge_pages(check->made_of, input->block_count * sizeof(u32));
     }
     if (check->marks && !input->wants_holders == !(check->holders && check->made_of) &&
-        check->parents && check->indirect_bytes &&
+        check->lost && check->indirect_bytes &&
         leak_codes_make(&check->codes, input) && leak_index_build(&check->index, input) &&
         leak_mark_from_roots(check) && leak_find_cliques(check) &&
         leak_make_records(check, history) && leak_make_holders(check))
@@ -62,7 +64,8 @@ void leak_free(LeakCheck *check)
     free_per_block(check, check->marks, sizeof(u8));
     leak_holders_free(check);
     leak_codes_free(&check->codes);
-    free_per_block(check, check->parents, sizeof(u32));
+    leak_edges_free(check);
+    free_per_block(check, check->lost, sizeof(LostBlock));
     free_per_block(check, check->indirect_bytes, sizeof(u64));
     free_per_block(check, check->first_child, sizeof(u32));
     free_per_block(check, check->next_sibling, sizeof(u32));
@@ -104,8 +107,8 @@ static bool link_children(LeakCheck *check)
     for (u64 i = check->input.block_count; i-- > 0;) {
         if (check->marks[i] != MARK_INDIRECT)
             continue;
-        next[i] = first[check->parents[i]];
-        first[check->parents[i]] = (u32)i + 1;
+        next[i] = first[check->lost[i].parent];
+        first[check->lost[i].parent] = (u32)i + 1;
     }
     check->first_child = first;
     check->next_sibling = next;
@@ -132,7 +135,7 @@ static bool list_below(LeakCheck *check, u32 top, LeakListVisit *fn, void *data)
             continue;
         }
         while (level && !check->next_sibling[block]) {
-            block = check->parents[block];
+            block = check->lost[block].parent;
             level--;
         }
         if (level == 0)

@@ -177,7 +177,9 @@ static bool holder_of(const LeakCheck *check, u64 block, u32 *ret_code)
 {
     switch (leak_kind_of(check, block)) {
     case LOSS_DEFINITE: return false;
-    case LOSS_INDIRECT: *ret_code = check->codes.first_block + check->parents[block]; return true;
+    case LOSS_INDIRECT:
+        *ret_code = check->codes.first_block + check->lost[block].parent;
+        return true;
     default: *ret_code = check->holders[block]; return true;
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// What the stages of a leak check share: index → marking from roots → cliques of
-// what is lost → records.
+// What the stages of a leak check share: index → marking from roots → what lost blocks
+// point to → cliques of them → records.
 #ifndef MUNINN_TOOLS_HEAP_LEAK_INTERNAL_H
 #define MUNINN_TOOLS_HEAP_LEAK_INTERNAL_H
 
 #include "base/assert.h"
 #include "base/map.h"
+#include "base/prefetch.h"
 #include "base/vec.h"
 #include "tools/heap/leak.h"
 
@@ -54,6 +55,35 @@ typedef struct LeakCodes {
     u32 first_block;
 } LeakCodes;
 
+// Of a block that is lost, in one place, since the sorting looks at it in any order.
+typedef struct LostBlock {
+    u32 list;   // what it points to: where in LeakEdges.words. 0: it was not read ahead
+    u32 parent; // of the indirectly lost: the block that points to it
+} LostBlock;
+
+// What lost blocks point to (leak_edges.c). A list is a head and then blocks; NO_BLOCK is of a word
+// that only looked like a pointer.
+typedef struct LeakEdges {
+    u32 *words; // NULL: nothing was read ahead
+    u64 room;   // of so many words, …
+    u64 used;   // … of which these are taken. Atomic
+} LeakEdges;
+
+static inline u32 leak_list_head(u32 size_bytes, u32 count)
+{
+    return size_bytes | count << 16;
+}
+
+static inline u32 leak_list_size(u32 head) // of the block, in bytes
+{
+    return head & 0xffff;
+}
+
+static inline u32 leak_list_count(u32 head)
+{
+    return head >> 16;
+}
+
 struct LeakCheck {
     LeakInput input;
     LeakIndex index;
@@ -62,7 +92,8 @@ struct LeakCheck {
     u32 *holders; // of what is reached: the code of who holds it. NULL: not wanted
     u32 *made_of; // LeakRecord.made of its record. NULL: not wanted
     struct LeakHolderTable *holder_table; // NULL: not wanted
-    u32 *parents;        // of the indirect: the block that points to it. Touched only there
+    LostBlock *lost;     // Touched only there
+    LeakEdges edges;     // while cliques are sought
     u64 *indirect_bytes; // of leaders. Touched only there
     u32 *first_child;    // made when blocks are listed: the lost, by parent
     u32 *next_sibling;
@@ -79,13 +110,17 @@ void leak_prefer_huge_pages(void *memory, u64 size_bytes);
 bool leak_index_build(LeakIndex *index, const LeakInput *input);
 void leak_index_free(LeakIndex *index);
 
-// About where in the list the block is: those of a page are mostly of one size.
-static inline u32 leak_index_guess(const LeakIndex *index, u32 entry, GuestAddr address)
+// About where in the list the block of an address in [low, high) is: those of a page are mostly
+// of one size. What is added makes up for what a page has beside whole blocks. NO_BLOCK: not known.
+static inline u32 leak_index_guess(const LeakIndex *index, GuestAddr address)
 {
+    u32 entry = index->top[address >> GRANULE_SHIFT];
+
+    if (entry == 0 || (entry & TOP_IS_BLOCK))
+        return NO_BLOCK;
     const u32 *page =
         &index->leaves[(u64)(entry - 1) * LEAF_ENTRIES] + (address >> 12) % GRANULE_PAGES;
-
-    return page[0] + (u32)((page[1] - page[0]) * (address % 4096) / 4096);
+    return page[0] + (u32)(((page[1] - page[0]) * (address % 4096) + 1024) / 4096);
 }
 
 static inline u32 leak_index_find(const LeakIndex *index, const LeakBlock *blocks,
@@ -101,7 +136,7 @@ static inline u32 leak_index_find(const LeakIndex *index, const LeakBlock *block
         const u32 *page =
             &index->leaves[(u64)(entry - 1) * LEAF_ENTRIES] + (address >> 12) % GRANULE_PAGES;
         u32 low = page[0], high = page[1];
-        u32 guess = leak_index_guess(index, entry, address);
+        u32 guess = leak_index_guess(index, address);
         while (guess < high && leak_block_start(&blocks[guess]) <= address)
             guess++;
         while (guess > low && leak_block_start(&blocks[guess - 1]) > address)
@@ -126,6 +161,8 @@ bool leak_make_holders(LeakCheck *check); // of all records; after them
 void leak_holders_free(LeakCheck *check);
 
 bool leak_mark_from_roots(LeakCheck *check); // false: no memory
+void leak_edges_read(LeakCheck *check);
+void leak_edges_free(LeakCheck *check);
 bool leak_find_cliques(LeakCheck *check);
 bool leak_make_records(LeakCheck *check, LeakHistory *history);
 u64 leak_record_of(LeakCheck *check, u64 block);

@@ -9,6 +9,8 @@
 #define TRACE_WORDS  32
 #define TRACE_BLOCKS 16
 
+#define TRACE_IS_BLOCK (1ull << 63)
+
 typedef struct TraceStack {
     u64 *items; // a block | a piece of it << 32
     u64 count;
@@ -23,7 +25,7 @@ void leak_trace_stack_free(TraceStack *stack);
 typedef bool TraceAccept(void *owner, u32 block, GuestAddr value, u32 reader);
 
 typedef struct TraceWord {
-    u64 value; // 0: none
+    u64 value; // 0: none; TRACE_IS_BLOCK | block, or NO_BLOCK: what a list says
     u32 reader;
 } TraceWord;
 
@@ -32,6 +34,7 @@ typedef struct Tracer {
     TraceAccept *accept;
     void (*share)(void *owner); // called now and then while draining. May be NULL
     bool is_queue;              // what is found first is read first
+    bool has_lists;             // LostBlock.list is there
     void *owner;
     TraceStack work;
     TraceWord words[TRACE_WORDS]; // pointers whose lookup was prefetched
@@ -43,6 +46,7 @@ typedef struct Tracer {
     u32 reading;       // code of the word at `origin`, whose neighbours are followed, …
     GuestAddr origin;
     u8 shift;          // … and how far apart those are that have the next codes
+    u64 listed_bytes;  // of all blocks whose list was read
     bool has_failed; // no memory
 } Tracer;
 
@@ -53,5 +57,16 @@ void leak_trace_from(Tracer *tracer, u32 code);                    // the next w
 void leak_trace_from_root(Tracer *tracer, u64 root);               // they are in this root
 bool leak_trace_word(void *tracer, GuestAddr location, u64 value); // a WordVisit
 void leak_trace_drain(Tracer *tracer);                             // until nothing is left to read
+
+static inline void leak_trace_prefetch_content(const LeakCheck *check, u64 block)
+{
+    const LeakInput *input = &check->input;
+    GuestAddr start = leak_block_start(&input->blocks[block]);
+
+    if (input->prefetch)
+        input->prefetch(input->data, start);
+    else
+        prefetch_line((const void *)start);
+}
 
 #endif

@@ -4,6 +4,7 @@
 // which a pointer may come. That is the memory of leaks_roots.c and the registers of every
 // thread; of all of it only what is addressable and defined.
 #include "base/pages.h"
+#include "base/prefetch.h"
 #include "engine/aspace/aspace.h"
 #include "engine/thread/thread.h"
 #include "tools/memcheck/leaks.h"
@@ -136,8 +137,8 @@ static bool read_words(void *data, GuestAddr address, u32 count, u64 *ret_words)
 static void prefetch(void *data, GuestAddr address)
 {
     (void)data;
-    __builtin_prefetch((const void *)address);
-    __builtin_prefetch(shadow_of(address));
+    prefetch_line((const void *)address);
+    prefetch_line(shadow_of(address));
 }
 
 static bool is_vtable(void *data, GuestAddr value)

@@ -6,11 +6,12 @@
 
 #include <string.h>
 
-enum { SHAPES_MAX = 1 << 14, SLOTS = 2 * SHAPES_MAX, KEY_BYTES = 8, INSN_BYTES_MAX = 15 };
+enum { SHAPES_MAX = INSN_SHAPES_MAX, SLOTS = 2 * SHAPES_MAX, KEY_BYTES = 8, INSN_BYTES_MAX = 15 };
 
 // All under the engine lock.
 static InsnShape shapes[SHAPES_MAX];
 static u32 shape_count;
+u32 decode_forgotten;
 static u16 slots[SLOTS]; // index + 1, by hash; 0: free
 
 // -------------------------------------------------------------------------- keys
@@ -97,6 +98,7 @@ void decode_forget(void)
         return;
     memset(slots, 0, sizeof(slots));
     shape_count = 0;
+    decode_forgotten++;
 }
 
 static const InsnShape *remember(const Insn *insn, u64 key, unsigned key_bytes, u16 *slot)
@@ -205,6 +207,11 @@ i64 insn_imm(const Insn *insn)
         return 0;
     unsigned last = z.raw.imm[1].size ? 1 : 0;
     return read_value(insn->bytes + z.raw.imm[last].offset, z.raw.imm[last].size / 8u);
+}
+
+u32 insn_shape_number(const Insn *insn)
+{
+    return insn->shape ? (u32)(insn->shape - shapes) : INSN_SHAPES_MAX;
 }
 
 u32 insn_gprs_used(const Insn *insn)

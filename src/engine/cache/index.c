@@ -30,13 +30,23 @@ void index_clear(void)
     block_index.used = 0;
 }
 
+static void put(IndexSlot slot)
+{
+    u64 i = slot.tag;
+    while (block_index.slots[i & block_index.mask].block)
+        i++;
+    block_index.slots[i & block_index.mask] = slot;
+    block_index.used++;
+}
+
+// Slots tell where they belong: no block is looked at.
 static void grow(void)
 {
     BlockIndex old = block_index;
     allocate((old.mask + 1) * 2);
     for (u64 i = 0; i <= old.mask; i++) {
         if (old.slots[i].block)
-            block_hash_insert(block_of_number(old.slots[i].block));
+            put(old.slots[i]);
     }
     pages_unmap(old.slots, (old.mask + 1) * sizeof(IndexSlot));
 }
@@ -45,12 +55,7 @@ void block_hash_insert(Block *b)
 {
     if (block_index.used * 2 > block_index.mask)
         grow();
-    u32 tag = index_tag(b->pc, b->version);
-    u64 i = tag;
-    while (block_index.slots[i & block_index.mask].block)
-        i++;
-    block_index.slots[i & block_index.mask] = (IndexSlot){tag, block_number(b)};
-    block_index.used++;
+    put((IndexSlot){index_tag(b->pc, b->version), block_number(b)});
 }
 
 // Backward shift: the slots behind the hole move up unless that would put one

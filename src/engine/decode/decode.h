@@ -134,6 +134,13 @@ DecodeResult decode_shared(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_
 // Makes room for more to remember, if it is short; engine lock held.
 void decode_forget(void);
 
+// A number below INSN_SHAPES_MAX for what the bytes of an instruction decide, displacement and
+// constants aside: who finds something out about one may remember it for all that have its number,
+// until decode_forgotten changes. INSN_SHAPES_MAX: it has none. Engine lock held.
+#define INSN_SHAPES_MAX (1u << 14)
+u32 insn_shape_number(const Insn *insn);
+extern u32 decode_forgotten;
+
 // True when control never reaches the instruction behind this one in line.
 bool insn_ends_block(const Insn *insn);
 

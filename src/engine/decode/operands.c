@@ -73,42 +73,41 @@ static InsnAddress address_of(const ZydisDecodedInstruction *z, const ZydisDecod
     return a;
 }
 
-unsigned operands_accesses(const Insn *insn, InsnAccess *ret_accesses, unsigned max)
+static unsigned find_accesses(const ZydisDecodedInstruction *z,
+                              const ZydisDecodedOperand *operands, InsnAccess *ret_accesses,
+                              unsigned max)
 {
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!decode_operands(insn, &z, operands))
-        return 0;
     unsigned n = 0;
-    for (unsigned i = 0; i < z.operand_count && n < max; i++) {
+    for (unsigned i = 0; i < z->operand_count && n < max; i++) {
         const ZydisDecodedOperand *op = &operands[i];
         if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.type == ZYDIS_MEMOP_TYPE_AGEN ||
             op->mem.type == ZYDIS_MEMOP_TYPE_MIB)
             continue;
         InsnAccess *access = &ret_accesses[n++];
         *access = (InsnAccess){
-            .address = address_of(&z, op),
+            .address = address_of(z, op),
             .size_bytes = op->size / 8u,
             .reads = op->actions & ZYDIS_OPERAND_ACTION_MASK_READ,
             .writes = op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE,
             .operand = (u8)i,
         };
-        access->is_plain = access->address.is_one && !is_repeated(&z) && !is_masked(&z);
+        access->is_plain = access->address.is_one && !is_repeated(z) && !is_masked(z);
     }
     return n;
 }
 
-bool operands_form(const Insn *insn, InsnForm *ret_form)
+unsigned operands_accesses(const Insn *insn, InsnAccess *ret_accesses, unsigned max)
 {
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    InsnForm form = {.gprs_used = 0xffff, .gprs_written = 0xffff, .dst = INSN_NO_REG,
-                     .src = INSN_NO_REG, .lea_base = INSN_NO_REG};
-    *ret_form = form;
-    if (!decode_operands(insn, &z, operands))
-        return false;
-    form.gprs_used = form.gprs_written = 0;
-    for (unsigned i = 0; i < z.operand_count; i++) {
+    return decode_operands(insn, &z, operands) ? find_accesses(&z, operands, ret_accesses, max)
+                                               : 0;
+}
+
+static InsnForm find_form(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands)
+{
+    InsnForm form = {.dst = INSN_NO_REG, .src = INSN_NO_REG, .lea_base = INSN_NO_REG};
+    for (unsigned i = 0; i < z->operand_count; i++) {
         const ZydisDecodedOperand *op = &operands[i];
         if (op->type == ZYDIS_OPERAND_TYPE_REGISTER) {
             form.gprs_used |= gpr_bit(op->reg.value);
@@ -117,24 +116,34 @@ bool operands_form(const Insn *insn, InsnForm *ret_form)
         }
         if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
             form.gprs_used |= gpr_bit(op->mem.base) | gpr_bit(op->mem.index);
-        form.writes_rsp |= i < z.operand_count_visible && whole_register(op) == RSP &&
+        form.writes_rsp |= i < z->operand_count_visible && whole_register(op) == RSP &&
                            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
     }
-    if (z.operand_count > 0) {
+    if (z->operand_count > 0) {
         form.dst = whole_register(&operands[0]);
         form.writes_dst = operands[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
     }
-    if (z.operand_count > 1) {
+    if (z->operand_count > 1) {
         form.src = whole_register(&operands[1]);
         form.has_imm = operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
     }
-    if (z.mnemonic == ZYDIS_MNEMONIC_LEA) {
+    if (z->mnemonic == ZYDIS_MNEMONIC_LEA) {
         form.lea_base = whole_gpr(operands[1].mem.base);
         form.lea_indexed = operands[1].mem.index != ZYDIS_REGISTER_NONE;
     }
-    form.is_repeated = z.meta.category == ZYDIS_CATEGORY_STRINGOP && is_repeated(&z);
-    *ret_form = form;
-    return true;
+    form.is_repeated = z->meta.category == ZYDIS_CATEGORY_STRINGOP && is_repeated(z);
+    return form;
+}
+
+void operands_form(const Insn *insn, InsnForm *ret_form)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (decode_operands(insn, &z, operands))
+        *ret_form = find_form(&z, operands);
+    else
+        *ret_form = (InsnForm){.gprs_used = 0xffff, .gprs_written = 0xffff, .dst = INSN_NO_REG,
+                               .src = INSN_NO_REG, .lea_base = INSN_NO_REG};
 }
 
 // ----------------------------------------------------------------------- shapes
@@ -153,8 +162,9 @@ bool shape_make(const Insn *insn, InsnShape *ret_shape)
     InsnAccess accesses[SHAPE_ACCESSES_MAX + 1];
     InsnShape shape = {.flags = insn->flags, .len = insn->len};
     memcpy(shape.traits, &insn->mnemonic, sizeof(shape.traits));
-    if (!decode_operands(insn, &z, operands) || !operands_form(insn, &shape.form))
+    if (!decode_operands(insn, &z, operands))
         return false;
+    shape.form = find_form(&z, operands);
     unsigned last = z.raw.imm[1].size ? 1 : 0;
     shape.disp_at = z.raw.disp.offset;
     shape.disp_size = z.raw.disp.size / 8;
@@ -163,7 +173,7 @@ bool shape_make(const Insn *insn, InsnShape *ret_shape)
     shape.value_bytes = (u8)((z.raw.disp.size + z.raw.imm[0].size + z.raw.imm[1].size) / 8);
     shape.target = target_of(insn, &z);
     shape.pops = insn->mnemonic == ZYDIS_MNEMONIC_RET && shape.imm_size;
-    unsigned count = operands_accesses(insn, accesses, ARRAY_LEN(accesses));
+    unsigned count = find_accesses(&z, operands, accesses, ARRAY_LEN(accesses));
     if (count > SHAPE_ACCESSES_MAX)
         return false;
     for (unsigned i = 0; i < count; i++) {

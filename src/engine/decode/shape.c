@@ -6,12 +6,22 @@
 
 #include <string.h>
 
-enum { SHAPES_MAX = 1 << 14, SLOTS = 2 * SHAPES_MAX, KEY_BYTES = 8, INSN_BYTES_MAX = 15 };
+enum { SHAPES_MAX = INSN_SHAPES_MAX, SLOTS = 2 * SHAPES_MAX, KEY_BYTES = 8, INSN_BYTES_MAX = 15 };
+_Static_assert(SLOTS == 1 << 15, "an index has 15 bits, a tag the other 13 of a hash");
 
 // All under the engine lock.
 static InsnShape shapes[SHAPES_MAX];
 static u32 shape_count;
-static u16 slots[SLOTS]; // index + 1, by hash; 0: free
+u32 decode_forgotten;
+
+// By hash. Blocks are made with cold caches, and decoding waits for memory above all: a slot has the
+// length, so that the processor goes on to the next instruction while it waits for the shape.
+typedef struct Slot {
+    u32 index : 15; // + 1; 0: free
+    u32 len : 4;
+    u32 tag : 13;   // of the key: others seldom have the same
+} Slot;
+static Slot slots[SLOTS];
 
 // -------------------------------------------------------------------------- keys
 
@@ -81,12 +91,24 @@ static u64 key_of(const u8 *bytes, unsigned length)
 
 // ------------------------------------------------------------------------- table
 
-// No key is the beginning of another, so zeros behind it are no ambiguity.
-static u16 *slot_of(u64 key)
+// Its low 15 bits are where the search for a key begins, the others its tag.
+static u32 hash(u64 key)
 {
-    for (u64 i = key * 0x9e3779b97f4a7c15ull >> 40;; i++) {
-        u16 *slot = &slots[i % SLOTS];
-        if (*slot == 0 || shapes[*slot - 1].key == key)
+    return (u32)(key * 0x9e3779b97f4a7c15ull >> 36);
+}
+
+static u32 tag_of(u64 key)
+{
+    return hash(key) / SLOTS;
+}
+
+// No key is the beginning of another, so zeros behind it are no ambiguity.
+static Slot *slot_of(u64 key)
+{
+    u32 tag = tag_of(key);
+    for (u32 i = hash(key);; i++) {
+        Slot *slot = &slots[i % SLOTS];
+        if (slot->index == 0 || (slot->tag == tag && shapes[slot->index - 1].key == key))
             return slot;
     }
 }
@@ -97,9 +119,10 @@ void decode_forget(void)
         return;
     memset(slots, 0, sizeof(slots));
     shape_count = 0;
+    decode_forgotten++;
 }
 
-static const InsnShape *remember(const Insn *insn, u64 key, unsigned key_bytes, u16 *slot)
+static const InsnShape *remember(const Insn *insn, u64 key, unsigned key_bytes, Slot *slot)
 {
     if (shape_count == SHAPES_MAX)
         return NULL;
@@ -107,7 +130,7 @@ static const InsnShape *remember(const Insn *insn, u64 key, unsigned key_bytes, 
     if (!shape_make(insn, shape) || key_bytes + shape->value_bytes != insn->len)
         return NULL;
     shape->key = key;
-    *slot = (u16)++shape_count;
+    *slot = (Slot){.index = ++shape_count, .len = insn->len, .tag = tag_of(key)};
     return shape;
 }
 
@@ -151,9 +174,12 @@ DecodeResult decode_shared(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_
     u64 key = key_bytes ? key_of(bytes, key_bytes) : 0;
     if (!key_bytes || decode_may_be_request(bytes))
         return decode_insn(pc, bytes, max, ret_insn);
-    u16 *slot = slot_of(key);
-    if (LIKELY(*slot)) {
-        apply(&shapes[*slot - 1], pc, bytes, ret_insn);
+    Slot *slot = slot_of(key);
+    if (LIKELY(slot->index)) {
+        const InsnShape *shape = &shapes[slot->index - 1];
+        __builtin_prefetch(shape->accesses); // for tools
+        apply(shape, pc, bytes, ret_insn);
+        ret_insn->len = slot->len;
         return DECODE_OK;
     }
     DecodeResult result = decode_insn(pc, bytes, max, ret_insn);
@@ -205,6 +231,11 @@ i64 insn_imm(const Insn *insn)
         return 0;
     unsigned last = z.raw.imm[1].size ? 1 : 0;
     return read_value(insn->bytes + z.raw.imm[last].offset, z.raw.imm[last].size / 8u);
+}
+
+u32 insn_shape_number(const Insn *insn)
+{
+    return insn->shape ? (u32)(insn->shape - shapes) : INSN_SHAPES_MAX;
 }
 
 u32 insn_gprs_used(const Insn *insn)

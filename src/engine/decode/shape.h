@@ -51,6 +51,6 @@ bool decode_may_be_request(const u8 *bytes);
 
 // By Zydis.
 unsigned operands_accesses(const Insn *insn, InsnAccess *ret_accesses, unsigned max);
-bool operands_form(const Insn *insn, InsnForm *ret_form);
+void operands_form(const Insn *insn, InsnForm *ret_form);
 
 #endif

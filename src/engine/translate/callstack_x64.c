@@ -153,15 +153,15 @@ static bool comes_from_rsp(const Builder *b, const Insn *until, unsigned reg)
 // mov, lea, xchg, pop or cmov to rsp of what is no frame of this function.
 static bool loads_rsp(const Builder *b, const Insn *insn)
 {
+    InsnForm room;
+    const InsnForm *form = insn_form(insn, &room);
+    if (!form->writes_rsp || insn->lowering != LOWER_COPY)
+        return false;
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_ADD: case ZYDIS_MNEMONIC_SUB: case ZYDIS_MNEMONIC_AND:
     case ZYDIS_MNEMONIC_INC: case ZYDIS_MNEMONIC_DEC: return false;
     default: break;
     }
-    InsnForm room;
-    const InsnForm *form = insn_form(insn, &room);
-    if (insn->lowering != LOWER_COPY || !form->writes_rsp)
-        return false;
     if (insn->mnemonic != ZYDIS_MNEMONIC_MOV && insn->mnemonic != ZYDIS_MNEMONIC_LEA)
         return true;
     unsigned source = source_of(insn, form);

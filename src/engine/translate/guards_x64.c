@@ -260,6 +260,15 @@ static void emit_leave_stub(Builder *b, const Guard *guard)
                             : gateway_version_exit());
 }
 
+static size_t leave_stub_bytes(const Builder *b, const Guard *guard)
+{
+    enum { LOAD = 9, STORE = 13, STORE_FAR = 24, STORE_FLAG = 12, JMP = 5 };
+    bool stepped = b->block->version & VERSION_STEPPED, fails = guard->kind != GUARD_LEAVE;
+    return (guard->spilled >> RCX & 1 ? LOAD : 0) +
+           (fits_i32((i64)guard->insn->pc) ? STORE : STORE_FAR) +
+           (stepped && fails ? STORE_FLAG : 0) + JMP;
+}
+
 static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
 {
     b->e = (Emitter){at, at + GUARD_STUB_ROOM};
@@ -305,15 +314,19 @@ void emit_guard_stubs(Builder *b)
             lead_to(guard, at);
             continue;
         }
-        // Once behind the block, to know its size, and then where it will stay.
-        emit_stub(b, guard, block_emitter.pc);
-        size_t bytes = (size_t)(b->e.pc - block_emitter.pc);
-        if (guard->kind == GUARD_STEP || guard->kind == GUARD_STORE)
-            bytes += 7; // what it aligns may need more there
+        size_t bytes;
+        if (guard->kind == GUARD_FAIL || guard->kind == GUARD_LEAVE) {
+            bytes = leave_stub_bytes(b, guard); // most
+        } else {
+            // Once behind the block, to know its size, and then where it will stay.
+            emit_stub(b, guard, block_emitter.pc);
+            bytes = (size_t)(b->e.pc - block_emitter.pc) + 7; // what it aligns may need more there
+        }
         ASSERT(bytes <= GUARD_STUB_ROOM);
         at = cache_reserve_cold(b->block, bytes);
         ASSERT(at);
         emit_stub(b, guard, at);
+        ASSERT(b->e.pc <= at + bytes);
         lead_to(guard, at);
     }
     b->e = block_emitter;

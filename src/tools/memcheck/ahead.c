@@ -137,10 +137,9 @@ void ahead_guard(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acces
 {
     Place own, places[INSNS_MAX];
     ToolAccess load;
-    if (tool_version(block) == 0 && find_load(insn, &load) && load.operand == access->operand &&
-        place_of(insn, access, &own) && own.base != RSP &&
-        access->size_bytes < BYTES_MAX && tool_flags_are_dead(block) &&
-        !often_is_narrow(insn->pc)) {
+    if (access->size_bytes < BYTES_MAX && tool_version(block) == 0 && tool_flags_are_dead(block) &&
+        find_load(insn, &load) && load.operand == access->operand &&
+        place_of(insn, access, &own) && own.base != RSP && !often_is_narrow(insn->pc)) {
         widen(&own, places, find_beside(insn, &own, places));
         ToolAccess wide = access_to(&own, access);
         if (wide.size_bytes > access->size_bytes) {
@@ -170,8 +169,7 @@ static bool can_move(const ToolInsn *insn, const ToolInsn *at, const Place *plac
 
 void ahead_insert(ToolBlock *block, const ToolInsn *insn)
 {
-    if (tool_version(block) != 0 || insn->lowering != LOWER_COPY || !tool_flags_are_dead(block) ||
-        often_is_narrow(insn->pc))
+    if (insn->lowering != LOWER_COPY || !tool_flags_are_dead(block) || tool_version(block) != 0)
         return;
     for (const ToolInsn *at = insn + 1; at < block_end && at->lowering == LOWER_COPY &&
                                         !tool_flags_are_dead_at(block, at); at++) {
@@ -179,7 +177,7 @@ void ahead_insert(ToolBlock *block, const ToolInsn *insn)
         Place place;
         if (!find_load(at, &access) || !place_of(at, &access, &place) ||
             !tool_shadow_can_check(block, &access) || known_defined(at, &access) ||
-            often_fails(at->pc) || !can_move(insn, at, &place) ||
+            often_fails(at->pc) || often_is_narrow(insn->pc) || !can_move(insn, at, &place) ||
             constants_has(block, at, &access))
             continue;
         ToolAccess early = access_to(&place, &access);

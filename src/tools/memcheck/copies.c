@@ -301,17 +301,17 @@ static void emit(ToolBlock *block, const Search *s, const CopyRun *run, MemberSe
     known_nothing();
 }
 
-bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current)
+// From a load that reads `first` on.
+static bool insert_from(ToolBlock *block, const ToolInsn *insn, const Span *first,
+                        MemberSet *current)
 {
-    Search s = {.to_base = INSN_NO_REG};
-    ToolAccess access;
-    Span span;
-    if (covered >> (insn - block_insns) & 1)
-        return true;
-    if (!often_fails(insn->pc) || !tool_flags_are_dead(block) ||
-        tool_accesses(insn, &access, 1) != 1 || !access.reads || !span_of(&access, &span))
-        return false;
-    s.from_base = span.base;
+    Search s; // its arrays are as good as they are
+    s.pair_count = s.other_count = 0;
+    s.from_base = first->base;
+    s.to_base = INSN_NO_REG;
+    s.gprs_written = 0;
+    s.members = 0;
+    s.last = NULL;
     for (const ToolInsn *at = insn; at < block_end && at - insn < INSNS_MAX && take(&s, at); at++)
         ;
     CopyRun run = {0};
@@ -322,4 +322,15 @@ bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current)
     emit(block, &s, &run, run.members & *current);
     *current &= ~run.members;
     return true;
+}
+
+bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current)
+{
+    ToolAccess access;
+    Span span;
+    if (covered >> (insn - block_insns) & 1)
+        return true;
+    return often_fails(insn->pc) && tool_flags_are_dead(block) &&
+           tool_accesses(insn, &access, 1) == 1 && access.reads && span_of(&access, &span) &&
+           insert_from(block, insn, &span, current);
 }

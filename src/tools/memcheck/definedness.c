@@ -458,6 +458,13 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
 
 // -------------------------------------------------------------------- questions
 
+// A constant may choose which of two vectors is moved.
+bool definedness_is_fixed(const Insn *insn)
+{
+    u8 rule = rows[insn->mnemonic].rule;
+    return rule != RULE_PERMUTE && rule != RULE_SHUFFLE && rule != RULE_SHUFFLE_ALL;
+}
+
 MemberSet definedness_reads(const DefinednessStep *step)
 {
     return step->reads;

@@ -58,6 +58,9 @@ enum { DEFINEDNESS_STEP_BYTES = 208 };
 // (any undefined input makes all outputs undefined), with what Zydis says it reads and writes.
 bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step);
 
+// Whether the sets below, and what is said of moves, would be the same with other constants.
+bool definedness_is_fixed(const Insn *insn);
+
 MemberSet definedness_reads(const DefinednessStep *step);   // values; not for addresses
 MemberSet definedness_address(const DefinednessStep *step); // registers in its addresses
 MemberSet definedness_writes(const DefinednessStep *step);  // wholly or partly

@@ -49,6 +49,14 @@ static bool can_forget(const ToolBlock *block, const DefinednessStep *step)
            tool_flags_are_dead(block);
 }
 
+static bool touches_current(const ToolInsn *insn)
+{
+    if (!current)
+        return false;
+    StepGist gist = step_gist(insn);
+    return (gist.reads | gist.writes) & current;
+}
+
 static u32 state_of(unsigned member)
 {
     return member < 16   ? (u32)offsetof(Definedness, gpr) + 8 * member
@@ -196,6 +204,7 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
     copies_begin(insns, block_end);
     known_nothing();
     constants_begin();
+    often_begin();
 }
 
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
@@ -273,7 +282,7 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         moves_stack(block, insn);
         return;
     }
-    if (!mixed && (current || first)) {
+    if (!mixed && (first || touches_current(insn))) {
         definedness_prepare(insn, step);
         MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
         bool uses = first || (reads | definedness_address(step)) & current;
@@ -295,10 +304,13 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         }
     }
     if (current && !mixed && !first && count && accesses[0].reads && !leaves &&
-        often_fails(insn->pc) && step_is_possible(block, insn, step, accesses, count)) {
-        step_often(block, insn, step, accesses, count, overwrites);
-        moves_stack(block, insn);
-        return;
+        often_fails(insn->pc)) {
+        definedness_prepare(insn, step);
+        if (step_is_possible(block, insn, step, accesses, count)) {
+            step_often(block, insn, step, accesses, count, overwrites);
+            moves_stack(block, insn);
+            return;
+        }
     }
     if (leaves && !mixed)
         forget_dead(block, current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),

@@ -6,24 +6,30 @@
 enum { FACTS = 16 };
 
 typedef struct Fact {
-    u8 base, index, scale, segment;
+    union {
+        struct {
+            u8 base, index, scale, segment;
+        };
+        u32 registers; // all of them
+    };
     i64 disp;
     u32 size; // 0: none
 } Fact;
 
 static Fact facts[FACTS];
 static u32 next, used; // one after the other takes the place of the oldest
+static u32 gprs;       // general registers that facts may be about
 
 void known_nothing(void)
 {
-    next = used = 0;
+    next = used = gprs = 0;
 }
 
 static Fact fact_of(const ToolInsn *insn, const ToolAccess *access)
 {
     const InsnAddress *a = &access->address;
-    Fact fact = {a->base, a->index, a->index == INSN_NO_REG ? 0 : a->scale, a->segment, a->disp,
-                 access->is_plain && !a->is_narrow ? access->size_bytes : 0};
+    Fact fact = {{{a->base, a->index, a->index == INSN_NO_REG ? 0 : a->scale, a->segment}},
+                 a->disp, access->is_plain && !a->is_narrow ? access->size_bytes : 0};
     if (a->is_rip)
         fact.disp += (i64)(insn->pc + insn->len);
     if (insn->mnemonic == ZYDIS_MNEMONIC_PUSH && a->is_hidden)
@@ -36,8 +42,7 @@ bool known_defined(const ToolInsn *insn, const ToolAccess *access)
     Fact wanted = fact_of(insn, access);
     for (u32 i = 0; i < used && wanted.size; i++) {
         const Fact *f = &facts[i];
-        if (f->base == wanted.base && f->index == wanted.index && f->scale == wanted.scale &&
-            f->segment == wanted.segment && wanted.disp >= f->disp &&
+        if (f->registers == wanted.registers && wanted.disp >= f->disp &&
             wanted.disp + wanted.size <= f->disp + f->size)
             return true;
     }
@@ -50,6 +55,7 @@ void known_add(const ToolInsn *insn, const ToolAccess *access)
     if (!fact.size)
         return;
     facts[next] = fact;
+    gprs |= 1u << fact.base | 1u << fact.index; // INSN_NO_REG has a bit of its own
     next = (next + 1) % FACTS;
     used = used < FACTS ? used + 1 : FACTS;
 }
@@ -93,6 +99,8 @@ void known_after(const ToolInsn *insn)
 {
     InsnForm room;
     u32 written = insn_form(insn, &room)->gprs_written;
-    for (u32 i = 0; i < used && written; i++)
-        fact_after(&facts[i], insn, written);
+    for (u32 i = 0; i < used && written & gprs; i++) {
+        if (facts[i].size)
+            fact_after(&facts[i], insn, written);
+    }
 }

@@ -12,24 +12,32 @@ enum { INSNS_MAX = 96, FUNCTION_BYTES_MAX = 4096 };
 // A place in the code, and the instruction there.
 typedef struct Ahead {
     GuestAddr pc;
-    u8 bytes[DECODE_BYTES_MAX];
+    GuestAddr start; // of the bytes that were read
+    size_t size;
     Insn insn;
-    ZydisDecodedInstruction z;
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    u8 bytes[64];
 } Ahead;
 
-static bool take(Ahead *a)
+static void begin(Ahead *a, GuestAddr pc)
 {
-    size_t size = sizeof(a->bytes);
-    while (size && !guest_read(a->pc, a->bytes, size))
-        size--;
-    return size && decode_shared(a->pc, a->bytes, size, &a->insn) == DECODE_OK &&
-           a->insn.lowering != LOWER_REQUEST;
+    a->pc = a->start = pc;
+    a->size = 0;
 }
 
-static bool take_with_operands(Ahead *a)
+// What follows in line is read with it, if it can be.
+static bool take(Ahead *a)
 {
-    return take(a) && decode_operands(&a->insn, &a->z, a->operands);
+    if (a->pc < a->start || a->pc - a->start + DECODE_BYTES_MAX > a->size) {
+        a->start = a->pc;
+        a->size = sizeof(a->bytes);
+        while (a->size && !guest_read(a->pc, a->bytes, a->size))
+            a->size = a->size > DECODE_BYTES_MAX ? DECODE_BYTES_MAX : a->size - 1;
+    }
+    size_t at = a->pc - a->start, left = a->size - at;
+    return left &&
+           decode_shared(a->pc, a->bytes + at, left < DECODE_BYTES_MAX ? left : DECODE_BYTES_MAX,
+                         &a->insn) == DECODE_OK &&
+           a->insn.lowering != LOWER_REQUEST;
 }
 
 // ------------------------------------------------------------------- the red zone
@@ -115,7 +123,7 @@ static u32 scan_function(GuestAddr function)
     enum { RED_ZONE = 128, FRAME_MAX = 1 << 20 };
     FrameShape shape = {0};
     Ahead a;
-    a.pc = function;
+    begin(&a, function);
     for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
         bool calls = a.insn.lowering == LOWER_CALL || a.insn.lowering == LOWER_CALL_INDIRECT;
         if (calls || a.insn.lowering == LOWER_SYSCALL)
@@ -167,7 +175,8 @@ void lookahead_note_zone(GuestAddr pc, u32 bytes)
     static u32 seen_bytes;
     if (pc >= seen && pc < seen_end && bytes <= seen_bytes)
         return;
-    Ahead a = {.pc = pc};
+    Ahead a;
+    begin(&a, pc);
     for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
         u64 slot = return_slot(a.pc);
         if (a.insn.lowering != LOWER_RET)
@@ -256,24 +265,33 @@ static i32 vector_of(const ZydisDecodedOperand *op)
 }
 
 // The vectors that an instruction reads and writes, as bits.
-static void vectors_of(const Ahead *a, u32 *ret_read, u32 *ret_written)
+typedef struct VectorOperands {
+    u32 read, written;
+    bool to_mask;
+} VectorOperands;
+
+static bool find_vectors(const Insn *insn, VectorOperands *ret)
 {
-    *ret_read = *ret_written = 0;
-    for (unsigned i = 0; i < a->z.operand_count; i++) {
-        i32 n = vector_of(&a->operands[i]);
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    *ret = (VectorOperands){0};
+    StepGist gist = step_gist(insn);
+    if (!((gist.reads | gist.writes) & MEMBERS_VECTOR))
+        return true;
+    if (!decode_operands(insn, &z, operands))
+        return false;
+    for (unsigned i = 0; i < z.operand_count; i++) {
+        i32 n = vector_of(&operands[i]);
         if (n < 0)
             continue;
-        if (a->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ)
-            *ret_read |= 1u << n;
-        if (a->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-            *ret_written |= 1u << n;
+        if (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ)
+            ret->read |= 1u << n;
+        if (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+            ret->written |= 1u << n;
     }
-}
-
-static bool is_to_mask(const Ahead *a)
-{
-    return a->operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-           ZydisRegisterGetClass(a->operands[0].reg.value) == ZYDIS_REGCLASS_MASK;
+    ret->to_mask = operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                   ZydisRegisterGetClass(operands[0].reg.value) == ZYDIS_REGCLASS_MASK;
+    return true;
 }
 
 bool lookahead_is_compared(const Insn *insn)
@@ -281,21 +299,23 @@ bool lookahead_is_compared(const Insn *insn)
     if (use_of(insn->mnemonic) == USE_UNKNOWN)
         return false; // most loads
     Ahead a;
-    a.pc = insn->pc;
-    u32 loaded = 0, read, written;
+    begin(&a, insn->pc);
+    u32 loaded = 0;
+    VectorOperands vectors;
     bool decided = false;
-    for (u32 i = 0; i < INSNS_MAX && take_with_operands(&a); i++, a.pc += a.insn.len) {
-        VectorUse use = use_of(a.z.mnemonic);
-        vectors_of(&a, &read, &written);
-        bool uses = i == 0 || read & loaded;
-        if (uses && use == USE_COMBINES && is_to_mask(&a))
+    for (u32 i = 0; i < INSNS_MAX && take(&a) && find_vectors(&a.insn, &vectors);
+         i++, a.pc += a.insn.len) {
+        VectorUse use = use_of(a.insn.mnemonic);
+        bool uses = i == 0 || vectors.read & loaded;
+        if (uses && use == USE_COMBINES && vectors.to_mask)
             use = USE_DECIDES;
-        if (uses && (use == USE_UNKNOWN || !(read | written)))
+        if (uses && (use == USE_UNKNOWN || !(vectors.read | vectors.written)))
             return false;
-        if (uses && use == USE_COMBINES && !written)
+        if (uses && use == USE_COMBINES && !vectors.written)
             return false; // a store
         decided |= uses && use == USE_DECIDES;
-        loaded = uses && use == USE_COMBINES ? loaded | written : loaded & ~written;
+        loaded = uses && use == USE_COMBINES ? loaded | vectors.written
+                                             : loaded & ~vectors.written;
         if (decided || !goes_on(&a, insn->pc))
             break;
     }
@@ -311,16 +331,14 @@ static Fate fate_at(const Insn *insn, MemberSet member)
 {
     const MemberSet arguments = MEMBER_GPR(RDI) | MEMBER_GPR(RSI) | MEMBER_GPR(RDX) |
                                 MEMBER_GPR(RCX) | MEMBER_GPR(R8) | MEMBER_GPR(R9);
-    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
-    DefinednessStep *step = (DefinednessStep *)room;
-    definedness_prepare(insn, step);
-    if ((definedness_reads(step) | definedness_address(step)) & member)
+    StepGist gist = step_gist(insn);
+    if (gist.reads & member)
         return FATE_READ;
     switch (insn->lowering) {
     case LOWER_CALL:
     case LOWER_CALL_INDIRECT: return arguments & member ? FATE_MAY_BE_READ : FATE_NOT_READ;
     case LOWER_RET: return ACCESS_DEAD_GPRS_AT_RETURN & member ? FATE_NOT_READ : FATE_MAY_BE_READ;
-    case LOWER_COPY: return definedness_overwrites(step) & member ? FATE_NOT_READ : FATE_OPEN;
+    case LOWER_COPY: return gist.overwrites & member ? FATE_NOT_READ : FATE_OPEN;
     case LOWER_JCC:
     case LOWER_JMP: return FATE_OPEN;
     default: return FATE_MAY_BE_READ;
@@ -332,7 +350,8 @@ bool lookahead_is_read(GuestAddr pc, unsigned gpr)
     enum { WAYS_MAX = 8 }; // of branches, that are still to be followed
     GuestAddr ways[WAYS_MAX];
     unsigned way_count = 0, branches = 0;
-    Ahead a = {.pc = pc};
+    Ahead a;
+    begin(&a, pc);
     for (u32 i = 0; i < INSNS_MAX; i++) {
         if (!take(&a))
             return branches == 0;
@@ -402,15 +421,14 @@ static Deaths deaths_from(Walk *walk, GuestAddr pc, MemberSet left, u32 branches
 
 static Deaths deaths_behind(Walk *walk, GuestAddr pc, MemberSet left, u32 branches)
 {
-    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
-    DefinednessStep *step = (DefinednessStep *)room;
     const MemberSet arguments = 0xffull << 32, results = MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
     Deaths found = {0}, then;
-    Ahead a = {.pc = pc};
+    Ahead a;
+    begin(&a, pc);
     while (left && --walk->budget >= 0 && take(&a)) {
-        definedness_prepare(&a.insn, step);
-        left &= ~(definedness_reads(step) | definedness_address(step));
-        found.dead |= left & step_overwrites(step, walk->low);
+        StepGist gist = step_gist(&a.insn);
+        left &= ~gist.reads;
+        found.dead |= left & (gist.overwrites | (gist.overwrites_low & walk->low));
         left &= ~found.dead;
         a.pc += a.insn.len;
         switch (a.insn.lowering) {

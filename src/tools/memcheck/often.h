@@ -8,6 +8,7 @@
 #include "tools/memcheck/memcheck.h"
 
 // At translation, under the engine lock.
+void often_begin(void); // of a block
 bool often_fails(GuestAddr pc);
 // Inserts the code that counts how often it does. When that is enough, blocks with the
 // instruction are made anew. False: there is no room for more.

@@ -32,7 +32,7 @@ static Place *find(GuestAddr pc)
     return NULL;
 }
 
-bool often_fails(GuestAddr pc)
+static bool look_up(GuestAddr pc)
 {
     if (UNLIKELY(memcheck_options->stress & STRESS_OFTEN))
         return __builtin_cpu_supports("bmi2") != 0;
@@ -40,6 +40,23 @@ bool often_fails(GuestAddr pc)
         return false;
     const Place *place = find(pc);
     return place && place->pc && __atomic_load_n(&place->count, __ATOMIC_RELAXED) >= OFTEN;
+}
+
+static GuestAddr asked; // for last, in this block: each is several times
+static bool answer;
+
+void often_begin(void)
+{
+    asked = ~0ull; // where no code is
+}
+
+bool often_fails(GuestAddr pc)
+{
+    if (pc != asked) {
+        asked = pc;
+        answer = look_up(pc);
+    }
+    return answer;
 }
 
 void often_note_wide(GuestAddr pc)

@@ -23,6 +23,8 @@ void stats_count(ToolBlock *block, MemcheckStat stat)
 // Only a failed guard leads to a version that begins with the access it was for.
 void stats_insn(ToolBlock *block, const ToolInsn *insn)
 {
+    if (!memcheck_options->stats)
+        return;
     stats_count(block, MEMCHECK_STAT_INSNS);
     if (tool_version(block) & VERSION_FIRST && tool_is_first(block, insn))
         stats_count(block, MEMCHECK_STAT_GUARDS);

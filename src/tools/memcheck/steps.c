@@ -100,6 +100,39 @@ MemberSet step_overwrites(const DefinednessStep *step, MemberSet low)
     return members & ~(definedness_reads(step) | definedness_address(step));
 }
 
+static StepGist find_gist(const ToolInsn *insn)
+{
+    _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
+    DefinednessStep *step = (DefinednessStep *)room;
+    definedness_prepare(insn, step);
+    return (StepGist){
+        .reads = definedness_reads(step) | definedness_address(step),
+        .writes = definedness_writes(step),
+        .overwrites = step_overwrites(step, 0),
+        .overwrites_low = step_overwrites(step, MEMBERS_VECTOR),
+    };
+}
+
+// Looking ahead asks for thousands of instructions, of few shapes.
+StepGist step_gist(const ToolInsn *insn)
+{
+    static StepGist gists[INSN_SHAPES_MAX];
+    static u64 known[INSN_SHAPES_MAX / 64];
+    static u32 forgotten;
+    u32 shape = insn_shape_number(insn);
+    if (forgotten != decode_forgotten) {
+        memset(known, 0, sizeof(known));
+        forgotten = decode_forgotten;
+    }
+    if (shape == INSN_SHAPES_MAX || !definedness_is_fixed(insn))
+        return find_gist(insn);
+    if (!(known[shape / 64] >> shape % 64 & 1)) {
+        gists[shape] = find_gist(insn);
+        known[shape / 64] |= 1ull << shape % 64;
+    }
+    return gists[shape];
+}
+
 MemberSet step_forgets(const ToolInsn *insn, const DefinednessStep *step, MemberSet current,
                        MemberSet low, u32 *ret_bytes)
 {

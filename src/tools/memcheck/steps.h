@@ -21,6 +21,15 @@ void *step_keep(const void *what, size_t bytes);
 // vectors of which no more than the low 16 bytes are undefined.
 MemberSet step_overwrites(const DefinednessStep *step, MemberSet low);
 
+// What an instruction does with members, without its step: that takes long to make.
+typedef struct StepGist {
+    MemberSet reads;      // in addresses, too
+    MemberSet writes;     // wholly or partly
+    MemberSet overwrites; // by step_overwrites() without `low`
+    MemberSet overwrites_low; // and what is to be added of it
+} StepGist;
+StepGist step_gist(const ToolInsn *insn);
+
 // The one of `current` that the instruction stores and nobody reads behind it: its step may forget
 // so many bytes of it. 0: none. A vector that gets as far as a call or return might be passed
 // on there, but one that is stored whole is no scalar: it is the temporary of a copy.

@@ -14,6 +14,7 @@ enum {
     FREE_HEAD = WIRE_STREAM_HEAD(RECORD_HEAP_FREE, WIRE_STREAM_FREE),
     ALLOC_HEAD = WIRE_STREAM_HEAD(RECORD_HEAP_ALLOC, WIRE_STREAM_ALLOC),
     PAIR_HEAD = WIRE_STREAM_HEAD(RECORD_HEAP_PAIR, WIRE_STREAM_ALLOC),
+    REALLOC_HEAD = WIRE_STREAM_HEAD(RECORD_HEAP_REALLOC, WIRE_STREAM_ALLOC + 1),
 };
 
 static void keep_before(Stream *stream)
@@ -191,6 +192,11 @@ static __attribute__((noinline)) bool take_other(HeapDecoder *decoder, Stream *s
     return look_again(stream, at);
 }
 
+static __attribute__((noinline)) bool take_usual_realloc(Stream *stream, const u64 *at, u32 home)
+{
+    return stream->left && usual_realloc(stream, home, (u32)(at[0] >> 32), at[2], at[3], at[4]);
+}
+
 static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const u64 *at, u32 head,
                               u32 home)
 {
@@ -257,6 +263,8 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
             held = at;
             stream_take_series(&stream, at);
             anew = begin_anew(&stream, at);
+        } else if (head == REALLOC_HEAD && take_usual_realloc(&stream, at, home)) {
+            anew = false;
         } else {
             held = (u8)head == RECORD_HEAP_RUN ? at : held;
             anew = take_other(decoder, &stream, wire->ring, at);

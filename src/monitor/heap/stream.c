@@ -104,7 +104,7 @@ void stream_peak(Stream *stream)
 }
 
 // One record more.
-static inline u32 fetch_slot(Stream *stream)
+static USUAL u32 fetch_slot(Stream *stream)
 {
     const BlockTable *blocks = &stream->model->blocks;
     if (UNLIKELY(stream->ahead >= stream->end))
@@ -197,8 +197,8 @@ static __attribute__((noinline)) bool take_usual_realloc(Stream *stream, const u
     return stream->left && usual_realloc(stream, home, (u32)(at[0] >> 32), at[2], at[3], at[4]);
 }
 
-static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const u64 *at, u32 head,
-                              u32 home)
+static USUAL bool take_usual(const HeapDecoder *decoder, Stream *stream, const u64 *at, u32 head,
+                             u32 home)
 {
     if (UNLIKELY(stream->left == 0))
         return false;
@@ -210,7 +210,7 @@ static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const 
                       heap_decoder_lived_ns(decoder, heap_pair_lived(at[3])));
 }
 
-static inline void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
+static USUAL void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
 {
     u64 before_ns = stream->time.ns;
 
@@ -224,7 +224,7 @@ static inline void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
     }
 }
 
-size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
+static USUAL size_t take_stream(HeapDecoder *decoder, WireStream *wire)
 {
     const u64 *at = wire->words, *held = NULL;
     size_t records = 0;
@@ -276,4 +276,19 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
     if (held)
         wire->run = (u8)(held[0] >> 8);
     return records;
+}
+
+static WITH_BMI size_t take_stream_bmi(HeapDecoder *decoder, WireStream *wire)
+{
+    return take_stream(decoder, wire);
+}
+
+static size_t take_stream_plain(HeapDecoder *decoder, WireStream *wire)
+{
+    return take_stream(decoder, wire);
+}
+
+size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
+{
+    return has_bmi() ? take_stream_bmi(decoder, wire) : take_stream_plain(decoder, wire);
 }

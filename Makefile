@@ -143,6 +143,8 @@ all_obj := $(launch_obj) $(library_obj) $(engine_main) $(monitor_obj) $(monitor_
 $(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(all_obj)))
 
 extra_flags = $(if $(filter $(hot_src),$<),$(hot_flags))
+# Loops over events have more to keep than there are registers.
+$(addprefix $(OBJ)/src/monitor/heap/,stream.o series.o): private cflags += -fomit-frame-pointer
 
 $(OBJ)/%.o: %.c $(OBJ)/flags.stamp
 	@mkdir -p $(@D)
@@ -229,8 +231,7 @@ man completions: $(launcher)
 share := $(DESTDIR)$(PREFIX)/share
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/muninn \
-	    $(DESTDIR)$(PREFIX)/include/muninn \
-	    $(DESTDIR)$(PREFIX)/share/man/man1
+	    $(DESTDIR)$(PREFIX)/include/muninn $(share)/man/man1
 	install -m 755 $(launcher) $(DESTDIR)$(PREFIX)/bin/muninn
 	$(if $(engine),install -m 755 $(engine) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-engine)
 	$(if $(monitor),install -m 755 $(monitor) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-monitor)
@@ -246,5 +247,4 @@ install-compat: install
 	ln -sf muninn $(DESTDIR)$(PREFIX)/bin/valgrind
 	ln -sf muninn $(share)/bash-completion/completions/valgrind
 
-clean:
-	rm -rf build
+clean: ; rm -rf build

@@ -119,7 +119,8 @@ static inline void wire_heap_flush(WireProducer *producer)
         wire_heap_flush_held(producer);
 }
 void wire_heap_alloc_now(WireProducer *producer, const WireAlloc *alloc); // not held back
-void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address);
+void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address,
+                       bool is_alone);
 
 // rdtsc is a third of what an event costs its thread. So where there is one thread and events
 // follow each other quickly, several have the stamp of the one before them: as many as come in

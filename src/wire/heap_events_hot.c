@@ -71,7 +71,7 @@ void wire_heap_alloc_now(WireProducer *producer, const WireAlloc *alloc)
     wire_publish(producer);
 }
 
-void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address)
+static void realloc_now(WireProducer *producer, const WireAlloc *alloc, u64 old_address)
 {
     u64 *words = wire_begin(producer, RECORD_HEAP_REALLOC, 3);
     if (!words)
@@ -81,4 +81,29 @@ void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_a
     words[1] = alloc->size;
     words[2] = old_address;
     wire_publish(producer);
+}
+
+void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address,
+                       bool is_alone)
+{
+    enum { WORDS = 3, BYTES = (2 + WORDS) * 8 };
+    if (UNLIKELY(producer->is_common)) {
+        realloc_now(producer, alloc, old_address);
+        return;
+    }
+    wire_heap_flush(producer); // first: a series has used shares of the stamp
+    u64 stamp = wire_heap_stamp(producer, is_alone);
+    u64 *at = wire_heap_place(producer, BYTES);
+    if (UNLIKELY(!at)) {
+        at = wire_reserve(producer, RECORD_HEAP_REALLOC, 0, WORDS, stamp);
+        if (!at)
+            return;
+        at -= 2;
+    }
+    at[0] = RECORD_HEAP_REALLOC | BYTES / 8 << 16 | (u64)alloc->context << 32;
+    at[1] = stamp;
+    at[2] = heap_place(alloc->address, alloc->size, alloc->usable);
+    at[3] = alloc->size;
+    at[4] = old_address;
+    __atomic_store_n(&producer->ring->write, producer->ring->write + BYTES, __ATOMIC_RELEASE);
 }

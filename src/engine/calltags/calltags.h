@@ -125,10 +125,12 @@ typedef struct CachedContext {
 enum { CONTEXTS_CACHED = 32768 };
 
 // Contexts that are made one after the other, of a recursion say, have numbers one after the
-// other: with the same pc they share lines of the cache.
+// other: with the same pc they share lines of the cache. The bits are not the highest of the
+// product, which are nearly the same for pcs that are 8, 13, 21, 34 or 55 bytes apart: calls of
+// one function often are, and drove each other out.
 static inline u32 calltags_cache_index(GuestAddr pc, u32 parent)
 {
-    return ((u32)(pc * 0x9e3779b97f4a7c15ull >> 48) + parent) % CONTEXTS_CACHED;
+    return ((u32)(pc * 0x9e3779b97f4a7c15ull >> 40) + parent) % CONTEXTS_CACHED;
 }
 
 // A thread's own memory of contexts. `fn`, if set, is called for every context that enters it.

@@ -40,7 +40,7 @@ static inline u32 find_cached(ContextCache *cache, u32 parent, GuestAddr pc)
     // Two things that may not be in the processor's cache are fetched at once.
     CachedContext *cached = &cache->slots[calltags_cache_index(pc, parent)];
     __builtin_prefetch(cached);
-    if (context_next_is_child(parent, pc) && !cache->fn)
+    if (!cache->fn && context_next_is_child(parent, pc))
         return parent + 1;
     if (LIKELY(cached->pc == pc && cached->parent == parent && cached->context))
         return cached->context;

@@ -81,10 +81,13 @@ static inline void blocks_prefetch(const BlockTable *table, u32 home)
 static inline LiveBlock *blocks_fill(BlockTable *table, u32 slot, u64 place)
 {
     u32 index = table->free;
-    if (LIKELY(index != 0))
+    if (LIKELY(index != 0)) {
         table->free = table->pool[index].site;
-    else
+        // The next block is there, and says where the one after it is.
+        __asm__ volatile("prefetcht0 (%0)" : : "r"(table->pool + table->free));
+    } else {
         index = table->used++;
+    }
     table->slots[slot] = index;
     table->count++;
     table->pool[index].place = place;

@@ -52,7 +52,7 @@ static u64 largest_unseen(const Stream *stream, u32 *count)
 }
 
 // How many of these are where the last pair of their class was, and nobody's by now.
-static inline u32 pairs_in_row(const Stream *stream, const u64 *words, u32 most)
+static USUAL u32 pairs_in_row(const Stream *stream, const u64 *words, u32 most)
 {
     const EventEncoder *encoder = &stream->writer->encoder;
     const BlockTable *blocks = &stream->model->blocks;
@@ -70,7 +70,7 @@ static inline u32 pairs_in_row(const Stream *stream, const u64 *words, u32 most)
 }
 
 // `index` is behind a pair that took the short way. Returns the first that is not like it.
-static __attribute__((noinline)) u32 usual_run(Stream *stream, const Series *series, u32 index)
+static USUAL u32 usual_run(Stream *stream, const Series *series, u32 index)
 {
     const u64 *words = series->words + index;
     u32 most = (u32)min_u64(series->pairs - index, stream->left / 2);
@@ -91,6 +91,18 @@ static __attribute__((noinline)) u32 usual_run(Stream *stream, const Series *ser
     if (count)
         end_run(stream, &(PairRun){count, bytes, bytes + extra, largest, sizes_end}, number);
     return index + count;
+}
+
+static WITH_BMI __attribute__((noinline)) u32 usual_run_bmi(Stream *stream, const Series *series,
+                                                             u32 index)
+{
+    return usual_run(stream, series, index);
+}
+
+static __attribute__((noinline)) u32 usual_run_plain(Stream *stream, const Series *series,
+                                                     u32 index)
+{
+    return usual_run(stream, series, index);
 }
 
 static HeapNew block_of_series(const Stream *stream, const Series *series, u32 index)
@@ -138,7 +150,8 @@ void stream_take_series(Stream *stream, const u64 *at)
         if (LIKELY(usual_pair_of(stream, &series, index))) {
             index++;
             if (LIKELY(stream->writer))
-                index = usual_run(stream, &series, index);
+                index = has_bmi() ? usual_run_bmi(stream, &series, index)
+                                  : usual_run_plain(stream, &series, index);
             continue;
         }
         HeapNew block = block_of_series(stream, &series, index++);

@@ -14,6 +14,7 @@ enum {
     FREE_HEAD = WIRE_STREAM_HEAD(RECORD_HEAP_FREE, WIRE_STREAM_FREE),
     ALLOC_HEAD = WIRE_STREAM_HEAD(RECORD_HEAP_ALLOC, WIRE_STREAM_ALLOC),
     PAIR_HEAD = WIRE_STREAM_HEAD(RECORD_HEAP_PAIR, WIRE_STREAM_ALLOC),
+    REALLOC_HEAD = WIRE_STREAM_HEAD(RECORD_HEAP_REALLOC, WIRE_STREAM_ALLOC + 1),
 };
 
 static void keep_before(Stream *stream)
@@ -103,7 +104,7 @@ void stream_peak(Stream *stream)
 }
 
 // One record more.
-static inline u32 fetch_slot(Stream *stream)
+static USUAL u32 fetch_slot(Stream *stream)
 {
     const BlockTable *blocks = &stream->model->blocks;
     if (UNLIKELY(stream->ahead >= stream->end))
@@ -191,8 +192,13 @@ static __attribute__((noinline)) bool take_other(HeapDecoder *decoder, Stream *s
     return look_again(stream, at);
 }
 
-static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const u64 *at, u32 head,
-                              u32 home)
+static __attribute__((noinline)) bool take_usual_realloc(Stream *stream, const u64 *at, u32 home)
+{
+    return stream->left && usual_realloc(stream, home, (u32)(at[0] >> 32), at[2], at[3], at[4]);
+}
+
+static USUAL bool take_usual(const HeapDecoder *decoder, Stream *stream, const u64 *at, u32 head,
+                             u32 home)
 {
     if (UNLIKELY(stream->left == 0))
         return false;
@@ -204,7 +210,7 @@ static inline bool take_usual(const HeapDecoder *decoder, Stream *stream, const 
                       heap_decoder_lived_ns(decoder, heap_pair_lived(at[3])));
 }
 
-static inline void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
+static USUAL void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
 {
     u64 before_ns = stream->time.ns;
 
@@ -218,7 +224,7 @@ static inline void set_time(HeapDecoder *decoder, Stream *stream, u64 stamp)
     }
 }
 
-size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
+static USUAL size_t take_stream(HeapDecoder *decoder, WireStream *wire)
 {
     const u64 *at = wire->words, *held = NULL;
     size_t records = 0;
@@ -257,6 +263,8 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
             held = at;
             stream_take_series(&stream, at);
             anew = begin_anew(&stream, at);
+        } else if (head == REALLOC_HEAD && take_usual_realloc(&stream, at, home)) {
+            anew = false;
         } else {
             held = (u8)head == RECORD_HEAP_RUN ? at : held;
             anew = take_other(decoder, &stream, wire->ring, at);
@@ -268,4 +276,19 @@ size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
     if (held)
         wire->run = (u8)(held[0] >> 8);
     return records;
+}
+
+static WITH_BMI size_t take_stream_bmi(HeapDecoder *decoder, WireStream *wire)
+{
+    return take_stream(decoder, wire);
+}
+
+static size_t take_stream_plain(HeapDecoder *decoder, WireStream *wire)
+{
+    return take_stream(decoder, wire);
+}
+
+size_t heap_take_stream(HeapDecoder *decoder, WireStream *wire)
+{
+    return has_bmi() ? take_stream_bmi(decoder, wire) : take_stream_plain(decoder, wire);
 }

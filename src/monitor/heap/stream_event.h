@@ -47,6 +47,14 @@ void stream_take_series(Stream *stream, const u64 *at);
 // Whatever the loop over records calls for each of them.
 #define USUAL inline __attribute__((always_inline))
 
+// The loops are there twice. An event is counted and written by its number of bits: Zen 3 takes
+// eight operations for bsr, and one for lzcnt, which all that have BMI2 have.
+#define WITH_BMI __attribute__((target("bmi,bmi2,lzcnt")))
+static inline bool has_bmi(void)
+{
+    return __builtin_cpu_supports("bmi2");
+}
+
 // The event that the recording gets, at this moment of its own clock.
 static inline HeapEvent usual_event(const Stream *stream, EventKind kind, u32 site, u64 size,
                                     u64 usable)
@@ -95,6 +103,26 @@ static USUAL void usual_shrink(Stream *stream, Site *site, u64 size, u64 usable)
     model->total[PEAK_ALL] -= size;
 }
 
+// It is in the table, and the clock of bytes has moved.
+static USUAL void begin_usual(Stream *stream, LiveBlock *block, u32 number, u64 place, u64 size,
+                              u32 flags)
+{
+    HeapModel *model = stream->model;
+    Site *site = &model->sites[number];
+    u64 address = heap_place_address(place), usable = size + heap_place_extra(place);
+
+    stream->self->last_block = address;
+    usual_grow(stream, site, size, usable);
+    count_allocation(site, size, 1);
+    block->size = size;
+    block->born_ns = stream->time.ns;
+    block->site = number;
+    HeapEvent event = usual_event(stream, EVENT_ALLOC, number, size, usable);
+    event.address = address;
+    event.flags = flags;
+    block->number = record_usual(stream, &event);
+}
+
 // False: it is to take the long way, and nothing has changed.
 static USUAL bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 size)
 {
@@ -111,19 +139,9 @@ static USUAL bool usual_alloc(Stream *stream, u32 home, u32 id, u64 place, u64 s
     LiveBlock *block = blocks_add_new(&model->blocks, home, place);
     if (UNLIKELY(!block))
         return false;
-    u32 number = context->site;
-    Site *site = &model->sites[number];
     model->allocated_bytes = clock;
     model->allocations++;
-    stream->self->last_block = address;
-    usual_grow(stream, site, size, size + extra);
-    count_allocation(site, size, 1);
-    block->size = size;
-    block->born_ns = stream->time.ns;
-    block->site = number;
-    HeapEvent event = usual_event(stream, EVENT_ALLOC, number, size, size + extra);
-    event.address = address;
-    block->number = record_usual(stream, &event);
+    begin_usual(stream, block, context->site, place, size, 0);
     return true;
 }
 
@@ -158,6 +176,46 @@ static USUAL bool usual_free(Stream *stream, u32 home, u64 address)
     site->frees++;
     count_lifetime(site, stream->time.ns - event.born_ns);
     record_usual(stream, &event);
+    return true;
+}
+
+// The old block's end and the new one's beginning, of sites that are known.
+static USUAL bool usual_realloc(Stream *stream, u32 home, u32 id, u64 place, u64 size,
+                                u64 old_address)
+{
+    HeapModel *model = stream->model;
+    BlockTable *blocks = &model->blocks;
+    u64 usable = size + heap_place_extra(place), address = heap_place_address(place);
+    u32 old_home = blocks_home(blocks, old_address);
+    LiveBlock *old = blocks_find_from(blocks, old_home, old_address);
+
+    if (UNLIKELY(!old || old->site == SITE_IGNORED || id >= model->contexts.count ||
+                 stream->left < 2 || size >> HEAP_PLACE_BITS || address == 0))
+        return false;
+    const Context *context = (const Context *)model->contexts.data + id;
+    u32 number = context->site;
+    u64 before = block_usable(old);
+    u64 clock = model->allocated_bytes + (usable > before ? usable - before : before - usable);
+    if (UNLIKELY(context->thread != stream->thread + 1 || number == SITE_IGNORED ||
+                 clock >= stream->limit_bytes ||
+                 (address != old_address && blocks_find_from(blocks, home, address) != NULL)))
+        return false;
+    Site *site = &model->sites[old->site];
+    HeapEvent event = usual_event(stream, EVENT_FREE, old->site, old->size, before);
+    event.address = old_address;
+    event.flags = EVENT_BY_REALLOC;
+    event.born_ns = old->born_ns;
+    event.number = old->number;
+    model->allocated_bytes = clock;
+    blocks_remove_from(blocks, old_home, old);
+    usual_shrink(stream, site, event.size, before);
+    site->frees++;
+    count_lifetime(site, stream->time.ns - event.born_ns);
+    record_usual(stream, &event);
+    LiveBlock *block = blocks_add_new(blocks, home, place);
+    begin_usual(stream, block, number, place, size, EVENT_BY_REALLOC);
+    model->sites[number].reallocations++;
+    model->reallocations++;
     return true;
 }
 

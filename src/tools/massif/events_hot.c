@@ -214,7 +214,7 @@ void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 si
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
     alloc.context = context_on(thread, pc, &alloc.slot);
-    wire_heap_realloc(producer, &alloc, old);
+    wire_heap_realloc(producer, &alloc, old, is_alone(thread));
 }
 
 // delete, and the free in it: another function, in the same frame or below it.

@@ -97,11 +97,11 @@ static u64 random_size(void)
     return random_below(3) ? random_below(200) : random_below(1u << random_below(20));
 }
 
-// A series of pairs: most blocks are where the last one of their size was.
-static u64 put_series(u64 at, u32 context, u64 stamp, u32 blocks, u64 last_place)
+// A series of pairs: most blocks are where the last one of their size was. The last one may live.
+static u64 put_series(u64 at, u32 context, u64 stamp, u32 blocks, u64 last_place, bool is_live)
 {
     u64 body[1 + STAMPS_SHARED_MAX];
-    body[0] = 2 * blocks - (random_below(4) == 0);
+    body[0] = 2 * blocks - is_live;
     for (u32 i = 1; i <= blocks; i++) {
         u64 size = random_below(50) ? random_below(250) : random_below(HEAP_WORD_SIZE_MAX);
         u64 extra = guess_usable(size) - size + (random_below(20) == 0);
@@ -130,7 +130,8 @@ static u64 make_records(u64 seed, u64 count, bool has_pairs)
             at = put(at, RECORD_HEAP_PAIR, context, stamp, 2,
                      (u64[]){place, size | random_below(500) << HEAP_PAIR_SIZE_BITS});
         else if (kind < 94 && has_pairs)
-            at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x10000);
+            at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x10000,
+                            random_below(4) == 0);
         else if (kind < 96)
             at = put(at, RECORD_HEAP_REALLOC, context, stamp, 3,
                      (u64[]){place, size, heap_place_address(random_place(0))});
@@ -144,10 +145,22 @@ static u64 make_records(u64 seed, u64 count, bool has_pairs)
     return at;
 }
 
+// A live block becomes another size, where it is or at another place. Returns which.
+static u64 put_orderly_realloc(u64 *at, u32 context, u64 stamp, u64 index, const bool *is_live)
+{
+    u64 to = index, size = 1 + random_below(200);
+    while (to == index ? random_below(2) : is_live[to])
+        to = random_below(ADDRESSES);
+    u64 place = heap_place(0x10000 + 16 * to, size, size + size % 16);
+    *at = put(*at, RECORD_HEAP_REALLOC, context, stamp, 3,
+              (u64[]){place, size, 0x10000 + 16 * index});
+    return to;
+}
+
 // What a program does that is in order: blocks come where there are none, those that are there
-// are freed, and pairs come in runs of one stack. Only a pair in 50 is where a block is, as if its free
-// were late.
-static u64 make_orderly_records(u64 seed, u64 count)
+// are freed or become another size, and pairs come in runs of one stack. With `has_late` a pair in
+// 50 is where a block is, as if its free were late: then hardly anything takes the short way.
+static u64 make_orderly_records(u64 seed, u64 count, bool has_late)
 {
     static bool is_live[ADDRESSES];
     u64 at = 0, stamp = 1000, run = 0;
@@ -158,14 +171,17 @@ static u64 make_orderly_records(u64 seed, u64 count)
         u32 context = 1 + (u32)(i / 64 % CONTEXTS);
         stamp += random_below(12) ? 0 : random_below(300);
         run = run ? run - 1 : random_below(40) ? 0 : random_below(60);
-        while (run && is_live[index] && random_below(50))
+        while (run && is_live[index] && !(has_late && random_below(50) == 0))
             index = (index + 1) % ADDRESSES;
         u64 address = 0x10000 + 16 * index, place = heap_place(address, size, size + size % 16);
         if (run % 16 == 5)
-            at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x90000);
+            at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x90000,
+                            has_late && random_below(4) == 0);
         else if (run)
             at = put(at, RECORD_HEAP_PAIR, context, stamp, 2,
                      (u64[]){place, size | (random_below(9) == 0) * 7ull << HEAP_PAIR_SIZE_BITS});
+        else if (is_live[index] && random_below(4) == 0)
+            is_live[put_orderly_realloc(&at, context, stamp, index, is_live)] ^= true;
         else if (is_live[index])
             at = put(at, RECORD_HEAP_FREE, 0, stamp, 1, (u64[]){address});
         else
@@ -221,6 +237,7 @@ static void compare_models(const HeapModel *a, const HeapModel *b)
         CHECK_EQ(one->allocations, other->allocations);
         CHECK_EQ(one->frees, other->frees);
         CHECK_EQ(one->temporary, other->temporary);
+        CHECK_EQ(one->reallocations, other->reallocations);
         SiteHistogram one_has, other_has;
         site_histogram(one, &one_has);
         site_histogram(other, &other_has);
@@ -323,7 +340,8 @@ TEST(a_stream_is_what_its_records_are_one_by_one)
 TEST(a_stream_without_a_recording_is_what_its_records_are_one_by_one)
 {
     for (u64 seed = 1; seed <= 6; seed++) {
-        u64 end = seed % 2 ? make_records(seed, 20000, true) : make_orderly_records(seed, 20000);
+        u64 end = seed % 2 ? make_records(seed, 20000, true)
+                           : make_orderly_records(seed, 20000, seed == 6);
         run_beside(end, seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES, MODELS);
     }
 }
@@ -331,8 +349,8 @@ TEST(a_stream_without_a_recording_is_what_its_records_are_one_by_one)
 TEST(a_stream_in_order_with_runs_of_pairs_is_what_its_records_are_one_by_one)
 {
     for (u64 seed = 1; seed <= 8; seed++)
-        run_beside(make_orderly_records(seed, 20000), seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES,
-                   EVENTS);
+        run_beside(make_orderly_records(seed, 20000, seed % 4 == 0),
+                   seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES, EVENTS);
 }
 
 TEST(a_stream_ends_at_the_limit_and_before_what_is_none)

@@ -7,7 +7,8 @@
 #include "engine/cache/unit.h"
 
 static CodePtr *const lookup_table = (CodePtr *)LOOKUP_TABLE;
-static CodePtr *const return_table = (CodePtr *)RETURN_TABLE;
+static CodeRef *const return_table = (CodeRef *)RETURN_TABLE;
+u32 return_shift;
 static u64 *const second_table = (u64 *)SECOND_TABLE;
 static CodePtr *const version_table = (CodePtr *)VERSION_TABLE;
 
@@ -116,7 +117,7 @@ static void withdraw_second(const Block *b)
 bool cache_publish_entry(Block *b, EntryKind kind)
 {
     CodeRef entry;
-    CodePtr *slot;
+    CodePtr *slot = NULL;
     switch (kind) {
     case ENTRY_LOOKUP:
         entry = b->entry;
@@ -124,7 +125,6 @@ bool cache_publish_entry(Block *b, EntryKind kind)
         break;
     case ENTRY_RETURN:
         entry = b->return_entry;
-        slot = &return_table[(u16)b->pc];
         break;
     case ENTRY_VERSION:
         entry = b->version_entry;
@@ -135,7 +135,10 @@ bool cache_publish_entry(Block *b, EntryKind kind)
     if (!entry)
         return false;
     if (cache_links && !b->retired) {
-        __atomic_store_n(slot, code_at(entry), __ATOMIC_RELEASE);
+        if (slot)
+            __atomic_store_n(slot, code_at(entry), __ATOMIC_RELEASE);
+        else
+            __atomic_store_n(&return_table[return_index(b->pc)], entry, __ATOMIC_RELEASE);
         publish_second(b);
     }
     return true;
@@ -165,7 +168,9 @@ void block_unlink(Block *b)
     for (u32 i = 0; i < b->exit_count; i++)
         unlink_exit(b->first_exit + i);
     withdraw(&lookup_table[(u16)b->pc], b->entry, gateway_lookup_miss());
-    withdraw(&return_table[(u16)b->pc], b->return_entry, gateway_return_miss());
+    CodeRef *back = &return_table[return_index(b->pc)];
+    if (b->return_entry && *back == b->return_entry)
+        __atomic_store_n(back, code_ref(gateway_return_miss()), __ATOMIC_RELEASE);
     withdraw_second(b);
     withdraw(version_slot(b), b->version_entry, gateway_version_miss());
 }

@@ -27,7 +27,7 @@
 #define TABLES_START 0x60200000ull // 2 MiB: one huge page, where there are such
 #define LOOKUP_TABLE TABLES_START  // 64 Ki code pointers, indexed by the low 16 bits of a guest pc
 #define LOOKUP_ENTRIES 65536
-#define RETURN_TABLE 0x60280000ull // the same for returns, whose target is found below rsp
+#define RETURN_TABLE 0x60280000ull // for returns, whose target is found below rsp
 #define SECOND_TABLE 0x60300000ull // second_word()s of what is, or was, in those two
 #define SECOND_BITS 17
 #define VERSION_TABLE 0x60400000ull // code pointers for dirty blocks, by the top of version_sum()
@@ -42,6 +42,16 @@
 // The guard of the block's first instruction has failed.
 #define VERSION_FIRST (1u << 29)
 #define VERSION_NUMBER (VERSION_FIRST - 1) // the tool's own
+
+// The return table has CodeRefs, by the low 16 bits or, where a return may touch flags, by bits 2
+// to 17: then a line of it is for 64 bytes of code. Large programs return to everywhere, and the
+// table shares the caches with them. Nobody calls twice within four bytes.
+#define RETURN_SHIFT 2
+extern u32 return_shift; // that, or 0
+static inline u32 return_index(GuestAddr pc)
+{
+    return (u32)(pc >> return_shift) % LOOKUP_ENTRIES;
+}
 
 // What the first two tables have no room for is found in the second one by the gateways, with a
 // few instructions more. An entry is one word, so that it is always seen whole: the body's place

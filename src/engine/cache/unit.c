@@ -49,7 +49,9 @@ static void fill_table(u64 table, u64 entries, CodePtr miss)
 static void empty_tables(void)
 {
     fill_table(LOOKUP_TABLE, LOOKUP_ENTRIES, gateway_lookup_miss());
-    fill_table(RETURN_TABLE, LOOKUP_ENTRIES, gateway_return_miss());
+    for (u64 i = 0; i < LOOKUP_ENTRIES; i++)
+        __atomic_store_n(&((CodeRef *)RETURN_TABLE)[i], code_ref(gateway_return_miss()),
+                         __ATOMIC_RELEASE);
     if (tool->version)
         fill_table(VERSION_TABLE, 1u << VERSION_BITS, gateway_version_miss());
 }
@@ -84,6 +86,7 @@ void cache_init(u64 size_bytes, bool link)
 {
     size_units(size_bytes);
     cache_links = link;
+    return_shift = tool->needs & TOOL_LOOSE_FLAGS ? RETURN_SHIFT : 0;
     exits = cache_reserve_table(sizeof(Exit) * (u64)exits_max * CACHE_UNITS);
 
     void *code = mmap((void *)BLOCKS_START, unit_size * CACHE_UNITS,

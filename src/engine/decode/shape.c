@@ -14,8 +14,8 @@ static InsnShape shapes[SHAPES_MAX];
 static u32 shape_count;
 u32 decode_forgotten;
 
-// By hash. Blocks are made with cold caches, and decoding waits for memory above all: a slot has the
-// length, so that the processor goes on to the next instruction while it waits for the shape.
+// By hash. Blocks are made with cold caches, and decoding waits for memory above all: a slot has
+// the length, so that the processor goes on to the next instruction while it waits for the shape.
 typedef struct Slot {
     u32 index : 15; // + 1; 0: free
     u32 len : 4;

@@ -201,25 +201,32 @@ static void lower_call_indirect(Builder *b, const Insn *insn)
 }
 
 // A return of a clean block, with nothing to drop and the flags dead, if they are loose:
-//     spill rcx ; pop rcx ; movzx ecx, cx ; jmp [rcx*8 + RETURN_TABLE]
+//     spill r11 ; pop r11 ; and r11d, bits of the index ; mov r11d, [r11 + RETURN_TABLE] ; jmp r11
+// and otherwise, with rcx:
+//     movzx ecx, cx ; mov ecx, [rcx*4 + RETURN_TABLE] ; jmp rcx
 // The entry of the return table finds the whole target at [rsp - 8].
 void emit_return(Builder *b, bool by_insn)
 {
+    enum { INDEX_BITS = (LOOKUP_ENTRIES - 1) << RETURN_SHIFT };
+    _Static_assert(sizeof(CodeRef) == 1 << RETURN_SHIFT, "what is left of a pc is a place in it");
     b->fallthrough = false;
     if (tool->needs & TOOL_LOOSE_FLAGS) {
         builder_spill(b, R11);
-        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2);             // pop r11
+        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2); // pop r11
         emit_calltag_clear(b, by_insn);
-        put_bytes(&b->e, (u8[]){0x45, 0x0f, 0xb7, 0xdb}, 4); // movzx r11d, r11w
-        put_bytes(&b->e, (u8[]){0x42, 0xff, 0x24, 0xdd}, 4); // jmp [r11*8 + table]
+        put_bytes(&b->e, (u8[]){0x41, 0x81, 0xe3}, 3);
+        put_u32(&b->e, INDEX_BITS);
+        put_bytes(&b->e, (u8[]){0x45, 0x8b, 0x9b}, 3);
+        put_u32(&b->e, (u32)RETURN_TABLE);
+        put_bytes(&b->e, (u8[]){0x41, 0xff, 0xe3}, 3);
     } else {
         builder_spill(b, RCX);
-        put_u8(&b->e, 0x59);
+        put_u8(&b->e, 0x59); // pop rcx
         emit_calltag_clear(b, by_insn);
-        put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9}, 3);
-        put_bytes(&b->e, (u8[]){0xff, 0x24, 0xcd}, 3);
+        put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9, 0x8b, 0x0c, 0x8d}, 6);
+        put_u32(&b->e, (u32)RETURN_TABLE);
+        put_bytes(&b->e, (u8[]){0xff, 0xe1}, 2);
     }
-    put_u32(&b->e, (u32)RETURN_TABLE);
 }
 
 // A return the general way; `pop_bytes` are dropped:

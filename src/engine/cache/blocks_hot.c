@@ -94,6 +94,11 @@ static CodePtr *version_slot(const Block *b)
     return &version_table[version_sum(b->pc, b->state, b->version) >> (64 - VERSION_BITS)];
 }
 
+static CodeRef *return_slot(const Block *b)
+{
+    return &return_table[return_index(b->pc)];
+}
+
 static bool has_second_word(const Block *b)
 {
     return b->version == 0 && b->pc >> 47 == 0;
@@ -117,7 +122,7 @@ static void withdraw_second(const Block *b)
 bool cache_publish_entry(Block *b, EntryKind kind)
 {
     CodeRef entry;
-    CodePtr *slot = NULL;
+    CodePtr *slot = NULL; // of a table of pointers
     switch (kind) {
     case ENTRY_LOOKUP:
         entry = b->entry;
@@ -138,7 +143,7 @@ bool cache_publish_entry(Block *b, EntryKind kind)
         if (slot)
             __atomic_store_n(slot, code_at(entry), __ATOMIC_RELEASE);
         else
-            __atomic_store_n(&return_table[return_index(b->pc)], entry, __ATOMIC_RELEASE);
+            __atomic_store_n(return_slot(b), entry, __ATOMIC_RELEASE);
         publish_second(b);
     }
     return true;
@@ -168,9 +173,8 @@ void block_unlink(Block *b)
     for (u32 i = 0; i < b->exit_count; i++)
         unlink_exit(b->first_exit + i);
     withdraw(&lookup_table[(u16)b->pc], b->entry, gateway_lookup_miss());
-    CodeRef *back = &return_table[return_index(b->pc)];
-    if (b->return_entry && *back == b->return_entry)
-        __atomic_store_n(back, code_ref(gateway_return_miss()), __ATOMIC_RELEASE);
+    if (b->return_entry && *return_slot(b) == b->return_entry)
+        __atomic_store_n(return_slot(b), code_ref(gateway_return_miss()), __ATOMIC_RELEASE);
     withdraw_second(b);
     withdraw(version_slot(b), b->version_entry, gateway_version_miss());
 }

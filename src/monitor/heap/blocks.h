@@ -84,7 +84,7 @@ static inline LiveBlock *blocks_fill(BlockTable *table, u32 slot, u64 place)
     if (LIKELY(index != 0)) {
         table->free = table->pool[index].site;
         // The next block is there, and says where the one after it is.
-        __asm__ volatile("prefetcht0 (%0)" : : "r"(table->pool + table->free));
+        prefetch_line(table->pool + table->free);
     } else {
         index = table->used++;
     }

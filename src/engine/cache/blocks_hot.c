@@ -64,13 +64,16 @@ void cache_link(u32 index, Block *to)
     Exit *x = &exits[index];
     if (!cache_links || x->to || block_of_number(x->from)->retired || to->retired)
         return;
+    bool is_call = exit_is_call(exit_site(x));
+    if (is_call && !to->call_entry)
+        return;
     x->to = block_number(to);
     x->prev = 0;
     x->next = to->incoming;
     if (x->next)
         exits[x->next].prev = index;
     to->incoming = index;
-    patch(x, to->body);
+    patch(x, is_call ? to->call_entry : to->body);
     cache_stats.links++;
 }
 
@@ -135,6 +138,7 @@ bool cache_publish_entry(Block *b, EntryKind kind)
         entry = b->version_entry;
         slot = version_slot(b);
         break;
+    case ENTRY_CALL: return b->call_entry != 0;
     default: return false;
     }
     if (!entry)

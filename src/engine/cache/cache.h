@@ -21,6 +21,7 @@
 
 #include "base/types.h"
 #include "engine/aspace/aspace.h"
+#include "engine/emit/emit.h"
 #include "engine/run/run.h"
 
 #define CACHE_UNITS 8
@@ -32,7 +33,9 @@
 #define SECOND_BITS 17
 #define VERSION_TABLE 0x60400000ull // code pointers for dirty blocks, by the top of version_sum()
 #define VERSION_BITS 18
-#define BLOCKS_START 0x60600000ull
+#define LANDING_TABLE 0x60600000ull // by number, see landings.h
+#define LANDING_PCS 0x60a00000ull   // and where each returns to
+#define BLOCKS_START 0x60e00000ull
 
 // Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
 #define VERSION_ORIGINAL (1u << 31)
@@ -114,16 +117,19 @@ typedef struct Block {
     CodeRef body;          // where direct exits enter
     CodeRef entry;         // where the lookup table enters: checks the pc; 0: none yet
     CodeRef return_entry;  // where the return table enters; 0: none yet
+    CodeRef call_entry;    // where calls enter that are one for the processor; 0: none yet
     CodeRef version_entry; // where the version table enters; 0: none yet
     u32 first_exit;        // index of the first of exit_count exits
     u32 incoming;          // exits linked to this block, as a list; 0 ends it
-    u32 marks;             // where in the unit's packed marks its own begin
+    u32 marks : 24;        // where in the unit's packed marks its own begin
+    u32 unit : 7;
+    u32 retired : 1;
+    u32 landing : 19;      // its landing, 0: none (landings.h)
+    u32 falls : 1;         // whose code goes on with the next block of the unit
+    u32 mark_count : 12;
     u16 code_size;
-    u16 exit_count;
-    u16 mark_count;
-    u16 insn_count;
-    u8 unit;
-    bool retired;
+    u8 exit_count;
+    u8 insn_count;
 } Block;
 _Static_assert(sizeof(Block) == 64, "one line");
 
@@ -148,6 +154,12 @@ _Static_assert(sizeof(Exit) == 32, "half a line");
 // VERSION_ORIGINAL.
 #define EXIT_DYNAMIC VERSION_STEPPED
 
+// Its site is that of a `call`.
+static inline bool exit_is_call(const CodePtr site)
+{
+    return site[-1] == OP_CALL_REL32;
+}
+
 static inline GuestAddr exit_target(const Exit *x)
 {
     return (GuestAddr)(i64)x->target;
@@ -159,6 +171,7 @@ typedef enum EntryKind {
     ENTRY_LOOKUP,  // through the lookup table
     ENTRY_RETURN,  // through the return table
     ENTRY_VERSION, // through the version table
+    ENTRY_CALL,    // by a call that is one for the processor: its return address is to be dropped
 } EntryKind;
 
 // What a host pc in the cache means for the client.
@@ -211,8 +224,13 @@ Block *cache_find(GuestAddr pc, u32 version);
 // Space for a new block: at least `code_room` bytes at ret_block->code. May
 // retire and wait for an older unit. Then either cache_commit() or nothing.
 Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks);
+// Whether another block would be made behind it.
+bool cache_has_room_behind(const Block *block, size_t code_room, size_t max_exits,
+                           size_t max_marks);
 // `marks` by ascending host_offset.
 void cache_commit(Block *block, const CodeMark *marks, size_t mark_count);
+// The last one that was committed: more of its code stands behind it.
+void cache_lengthen(Block *block, u32 bytes);
 // Tells that the block was made from guest bytes in [start, end).
 void cache_note_source(Block *block, GuestAddr start, GuestAddr end);
 // Memory in `like`'s unit away from the blocks, for code that runs rarely: exit

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
+#include "engine/landings/landings.h"
 #include "engine/cache/unit.h"
 
 typedef struct PageRef {
@@ -103,13 +104,23 @@ void pages_sweep(void)
         sweep_bucket(i);
 }
 
-void block_drop(Block *b)
+static void drop_one(Block *b)
 {
     ASSERT(!b->retired);
     b->retired = true;
     block_hash_remove(b);
     block_unlink(b);
+    if (b->landing)
+        landing_close(b->landing);
     cache_stats.retired_blocks++;
+}
+
+// A block whose landing leads to this one goes with it, and so on.
+void block_drop(Block *b)
+{
+    drop_one(b);
+    while (b > units[b->unit].blocks && b[-1].falls && !b[-1].retired)
+        drop_one(--b);
 }
 
 // The marks name the instructions, hence every page but the one into which the last of a run may

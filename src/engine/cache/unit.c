@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
+#include "engine/landings/landings.h"
 #include "engine/log/log.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
@@ -63,8 +64,9 @@ static void map_tables(void)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
     if (tables != (void *)TABLES_START)
         refuse_to_start();
-    madvise(tables, size, MADV_HUGEPAGE); // branches touch them all over
+    madvise(tables, LANDING_TABLE - TABLES_START, MADV_HUGEPAGE); // branches touch them all over
     empty_tables();
+    landings_init();
 }
 
 // Tables are address space above all, which is limited where a cache is made small for that.
@@ -202,6 +204,7 @@ void cache_start_again(void)
     }
     index_clear();
     pages_clear();
+    landings_close_all();
     memset((void *)SECOND_TABLE, 0, sizeof(u64) << SECOND_BITS);
     empty_tables();
 }
@@ -227,19 +230,32 @@ Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks)
     return b;
 }
 
+bool cache_has_room_behind(const Block *b, size_t code_room, size_t max_exits, size_t max_marks)
+{
+    const Unit *u = &units[b->unit];
+    return b->unit == current_unit && u->block_count + 2 < blocks_max &&
+           unit_has_room(u, 2 * code_room, 2 * max_exits, 2 * max_marks);
+}
+
 void cache_commit(Block *b, const CodeMark *marks, size_t mark_count)
 {
     Unit *u = &units[b->unit];
     u->filled = true;
     u->next = code_at(b->code) + b->code_size;
     u->exit_count += b->exit_count;
-    b->mark_count = (u16)mark_count;
+    b->mark_count = (u32)mark_count & 0xfff;
     u->mark_bytes = (u32)(marks_pack(marks, mark_count, u->marks + b->marks) - u->marks);
     __atomic_store_n(&u->block_count, u->block_count + 1, __ATOMIC_RELEASE);
     block_hash_insert(b);
     cache_stats.blocks++;
     cache_stats.exits += b->exit_count;
     cache_stats.code_bytes += b->code_size;
+}
+
+void cache_lengthen(Block *b, u32 bytes)
+{
+    b->code_size += (u16)bytes;
+    units[b->unit].next += bytes;
 }
 
 CodePtr cache_reserve_cold(const Block *like, size_t bytes)

@@ -19,9 +19,10 @@
 // frame covers them and never writes those words.
 //
 // Glossary
-//   tag      a hash of a return address, in the lower half of a word; the upper half is the
-//            context of that frame, once somebody has asked (0: nobody has). Some bits of each
-//            byte are the same in all tags, and no run of ones: V bytes hardly ever have them
+//   tag      what the lower half of a word has for a return address: the number of the landing
+//            that the call has (landings/landings.h), or a hash of the address where it has none.
+//            The upper half is the context of that frame, once somebody has asked (0: nobody has).
+//            Some bits are the same in all tags, and no run of ones: V bytes hardly ever have them
 //   signal   the lower half of the word of a handler's return address: an Interruption is known
 //   root     the end of a stack: no frame is there or above. Known for each stack that was seen
 //            to begin
@@ -37,6 +38,7 @@
 #include <stddef.h>
 
 #include "engine/aspace/aspace.h"
+#include "engine/landings/landings.h"
 #include "engine/callstack/callstack.h"
 #include "engine/run/run.h"
 
@@ -49,8 +51,11 @@
 // what the next pop reads. sqlite3 ran 2.4 times as long without it.
 #define CALLTAGS_DISP (-116)
 
-#define CALLTAG_FIXED 0x26262626u // bits of a tag that are always those of the pattern
+#define CALLTAG_FIXED 0x26262626u // bits of a hash that are always those of the pattern
 #define CALLTAG_PATTERN 0x22222222u
+#define CALLTAG_LANDING 0x22100000u // what is added to the number of a landing: no hash is that
+#define CALLTAG_FIXED_TOP 0x26000000u // bits of every tag
+#define CALLTAG_PATTERN_TOP 0x22000000u
 #define CALLTAG_SIGNAL_BIT 0x80000000u
 #define CALLTAG_SIGNAL (CALLTAG_PATTERN | CALLTAG_SIGNAL_BIT)
 
@@ -71,10 +76,24 @@ static inline void calltags_clear(GuestAddr slot)
     *calltags_word(slot) = calltags_shared ? ~0ull : 0;
 }
 
-static inline u32 calltag_of(GuestAddr return_address)
+static inline u32 calltag_hash(GuestAddr return_address)
 {
     u32 hash = (u32)(return_address ^ return_address >> 29) * 0x9e3779b1u;
     return (hash & ~CALLTAG_FIXED & ~CALLTAG_SIGNAL_BIT) | CALLTAG_PATTERN;
+}
+
+// Whether a word may have a tag, or a signal's: most of what a tool has there has neither.
+static inline bool calltag_is_likely(u32 tag)
+{
+    return (tag & CALLTAG_FIXED_TOP) == CALLTAG_PATTERN_TOP;
+}
+
+static inline bool calltag_fits(u32 tag, GuestAddr return_address)
+{
+    u32 landing = tag - CALLTAG_LANDING;
+    if (LIKELY(landing < LANDINGS_MAX))
+        return landing_pc(landing) == return_address && return_address;
+    return tag == calltag_hash(return_address);
 }
 
 // False: the kernel refuses the address space. `shared_offset`: 0, or the distance to
@@ -166,7 +185,7 @@ static inline u64 calltags_read(u64 at)
 static inline bool calltags_is_call(GuestAddr slot, GuestAddr to)
 {
     return calltags_read(slot) == to &&
-           (u32)calltags_read((u64)calltags_word(slot)) == calltag_of(to);
+           calltag_fits((u32)calltags_read((u64)calltags_word(slot)), to);
 }
 
 // The current context: `pc` within the innermost frame. *ret_slot is where the return
@@ -183,7 +202,7 @@ static inline u32 calltags_call_again(ContextCache *cache, GuestAddr pc, u64 sp)
     GuestAddr to = calltags_read(sp);
     const CallChain *chain = calltags_chain(cache, pc, sp, to);
     if (LIKELY(chain->pc == pc && chain->sp == sp && chain->to == to) &&
-        LIKELY((u32)calltags_read((u64)calltags_word(sp)) == calltag_of(to)) &&
+        LIKELY(calltag_fits((u32)calltags_read((u64)calltags_word(sp)), to)) &&
         LIKELY(calltags_read((u64)calltags_word(chain->above)) == chain->word_above))
         return chain->context;
     return 0;

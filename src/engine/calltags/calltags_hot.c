@@ -84,16 +84,15 @@ static const Interruption *interruption_at(GuestAddr slot, u64 word)
 
 // ------------------------------------------------------------------- the walk
 
-// Whether a word may be a tag or a signal's: most of what a tool has there is neither.
 static inline bool may_count(u64 word)
 {
-    return ((u32)word & CALLTAG_FIXED) == CALLTAG_PATTERN;
+    return calltag_is_likely((u32)word);
 }
 
 static inline bool is_frame(GuestAddr slot, u64 word)
 {
     return may_count(word) &&
-           ((u32)word == calltag_of(calltags_read(slot)) || interruption_at(slot, word));
+           (calltag_fits((u32)word, calltags_read(slot)) || interruption_at(slot, word));
 }
 
 bool calltags_is_tag(GuestAddr slot)
@@ -183,7 +182,7 @@ static inline GuestAddr next_frame(ContextCache *cache, GuestAddr pc, GuestAddr 
     if (LIKELY(shape->pc == pc && shape->up != CALLTAGS_VARIES)) {
         GuestAddr slot = at + shape->up;
         u64 word = calltags_read((u64)calltags_word(slot)); // it may be beyond the stack
-        if (LIKELY((u32)word == calltag_of(calltags_read(slot)))) {
+        if (LIKELY(calltag_fits((u32)word, calltags_read(slot)))) {
             *ret_word = word;
             return slot;
         }

@@ -28,7 +28,9 @@ extern i32 ctx_displacement;
 #define CTX_GPR(r) (CTX(gpr) + 8 * (i32)(r))
 #define CTX_SPILL(r) (CTX(spill) + 8 * (i32)(r))
 
-enum { OP_NOP = 0x90, OP_JMP_REL32 = 0xe9, OP_JMP_REL8 = 0xeb, OP_JRCXZ = 0xe3 };
+enum {
+    OP_NOP = 0x90, OP_CALL_REL32 = 0xe8, OP_JMP_REL32 = 0xe9, OP_JMP_REL8 = 0xeb, OP_JRCXZ = 0xe3,
+};
 
 static inline void put_u8(Emitter *e, u8 byte)
 {

@@ -68,7 +68,7 @@ static CodePtr enter_point(ThreadCtx *ctx)
     if (block) {
         if (entry && !cache_publish_entry(block, entry) && translate_add_entry(block, entry))
             cache_publish_entry(block, entry);
-        if (ctx->exit_reason == EXIT_LINK && !stepped)
+        if ((ctx->exit_reason == EXIT_LINK || ctx->exit_reason == EXIT_CALL) && !stepped)
             run_link_exit(ctx, block);
         code = code_at(block->body);
         ctx->guard_failed = 0;

@@ -19,6 +19,7 @@ static bool note_target(ThreadCtx *ctx)
     const Exit *x;
     switch (ctx->exit_reason) {
     case EXIT_LINK:
+    case EXIT_CALL:
         x = cache_exit(ctx->exit_link);
         ctx->pc = exit_target(x);
         if (x->version & VERSION_ORIGINAL)
@@ -79,6 +80,7 @@ EntryKind run_entry_kind(const ThreadCtx *ctx)
     switch (ctx->exit_reason) {
     case EXIT_INDIRECT: return is_clean ? ENTRY_LOOKUP : ENTRY_NONE;
     case EXIT_RETURN: return is_clean ? ENTRY_RETURN : ENTRY_NONE;
+    case EXIT_CALL: return is_clean ? ENTRY_CALL : ENTRY_NONE;
     case EXIT_VERSIONED: return ENTRY_VERSION;
     default: return ENTRY_NONE;
     }
@@ -115,7 +117,7 @@ CodePtr run_light(void)
     lock_acquire(&engine_lock);
     Block *block = cache_find(ctx->pc, run_version(ctx));
     if (block) {
-        if (ctx->exit_reason == EXIT_LINK) {
+        if (ctx->exit_reason == EXIT_LINK || (ctx->exit_reason == EXIT_CALL && block->call_entry)) {
             run_link_exit(ctx, block);
             code = code_at(block->body);
         } else if (cache_publish_entry(block, run_entry_kind(ctx))) {

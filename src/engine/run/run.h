@@ -47,6 +47,7 @@ enum Gpr {
 // Why a thread left the cache.
 typedef enum ExitReason {
     EXIT_LINK,       // a direct exit whose target is not linked: exit_link names it
+    EXIT_CALL,       // the same, and it is one of a `call` (landings/landings.h)
     EXIT_INDIRECT,   // an indirect branch that the lookup table did not know: pc
     EXIT_RETURN,     // a return that the return table did not know: pc
     EXIT_SYSCALL,    // pc is behind the `syscall` instruction

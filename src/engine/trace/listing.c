@@ -39,7 +39,7 @@ static const struct CtxField {
 
 static const char *const exit_reason_name[EXIT_REASON_COUNT] = {
     [EXIT_LINK] = "EXIT_LINK",         [EXIT_INDIRECT] = "EXIT_INDIRECT",
-    [EXIT_RETURN] = "EXIT_RETURN",
+    [EXIT_CALL] = "EXIT_CALL",         [EXIT_RETURN] = "EXIT_RETURN",
     [EXIT_SYSCALL] = "EXIT_SYSCALL",   [EXIT_RESUME] = "EXIT_RESUME",
     [EXIT_STALE] = "EXIT_STALE",       [EXIT_EMULATE] = "EXIT_EMULATE",
     [EXIT_REDIRECT] = "EXIT_REDIRECT", [EXIT_REQUEST] = "EXIT_REQUEST",

@@ -17,6 +17,7 @@
 #define BLOCK_EXITS_MAX (BLOCK_INSNS_MAX + 2)
 #define EXIT_STUB_BYTES 29
 #define LINK_STUB_BYTES 17 // of one that is to be linked
+#define CALL_STUB_BYTES (LINK_STUB_BYTES + 5)
 #define EXIT_STUBS_ROOM (BLOCK_EXITS_MAX * EXIT_STUB_BYTES)
 #define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
 #define INSN_GUARDS_MAX 40 // three accesses of 64 bytes; 128 bytes that are copied to others
@@ -65,6 +66,8 @@ typedef struct Builder {
     const Insn *insn;      // being lowered
     u16 spilled;           // registers that are in ctx->spill at e.pc
     bool fallthrough;      // the last instruction lowered falls through to next_pc
+    CodePtr landing;       // of the block's call, where it has one (block->landing)
+    bool may_fall;         // there is room for another block behind it
     bool changes_version;  // C has run that may have made the state another one
     u8 flags_live[BLOCK_INSNS_MAX]; // arithmetic flags live before each instruction, as FlagBits
     Guard guards[BLOCK_GUARDS_MAX];
@@ -126,12 +129,13 @@ void emit_tool_call(Builder *b, void (*fn)(ThreadCtx *, u64, GuestAddr), u64 arg
 
 // The shadow call stack, for tools that ask for it; callstack_x64.c.
 // After a call's return address has been pushed. Uses rax.
-void emit_callstack_before_push(Builder *b, GuestAddr return_address, bool counts);
-void emit_callstack_push(Builder *b, GuestAddr return_address);
+void emit_callstack_before_push(Builder *b, GuestAddr return_address, u32 landing, bool counts);
+void emit_callstack_push(Builder *b, GuestAddr return_address, u32 landing);
 // A whole return with its search, rax, rcx and rdx spilled on the way.
 void emit_callstack_return(Builder *b, u16 pop_bytes);
 // Of the tags (calltags/calltags.h), which emit_callstack_push() sets: in any other return.
-void emit_calltag_clear(Builder *b, bool by_insn);
+void emit_calltag_clear(Builder *b, i32 disp);
+void emit_load_landing(Builder *b);
 // Around an instruction that loads rsp from something that is no frame.
 bool callstack_watches(const Builder *b);
 void emit_callstack_before_load(Builder *b);
@@ -151,6 +155,6 @@ void emit_guard_stubs(Builder *b);
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
 void emit_lookup(Builder *b);
 // A return to where the version is 0, from a block whose version is; lower_x64.c.
-void emit_return(Builder *b, bool by_insn);
-void emit_return_by_state(Builder *b, bool by_insn); // or another version; the flags are dead
+void emit_return(Builder *b);
+void emit_return_by_state(Builder *b); // or another version; the flags are dead
 #endif

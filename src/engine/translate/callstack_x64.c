@@ -43,21 +43,26 @@ static void emit_calltag(Builder *b, i32 disp, u32 tag)
     put_u32(&b->e, tag);
 }
 
+static u32 tag_of(GuestAddr return_address, u32 landing)
+{
+    return landing ? CALLTAG_LANDING + landing : calltag_hash(return_address);
+}
+
 // A shared shadow is marked before the push, as for any: `counts` unless it is no call.
-void emit_callstack_before_push(Builder *b, GuestAddr return_address, bool counts)
+void emit_callstack_before_push(Builder *b, GuestAddr return_address, u32 landing, bool counts)
 {
     if (calltags_wanted && calltags_shared)
-        emit_calltag(b, -8, counts ? calltag_of(return_address) : 0);
+        emit_calltag(b, -8, counts ? tag_of(return_address, landing) : 0);
 }
 
 //     mov rax, fs:[top] ; ret, sp, context of the entry above := return_address, rsp, 0
 //     lea rax, [rax + SIZE] ; mov fs:[top], rax
 // The first store meets the guard when the entries are full; the handler makes
 // room, reloads rax from top and lets it run again.
-void emit_callstack_push(Builder *b, GuestAddr return_address)
+void emit_callstack_push(Builder *b, GuestAddr return_address, u32 landing)
 {
     if (calltags_wanted && !calltags_shared)
-        emit_calltag(b, 0, calltag_of(return_address));
+        emit_calltag(b, 0, tag_of(return_address, landing));
     if (!callstack_wanted)
         return;
     bool spilled = b->spilled >> RAX & 1;
@@ -74,12 +79,20 @@ void emit_callstack_push(Builder *b, GuestAddr return_address)
         emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
 }
 
-// The return address has been popped. By an instruction, the tool marks a shared shadow, as
-// for any pop.
-void emit_calltag_clear(Builder *b, bool by_insn)
+// The return address at [rsp + disp] is popped, or has been. In a shared shadow it is marked, as
+// what any pop leaves.
+void emit_calltag_clear(Builder *b, i32 disp)
 {
-    if (calltags_wanted && !(calltags_shared && by_insn))
-        emit_calltag(b, -8, 0);
+    if (calltags_wanted)
+        emit_calltag(b, disp, calltags_shared ? ~0u : 0);
+}
+
+// r11d := the number that the tag of what is at [rsp] has
+//     mov r11d, gs:[rsp + CALLTAGS_DISP] ; sub r11d, CALLTAG_LANDING
+void emit_load_landing(Builder *b)
+{
+    put_bytes(&b->e, (u8[]){0x65, 0x44, 0x8b, 0x5c, 0x24, (u8)CALLTAGS_DISP, 0x41, 0x81, 0xeb}, 9);
+    put_u32(&b->e, CALLTAG_LANDING);
 }
 
 // Leaves rax = the top entry's place and jumps to *ret_miss unless the entry is this call's.
@@ -112,7 +125,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(e, 0x59);
-    emit_calltag_clear(b, true);
+    emit_calltag_clear(b, -8);
     builder_mark_nowhere(b);
     if (pop_bytes)
         emit_lea(e, RSP, RSP, pop_bytes);

@@ -105,9 +105,9 @@ static void emit_replaced_return(Builder *b)
         b->changes_version = has_versions;
         emit_callstack_return(b, 0);
     } else if (has_versions || block_is_dirty(b->block)) {
-        emit_return_by_state(b, false);
+        emit_return_by_state(b);
     } else {
-        emit_return(b, false);
+        emit_return(b);
     }
 }
 
@@ -148,9 +148,9 @@ static void emit_quick(Builder *b, const RedirectSite *site)
     put_bytes(e, (u8[]){0x0f, 0x85, 0, 0, 0, 0}, 6);
     CodePtr pending = e->pc - 4;
     if (block_is_dirty(b->block))
-        emit_return_by_state(b, false);
+        emit_return_by_state(b);
     else
-        emit_return(b, false);
+        emit_return(b);
     patch_rel32(pending, e->pc);
     b->spilled = 0;
     builder_mark_nowhere(b);

@@ -46,13 +46,27 @@ static void emit_find_slot(Emitter *e, u32 pc)
     emit_load_tag(e, RDX, RSI);
 }
 
-// Whether edx is the tag of what is at [rsi]: calltag_of(). Where a word is no tag, there may be no
-// stack.
-//     mov ecx, edx ; and ecx, FIXED ; cmp ecx, PATTERN ; jne unknown
+// Whether edx is the tag of what is at [rsi]: calltag_fits(). Where a word is no tag, there may be
+// no stack. ecx := it
+//     lea ecx, [rdx - LANDING] ; cmp ecx, MAX ; jae hashed
+//     mov rcx, [rcx*8 + LANDING_PCS] ; cmp rcx, [rsi] ; jne unknown ; jmp fits
+//   hashed: mov ecx, edx ; and ecx, FIXED ; cmp ecx, PATTERN ; jne unknown
 //     mov rcx, [rsi] ; mov rdi, rcx ; shr rdi, 29 ; xor ecx, edi ; imul ecx, ecx, 0x9e3779b1
 //     and ecx, ~(FIXED | SIGNAL_BIT) ; or ecx, PATTERN ; cmp ecx, edx ; jne unknown
+//   fits: mov ecx, edx
 static void emit_check_tag(Emitter *e, Slow *unknown)
 {
+    put_bytes(e, (u8[]){0x8d, 0x8a}, 2);
+    put_u32(e, -CALLTAG_LANDING);
+    put_bytes(e, (u8[]){0x81, 0xf9}, 2);
+    put_u32(e, LANDINGS_MAX);
+    CodePtr hashed = branch(e, JAE);
+    put_bytes(e, (u8[]){0x48, 0x8b, 0x0c, 0xcd}, 4);
+    put_u32(e, (u32)LANDING_PCS);
+    emit_op_base(e, 0x3b, RCX, RSI, 0);
+    unless(e, JNE, unknown);
+    CodePtr fits = branch(e, OP_JMP_REL8);
+    land(e, hashed);
     put_bytes(e, (u8[]){0x89, 0xd1, 0x81, 0xe1}, 4);
     put_u32(e, CALLTAG_FIXED);
     put_bytes(e, (u8[]){0x81, 0xf9}, 2);
@@ -67,6 +81,8 @@ static void emit_check_tag(Emitter *e, Slow *unknown)
     put_u32(e, CALLTAG_PATTERN);
     put_bytes(e, (u8[]){0x39, 0xd1}, 2);
     unless(e, JNE, unknown);
+    land(e, fits);
+    put_bytes(e, (u8[]){0x89, 0xd1}, 2);
 }
 
 // The caller has been called anew, from where it was the last time; ecx is its tag.

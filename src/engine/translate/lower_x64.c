@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 
 #include "engine/aspace/aspace.h"
+#include "engine/landings/landings.h"
+#include "engine/calltags/calltags.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 
@@ -53,9 +55,9 @@ static void lower_jmp(Builder *b, const Insn *insn)
 }
 
 // push return_address; the client's stack must hold the guest's address. `counts`: as a call.
-static void emit_push_return(Builder *b, GuestAddr return_address, bool counts)
+static void emit_push_return(Builder *b, GuestAddr return_address, u32 landing, bool counts)
 {
-    emit_callstack_before_push(b, return_address, counts);
+    emit_callstack_before_push(b, return_address, landing, counts);
     if (fits_i32((i64)return_address)) {
         put_u8(&b->e, 0x68);
         put_u32(&b->e, (u32)return_address);
@@ -71,13 +73,47 @@ static void emit_push_return(Builder *b, GuestAddr return_address, bool counts)
         builder_unspill(b, RAX);
 }
 
+// The number for a call that is one for the processor too (landings/landings.h); 0: it cannot be.
+static u32 take_landing(Builder *b, GuestAddr return_address)
+{
+    u32 version = 0;
+    bool is_clean = !block_is_dirty(b->block) && !b->changes_version;
+    if (!(tool->needs & TOOL_LOOSE_FLAGS) || !calltags_wanted || callstack_wanted || !is_clean ||
+        !fits_i32((i64)return_address))
+        return 0;
+    if (tool->exit_version && (!tool->exit_version(b, &version) || version != 0))
+        return 0;
+    return b->block->landing = landing_take(return_address);
+}
+
+//   landing: mov qword [rsp - 8], return_address ; mov r11, fs:[spill r11] ; jmp return_address
+// The jump is left out if the block at return_address is made behind it.
+static void emit_landing(Builder *b, GuestAddr return_address)
+{
+    Emitter *e = &b->e;
+    b->landing = e->pc;
+    builder_mark_nowhere(b);
+    put_bytes(e, (u8[]){0x48, 0xc7, 0x44, 0x24, 0xf8}, 5);
+    put_u32(e, (u32)return_address);
+    emit_load_fs(e, R11, CTX_SPILL(R11));
+    if (!b->block->falls)
+        builder_exit(b, OP_JMP_REL32, return_address);
+}
+
 static void lower_call(Builder *b, const Insn *insn)
 {
-    bool counts = insn->target != insn->pc + insn->len; // not `call next; pop`
-    emit_push_return(b, insn->pc + insn->len, counts);
+    GuestAddr next = insn->pc + insn->len;
+    bool counts = insn->target != next; // not `call next; pop`
+    u32 landing = counts ? take_landing(b, next) : 0;
+    emit_push_return(b, next, landing, counts);
     if (counts)
-        emit_callstack_push(b, insn->pc + insn->len);
-    builder_exit(b, OP_JMP_REL32, insn->target);
+        emit_callstack_push(b, next, landing);
+    builder_exit(b, landing ? OP_CALL_REL32 : OP_JMP_REL32, insn->target);
+    if (landing) {
+        // Blocks that nobody comes to would cost more than the jump: the call is sure to be made.
+        b->block->falls = b->may_fall && b->block->exit_count == 1 && !cache_find(next, 0);
+        emit_landing(b, next);
+    }
     b->fallthrough = false;
 }
 
@@ -153,24 +189,26 @@ static bool find_expected_target(const Insn *insn, GuestAddr *ret_place, GuestAd
     return mapping && mapping->prot & PROT_EXEC;
 }
 
-//     cmp qword [place], target ; je target
-// And if it is another, a lookup behind it. It spares two registers that would be saved and loaded
-// again, which is what much of a call through a PLT takes.
-static void emit_expected_target(Builder *b, GuestAddr place, GuestAddr target)
+//     cmp qword [place], target
+static void emit_compare_place(Builder *b, GuestAddr place, GuestAddr target)
 {
     put_bytes(&b->e, (u8[]){0x48, 0x81, 0x3c, 0x25}, 4);
     put_u32(&b->e, (u32)place);
     put_u32(&b->e, (u32)target);
-    builder_exit(b, 0x0f84, target);
 }
 
+//     [cmp qword [place], target ; je target]
 //     mov fs:[spill rax], rax ; mov fs:[spill rcx], rcx ; mov rcx, operand
 //     [mov fs:[branch_pc], pc] ; lookup
+// The first line spares two registers that would be saved and loaded again, which is what much of
+// a branch through a PLT takes.
 static void lower_jmp_indirect(Builder *b, const Insn *insn)
 {
     GuestAddr place, target;
-    if (find_expected_target(insn, &place, &target))
-        emit_expected_target(b, place, target);
+    if (find_expected_target(insn, &place, &target)) {
+        emit_compare_place(b, place, target);
+        builder_exit(b, 0x0f84, target);
+    }
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
@@ -179,50 +217,120 @@ static void lower_jmp_indirect(Builder *b, const Insn *insn)
     emit_lookup(b);
 }
 
+// A call through a constant place, which is pushed already:
+//     cmp qword [place], target ; je target
+// or, if it has a landing,
+//     cmp qword [place], target ; jne other ; call target
+//   landing: ...
+//   other:
+static void emit_expected_call(Builder *b, GuestAddr place, GuestAddr target, GuestAddr next)
+{
+    emit_compare_place(b, place, target);
+    if (!b->block->landing) {
+        builder_exit(b, 0x0f84, target);
+        return;
+    }
+    put_bytes(&b->e, (u8[]){0x75, 0}, 2);
+    CodePtr other = b->e.pc;
+    builder_exit(b, OP_CALL_REL32, target);
+    emit_landing(b, next);
+    other[-1] = (u8)(b->e.pc - other);
+    builder_mark(b, false);
+}
+
+//     call lookup
+//   landing: ...
+//   lookup: lea rsp, [rsp + 8]
+static void emit_call_lookup(Builder *b, GuestAddr next)
+{
+    put_bytes(&b->e, (u8[]){OP_CALL_REL32, 0, 0, 0, 0}, 5);
+    CodePtr from = b->e.pc;
+    emit_landing(b, next);
+    i32 distance = (i32)(b->e.pc - from);
+    memcpy(from - 4, &distance, 4);
+    emit_lea(&b->e, RSP, RSP, 8);
+    builder_mark(b, false);
+}
+
 // As above, with push return_address before the lookup (and after the operand,
 // which may be relative to rsp).
 static void lower_call_indirect(Builder *b, const Insn *insn)
 {
-    GuestAddr place, target;
+    GuestAddr place, target, next = insn->pc + insn->len;
     bool is_expected = find_expected_target(insn, &place, &target);
+    u32 landing = take_landing(b, next);
     if (is_expected) {
-        emit_push_return(b, insn->pc + insn->len, true);
-        emit_callstack_push(b, insn->pc + insn->len);
-        emit_expected_target(b, place, target);
+        emit_push_return(b, next, landing, true);
+        emit_callstack_push(b, next, landing);
+        emit_expected_call(b, place, target, next);
     }
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     emit_branch_operand(b, insn);
     if (!is_expected) {
-        emit_push_return(b, insn->pc + insn->len, true);
-        emit_callstack_push(b, insn->pc + insn->len);
+        emit_push_return(b, next, landing, true);
+        emit_callstack_push(b, next, landing);
+        if (landing)
+            emit_call_lookup(b, next);
     }
     emit_lookup(b);
 }
 
-// A return of a clean block, with nothing to drop and the flags dead, if they are loose:
-//     spill r11 ; pop r11 ; and r11d, bits of the index ; mov r11d, [r11 + RETURN_TABLE] ; jmp r11
-// and otherwise, with rcx:
-//     movzx ecx, cx ; mov ecx, [rcx*4 + RETURN_TABLE] ; jmp rcx
+//     pop r11 ; and r11d, bits of the index ; mov r11d, [r11 + RETURN_TABLE] ; jmp r11
 // The entry of the return table finds the whole target at [rsp - 8].
-void emit_return(Builder *b, bool by_insn)
+static void emit_return_by_table(Builder *b)
 {
     enum { INDEX_BITS = (LOOKUP_ENTRIES - 1) << RETURN_SHIFT };
     _Static_assert(sizeof(CodeRef) == 1 << RETURN_SHIFT, "what is left of a pc is a place in it");
+    put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2); // pop r11
+    emit_calltag_clear(b, -8);
+    put_bytes(&b->e, (u8[]){0x41, 0x81, 0xe3}, 3);
+    put_u32(&b->e, INDEX_BITS);
+    put_bytes(&b->e, (u8[]){0x45, 0x8b, 0x9b}, 3);
+    put_u32(&b->e, (u32)RETURN_TABLE);
+    put_bytes(&b->e, (u8[]){0x41, 0xff, 0xe3}, 3);
+}
+
+// To the landing that the call has, or else by the table; r11 is spilled:
+//     r11d := number of the landing ; cmp r11d, MAX ; jae other
+//     mov r11, [r11*8 + LANDING_TABLE] ; cmp r11d, [rsp] ; jne other
+//     shr r11, 32 ; mov [rsp], r11 ; ret
+//   other: by the table
+// The landing puts back what was there.
+static void emit_return_to_landing(Builder *b)
+{
+    Emitter *e = &b->e;
+    emit_load_landing(b);
+    put_bytes(e, (u8[]){0x41, 0x81, 0xfb}, 3);
+    put_u32(e, LANDINGS_MAX);
+    put_bytes(e, (u8[]){0x73, 0}, 2);
+    CodePtr none = e->pc;
+    put_bytes(e, (u8[]){0x4e, 0x8b, 0x1c, 0xdd}, 4);
+    put_u32(e, (u32)LANDING_TABLE);
+    put_bytes(e, (u8[]){0x44, 0x3b, 0x1c, 0x24, 0x75, 0}, 6);
+    CodePtr other = e->pc;
+    put_bytes(e, (u8[]){0x49, 0xc1, 0xeb, 32}, 4);
+    emit_calltag_clear(b, 0);
+    put_bytes(e, (u8[]){0x4c, 0x89, 0x1c, 0x24, 0xc3}, 5);
+    none[-1] = (u8)(e->pc - none);
+    other[-1] = (u8)(e->pc - other);
+}
+
+// A return of a clean block, with nothing to drop and the flags dead, if they are loose, with r11;
+// otherwise with rcx:
+//     movzx ecx, cx ; mov ecx, [rcx*4 + RETURN_TABLE] ; jmp rcx
+void emit_return(Builder *b)
+{
     b->fallthrough = false;
     if (tool->needs & TOOL_LOOSE_FLAGS) {
         builder_spill(b, R11);
-        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2); // pop r11
-        emit_calltag_clear(b, by_insn);
-        put_bytes(&b->e, (u8[]){0x41, 0x81, 0xe3}, 3);
-        put_u32(&b->e, INDEX_BITS);
-        put_bytes(&b->e, (u8[]){0x45, 0x8b, 0x9b}, 3);
-        put_u32(&b->e, (u32)RETURN_TABLE);
-        put_bytes(&b->e, (u8[]){0x41, 0xff, 0xe3}, 3);
+        if (calltags_wanted)
+            emit_return_to_landing(b);
+        emit_return_by_table(b);
     } else {
         builder_spill(b, RCX);
         put_u8(&b->e, 0x59); // pop rcx
-        emit_calltag_clear(b, by_insn);
+        emit_calltag_clear(b, -8);
         put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9, 0x8b, 0x0c, 0x8d}, 6);
         put_u32(&b->e, (u32)RETURN_TABLE);
         put_bytes(&b->e, (u8[]){0xff, 0xe1}, 2);
@@ -231,12 +339,12 @@ void emit_return(Builder *b, bool by_insn)
 
 // A return the general way; `pop_bytes` are dropped:
 //     spills ; pop rcx ; [lea rsp, [rsp + n]] ; lookup
-static void emit_return_lookup(Builder *b, u16 pop_bytes, bool by_insn)
+static void emit_return_lookup(Builder *b, u16 pop_bytes)
 {
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     put_u8(&b->e, 0x59);
-    emit_calltag_clear(b, by_insn);
+    emit_calltag_clear(b, -8);
     if (pop_bytes)
         emit_lea(&b->e, RSP, RSP, pop_bytes);
     emit_lookup(b);
@@ -246,10 +354,10 @@ static void emit_return_lookup(Builder *b, u16 pop_bytes, bool by_insn)
 // table is quicker than that of versions:
 //     cmp qword fs:[tool_state], 0 ; jne versioned ; return
 //   versioned: lookup
-void emit_return_by_state(Builder *b, bool by_insn)
+void emit_return_by_state(Builder *b)
 {
     if (b->block->version & VERSION_STEPPED) {
-        emit_return_lookup(b, 0, by_insn);
+        emit_return_lookup(b, 0);
         return;
     }
     put_bytes(&b->e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
@@ -257,12 +365,12 @@ void emit_return_by_state(Builder *b, bool by_insn)
     put_u8(&b->e, 0);
     put_bytes(&b->e, (u8[]){0x75, 0}, 2);
     CodePtr versioned = b->e.pc;
-    emit_return(b, by_insn);
+    emit_return(b);
     versioned[-1] = (u8)(b->e.pc - versioned);
     b->spilled = 0;
     builder_mark(b, false);
     b->changes_version = true;
-    emit_return_lookup(b, 0, by_insn);
+    emit_return_lookup(b, 0);
 }
 
 static void lower_ret(Builder *b, const Insn *insn)
@@ -277,11 +385,11 @@ static void lower_ret(Builder *b, const Insn *insn)
     if (tool->exit_version && !(b->block->version & VERSION_STEPPED))
         is_known = tool->exit_version(b, &version);
     if (insn->pop_bytes || live || (is_known && version != 0) || (!is_known && !loose))
-        emit_return_lookup(b, insn->pop_bytes, true);
+        emit_return_lookup(b, insn->pop_bytes);
     else if (is_known)
-        emit_return(b, true);
+        emit_return(b);
     else
-        emit_return_by_state(b, true);
+        emit_return_by_state(b);
 }
 
 static void leave_at(Builder *b, GuestAddr pc, ExitReason reason)
@@ -311,8 +419,8 @@ static void lower_request(Builder *b, const Insn *insn)
         leave_at(b, insn->pc, EXIT_REQUEST);
         return;
     }
-    emit_push_return(b, insn->pc + insn->len, true);
-    emit_callstack_push(b, insn->pc + insn->len);
+    emit_push_return(b, insn->pc + insn->len, 0, true);
+    emit_callstack_push(b, insn->pc + insn->len, 0);
     emit_store_fs(&b->e, CTX(pc), RAX);
     emit_store_fs_imm32(&b->e, CTX(redirect_armed), 1);
     emit_jmp(&b->e, gateway_leave(EXIT_REQUEST));

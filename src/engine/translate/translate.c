@@ -5,6 +5,7 @@
 #include "engine/translate/translate.h"
 
 #include "engine/aspace/aspace.h"
+#include "engine/landings/landings.h"
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -321,12 +322,23 @@ static CodePtr emit_version_entry(Emitter *e, const Block *block)
     return entry;
 }
 
+// The entry of calls that are one for the processor: its return address is no use to the client.
+//     lea rsp, [rsp + 8]
+static CodePtr emit_call_entry(Emitter *e)
+{
+    CodePtr entry = e->pc;
+    emit_lea(e, RSP, RSP, 8);
+    return entry;
+}
+
 static void emit_entry(Emitter *e, Block *block, EntryKind kind)
 {
     if (kind == ENTRY_LOOKUP)
         block->entry = code_ref(emit_lookup_entry(e, block->pc));
     else if (kind == ENTRY_RETURN)
         block->return_entry = code_ref(emit_return_entry(e, block->pc));
+    else if (kind == ENTRY_CALL)
+        block->call_entry = code_ref(emit_call_entry(e));
     else
         block->version_entry = code_ref(emit_version_entry(e, block));
 }
@@ -348,8 +360,15 @@ static bool is_looked_up(const Block *block, const Exit *x)
     return x->version == EXIT_DYNAMIC && !(block->version & VERSION_STEPPED);
 }
 
+static size_t stub_bytes(const Block *block, const Exit *x)
+{
+    if (is_looked_up(block, x))
+        return EXIT_STUB_BYTES;
+    return exit_is_call(exit_site(x)) ? CALL_STUB_BYTES : LINK_STUB_BYTES;
+}
+
 // Where unlinked exits lead, away from the blocks so that hot code stays dense:
-//     mov dword fs:[exit_link], index ; jmp leave
+//     [lea rsp, [rsp + 8]] ; mov dword fs:[exit_link], index ; jmp leave
 // or, when the version of the target is known only then:
 //     mov fs:[pc], target ; jmp version_exit
 static void emit_exit_stubs(Builder *b)
@@ -357,8 +376,7 @@ static void emit_exit_stubs(Builder *b)
     Block *block = b->block;
     size_t bytes = 0;
     for (u32 i = 0; i < block->exit_count; i++)
-        bytes += is_looked_up(block, cache_exit(block->first_exit + i)) ? EXIT_STUB_BYTES
-                                                                        : LINK_STUB_BYTES;
+        bytes += stub_bytes(block, cache_exit(block->first_exit + i));
     CodePtr at = cache_reserve_cold(block, bytes);
     ASSERT(at); // BLOCK_CODE_ROOM counts them
     Emitter cold = {at, at + bytes};
@@ -370,8 +388,11 @@ static void emit_exit_stubs(Builder *b)
             emit_store_fs_imm64(&cold, CTX(pc), exit_target(x));
             emit_jmp(&cold, gateway_version_exit());
         } else {
+            bool is_call = exit_is_call(exit_site(x));
+            if (is_call)
+                emit_lea(&cold, RSP, RSP, 8);
             emit_store_fs_imm32(&cold, CTX(exit_link), index);
-            emit_jmp(&cold, gateway_leave(EXIT_LINK));
+            emit_jmp(&cold, gateway_leave(is_call ? EXIT_CALL : EXIT_LINK));
         }
         CodePtr site = exit_site(x);
         i32 distance = (i32)(code_at(x->stub) - (site + 4));
@@ -386,6 +407,8 @@ static void link_known_targets(Block *block)
         if (x->version & EXIT_DYNAMIC)
             continue;
         Block *to = cache_find(exit_target(x), x->version);
+        if (to && exit_is_call(exit_site(x)) && !to->call_entry)
+            translate_add_entry(to, ENTRY_CALL);
         if (to)
             cache_link(block->first_exit + i, to);
     }
@@ -446,8 +469,8 @@ static void emit_body(Builder *b)
     builder_mark_nowhere(b);
 }
 
-Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
-                       GuestAddr *ret_fault)
+static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
+                            GuestAddr *ret_fault)
 {
     static Builder builder; // the engine lock is held
     Builder *b = &builder;
@@ -457,6 +480,7 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     size_t code_room = tool->version ? BLOCK_CODE_ROOM_GUARDED : BLOCK_CODE_ROOM;
     size_t stubs_room = EXIT_STUBS_ROOM + (tool->version ? GUARD_STUBS_ROOM : 0);
     b->block = cache_reserve(code_room, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
+    b->may_fall = cache_has_room_behind(b->block, code_room, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
     b->block->pc = pc;
     b->block->version = version;
     b->block->state = tool->version_state ? tool->version_state(version & VERSION_NUMBER) : 0;
@@ -482,9 +506,11 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     emit_body(b);
     emit_exit_stubs(b);
     emit_guard_stubs(b);
-    b->block->insn_count = (u16)b->insn_count;
+    b->block->insn_count = (u8)b->insn_count;
     b->block->code_size = (u16)(b->e.pc - code);
     cache_commit(b->block, b->marks, b->mark_count);
+    if (b->block->landing)
+        landing_open(b->block->landing, b->landing);
     if (!(version & VERSION_STEPPED))
         link_known_targets(b->block);
 
@@ -494,4 +520,31 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     if (UNLIKELY(trace_bits & TRACE_BLOCKS))
         trace_block(b->block, b->insns, b->insn_count);
     return b->block;
+}
+
+// A block whose landing goes on where nothing could be translated.
+static void end_fall(Block *block, GuestAddr pc)
+{
+    enum { ROOM = 64 };
+    CodePtr at = code_at(block->code) + block->code_size;
+    Emitter e = {at, at + ROOM};
+    emit_store_fs_imm64(&e, CTX(pc), pc);
+    emit_jmp(&e, gateway_leave(EXIT_RESUME));
+    cache_lengthen(block, (u32)(e.pc - at));
+    block->falls = false;
+}
+
+Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
+                       GuestAddr *ret_fault)
+{
+    Block *first = translate_one(pc, version, entry, ret_result, ret_fault);
+    for (Block *block = first; block && block->falls;) {
+        GuestAddr next = landing_pc(block->landing), fault;
+        FetchResult result;
+        Block *behind = translate_one(next, 0, ENTRY_NONE, &result, &fault);
+        if (!behind)
+            end_fall(block, next);
+        block = behind;
+    }
+    return first;
 }

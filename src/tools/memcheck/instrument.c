@@ -132,8 +132,9 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
             tool_shadow_fill_stack(block, 0, 8, 0xff);
         return true;
     case ZYDIS_MNEMONIC_RET: {
-        u32 zone = lookahead_left_zone(insn->pc);
-        tool_shadow_fill_stack(block, -(i32)zone, zone + 8, 0xff);
+        u32 zone = lookahead_left_zone(insn->pc); // what is popped is marked with its tag
+        if (zone)
+            tool_shadow_fill_stack(block, -(i32)zone, zone, 0xff);
         return true;
     }
     case ZYDIS_MNEMONIC_ADD:

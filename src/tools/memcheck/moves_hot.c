@@ -75,8 +75,8 @@ static inline u64 move_to_member(u8 *to, const u8 *from, const DefinednessMove *
 static inline bool has_tag(GuestAddr address, u32 size)
 {
     // Half a word of a tag is one too.
-    u32 first = *(const u32 *)shadow_of(address & ~7ull) & CALLTAG_FIXED;
-    return (size > 8 || (address & 7) + size > 8 || first == CALLTAG_PATTERN) &&
+    u32 first = *(const u32 *)shadow_of(address & ~7ull);
+    return (size > 8 || (address & 7) + size > 8 || calltag_is_likely(first)) &&
            shadow_has_tag(address, size);
 }
 
@@ -183,7 +183,7 @@ static inline u64 v_at(const u8 *at, u32 size)
 
 static inline bool looks_like_tag(GuestAddr address)
 {
-    return (*(const u32 *)shadow_of(address & ~7ull) & CALLTAG_FIXED) == CALLTAG_PATTERN;
+    return calltag_is_likely(*(const u32 *)shadow_of(address & ~7ull));
 }
 
 // Any word of it may be a return address's: that takes a closer look.

@@ -49,7 +49,7 @@ static inline bool frame_is_here(FrameExtent *e, GuestAddr sp, GuestAddr address
         (e->callee && (u32)*calltags_word(e->callee) != e->callee_tag))
         return false;
     u32 tag = (u32)*calltags_word(e->slot);
-    if ((tag & CALLTAG_FIXED) != CALLTAG_PATTERN)
+    if (!calltag_is_likely(tag))
         return false;
     e->tag = tag;
     return true;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// Where returns arrive that the processor predicts. A call of a clean block is one for the
+// processor too, and the code behind it is its landing. The client's stack holds the guest's
+// address, so the return has to learn from elsewhere behind which of all copies of that call it
+// belongs: each has a number, which is its tag beside the stack (calltags/calltags.h).
+//
+//   call    push return_address ; mov qword gs:[rsp + DISP], tag ; call target
+//   landing mov qword [rsp - 8], return_address ; reload r11 ; jmp on
+//   target  lea rsp, [rsp + 8] ; ...
+//   ret     spill r11 ; r11d := number in the tag ; mov r11, [r11*8 + LANDING_TABLE]
+//           cmp r11d, [rsp] ; jne other ; shr r11, 32 ; mov [rsp], r11 ; ret
+//
+// What must stay true (the engine lock protects what is written)
+//   L1  A word of the table is 0, or a return address below 4 GiB and above that the place of
+//       code that is its landing. So a return may look for whatever number stands beside the
+//       stack.
+//   L2  A number belongs to one return address for ever: frames outlive the blocks that made them.
+#ifndef MUNINN_ENGINE_LANDINGS_LANDINGS_H
+#define MUNINN_ENGINE_LANDINGS_LANDINGS_H
+
+#include "base/types.h"
+#include "engine/cache/cache.h"
+
+#define LANDINGS_MAX (1u << 19)
+_Static_assert(LANDING_TABLE + LANDINGS_MAX * 8ull <= LANDING_PCS, "room for all");
+_Static_assert(LANDING_PCS + LANDINGS_MAX * 8ull <= BLOCKS_START, "room for all");
+
+// Any number below LANDINGS_MAX may be asked for.
+static inline GuestAddr landing_pc(u32 number)
+{
+    return ((const GuestAddr *)LANDING_PCS)[number];
+}
+
+// Before any block is made.
+void landings_init(void);
+// One that returns to pc, and is closed. 0: there are none left.
+u32 landing_take(GuestAddr pc);
+void landing_open(u32 number, CodePtr code);
+// Its block is no more: who returns there is looked for elsewhere.
+void landing_close(u32 number);
+void landings_close_all(void);
+
+#endif

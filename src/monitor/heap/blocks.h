@@ -46,8 +46,10 @@ static inline u64 block_usable(const LiveBlock *block)
 // Where an address is looked for first.
 static inline u32 blocks_home(const BlockTable *table, u64 address)
 {
-    // Addresses differ in their middle bits: the multiplication carries those to the top.
-    return (u32)((address >> 3) * 0x9e3779b97f4a7c15ull >> table->shift);
+    // Addresses differ in their middle bits: the multiplication carries those to the top. Blocks of
+    // the same 256 bytes share a line of slots.
+    u64 line = (address >> 8) * 0x9e3779b97f4a7c15ull >> table->shift;
+    return (u32)((line & ~15ull) | (address >> 4 & 15));
 }
 
 // NULL: there is none. Good until the table is changed. It must have grown once.

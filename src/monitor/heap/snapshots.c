@@ -92,8 +92,10 @@ static void keep_tree_of_now(HeapModel *model, Kept *kept)
     SiteBytes *live = model->snapshots.scratch;
     for (u32 i = 0; i < model->site_count; i++) {
         const Site *site = &model->sites[i];
+        if (site->live.bytes == 0)
+            continue; // its space is in another line of the cache
         live[count] = (SiteBytes){site->live.bytes, i};
-        count += site->space == space && site->live.bytes != 0;
+        count += site->space == space;
     }
     keep_tree(kept, live, count);
 }

@@ -65,23 +65,32 @@ void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns)
     encoder->last.allocated_bytes += 2 * (u64)count * size;
 }
 
-void encoder_finish(EventEncoder *encoder, Bytes *bytes)
+void encoder_put_head(const EventEncoder *encoder, Bytes *bytes)
 {
-    bytes_put_varint(bytes, (u64)(encoder->at[COLUMN_HEAD] - encoder->columns[COLUMN_HEAD]));
+    bytes_put_varint(bytes, encoder_column_bytes(encoder, COLUMN_HEAD));
     bytes_put_varint(bytes, encoder->counts_instructions);
     bytes_put_varint(bytes, encoder->clock_space);
     put_moment(bytes, &encoder->start);
     for (u32 i = 0; i < COLUMNS; i++)
-        bytes_put_varint(bytes, (u64)(encoder->at[i] - encoder->columns[i]));
-    for (u32 i = 0; i < COLUMNS; i++) {
-        bytes_put(bytes, encoder->columns[i], (size_t)(encoder->at[i] - encoder->columns[i]));
-        encoder->at[i] = encoder->columns[i];
-    }
+        bytes_put_varint(bytes, encoder_column_bytes(encoder, i));
+}
+
+void encoder_restart(EventEncoder *encoder)
+{
+    memcpy(encoder->at, encoder->columns, sizeof(encoder->at));
     encoder->count = 0;
     encoder->chunk_start = encoder->allocations;
     memset(encoder->last_address, 0, sizeof(encoder->last_address));
     memset(encoder->pair_address, 0xff, sizeof(encoder->pair_address));
     encoder->last_site = NO_SITE;
+}
+
+void encoder_finish(EventEncoder *encoder, Bytes *bytes)
+{
+    encoder_put_head(encoder, bytes);
+    for (u32 i = 0; i < COLUMNS; i++)
+        bytes_put(bytes, encoder->columns[i], encoder_column_bytes(encoder, i));
+    encoder_restart(encoder);
 }
 
 // --------------------------------------------------------------------- reading

@@ -93,6 +93,13 @@ bool encoder_keep_seen(EventEncoder *encoder);
 bool encoder_make_room(EventEncoder *encoder);
 // The last two events come `count` times more; there is room. Moves the clock.
 void encoder_repeat(EventEncoder *encoder, u64 size, u32 count, u64 step_ns);
+// What stands before the columns in a body, appended to `bytes`.
+void encoder_put_head(const EventEncoder *encoder, Bytes *bytes);
+static inline size_t encoder_column_bytes(const EventEncoder *encoder, u32 column)
+{
+    return (size_t)(encoder->at[column] - encoder->columns[column]);
+}
+void encoder_restart(EventEncoder *encoder); // a new body
 // Appends the body to `bytes` and begins a new one.
 void encoder_finish(EventEncoder *encoder, Bytes *bytes);
 

@@ -13,7 +13,6 @@ const VarintForm varint_forms[28] = {
 
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #include <zstd.h>
 
 bool bytes_reserve(Bytes *bytes, size_t more)
@@ -246,18 +245,6 @@ bool get_node(Cursor *cursor, Node *ret_node)
         return false;
     *ret_node = node;
     return true;
-}
-
-u32 chunk_crc(const u8 *data, size_t size)
-{
-    return size ? (u32)crc32(0, data, (uInt)size) : 0; // zlib takes NULL for a question
-}
-
-u32 chunk_head_crc(const ChunkHeader *header, const u8 *info)
-{
-    uLong crc = crc32(0, (const Bytef *)header, offsetof(ChunkHeader, head_crc));
-
-    return header->info_bytes ? (u32)crc32(crc, info, header->info_bytes) : (u32)crc;
 }
 
 u8 *chunk_decompress(void *context, const ChunkHeader *header, const u8 *stored)

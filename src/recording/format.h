@@ -252,6 +252,7 @@ bool nets_next(NetsDecoder *decoder, SiteSums *ret_sums);
 void get_rest(Cursor *cursor, u64 start_ns, SiteSums *sums);
 
 u32 chunk_crc(const u8 *data, size_t size);
+u32 chunk_crc_more(u32 crc, const u8 *data, size_t size); // of what follows
 u32 chunk_head_crc(const ChunkHeader *header, const u8 *info);
 // The body as it was before it was stored, to be freed. NULL: it is broken, or no memory. The
 // context is a ZSTD_DCtx, which is dear to make, or NULL.

@@ -7,6 +7,7 @@
 #define MUNINN_RECORDING_WRITER_H
 
 #include <string.h>
+#include <sys/uio.h>
 
 #include "recording/events.h"
 #include "recording/format.h"
@@ -117,6 +118,10 @@ void writer_fail(RecordingWriter *writer, const char *what, int error);
 // Writes a chunk: writer->chunk_info and `body`; what is known of it goes to chunks. The info
 // is emptied.
 WrittenChunk *writer_put_chunk(RecordingWriter *writer, ChunkKind kind, const Bytes *body);
+// The same with a body in parts, none of them copied, and not compressed.
+enum { CHUNK_PARTS_MAX = 1 + COLUMNS };
+WrittenChunk *writer_put_parts(RecordingWriter *writer, ChunkKind kind, const struct iovec *parts,
+                               u32 count);
 bool writer_write_at(RecordingWriter *writer, const void *data, size_t size, u64 offset);
 void writer_put_index(RecordingWriter *writer);
 

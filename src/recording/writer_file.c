@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -44,63 +45,110 @@ bool writer_write_at(RecordingWriter *writer, const void *data, size_t size, u64
     return true;
 }
 
-// The body as it goes to the file, after header and info in writer->stored.
-static bool append_body(RecordingWriter *writer, const Bytes *body, ChunkHeader *header)
+// The parts one after the other.
+static bool write_parts(RecordingWriter *writer, struct iovec *parts, u32 count, u64 offset)
 {
-    Bytes *stored = &writer->stored;
-    size_t begin = stored->count, bound = ZSTD_compressBound(body->count);
-    int level = header->kind == CHUNK_EVENTS ? writer->events_level : writer->level;
-
-    header->codec = CODEC_PLAIN;
-    header->plain_bytes = (u32)body->count;
-    if (body->count >= COMPRESS_FROM && level != 0 && bytes_reserve(stored, bound)) {
-        size_t n = ZSTD_compressCCtx(writer->compressor, stored->data + begin, bound, body->data,
-                                     body->count, level);
-        if (!ZSTD_isError(n) && n < body->count) {
-            header->codec = CODEC_ZSTD;
-            stored->count += n;
+    while (count) {
+        ssize_t n = pwritev(writer->fd, parts, (int)count, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            writer_fail(writer, "cannot be written", n < 0 ? errno : ENOSPC);
+            return false;
+        }
+        offset += (u64)n;
+        for (; count && (size_t)n >= parts->iov_len; count--)
+            n -= (ssize_t)parts++->iov_len;
+        if (count) {
+            parts->iov_base = (u8 *)parts->iov_base + n;
+            parts->iov_len -= (size_t)n;
         }
     }
-    if (header->codec == CODEC_PLAIN)
-        bytes_put(stored, body->data, body->count);
-    if (stored->failed)
-        return false;
-    header->stored_bytes = (u32)(stored->count - begin);
-    header->body_crc = 0;
-    if (header->stored_bytes)
-        header->body_crc = (u32)crc32(0, stored->data + begin, header->stored_bytes);
     return true;
+}
+
+// A body goes to writer->stored, if that makes it smaller.
+static bool compress_body(RecordingWriter *writer, ChunkKind kind, const Bytes *body)
+{
+    Bytes *stored = &writer->stored;
+    size_t bound = ZSTD_compressBound(body->count);
+    int level = kind == CHUNK_EVENTS ? writer->events_level : writer->level;
+
+    stored->count = 0;
+    if (body->count < COMPRESS_FROM || level == 0 || !bytes_reserve(stored, bound))
+        return false;
+    size_t n = ZSTD_compressCCtx(writer->compressor, stored->data, bound, body->data, body->count,
+                                 level);
+    stored->count = n;
+    return !ZSTD_isError(n) && n < body->count;
+}
+
+static bool may_write(RecordingWriter *writer, u64 body_bytes)
+{
+    if (writer->error)
+        return false;
+    if (!writer->chunk_info.failed && body_bytes <= BODY_MAX &&
+        array_reserve(&writer->chunks, &writer->chunk_capacity, writer->chunk_count + 1,
+                      sizeof(WrittenChunk)))
+        return true;
+    writer_fail(writer, "cannot be written", ENOMEM);
+    return false;
+}
+
+// `header` has its kind, its codec, and how large the body was.
+static WrittenChunk *put_parts(RecordingWriter *writer, ChunkHeader *header,
+                               const struct iovec *parts, u32 count)
+{
+    Bytes *info = &writer->chunk_info;
+    struct iovec all[2 + CHUNK_PARTS_MAX] = {{header, sizeof(*header)}, {info->data, info->count}};
+    u64 bytes = sizeof(*header) + info->count;
+
+    header->magic = CHUNK_MAGIC;
+    header->info_bytes = (u32)info->count;
+    for (u32 i = 0; i < count; i++) {
+        all[2 + i] = parts[i];
+        header->stored_bytes += (u32)parts[i].iov_len;
+        header->body_crc = chunk_crc_more(header->body_crc, parts[i].iov_base, parts[i].iov_len);
+    }
+    bytes += header->stored_bytes;
+    header->head_crc = chunk_head_crc(header, info->data);
+    info->count = 0;
+    if (!write_parts(writer, all, 2 + count, writer->offset))
+        return NULL;
+    WrittenChunk *chunk = &writer->chunks[writer->chunk_count++];
+    *chunk = (WrittenChunk){ .offset = writer->offset, .bytes = bytes, .kind = header->kind };
+    writer->offset += bytes;
+    return chunk;
+}
+
+WrittenChunk *writer_put_parts(RecordingWriter *writer, ChunkKind kind, const struct iovec *parts,
+                               u32 count)
+{
+    u64 bytes = 0;
+
+    for (u32 i = 0; i < count; i++)
+        bytes += parts[i].iov_len;
+    if (!may_write(writer, bytes))
+        return NULL;
+    ChunkHeader header = { .kind = (u16)kind, .codec = CODEC_PLAIN, .plain_bytes = (u32)bytes };
+    return put_parts(writer, &header, parts, count);
 }
 
 WrittenChunk *writer_put_chunk(RecordingWriter *writer, ChunkKind kind, const Bytes *body)
 {
     static const Bytes nothing;
-    Bytes *stored = &writer->stored, *info = &writer->chunk_info;
-    ChunkHeader header = { .magic = CHUNK_MAGIC, .kind = (u16)kind };
 
-    if (writer->error)
-        return NULL;
     body = body ? body : &nothing;
-    header.info_bytes = (u32)info->count;
-    stored->count = 0;
-    bytes_put(stored, &header, sizeof(header));
-    bytes_put(stored, info->data, info->count);
-    if (info->failed || body->failed || body->count > BODY_MAX ||
-        !array_reserve(&writer->chunks, &writer->chunk_capacity, writer->chunk_count + 1,
-                       sizeof(WrittenChunk)) ||
-        !append_body(writer, body, &header)) {
-        writer_fail(writer, "cannot be written", ENOMEM);
+    if (!may_write(writer, body->failed ? UINT64_MAX : body->count))
         return NULL;
-    }
-    header.head_crc = chunk_head_crc(&header, info->data);
-    memcpy(stored->data, &header, sizeof(header));
-    info->count = 0;
-    if (!writer_write_at(writer, stored->data, stored->count, writer->offset))
-        return NULL;
-    WrittenChunk *chunk = &writer->chunks[writer->chunk_count++];
-    *chunk = (WrittenChunk){ .offset = writer->offset, .bytes = stored->count, .kind = (u16)kind };
-    writer->offset += stored->count;
-    return chunk;
+    bool is_smaller = compress_body(writer, kind, body);
+    const Bytes *stored = is_smaller ? &writer->stored : body;
+    ChunkHeader header = {
+        .kind = (u16)kind,
+        .codec = is_smaller ? CODEC_ZSTD : CODEC_PLAIN,
+        .plain_bytes = (u32)body->count,
+    };
+    return put_parts(writer, &header, &(struct iovec){stored->data, stored->count}, 1);
 }
 
 // The index is made of what is in the file: header and info of every chunk.

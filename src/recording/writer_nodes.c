@@ -167,9 +167,31 @@ static void take_site(SpaceTotals *totals, SiteState *site, SiteSums *ret_sums)
     site->allocations = site->frees = site->temporary = site->reallocations = 0;
 }
 
+// Of events that are not compressed nothing is copied.
+static WrittenChunk *put_events(RecordingWriter *writer)
+{
+    EventEncoder *encoder = &writer->encoder;
+    Bytes *body = &writer->plain;
+    struct iovec parts[1 + COLUMNS];
+
+    body->count = 0;
+    if (writer->events_level != 0) {
+        encoder_finish(encoder, body);
+        return writer_put_chunk(writer, CHUNK_EVENTS, body);
+    }
+    encoder_put_head(encoder, body);
+    if (body->failed)
+        return writer_put_chunk(writer, CHUNK_EVENTS, body);
+    parts[0] = (struct iovec){body->data, body->count};
+    for (u32 i = 0; i < COLUMNS; i++)
+        parts[1 + i] = (struct iovec){encoder->columns[i], encoder_column_bytes(encoder, i)};
+    WrittenChunk *chunk = writer_put_parts(writer, CHUNK_EVENTS, parts, ARRAY_LEN(parts));
+    encoder_restart(encoder);
+    return chunk;
+}
+
 void writer_put_slice(RecordingWriter *writer)
 {
-    Bytes *body = &writer->plain;
     Node *slice = &writer->slice;
 
     if (!open_node_reserve(writer, 1)) {
@@ -188,10 +210,8 @@ void writer_put_slice(RecordingWriter *writer)
     writer->changed_count = 0;
     slice->info.totals = writer->totals;
     put_node_chunks(writer, slice);
-    body->count = 0;
-    encoder_finish(&writer->encoder, body);
     bytes_put_varint(&writer->chunk_info, slice->first);
-    WrittenChunk *chunk = writer_put_chunk(writer, CHUNK_EVENTS, body);
+    WrittenChunk *chunk = put_events(writer);
     if (chunk)
         chunk->first = slice->first;
     join_node(&writer->open[1], slice, 1);

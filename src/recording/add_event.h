@@ -17,10 +17,11 @@ static inline void first_change(RecordingWriter *writer, u32 number, SiteState *
     site->start_bytes = site->peak_bytes = site->live_bytes;
 }
 
-static inline void sum_alloc(RecordingWriter *writer, SiteState *site, const HeapEvent *event)
+static inline void sum_alloc(RecordingWriter *writer, SiteState *site, const HeapEvent *event,
+                             Space space)
 {
-    u64 *bytes = &writer->totals.bytes[site->space];
-    u64 *high = &writer->slice.info.high[site->space];
+    u64 *bytes = &writer->totals.bytes[space];
+    u64 *high = &writer->slice.info.high[space];
 
     site->live_bytes += event->size;
     site->allocated_bytes += event->size;
@@ -36,12 +37,13 @@ static inline void sum_alloc(RecordingWriter *writer, SiteState *site, const Hea
         *high = *bytes;
 }
 
-static inline void sum_free(RecordingWriter *writer, SiteState *site, const HeapEvent *event)
+static inline void sum_free(RecordingWriter *writer, SiteState *site, const HeapEvent *event,
+                            Space space)
 {
     site->live_bytes -= event->size;
     site->usable_change -= event->usable;
     site->frees++;
-    writer->totals.bytes[site->space] -= event->size;
+    writer->totals.bytes[space] -= event->size;
     if (UNLIKELY(event->flags & EVENT_TEMPORARY)) {
         site->temporary++;
         writer->slice.info.temporary++;
@@ -58,16 +60,16 @@ static inline bool must_prepare(const RecordingWriter *writer, u64 ns)
            (writer->encoder.count == writer->encoder.capacity) | (writer->error != NULL);
 }
 
-// The number of an allocation; 0: it is none.
+// `space` is the site's. The number of an allocation; 0: it is none.
 static inline __attribute__((always_inline)) u32 sum_event(RecordingWriter *writer,
                                                            SiteState *site,
-                                                           const HeapEvent *event)
+                                                           const HeapEvent *event, Space space)
 {
     first_change(writer, event->site, site);
     if (event->kind == EVENT_ALLOC)
-        sum_alloc(writer, site, event);
+        sum_alloc(writer, site, event, space);
     else
-        sum_free(writer, site, event);
+        sum_free(writer, site, event, space);
     return event->kind == EVENT_ALLOC ? writer->encoder.allocations : 0;
 }
 
@@ -82,7 +84,7 @@ static inline u32 writer_add_in_time(RecordingWriter *writer, const HeapEvent *e
         memcpy(writer->slice.info.high, writer->totals.bytes, sizeof(writer->totals.bytes));
     }
     encode_event(&writer->encoder, event, site->thread, site->space);
-    return sum_event(writer, site, event);
+    return sum_event(writer, site, event, site->space);
 }
 
 static inline u32 writer_add(RecordingWriter *writer, const HeapEvent *event)
@@ -95,7 +97,8 @@ static inline u32 writer_add(RecordingWriter *writer, const HeapEvent *event)
 }
 
 // ------------------------------------------------------------------- the short way
-// For events that change nothing but columns and sums; writer_usual_events() has said so. They
+// For events of the heap that change nothing but columns and sums, and have numbers;
+// writer_usual_events() has said so. They
 // advance the clock of bytes by their size, and are counted by writer_count_usual() behind them.
 static inline void writer_count_usual(RecordingWriter *writer, u32 events)
 {
@@ -108,9 +111,9 @@ static inline __attribute__((always_inline)) u32 writer_add_usual(RecordingWrite
 {
     SiteState *site = &writer->sites[event->site];
 
-    encode_usual(&writer->encoder, event, site->thread);
+    encode_usual(&writer->encoder, event, site->thread, false);
     writer->encoder.last.allocated_bytes += event->size;
-    return sum_event(writer, site, event);
+    return sum_event(writer, site, event, SPACE_HEAP);
 }
 
 // A block that comes, and goes at `end_ns`; `event` is its allocation.

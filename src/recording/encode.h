@@ -109,12 +109,13 @@ static inline SeenBlock *seen_block(const EventEncoder *encoder, u64 address)
     return &encoder->seen[(address >> 4) * 0x9e3779b97f4a7c15ull >> (64 - SEEN_BITS)];
 }
 
-// The number of the allocation that is freed, if that is known.
-static inline u32 encode_number_of(const EventEncoder *encoder, const HeapEvent *event)
+// The number of the allocation that is freed, if that is known. Where events have numbers nothing
+// is `seen`; on the short way that is known when this is compiled.
+ENCODE u32 encode_number_of(const EventEncoder *encoder, const HeapEvent *event, bool is_seen)
 {
     u32 unknown = encoder->allocations - BACK_REFERENCES;
 
-    if (LIKELY(!encoder->seen))
+    if (LIKELY(!is_seen))
         return event->number ? event->number : unknown;
     const SeenBlock *seen = seen_block(encoder, event->address);
     bool is_it = seen->address == event->address && seen->born_ns == event->born_ns &&
@@ -124,9 +125,9 @@ static inline u32 encode_number_of(const EventEncoder *encoder, const HeapEvent 
 }
 
 // A number may be that of an older block, 2^32 allocations ago, but that was born before.
-ENCODE u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
+ENCODE u32 encode_free(EventEncoder *encoder, const HeapEvent *event, bool is_seen)
 {
-    u32 ago = encoder->allocations - encode_number_of(encoder, event);
+    u32 ago = encoder->allocations - encode_number_of(encoder, event, is_seen);
     u32 head = HEAD_FREE | (event->flags & EVENT_TEMPORARY ? HEAD_TEMPORARY : 0);
 
     if (ago < encoder->allocations - encoder->chunk_start && ago < BACK_REFERENCES &&
@@ -138,10 +139,10 @@ ENCODE u32 encode_free(EventEncoder *encoder, const HeapEvent *event)
     return head | encode_block(encoder, event);
 }
 
-ENCODE u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event)
+ENCODE u32 encode_alloc(EventEncoder *encoder, const HeapEvent *event, bool is_seen)
 {
     encoder->allocations++;
-    if (UNLIKELY(encoder->seen != NULL))
+    if (UNLIKELY(is_seen))
         *seen_block(encoder, event->address) = (SeenBlock){
             .address = event->address, .born_ns = event->time.ns, .size = (u32)event->size,
             .usable = (u32)event->usable, .site = event->site, .number = encoder->allocations,
@@ -161,10 +162,11 @@ ENCODE u32 encode_time(EventEncoder *encoder, u32 head, u64 since)
 
 // There is room; it is not the first, the clock of bytes has advanced by its size, and instructions
 // are not counted. That clock, and the count of events, are the caller's.
-ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site_thread)
+ENCODE void encode_usual(EventEncoder *encoder, const HeapEvent *event, u32 site_thread,
+                         bool is_seen)
 {
-    u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event)
-                                         : encode_alloc(encoder, event);
+    u32 head = event->kind == EVENT_FREE ? encode_free(encoder, event, is_seen)
+                                         : encode_alloc(encoder, event, is_seen);
     head |= event->flags & EVENT_BY_REALLOC ? HEAD_BY_REALLOC : 0;
     head |= encode_thread(encoder, event, site_thread);
     *encoder->at[COLUMN_HEAD]++ = (u8)encode_time(encoder, head,
@@ -177,7 +179,7 @@ ENCODE void encode_usual_pair(EventEncoder *encoder, const HeapEvent *event, u64
                               u32 site_thread)
 {
     u64 since = event->time.ns - encoder->last.ns, lived = end_ns - event->time.ns;
-    u32 head = HEAD_PAIR | encode_alloc(encoder, event);
+    u32 head = HEAD_PAIR | encode_alloc(encoder, event, false);
 
     encoder->pair_address[pair_class(event->usable)] = event->address;
 
@@ -232,7 +234,7 @@ static inline void encode_event(EventEncoder *encoder, const HeapEvent *event, u
         encoder->last = encoder->start;
     }
     Moment before = encoder->last;
-    encode_usual(encoder, event, site_thread);
+    encode_usual(encoder, event, site_thread, encoder->seen != NULL);
     encoder->at[COLUMN_HEAD][-1] |= (u8)encode_rare(encoder, event, &before, advance);
     encoder->last.allocated_bytes = event->time.allocated_bytes;
     encoder->last.instructions = event->time.instructions;

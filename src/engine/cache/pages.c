@@ -8,8 +8,8 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
-#include "engine/landings/landings.h"
 #include "engine/cache/unit.h"
+#include "engine/landings/landings.h"
 
 typedef struct PageRef {
     u32 page;  // low part of the guest page's number: all of it, below 16 TiB

@@ -38,8 +38,8 @@
 #include <stddef.h>
 
 #include "engine/aspace/aspace.h"
-#include "engine/landings/landings.h"
 #include "engine/callstack/callstack.h"
+#include "engine/landings/landings.h"
 #include "engine/run/run.h"
 
 // Its low twelve bits are not 0: a processor takes a load for one of what was just stored

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 
 #include "engine/aspace/aspace.h"
-#include "engine/landings/landings.h"
 #include "engine/calltags/calltags.h"
+#include "engine/landings/landings.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 

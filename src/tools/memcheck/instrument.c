@@ -276,7 +276,7 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         return;
     bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
     bool leaves = is_call || insn->lowering == LOWER_RET;
-    bool overwrites = false;
+    bool overwrites = false, is_stepped = false;
     if (count && mixed && only_discards(insn))
         count = 0;
     if (mixed && mixed_insert(block, insn, accesses, count)) {
@@ -298,6 +298,7 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
             if (first || (reads & current) || count)
                 current |= step_leaves(insn, step);
             exact = false;
+            is_stepped = true; // a guard of what it has looked at would fail again, for ever
             if (!leaves) {
                 moves_stack(block, insn);
                 return;
@@ -320,7 +321,7 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         count = 0;
     if (mixed && mixed_is_settled() && memcheck_options->undef_value_errors)
         ahead_insert(block, insn);
-    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET; i++) {
+    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET && !is_stepped; i++) {
         if (!is_call || accesses[i].reads) // what is pushed gets a tag
             check_access(block, insn, &accesses[i]);
     }

@@ -634,3 +634,19 @@ CASE copies_with_unusual_flags
     ud2
 1:
 END copies_with_unusual_flags
+
+// The word that the call reads is undefined, and good: it is said once, and the call is made.
+CASE call_undefined_memory
+    BLOCK 16
+    movq (%rax), %rcx
+    movq (%rax), %rdx
+    xorq %rdx, %rcx
+    leaq returns_at_once(%rip), %rdx
+    addq %rcx, %rdx
+    movq %rdx, 8(%rax)
+    call *8(%rax) // EXPECT memcheck uninit-value size=8 origin=heap
+END call_undefined_memory
+    .type returns_at_once, @function
+returns_at_once:
+    ret
+    .size returns_at_once, . - returns_at_once

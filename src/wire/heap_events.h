@@ -185,14 +185,20 @@ static inline u64 wire_heap_stamp(WireProducer *producer, bool is_alone)
     return stamp;
 }
 
-// A record of `bytes` bytes, put where it fits as it is; NULL: wire_reserve() knows what to do.
-static inline u64 *wire_heap_place(const WireProducer *producer, u64 bytes)
+// Room for a record with so many words behind its header, which the caller writes. Mostly it fits
+// as it is; wire_reserve() knows what to do otherwise. NULL: the monitor is gone.
+static inline u64 *wire_heap_place(WireProducer *producer, WireRecordType type, u64 words,
+                                   u64 stamp)
 {
+    enum { HEADER_WORDS = 2 };
     WireRing *ring = producer->ring;
-    u64 write = ring->write, offset = write % WIRE_RING_BYTES;
-    bool fits = write + bytes - producer->read_seen <= WIRE_RING_BYTES &&
+    u64 bytes = (HEADER_WORDS + words) * 8, offset = ring->write % WIRE_RING_BYTES;
+    bool fits = ring->write + bytes - producer->read_seen <= WIRE_RING_BYTES &&
                 offset + bytes <= WIRE_RING_BYTES;
-    return LIKELY(fits) ? (u64 *)(ring->data + offset) : NULL;
+    if (LIKELY(fits))
+        return (u64 *)(ring->data + offset);
+    u64 *at = wire_reserve(producer, type, 0, words, stamp);
+    return at ? at - HEADER_WORDS : NULL;
 }
 
 // There is room for what the record may become: a HEAP_RUN.
@@ -208,13 +214,9 @@ static inline void wire_heap_hold(WireProducer *producer, const WireAlloc *alloc
 {
     WireHeld *held = &producer->ring->held;
     u32 run = held->run;
-    u64 *at = wire_heap_place(producer, HEAP_RUN_BYTES);
-    if (UNLIKELY(!at)) {
-        at = wire_reserve(producer, RECORD_HEAP_RUN, 0, HEAP_RUN_WORDS, stamp);
-        if (!at)
-            return;
-        at -= 2;
-    }
+    u64 *at = wire_heap_place(producer, RECORD_HEAP_RUN, HEAP_RUN_WORDS, stamp);
+    if (UNLIKELY(!at))
+        return;
     __atomic_store_n(&held->run, run + 1, __ATOMIC_RELEASE);
     at[0] = RECORD_HEAP_ALLOC | (u64)((run + 2) / 2 & 0xff) << 8 | HEAP_ALLOC_BYTES / 8 << 16 |
             (u64)alloc->context << 32;
@@ -338,13 +340,9 @@ static inline void wire_heap_free(WireProducer *producer, u64 address, bool is_a
     if (wire_heap_ends_held(ring, address, stamp))
         return;
     wire_heap_flush_inline(producer);
-    u64 *at = wire_heap_place(producer, BYTES);
-    if (UNLIKELY(!at)) {
-        at = wire_reserve(producer, RECORD_HEAP_FREE, 0, 1, stamp);
-        if (!at)
-            return;
-        at -= 2;
-    }
+    u64 *at = wire_heap_place(producer, RECORD_HEAP_FREE, 1, stamp);
+    if (UNLIKELY(!at))
+        return;
     at[0] = RECORD_HEAP_FREE | BYTES / 8 << 16;
     at[1] = stamp;
     at[2] = address;

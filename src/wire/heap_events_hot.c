@@ -93,13 +93,9 @@ void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_a
     }
     wire_heap_flush(producer); // first: a series has used shares of the stamp
     u64 stamp = wire_heap_stamp(producer, is_alone);
-    u64 *at = wire_heap_place(producer, BYTES);
-    if (UNLIKELY(!at)) {
-        at = wire_reserve(producer, RECORD_HEAP_REALLOC, 0, WORDS, stamp);
-        if (!at)
-            return;
-        at -= 2;
-    }
+    u64 *at = wire_heap_place(producer, RECORD_HEAP_REALLOC, WORDS, stamp);
+    if (UNLIKELY(!at))
+        return;
     at[0] = RECORD_HEAP_REALLOC | BYTES / 8 << 16 | (u64)alloc->context << 32;
     at[1] = stamp;
     at[2] = heap_place(alloc->address, alloc->size, alloc->usable);

@@ -11,6 +11,8 @@
 #include "engine/trace/trace.h"
 #include "engine/translate/builder.h"
 
+_Static_assert(BLOCK_MARKS_MAX < 1 << 12 && BLOCK_EXITS_MAX <= UINT8_MAX, "a Block holds them");
+
 TranslateStats translate_stats;
 static unsigned block_insns_max = 48;
 

@@ -185,6 +185,14 @@ static inline u64 wire_heap_stamp(WireProducer *producer, bool is_alone)
     return stamp;
 }
 
+// Whether so much can be put where the ring is written next, as it is.
+static inline bool wire_heap_fits(const WireProducer *producer, u64 bytes)
+{
+    u64 write = producer->ring->write;
+    return write + bytes - producer->read_seen <= WIRE_RING_BYTES &&
+           write % WIRE_RING_BYTES + bytes <= WIRE_RING_BYTES;
+}
+
 // Room for a record with so many words behind its header, which the caller writes. Mostly it fits
 // as it is; wire_reserve() knows what to do otherwise. NULL: the monitor is gone.
 static inline u64 *wire_heap_place(WireProducer *producer, WireRecordType type, u64 words,
@@ -192,11 +200,8 @@ static inline u64 *wire_heap_place(WireProducer *producer, WireRecordType type, 
 {
     enum { HEADER_WORDS = 2 };
     WireRing *ring = producer->ring;
-    u64 bytes = (HEADER_WORDS + words) * 8, offset = ring->write % WIRE_RING_BYTES;
-    bool fits = ring->write + bytes - producer->read_seen <= WIRE_RING_BYTES &&
-                offset + bytes <= WIRE_RING_BYTES;
-    if (LIKELY(fits))
-        return (u64 *)(ring->data + offset);
+    if (LIKELY(wire_heap_fits(producer, (HEADER_WORDS + words) * 8)))
+        return (u64 *)(ring->data + ring->write % WIRE_RING_BYTES);
     u64 *at = wire_reserve(producer, type, 0, words, stamp);
     return at ? at - HEADER_WORDS : NULL;
 }

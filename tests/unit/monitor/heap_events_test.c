@@ -331,7 +331,7 @@ static void series_alloc(u64 slot, u64 size)
         __atomic_store_n(&held->repeat.state, state + 1, __ATOMIC_RELEASE);
     } else if (state == 2 && producer->stamps_left && held->repeat.size != size &&
                producer->shared->header.tick == producer->tick_seen &&
-               wire_heap_place(producer, HEAP_ALLOC_BYTES + HEAP_PAIRS_BYTES)) {
+               wire_heap_fits(producer, HEAP_ALLOC_BYTES + HEAP_PAIRS_BYTES)) {
         begin_series(producer->ring, word);
     } else {
         put_alone(slot, size);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // BUILD: -O2 -pthread -mfsgsbase
 // STRESS: tiny-blocks
+// MUNINN: --tool=memcheck -q
+// MUNINN: --tool=massif -q --recording=no --massif-out-file=/dev/null --stress=signals
 //
 // The client's %fs and %gs are its own: arch_prctl, rdfsbase/wrgsbase, gs-relative operands in many
 // forms, another fs base for a while, a base per thread, and both kept across system calls.
@@ -26,6 +28,35 @@ static uint64_t gs_forms(void)
                      "xchg %2, %%gs:32\n\t"
                      : "=&r"(a), "=&r"(b), "=&r"(c) : : "memory", "cc");
     return a * 1000000 + b * 1000 + c;
+}
+
+// Every register as base of a load and as its destination; and other instructions on them.
+#define LOAD(to, base) "mov $8, %%" #base "\n\t mov %%gs:16(%%" #base "), %%" #to "\n\t" \
+                       "add %%" #to ", %0\n\t rol $7, %0\n\t"
+#define LOAD_32(to, to64, base) "mov $40, %%" #base "\n\t mov %%gs:-8(%%" #base "), %%" #to "\n\t" \
+                                "add %%" #to64 ", %0\n\t rol $7, %0\n\t"
+#define OTHERS(base) "mov $48, %%" #base "\n\t addq $3, %%gs:(%%" #base ")\n\t" \
+                     "cmpq $9, %%gs:(%%" #base ")\n\t adc $0, %0\n\t" \
+                     "movzwl %%gs:2(%%" #base "), %%ecx\n\t add %%rcx, %0\n\t" \
+                     "mov %0, %%gs:64(%%" #base ")\n\t"
+
+static uint64_t register_forms(void)
+{
+    uint64_t sum;
+    __asm__ volatile("xor %%eax, %%eax\n\t"
+                     LOAD(rcx, rdx) LOAD(rdx, rcx) LOAD(rbx, rsi) LOAD(rsi, rdi) LOAD(rdi, rbx)
+                     LOAD(r8, r15) LOAD(r9, rcx) LOAD(rcx, r10) LOAD(r12, r13) LOAD(r13, r12)
+                     LOAD(r14, r11) LOAD(r15, r14) LOAD(rdx, rdx) LOAD(r12, r12)
+                     LOAD_32(ecx, rcx, rdx) LOAD_32(r9d, r9, r13) LOAD_32(r13d, r13, r12)
+                     "push %%rbp\n\t" LOAD(rbp, rcx) LOAD(rcx, rbp) LOAD_32(ebp, rbp, r13)
+                     LOAD(r13, rbp) OTHERS(rbp) "pop %%rbp\n\t"
+                     OTHERS(rbx) OTHERS(rdx) OTHERS(rsi) OTHERS(r12) OTHERS(r13) OTHERS(r8)
+                     // The X bit of the prefix means nothing without an index: it is no r10.
+                     "mov $48, %%edx\n\t mov $1000, %%r10d\n\t"
+                     ".byte 0x65, 0x4a, 0x03, 0x02\n\t" // add rax, gs:[rdx], X is set
+                     : "=&a"(sum) : : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10",
+                       "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+    return sum;
 }
 
 // Relative to rip and to gs at once: with small displacements, which other forms treat specially.
@@ -98,6 +129,7 @@ int main(void)
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     say("again %lu\n", (unsigned long)gs_forms());
+    say("registers %lx\n", (unsigned long)register_forms());
     use_fsgsbase();
     errno = 0;
     SHOW(syscall(SYS_arch_prctl, 0x9999, 0));

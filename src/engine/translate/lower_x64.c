@@ -175,6 +175,13 @@ static void emit_branch_operand(Builder *b, const Insn *insn)
     builder_mark(b, false);
 }
 
+static void leave_at(Builder *b, GuestAddr pc, ExitReason reason)
+{
+    emit_store_fs_imm64(&b->e, CTX(pc), pc);
+    emit_jmp(&b->e, gateway_leave(reason));
+    b->fallthrough = false;
+}
+
 // A branch to where a constant place says, as in a PLT, goes where it says now, as a rule for
 // ever. True: that is known, and flags are dead.
 static bool find_expected_target(const Insn *insn, GuestAddr *ret_place, GuestAddr *ret_target)
@@ -189,6 +196,24 @@ static bool find_expected_target(const Insn *insn, GuestAddr *ret_place, GuestAd
     return mapping && mapping->prot & PROT_EXEC;
 }
 
+// Whether that is what a PLT has for a function that was never called, and goes to the dynamic
+// linker: [endbr64] ; push number ; [bnd] jmp
+static bool is_unbound(GuestAddr target)
+{
+    static const u8 endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    enum { PUSH = 0x68, PUSH_BYTES = 5, BND = 0xf2 };
+    u8 code[sizeof(endbr64) + PUSH_BYTES + 2];
+    if (!guest_read(target, code, sizeof(code)))
+        return false;
+    const u8 *at = code;
+    if (memcmp(at, endbr64, sizeof(endbr64)) == 0)
+        at += sizeof(endbr64);
+    const u8 *jump = at + PUSH_BYTES;
+    if (jump[0] == BND)
+        jump++;
+    return at[0] == PUSH && jump[0] == OP_JMP_REL32;
+}
+
 //     cmp qword [place], target
 static void emit_compare_place(Builder *b, GuestAddr place, GuestAddr target)
 {
@@ -201,13 +226,19 @@ static void emit_compare_place(Builder *b, GuestAddr place, GuestAddr target)
 //     mov fs:[spill rax], rax ; mov fs:[spill rcx], rcx ; mov rcx, operand
 //     [mov fs:[branch_pc], pc] ; lookup
 // The first line spares two registers that would be saved and loaded again, which is what much of
-// a branch through a PLT takes.
+// a branch through a PLT takes. One that leads to the dynamic linker yet will lead elsewhere from
+// the second time on, and the block is made anew then:
+//     cmp qword [place], target ; je target ; mov fs:[pc], pc ; leave
 static void lower_jmp_indirect(Builder *b, const Insn *insn)
 {
     GuestAddr place, target;
     if (find_expected_target(insn, &place, &target)) {
         emit_compare_place(b, place, target);
         builder_exit(b, 0x0f84, target);
+        if (is_unbound(target)) {
+            leave_at(b, insn->pc, EXIT_REMAKE);
+            return;
+        }
     }
     builder_spill(b, RAX);
     builder_spill(b, RCX);
@@ -390,13 +421,6 @@ static void lower_ret(Builder *b, const Insn *insn)
         emit_return(b);
     else
         emit_return_by_state(b);
-}
-
-static void leave_at(Builder *b, GuestAddr pc, ExitReason reason)
-{
-    emit_store_fs_imm64(&b->e, CTX(pc), pc);
-    emit_jmp(&b->e, gateway_leave(reason));
-    b->fallthrough = false;
 }
 
 static void lower_syscall(Builder *b, const Insn *insn)

@@ -127,8 +127,9 @@ static void copy_on_base(Emitter *e, const Insn *insn, const ZydisDecodedInstruc
 
 // The instruction with the base of its operand replaced; index, scale and
 // displacement stay as they are (so EVEX's compressed displacement does too).
+// `old_base`, below 8 and not rsp, becomes the index, if there is none; GPR_COUNT: it goes.
 static void copy_with_base(Emitter *e, const Insn *insn, const ZydisDecodedInstruction *z,
-                           unsigned base)
+                           unsigned base, unsigned old_base)
 {
     bool sib = z->attributes & ZYDIS_ATTRIB_HAS_SIB;
     bool no_base = sib && z->raw.modrm.mod == 0 && z->raw.sib.base == 5;
@@ -142,6 +143,9 @@ static void copy_with_base(Emitter *e, const Insn *insn, const ZydisDecodedInstr
     if (index) {
         put_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | 4));
         put_u8(e, (u8)(z->raw.sib.scale << 6 | z->raw.sib.index << 3 | base));
+    } else if (old_base != GPR_COUNT) {
+        put_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | 4));
+        put_u8(e, (u8)(old_base << 3 | base));
     } else {
         put_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | base));
     }
@@ -167,22 +171,35 @@ static void emit_lea_memory(Emitter *e, unsigned dst, const MemoryOperand *m, bo
     put_u32(e, (u32)m->disp);
 }
 
-// mov r64/r32, fs:[small constant], by far the most frequent access to
-// thread-local data: the destination itself is the scratch register, saved only
+// mov reg, [reg + index + disp]
+static void emit_load_sum(Emitter *e, unsigned reg, unsigned index, i32 disp, bool wide)
+{
+    put_u8(e, (u8)(0x40 | wide << 3 | reg >> 3 << 2 | index >> 3 << 1 | reg >> 3));
+    put_bytes(e, (u8[]){0x8b, (u8)(0x84 | (reg & 7) << 3), (u8)((index & 7) << 3 | (reg & 7))}, 3);
+    put_u32(e, (u32)disp);
+}
+
+// mov r64/r32, fs:[small constant] or fs:[register + constant], by far the most frequent accesses
+// to thread-local data: the destination itself is the scratch register, saved only
 // for the case of a fault.
 static bool copy_tls_load(Builder *b, const Insn *insn, const ZydisDecodedInstruction *z,
                           const MemoryOperand *m, i32 base_slot)
 {
-    unsigned reg = z->raw.modrm.reg;
+    unsigned reg = z->raw.modrm.reg | (unsigned)z->raw.rex.R << 3;
     bool rip = z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5;
-    if (rip || z->mnemonic != ZYDIS_MNEMONIC_MOV || z->opcode != 0x8b || z->raw.rex.R ||
-        reg == RSP || reg == RBP || m->base != GPR_COUNT || m->has_index ||
-        z->address_width != 64 || (z->operand_width != 64 && z->operand_width != 32) ||
-        m->disp < -4096 || m->disp > 4096)
+    if (rip || z->mnemonic != ZYDIS_MNEMONIC_MOV || z->opcode != 0x8b || reg == RSP ||
+        m->has_index || z->address_width != 64 ||
+        (z->operand_width != 64 && z->operand_width != 32))
+        return false;
+    if (m->base != GPR_COUNT ? m->base == RSP || m->base == reg
+                             : reg >= 8 || reg == RBP || m->disp < -4096 || m->disp > 4096)
         return false;
     builder_spill(b, reg);
     emit_load_fs(&b->e, reg, base_slot);
-    copy_with_base(&b->e, insn, z, reg);
+    if (m->base != GPR_COUNT)
+        emit_load_sum(&b->e, reg, m->base, (i32)m->disp, z->operand_width == 64);
+    else
+        copy_with_base(&b->e, insn, z, reg, GPR_COUNT);
     builder_forget_spill(b, reg);
     return true;
 }
@@ -204,10 +221,12 @@ static void copy_through_segment(Builder *b, const Insn *insn)
     bool rip = z.raw.modrm.mod == 0 && z.raw.modrm.rm == 5;
     builder_spill(b, scratch);
     if (!rip && z.address_width == 64) {
+        bool may_be_index = m.base < 8 && m.base != RSP && !m.has_index && !z.raw.rex.X &&
+                            z.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY;
         emit_load_fs(&b->e, scratch, base_slot);
-        if (m.base != GPR_COUNT)
+        if (m.base != GPR_COUNT && !may_be_index)
             emit_lea_sum(&b->e, scratch, scratch, m.base);
-        copy_with_base(&b->e, insn, &z, scratch);
+        copy_with_base(&b->e, insn, &z, scratch, may_be_index ? m.base : GPR_COUNT);
     } else {
         // The address first, 32 bits wide if need be, then the base on top.
         unsigned second = pick_scratch(used | 1u << scratch);

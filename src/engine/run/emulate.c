@@ -16,6 +16,7 @@
 #include "engine/emit/emit.h"
 #include "engine/log/log.h"
 #include "engine/signal/signal.h"
+#include "engine/translate/translate.h"
 
 // The selectors of a 64-bit process, and the others that Linux lets it load.
 enum { USER_CS = 0x33, USER_SS = 0x2b, USER32_CS = 0x23, CPU_NUMBER_SEGMENT = 0x7b };
@@ -318,7 +319,10 @@ static bool load_selector(ThreadCtx *ctx, u64 selector, bool fs)
     case 3: case USER32_CS: case USER_SS: case USER_CS: case CPU_NUMBER_SEGMENT: break;
     default: protection_fault(ctx, (u16)selector & ~3u); return false;
     }
-    *(fs ? &ctx->client_fs : &ctx->client_gs) = 0;
+    if (fs)
+        translate_set_fs(ctx, 0);
+    else
+        ctx->client_gs = 0;
     return true;
 }
 

@@ -21,6 +21,7 @@
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
+#include "engine/translate/translate.h"
 
 enum { SYSCALL_BYTES = 2 }; // `syscall` is 0f 05
 
@@ -104,7 +105,10 @@ static i64 do_arch_prctl(ThreadCtx *ctx, const u64 a[6])
     case ARCH_SET_GS:
         if (a[1] >> 47)
             return -EPERM;
-        *(a[0] == ARCH_SET_FS ? &ctx->client_fs : &ctx->client_gs) = a[1];
+        if (a[0] == ARCH_SET_FS)
+            translate_set_fs(ctx, a[1]);
+        else
+            ctx->client_gs = a[1];
         return 0;
     case ARCH_GET_FS: return guest_write(a[1], &ctx->client_fs, 8) ? 0 : -EFAULT;
     case ARCH_GET_GS: return guest_write(a[1], &ctx->client_gs, 8) ? 0 : -EFAULT;

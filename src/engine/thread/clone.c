@@ -15,6 +15,7 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/thread/thread_internal.h"
+#include "engine/translate/translate.h"
 
 #define EXIT_SIGNAL_MASK 0xffull // CSIGNAL
 #define SET_TID_MAX 32
@@ -39,6 +40,8 @@ static i64 clone_any(ThreadCtx *ctx, const CloneArgs *args)
         return -EINVAL;
     if ((flags & CLONE_PIDFD) && (flags & CLONE_PARENT_SETTID) && args->pidfd == args->parent_tid)
         return -EINVAL;
+    if (flags & CLONE_SETTLS || (flags & CLONE_VM && !(flags & CLONE_VFORK)))
+        translate_fs_varies();
     if (!(flags & CLONE_VM))
         return clone_fork(ctx, args);
     if (flags & CLONE_THREAD)

@@ -68,6 +68,7 @@ typedef struct Builder {
     bool fallthrough;      // the last instruction lowered falls through to next_pc
     CodePtr landing;       // of the block's call, where it has one (block->landing)
     bool may_fall;         // there is room for another block behind it
+    bool has_fs_base;      // it holds while fs has the base that it has now (fs_base.c)
     bool changes_version;  // C has run that may have made the state another one
     u8 flags_live[BLOCK_INSNS_MAX]; // arithmetic flags live before each instruction, as FlagBits
     Guard guards[BLOCK_GUARDS_MAX];
@@ -120,6 +121,13 @@ void drop_blocks_of_new_region(void);
 // The client's value of dst is still in dst. False when there is no address (VSIB).
 bool access_is_push(const InsnAccess *access);
 bool emit_access_address(Builder *b, unsigned dst, const InsnAccess *access);
+
+// The base of fs as a constant; fs_base.c. False: it is none, or too large.
+bool fs_base_add(Builder *b, i64 *disp);
+// The address without a segment, if that is possible.
+bool flatten_address(Builder *b, InsnAddress *a);
+// Once all instructions are known, before code is made of them.
+void fs_base_look(const Builder *b);
 
 // Sets the hardware's gs from a base in ThreadCtx; operand_x64.c.
 void emit_set_gs(Builder *b, i32 base_slot);

@@ -154,10 +154,10 @@ static void put_kept(Emitter *e, bool flags)
 //   slow: restore
 static void emit_short_store_stub(Builder *b, const Guard *guard)
 {
-    const InsnAddress *a = &guard->access.address;
+    InsnAddress a = guard->access.address;
     u32 size = guard->access.size_bytes;
     bool flags = guard->spilled != 0;
-    if (size > 16 || a->segment || a->is_narrow || !gateway_store(size))
+    if (size > 16 || !flatten_address(b, &a) || a.is_narrow || !gateway_store(size))
         return;
     CodePtr unaligned = NULL;
     put_keep(&b->e, flags);

@@ -204,6 +204,31 @@ static bool copy_tls_load(Builder *b, const Insn *insn, const ZydisDecodedInstru
     return true;
 }
 
+// Where the base is a constant:
+//     the same instruction, without the prefix, on [base + index + disp32]
+static bool copy_at_constant(Builder *b, const Insn *insn, const ZydisDecodedInstruction *z,
+                             const MemoryOperand *m)
+{
+    bool sib = z->attributes & ZYDIS_ATTRIB_HAS_SIB;
+    bool rip = z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5;
+    bool no_base = sib && z->raw.modrm.mod == 0 && z->raw.sib.base == 5;
+    i64 disp = m->disp;
+    if (insn->segment != 0x64 || rip || !insn->modrm_at || z->address_width != 64 ||
+        !fs_base_add(b, &disp))
+        return false;
+    for (unsigned i = 0; i < insn->modrm_at; i++) {
+        u8 byte = insn->bytes[i];
+        if (i >= z->raw.prefix_count || (byte != 0x64 && byte != 0x65))
+            put_u8(&b->e, byte);
+    }
+    put_u8(&b->e, (u8)((no_base ? 0 : 0x80) | (insn->bytes[insn->modrm_at] & 0x3f)));
+    if (sib)
+        put_u8(&b->e, insn->bytes[insn->modrm_at + 1]);
+    put_u32(&b->e, (u32)disp);
+    put_rest(&b->e, insn, z);
+    return true;
+}
+
 static void copy_through_segment(Builder *b, const Insn *insn)
 {
     ZydisDecodedInstruction z;
@@ -212,7 +237,7 @@ static void copy_through_segment(Builder *b, const Insn *insn)
     ASSERT(decode_operands(insn, &z, operands));
     find_memory_operand(&z, operands, &m);
     i32 base_slot = insn->segment == 0x64 ? CTX(client_fs) : CTX(client_gs);
-    if (copy_tls_load(b, insn, &z, &m, base_slot))
+    if (copy_at_constant(b, insn, &z, &m) || copy_tls_load(b, insn, &z, &m, base_slot))
         return;
 
     u32 used = insn_gprs_used(insn);
@@ -313,9 +338,10 @@ bool access_is_push(const InsnAccess *access)
 
 bool emit_access_address(Builder *b, unsigned dst, const InsnAccess *access)
 {
-    const InsnAddress *a = &access->address;
+    InsnAddress flat = access->address, *a = &flat;
     if (!a->is_one)
         return false;
+    flatten_address(b, a);
     MemoryOperand m = {.base = a->base, .index = a->index, .scale = a->scale, .disp = a->disp};
     if (access_is_push(access))
         m.disp -= access->size_bytes;

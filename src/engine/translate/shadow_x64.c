@@ -91,7 +91,8 @@ bool tool_shadow_can_check(const ToolBlock *b, const ToolAccess *access)
 // Spills rcx and computes the address there if the operand cannot be encoded with gs.
 static void open_operand(Builder *b, const ToolAccess *access, ShadowOperand *ret_op)
 {
-    const InsnAddress *a = &access->address;
+    InsnAddress flat = access->address, *a = &flat;
+    bool is_flat = flatten_address(b, a);
     ShadowOperand shadow = {.base = a->base, .index = a->index, .scale = a->scale,
                             .address32 = a->is_narrow};
     i64 disp = a->disp;
@@ -99,7 +100,7 @@ static void open_operand(Builder *b, const ToolAccess *access, ShadowOperand *re
         disp += (i64)(b->insn->pc + b->insn->len);
     if (access_is_push(access))
         disp -= (i64)access->size_bytes;
-    if (!a->segment && !shadow.address32 && disp + TOOL_SHADOW_DISP >= INT32_MIN &&
+    if (is_flat && !shadow.address32 && disp + TOOL_SHADOW_DISP >= INT32_MIN &&
         disp + 64 <= INT32_MAX) {
         shadow.disp = (i32)disp;
         *ret_op = shadow;

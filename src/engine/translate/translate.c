@@ -495,11 +495,13 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     b->insn = NULL;
     b->spilled = 0;
     b->changes_version = false;
+    b->has_fs_base = false;
     b->next_pc = pc;
     decode_forget();
     *ret_result = collect(b, version & ~VERSION_ORIGINAL, ret_fault);
     if (*ret_result != FETCH_OK)
         return NULL;
+    fs_base_look(b);
 
     if (entry != ENTRY_NONE) {
         builder_mark_nowhere(b);

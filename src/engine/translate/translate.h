@@ -40,6 +40,10 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
 // held. False when the block's unit has no room: look the block up in C then.
 bool translate_add_entry(Block *block, EntryKind kind);
 
+// The client's base of fs changes; or another thread begins, which has its own. No lock held.
+void translate_set_fs(ThreadCtx *ctx, u64 base);
+void translate_fs_varies(void);
+
 // Where the code at `at` goes on if it is the compare of an early guard
 // (tool_shadow_guard_early()), which has faulted: as if it had failed. Else NULL.
 CodePtr translate_early_guard_failed(CodePtr at);

@@ -23,6 +23,7 @@
 #define LOW_CODE_MAX   (64 * MiB)
 #define LOW_IMAGE_MAX  (256 * MiB)
 #define LOW_2GIB       (2048 * MiB)
+#define LOW_WORDS_MAX  (256 * KiB)
 #define FAR_HINT_ALIGN (1ull << 40)
 #define FAR_HINT_END   (2 * CLIENT_END) // where the tools' shadow begins
 
@@ -112,13 +113,21 @@ static bool is_elf_image(const MapRequest *r)
     return got == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
 }
 
+// The dynamic linker gets memory for the first thread's words, which emitted code reaches without
+// a register if they are low (translate/fs_base.c). Nobody has a base for them yet.
+static bool may_be_first_words(const MapRequest *r)
+{
+    return !thread_ctx.client_fs && !is_file(r) && r->len <= LOW_WORDS_MAX &&
+           r->prot == (PROT_READ | PROT_WRITE);
+}
+
 static PlaceKind place_kind(const MapRequest *r)
 {
     if (r->flags & MAP_32BIT)
         return PLACE_LOW_ONLY;
     if ((r->prot & PROT_EXEC) && r->len <= LOW_CODE_MAX)
         return PLACE_LOW_IF_ROOM;
-    return is_elf_image(r) ? PLACE_LOW_IF_ROOM : PLACE_HIGH;
+    return is_elf_image(r) || may_be_first_words(r) ? PLACE_LOW_IF_ROOM : PLACE_HIGH;
 }
 
 // The page size of a huge-page mapping, otherwise PAGE_SIZE.

@@ -57,6 +57,10 @@ void aspace_adopt(GuestAddr start, GuestAddr end, u32 prot, const char *name);
 const Mapping *aspace_find(GuestAddr addr);
 const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the end
 
+// Set until the first thread has a base of fs: the dynamic linker gets memory for its words, which
+// emitted code reaches without a register if they are low (translate/fs_base.c).
+extern bool aspace_expects_words;
+
 // For whoever watches the client's code come and go; called with the engine lock held.
 // A file is mapped executable, or becomes so: `fd` is -1 then. And: [start, end) is
 // not what it was.

@@ -113,11 +113,11 @@ static bool is_elf_image(const MapRequest *r)
     return got == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
 }
 
-// The dynamic linker gets memory for the first thread's words, which emitted code reaches without
-// a register if they are low (translate/fs_base.c). Nobody has a base for them yet.
+bool aspace_expects_words;
+
 static bool may_be_first_words(const MapRequest *r)
 {
-    return !thread_ctx.client_fs && !is_file(r) && r->len <= LOW_WORDS_MAX &&
+    return aspace_expects_words && !is_file(r) && r->len <= LOW_WORDS_MAX &&
            r->prot == (PROT_READ | PROT_WRITE);
 }
 

@@ -10,6 +10,7 @@
 // for others), and go together when it changes, or when there is another thread: none runs while
 // the base of any thread is another one. After that, or after a few changes, it is no constant
 // any more.
+#include "engine/aspace/aspace.h"
 #include "engine/run/run.h"
 #include "engine/translate/builder.h"
 #include "engine/translate/translate.h"
@@ -36,6 +37,7 @@ void translate_set_fs(ThreadCtx *ctx, u64 base)
     if (base != constant)
         set(base);
     ctx->client_fs = base;
+    aspace_expects_words = false;
     lock_release(&engine_lock);
 }
 

@@ -19,6 +19,7 @@ static unsigned block_insns_max = 48;
 void translate_init(unsigned max_insns)
 {
     decode_init();
+    aspace_expects_words = true;
     if (max_insns && max_insns < BLOCK_INSNS_MAX)
         block_insns_max = max_insns;
 }

@@ -5,7 +5,8 @@
 // MUNINN: --tool=massif -q --recording=no --massif-out-file=/dev/null --stress=tiny-cache
 //
 // A call stands at the end of a page. Meanwhile the code behind it is changed, unmapped, mapped
-// again, or was never there: what counts is what is there at the return.
+// again, or was never there: what counts is what is there at the return. And the call itself is
+// overwritten while the callee changes its return address, to ones whose lower half is 0.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -20,10 +21,14 @@ static void (*action)(void);
 static uint32_t value;
 static sigjmp_buf home;
 
+static void *volatile elsewhere;
+
 static void callee(void)
 {
     if (action)
         action();
+    if (elsewhere)
+        ((void *volatile *)__builtin_frame_address(0))[1] = elsewhere == home ? NULL : elsewhere;
 }
 
 static void put_code_behind(void)
@@ -51,11 +56,20 @@ static void map(void)
     change();
 }
 
+static void overwrite(void)
+{
+    static const uint8_t zeros[64];
+    memcpy(pages, zeros, sizeof(zeros)); // in the page of the call
+}
+
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
     (void)context;
-    printf("signal %d at the code behind it + %ld\n", sig,
-           (long)((uint8_t *)info->si_addr - (pages + PAGE)));
+    if (info->si_addr)
+        printf("signal %d at the code behind it + %ld\n", sig,
+               (long)((uint8_t *)info->si_addr - (pages + PAGE)));
+    else
+        printf("signal %d at 0\n", sig);
     siglongjmp(home, 1);
 }
 
@@ -90,5 +104,18 @@ int main(void)
     printf("%u\n", run());
     action = NULL;
     printf("%u\n", run());
+
+    uint8_t *far = mmap((void *)0x700000000, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    memcpy(far, (uint8_t[]){0xb8, 7, 0, 0, 0, 0x5b, 0xc3}, 7); // mov eax, 7 ; pop rbx ; ret
+    action = overwrite;
+    elsewhere = far;
+    for (int i = 0; i < 3; i++)
+        printf("%u\n", run());
+    elsewhere = home; // stands for 0
+    for (int i = 0; i < 3; i++) {
+        if (sigsetjmp(home, 1) == 0)
+            printf("%u\n", run());
+    }
     return 0;
 }

@@ -9,7 +9,7 @@
 //   landing mov qword [rsp - 8], return_address ; reload r11 ; jmp on
 //   target  lea rsp, [rsp + 8] ; ...
 //   ret     spill r11 ; r11d := number in the tag ; mov r11, [r11*8 + LANDING_TABLE]
-//           cmp r11d, [rsp] ; jne other ; shr r11, 32 ; mov [rsp], r11 ; ret
+//           cmp r11d, [rsp] ; jne other ; shr r11, 32 ; je other ; mov [rsp], r11 ; ret
 //
 // What must stay true (the engine lock protects what is written)
 //   L1  A word of the table is 0, or a return address below 4 GiB and above that the place of

@@ -325,9 +325,10 @@ static void emit_return_by_table(Builder *b)
 // To the landing that the call has, or else by the table; r11 is spilled:
 //     r11d := number of the landing ; cmp r11d, MAX ; jae other
 //     mov r11, [r11*8 + LANDING_TABLE] ; cmp r11d, [rsp] ; jne other
-//     shr r11, 32 ; mov [rsp], r11 ; ret
+//     shr r11, 32 ; je other ; mov [rsp], r11 ; ret
 //   other: by the table
-// The landing puts back what was there.
+// The landing puts back what was there. One that is closed looks like that of a return address
+// whose lower half is 0, but is nowhere.
 static void emit_return_to_landing(Builder *b)
 {
     Emitter *e = &b->e;
@@ -340,11 +341,13 @@ static void emit_return_to_landing(Builder *b)
     put_u32(e, (u32)LANDING_TABLE);
     put_bytes(e, (u8[]){0x44, 0x3b, 0x1c, 0x24, 0x75, 0}, 6);
     CodePtr other = e->pc;
-    put_bytes(e, (u8[]){0x49, 0xc1, 0xeb, 32}, 4);
+    put_bytes(e, (u8[]){0x49, 0xc1, 0xeb, 32, 0x74, 0}, 6);
+    CodePtr closed = e->pc;
     emit_calltag_clear(b, 0);
     put_bytes(e, (u8[]){0x4c, 0x89, 0x1c, 0x24, 0xc3}, 5);
     none[-1] = (u8)(e->pc - none);
     other[-1] = (u8)(e->pc - other);
+    closed[-1] = (u8)(e->pc - closed);
 }
 
 // A return of a clean block, with nothing to drop and the flags dead, if they are loose, with r11;

@@ -137,6 +137,39 @@ static void after_vfork(void)
         (unsigned long)after);
 }
 
+static __thread long own = 3;
+
+__attribute__((noinline)) static void count_own(void)
+{
+    own++;
+}
+
+static void *count_body(void *arg)
+{
+    for (int i = 0; i < 1000; i++)
+        count_own();
+    *(long *)arg = own;
+    return NULL;
+}
+
+// A child that sets the base that it has anyway; then a thread with its own.
+static void same_base_then_threads(void)
+{
+    long pid, counted = 0;
+    pthread_t thread;
+    count_own();
+    __asm__ volatile("mov $58, %%eax\n\t syscall\n\t test %%rax, %%rax\n\t jne 1f\n\t"
+                     "mov $158, %%eax\n\t mov $0x1002, %%edi\n\t mov %1, %%rsi\n\t syscall\n\t"
+                     "xor %%edi, %%edi\n\t mov $60, %%eax\n\t syscall\n\t"
+                     "1:" : "=&a"(pid) : "r"(own_fs)
+                     : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+    waitpid((pid_t)pid, NULL, 0);
+    pthread_create(&thread, NULL, count_body, &counted);
+    pthread_join(thread, NULL);
+    count_own();
+    say("own %ld, the thread's %ld\n", own, counted);
+}
+
 static volatile unsigned long fault_at, fault_rbx, fault_rcx;
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -202,6 +235,7 @@ int main(void)
     in_child(few_turns_then_threads);
     in_child(many_turns);
     in_child(after_vfork);
+    in_child(same_base_then_threads);
     in_child(at_a_missing_word);
     if (getauxval(AT_HWCAP2) & 2)
         in_child(by_instruction);

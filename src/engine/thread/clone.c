@@ -40,7 +40,7 @@ static i64 clone_any(ThreadCtx *ctx, const CloneArgs *args)
         return -EINVAL;
     if ((flags & CLONE_PIDFD) && (flags & CLONE_PARENT_SETTID) && args->pidfd == args->parent_tid)
         return -EINVAL;
-    if (flags & CLONE_SETTLS || (flags & CLONE_VM && !(flags & CLONE_VFORK)))
+    if (flags & (CLONE_SETTLS | CLONE_THREAD) || (flags & CLONE_VM && !(flags & CLONE_VFORK)))
         translate_fs_varies();
     if (!(flags & CLONE_VM))
         return clone_fork(ctx, args);

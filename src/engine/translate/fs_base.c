@@ -26,27 +26,27 @@ static void set(u64 base)
 {
     if (constant)
         cache_invalidate(page, page + 1);
-    varies |= ++changes > CHANGES_MAX;
-    constant = varies ? 0 : base;
+    constant = base;
+}
+
+static void forget(void)
+{
+    varies = true;
+    set(0);
 }
 
 void translate_set_fs(ThreadCtx *ctx, u64 base)
 {
     lock_acquire(&engine_lock);
-    varies |= ctx->vfork_depth != 0; // its parent goes on with the old one
-    if (base != constant)
+    if (ctx->vfork_depth || changes == CHANGES_MAX) { // a parent goes on with the old one
+        forget();
+    } else if (!varies && base != constant) {
+        changes++;
         set(base);
+    }
     ctx->client_fs = base;
     aspace_expects_words = false;
     lock_release(&engine_lock);
-}
-
-static void forget(void)
-{
-    if (varies)
-        return;
-    varies = true;
-    set(0);
 }
 
 void translate_fs_varies(void)

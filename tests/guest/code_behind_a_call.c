@@ -21,14 +21,15 @@ static void (*action)(void);
 static uint32_t value;
 static sigjmp_buf home;
 
-static void *volatile elsewhere;
+static int goes_elsewhere;
+static void *elsewhere;
 
 static void callee(void)
 {
     if (action)
         action();
-    if (elsewhere)
-        ((void *volatile *)__builtin_frame_address(0))[1] = elsewhere == home ? NULL : elsewhere;
+    if (goes_elsewhere)
+        ((void *volatile *)__builtin_frame_address(0))[1] = elsewhere;
 }
 
 static void put_code_behind(void)
@@ -109,10 +110,11 @@ int main(void)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     memcpy(far, (uint8_t[]){0xb8, 7, 0, 0, 0, 0x5b, 0xc3}, 7); // mov eax, 7 ; pop rbx ; ret
     action = overwrite;
+    goes_elsewhere = 1;
     elsewhere = far;
     for (int i = 0; i < 3; i++)
         printf("%u\n", run());
-    elsewhere = home; // stands for 0
+    elsewhere = NULL;
     for (int i = 0; i < 3; i++) {
         if (sigsetjmp(home, 1) == 0)
             printf("%u\n", run());

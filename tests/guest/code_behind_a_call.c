@@ -115,7 +115,7 @@ int main(void)
     for (int i = 0; i < 3; i++)
         printf("%u\n", run());
     elsewhere = NULL;
-    for (int i = 0; i < 3; i++) {
+    for (volatile int i = 0; i < 3; i++) {
         if (sigsetjmp(home, 1) == 0)
             printf("%u\n", run());
     }

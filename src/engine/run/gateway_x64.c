@@ -29,7 +29,8 @@ static void emit_vector_state(Emitter *e, bool save)
     put_bytes(e, save ? (u8[]){0x48, 0x0f, 0xae, 0x21} : (u8[]){0x48, 0x0f, 0xae, 0x29}, 4);
 }
 
-// push fs:[flags] ; popfq ; every register from ctx ; jmp fs:[enter_target]
+// push fs:[flags] ; popfq ; every register from ctx ; mov fs:[spill r11], r11 (returns find it
+// there, see translate.c) ; jmp fs:[enter_target]
 static void emit_load_client(Emitter *e)
 {
     put_bytes(e, (u8[]){0x64, 0xff, 0x34, 0x25}, 4);
@@ -39,6 +40,7 @@ static void emit_load_client(Emitter *e)
         if (r != RSP)
             emit_load_fs(e, r, CTX_GPR(r));
     }
+    emit_store_fs(e, CTX_SPILL(R11), R11);
     emit_load_fs(e, RSP, CTX_GPR(RSP));
     emit_jmp_fs(e, CTX(enter_target));
 }

@@ -87,12 +87,14 @@ void emit_calltag_clear(Builder *b, i32 disp)
         emit_calltag(b, disp, calltags_shared ? ~0u : 0);
 }
 
-// r11d := the number that the tag of what is at [rsp] has
-//     mov r11d, gs:[rsp + CALLTAGS_DISP] ; sub r11d, CALLTAG_LANDING
+// r11d := the number that the tag of what is at [rsp] has, or one below LANDINGS_MAX
+//     mov r11d, gs:[rsp + CALLTAGS_DISP] ; and r11d, LANDINGS_MAX - 1
 void emit_load_landing(Builder *b)
 {
-    put_bytes(&b->e, (u8[]){0x65, 0x44, 0x8b, 0x5c, 0x24, (u8)CALLTAGS_DISP, 0x41, 0x81, 0xeb}, 9);
-    put_u32(&b->e, CALLTAG_LANDING);
+    _Static_assert(CALLTAG_LANDING % LANDINGS_MAX == 0 && !(LANDINGS_MAX & (LANDINGS_MAX - 1)),
+                   "its low bits are the number");
+    put_bytes(&b->e, (u8[]){0x65, 0x44, 0x8b, 0x5c, 0x24, (u8)CALLTAGS_DISP, 0x41, 0x81, 0xe3}, 9);
+    put_u32(&b->e, LANDINGS_MAX - 1);
 }
 
 // Leaves rax = the top entry's place and jumps to *ret_miss unless the entry is this call's.

@@ -86,15 +86,35 @@ static u32 take_landing(Builder *b, GuestAddr return_address)
     return b->block->landing = landing_take(return_address);
 }
 
-//   landing: mov qword [rsp - 8], return_address ; mov r11, fs:[spill r11] ; jmp return_address
-// The jump is left out if the block at return_address is made behind it.
+// Whether the code at pc soon has what looks like an operand below rsp, by its bytes: SIB byte 24
+// between a modrm byte that has it, with a displacement, and one that is negative.
+static bool seems_to_look_below(GuestAddr pc)
+{
+    enum { AHEAD = 40, MODRM_BITS = 0xc7, SIB_DISP8 = 0x44, SIB_DISP32 = 0x84, RSP_ONLY = 0x24 };
+    u8 code[AHEAD + 5];
+    if (!guest_read(pc, code, sizeof(code)))
+        return true;
+    for (unsigned i = 1; i < AHEAD; i++) {
+        u8 modrm = code[i - 1] & MODRM_BITS;
+        if (code[i] == RSP_ONLY && ((modrm == SIB_DISP8 && code[i + 1] & 0x80) ||
+                                    (modrm == SIB_DISP32 && code[i + 4] & 0x80)))
+            return true;
+    }
+    return false;
+}
+
+//   landing: [mov qword [rsp - 8], return_address] ; mov r11, fs:[spill r11] ; jmp return_address
+// The return has put the landing's place there, which stays unless somebody is likely to look. The
+// jump is left out if the block at return_address is made behind it.
 static void emit_landing(Builder *b, GuestAddr return_address)
 {
     Emitter *e = &b->e;
     b->landing = e->pc;
     builder_mark_nowhere(b);
-    put_bytes(e, (u8[]){0x48, 0xc7, 0x44, 0x24, 0xf8}, 5);
-    put_u32(e, (u32)return_address);
+    if (seems_to_look_below(return_address)) {
+        put_bytes(e, (u8[]){0x48, 0xc7, 0x44, 0x24, 0xf8}, 5);
+        put_u32(e, (u32)return_address);
+    }
     emit_load_fs(e, R11, CTX_SPILL(R11));
     if (!b->block->falls)
         builder_exit(b, OP_JMP_REL32, return_address);
@@ -322,21 +342,16 @@ static void emit_return_by_table(Builder *b)
     put_bytes(&b->e, (u8[]){0x41, 0xff, 0xe3}, 3);
 }
 
-// To the landing that the call has, or else by the table; r11 is spilled:
-//     r11d := number of the landing ; cmp r11d, MAX ; jae other
-//     mov r11, [r11*8 + LANDING_TABLE] ; cmp r11d, [rsp] ; jne other
+// To the landing that the call has, or else by the table; r11 is stored already:
+//     r11d := number of the landing ; mov r11, [r11*8 + LANDING_TABLE] ; cmp r11d, [rsp] ; jne other
 //     shr r11, 32 ; je other ; mov [rsp], r11 ; ret
 //   other: by the table
-// The landing puts back what was there. One that is closed looks like that of a return address
-// whose lower half is 0, but is nowhere.
+// A landing that is closed looks like that of a return address whose lower half is 0, but is
+// nowhere.
 static void emit_return_to_landing(Builder *b)
 {
     Emitter *e = &b->e;
     emit_load_landing(b);
-    put_bytes(e, (u8[]){0x41, 0x81, 0xfb}, 3);
-    put_u32(e, LANDINGS_MAX);
-    put_bytes(e, (u8[]){0x73, 0}, 2);
-    CodePtr none = e->pc;
     put_bytes(e, (u8[]){0x4e, 0x8b, 0x1c, 0xdd}, 4);
     put_u32(e, (u32)LANDING_TABLE);
     put_bytes(e, (u8[]){0x44, 0x3b, 0x1c, 0x24, 0x75, 0}, 6);
@@ -345,7 +360,6 @@ static void emit_return_to_landing(Builder *b)
     CodePtr closed = e->pc;
     emit_calltag_clear(b, 0);
     put_bytes(e, (u8[]){0x4c, 0x89, 0x1c, 0x24, 0xc3}, 5);
-    none[-1] = (u8)(e->pc - none);
     other[-1] = (u8)(e->pc - other);
     closed[-1] = (u8)(e->pc - closed);
 }
@@ -357,7 +371,8 @@ void emit_return(Builder *b)
 {
     b->fallthrough = false;
     if (tool->needs & TOOL_LOOSE_FLAGS) {
-        builder_spill(b, R11);
+        b->spilled |= 1u << R11; // writes_r11()
+        builder_mark(b, false);
         if (calltags_wanted)
             emit_return_to_landing(b);
         emit_return_by_table(b);

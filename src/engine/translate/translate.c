@@ -417,6 +417,13 @@ static void link_known_targets(Block *block)
     }
 }
 
+// Where returns go through r11, it is stored whenever the client changes it, so that they need not.
+static bool writes_r11(const Insn *insn)
+{
+    InsnForm room;
+    return tool->needs & TOOL_LOOSE_FLAGS && insn_form(insn, &room)->gprs_written >> R11 & 1;
+}
+
 // The instruction and what the trace, the tool and the call stack insert around it.
 static void emit_insn(Builder *b, unsigned index)
 {
@@ -432,6 +439,8 @@ static void emit_insn(Builder *b, unsigned index)
         emit_callstack_before_load(b);
     if (!followed)
         lower_insn(b);
+    if (b->fallthrough && writes_r11(b->insn))
+        emit_store_fs(&b->e, CTX_SPILL(R11), R11);
     if (loads_rsp)
         emit_callstack_after_load(b);
     ASSERT(b->spilled == 0 || !b->fallthrough);

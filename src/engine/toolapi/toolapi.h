@@ -251,6 +251,9 @@ const ToolFunction *tool_lean_inner(const ToolThread *thread);
 
 // The tool of this run; never NULL.
 extern const Tool *tool;
+// It counts instructions: all that the client executes stand in blocks, the jumps of PLTs too.
+// Set before the first block is made.
+extern bool tool_sees_all;
 
 // Chooses by name; false if there is none of that name.
 bool tool_select(const char *name);

@@ -89,6 +89,14 @@ void builder_exit(Builder *b, unsigned opcode, GuestAddr target);
 
 // Lowers b->insn.
 void lower_insn(Builder *b);
+void lower_call(Builder *b, const Insn *insn);
+void lower_call_indirect(Builder *b, const Insn *insn);
+void lower_jmp_indirect(Builder *b, const Insn *insn);
+void lower_ret(Builder *b, const Insn *insn);
+// push return_address; the client's stack must hold the guest's address. `counts`: as a call.
+void emit_push_return(Builder *b, GuestAddr return_address, u32 landing, bool counts);
+// Leaves the cache for good, to go on at pc.
+void emit_leave_at(Builder *b, GuestAddr pc, ExitReason reason);
 
 // Copies `insn` with its memory operand rewritten as it must be; operand_x64.c.
 void lower_copy(Builder *b, const Insn *insn);
@@ -162,7 +170,7 @@ void emit_guard_stubs(Builder *b);
 
 // The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
 void emit_lookup(Builder *b);
-// A return to where the version is 0, from a block whose version is; lower_x64.c.
+// A return to where the version is 0, from a block whose version is; branches_x64.c.
 void emit_return(Builder *b);
 void emit_return_by_state(Builder *b); // or another version; the flags are dead
 #endif

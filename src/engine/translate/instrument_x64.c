@@ -5,6 +5,8 @@
 #include "engine/translate/builder.h"
 #include "engine/translate/lean_x64.h"
 
+bool tool_sees_all;
+
 u32 tool_version(const ToolBlock *b)
 {
     return b->block->version & ~(VERSION_ORIGINAL | VERSION_STEPPED);

@@ -18,6 +18,7 @@ static WireRepeat nothing; // what repeats while there is no ring
 static void prepare(const Options *options)
 {
     massif_options = options;
+    tool_sees_all = options->time_unit == TIME_UNIT_INSTRUCTIONS;
 }
 
 static void thread_start(ToolThread *thread)

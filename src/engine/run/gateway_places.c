@@ -65,6 +65,11 @@ CodePtr gateway_far_return_miss(void)
     return gateway.far_return_miss;
 }
 
+CodePtr gateway_return_by_table(void)
+{
+    return gateway.return_by_table;
+}
+
 CodePtr gateway_return_miss(void)
 {
     return gateway.return_miss;

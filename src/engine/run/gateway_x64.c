@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "engine/cache/cache.h"
+#include "engine/calltags/calltags.h"
 #include "engine/log/log.h"
 #include "engine/run/gateway.h"
 #include "engine/run/gateway_emit.h"
@@ -175,6 +176,26 @@ static void emit_second_search(Emitter *e, ExitReason reason)
     emit_jmp(e, gateway.leave[reason]);
 }
 
+// A return that has no landing: the target is in r11 and at [rsp - 8], r11 of the client is spilled.
+//     [mov qword gs:[rsp - 8 + CALLTAGS_DISP], nothing] ; and r11d, bits of the index
+//     mov r11d, [r11 + RETURN_TABLE] ; jmp r11
+// The entry of the table finds the whole target at [rsp - 8].
+static void emit_return_by_table(Emitter *e)
+{
+    enum { INDEX_BITS = (LOOKUP_ENTRIES - 1) << RETURN_SHIFT };
+    _Static_assert(sizeof(CodeRef) == 1 << RETURN_SHIFT, "what is left of a pc is a place in it");
+    gateway.return_by_table = e->pc;
+    if (tool->needs & TOOL_NEEDS_CALLTAGS) {
+        put_bytes(e, (u8[]){0x65, 0x48, 0xc7, 0x44, 0x24, (u8)(CALLTAGS_DISP - 8)}, 6);
+        put_u32(e, tool->shadow_offset ? ~0u : 0);
+    }
+    put_bytes(e, (u8[]){0x41, 0x81, 0xe3}, 3);
+    put_u32(e, INDEX_BITS);
+    put_bytes(e, (u8[]){0x45, 0x8b, 0x9b}, 3);
+    put_u32(e, (u32)RETURN_TABLE);
+    put_bytes(e, (u8[]){0x41, 0xff, 0xe3}, 3);
+}
+
 // An indirect branch whose table entry is empty or belongs to another target: rcx is the
 // target, rax and rcx of the client are spilled. And the same for returns.
 static void emit_misses(Emitter *e)
@@ -307,6 +328,7 @@ void gateway_init(void)
     emit_enter(&e);
     emit_leave(&e);
     gateway.lookup = e.pc;
+    emit_return_by_table(&e);
     emit_misses(&e);
     emit_version_lookup(&e);
     gateway.lookup_end = e.pc;

@@ -274,6 +274,7 @@ void gateway_init(void);
 CodePtr gateway_leave(ExitReason reason);
 CodePtr gateway_lookup_miss(void);
 // The same for returns: the guest target is at [rsp - 8], only rcx is spilled.
+CodePtr gateway_return_by_table(void);
 CodePtr gateway_return_miss(void);
 CodePtr gateway_far_return_miss(void);
 // Tool.store_map: rax is the address and spilled, call_return where to go on, flags are dead.

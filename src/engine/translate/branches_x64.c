@@ -343,21 +343,6 @@ void lower_call_indirect(Builder *b, const Insn *insn)
     emit_lookup(b);
 }
 
-//     pop r11 ; and r11d, bits of the index ; mov r11d, [r11 + RETURN_TABLE] ; jmp r11
-// The entry of the return table finds the whole target at [rsp - 8].
-static void emit_return_by_table(Builder *b)
-{
-    enum { INDEX_BITS = (LOOKUP_ENTRIES - 1) << RETURN_SHIFT };
-    _Static_assert(sizeof(CodeRef) == 1 << RETURN_SHIFT, "what is left of a pc is a place in it");
-    put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2); // pop r11
-    emit_calltag_clear(b, -8);
-    put_bytes(&b->e, (u8[]){0x41, 0x81, 0xe3}, 3);
-    put_u32(&b->e, INDEX_BITS);
-    put_bytes(&b->e, (u8[]){0x45, 0x8b, 0x9b}, 3);
-    put_u32(&b->e, (u32)RETURN_TABLE);
-    put_bytes(&b->e, (u8[]){0x41, 0xff, 0xe3}, 3);
-}
-
 // To the landing that the call has, or else by the table; r11 is stored already:
 //     r11d := number of the landing ; mov r11, [r11*8 + LANDING_TABLE] ; cmp r11d, [rsp] ; jne other
 //     shr r11, 32 ; je other ; mov [rsp], r11 ; ret
@@ -380,7 +365,8 @@ static void emit_return_to_landing(Builder *b)
     closed[-1] = (u8)(e->pc - closed);
 }
 
-// A return of a clean block, with nothing to drop and the flags dead, if they are loose, with r11;
+// A return of a clean block, with nothing to drop and the flags dead. If they are loose, with r11:
+//     [to the landing] ; pop r11 ; jmp return_by_table
 // otherwise with rcx:
 //     movzx ecx, cx ; mov ecx, [rcx*4 + RETURN_TABLE] ; jmp rcx
 void emit_return(Builder *b)
@@ -391,7 +377,8 @@ void emit_return(Builder *b)
         builder_mark(b, false);
         if (calltags_wanted)
             emit_return_to_landing(b);
-        emit_return_by_table(b);
+        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2); // pop r11
+        emit_jmp(&b->e, gateway_return_by_table());
     } else {
         builder_spill(b, RCX);
         put_u8(&b->e, 0x59); // pop rcx

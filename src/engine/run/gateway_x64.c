@@ -197,10 +197,14 @@ static void emit_return_by_table(Emitter *e)
 }
 
 // An indirect branch whose table entry is empty or belongs to another target: rcx is the
-// target, rax and rcx of the client are spilled. And the same for returns.
+// target, rax and rcx of the client are spilled, or r11 and rcx. And the same for returns.
 static void emit_misses(Emitter *e)
 {
     gateway.lookup_miss = e->pc;
+    if (tool->needs & TOOL_LOOSE_FLAGS) {
+        emit_load_fs(e, R11, CTX_SPILL(R11));
+        emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    }
     emit_second_search(e, EXIT_INDIRECT);
     gateway.return_miss = e->pc;
     if (tool->needs & TOOL_LOOSE_FLAGS) { // it is r11 that is spilled (translate.c)

@@ -80,26 +80,42 @@ static void emit_landing(Builder *b, GuestAddr return_address)
         builder_exit(b, OP_JMP_REL32, return_address);
 }
 
+// Where r11 is stored anyway (writes_r11()), it serves in place of rax, which need not be saved.
+void emit_lookup_spills(Builder *b)
+{
+    if (!(tool->needs & TOOL_LOOSE_FLAGS))
+        builder_spill(b, RAX);
+    builder_spill(b, RCX);
+}
+
 //     movzx eax, cx ; jmp [rax*8 + LOOKUP_TABLE]
-// The table's entry checks the whole target, see emit_entry().
+// or the same with r11. The table's entry checks the whole target, see emit_entry().
 void emit_lookup(Builder *b)
 {
+    bool with_r11 = tool->needs & TOOL_LOOSE_FLAGS;
     b->fallthrough = false;
     if (b->block->version & VERSION_STEPPED) {
         emit_jmp(&b->e, gateway_lookup_miss());
         return;
     }
     if (block_is_dirty(b->block) || b->changes_version) {
+        if (with_r11)
+            builder_spill(b, RAX);
         emit_jmp(&b->e, gateway_version_indirect());
         return;
     }
-    put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc1}, 3);
-    put_bytes(&b->e, (u8[]){0xff, 0x24, 0xc5}, 3);
+    if (with_r11) {
+        b->spilled |= 1u << R11;
+        builder_mark(b, false);
+        put_bytes(&b->e, (u8[]){0x44, 0x0f, 0xb7, 0xd9, 0x42, 0xff, 0x24, 0xdd}, 8);
+    } else {
+        put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc1, 0xff, 0x24, 0xc5}, 6);
+    }
     put_u32(&b->e, (u32)LOOKUP_TABLE);
 }
 
-// mov rcx, operand of the indirect branch. rax and rcx are spilled before and after it, whatever
-// the copying of the operand thinks: it may use one of them as its own scratch register.
+// mov rcx, operand of the indirect branch. The same are spilled before and after it, whatever the
+// copying of the operand thinks: it may use one of them as its own scratch register.
 static void emit_branch_operand(Builder *b, const Insn *insn)
 {
     // ff /2 and ff /4 become 8b /rcx: the same prefixes, the same operand. A
@@ -133,8 +149,9 @@ static void emit_branch_operand(Builder *b, const Insn *insn)
     if (insn->disp_at)
         mov.disp_at = (u8)(insn->disp_at - insn->modrm_at + modrm_at);
     mov.pc = insn->pc + insn->len - n; // keeps a rip-relative operand where it was
+    u16 spilled = b->spilled;
     lower_copy(b, &mov);
-    b->spilled = 1u << RAX | 1u << RCX;
+    b->spilled = spilled;
     builder_mark(b, false);
 }
 
@@ -259,9 +276,9 @@ void lower_call(Builder *b, const Insn *insn)
 }
 
 //     [cmp qword [place], target ; je target]
-//     mov fs:[spill rax], rax ; mov fs:[spill rcx], rcx ; mov rcx, operand
+//     [mov fs:[spill rax], rax] ; mov fs:[spill rcx], rcx ; mov rcx, operand
 //     [mov fs:[branch_pc], pc] ; lookup
-// The first line spares two registers that would be saved and loaded again, which is what much of
+// The first line spares registers that would be saved and loaded again, which is what much of
 // a branch through a PLT takes. One that leads to the dynamic linker yet will lead elsewhere from
 // the second time on, and the block is made anew then:
 //     cmp qword [place], target ; je target ; mov fs:[pc], pc ; leave
@@ -276,8 +293,7 @@ void lower_jmp_indirect(Builder *b, const Insn *insn)
             return;
         }
     }
-    builder_spill(b, RAX);
-    builder_spill(b, RCX);
+    emit_lookup_spills(b);
     emit_branch_operand(b, insn);
     if (tool->needs & TOOL_NEEDS_CALLSTACK) // the tags do without
         emit_store_fs_imm64(&b->e, CTX(branch_pc), insn->pc);
@@ -331,8 +347,7 @@ void lower_call_indirect(Builder *b, const Insn *insn)
         emit_callstack_push(b, next, landing);
         emit_expected_call(b, place, target, next);
     }
-    builder_spill(b, RAX);
-    builder_spill(b, RCX);
+    emit_lookup_spills(b);
     emit_branch_operand(b, insn);
     if (!is_expected) {
         emit_push_return(b, next, landing, true);
@@ -393,8 +408,7 @@ void emit_return(Builder *b)
 //     spills ; pop rcx ; [lea rsp, [rsp + n]] ; lookup
 static void emit_return_lookup(Builder *b, u16 pop_bytes)
 {
-    builder_spill(b, RAX);
-    builder_spill(b, RCX);
+    emit_lookup_spills(b);
     put_u8(&b->e, 0x59);
     emit_calltag_clear(b, -8);
     if (pop_bytes)

@@ -168,7 +168,9 @@ void builder_guard(Builder *b, unsigned opcode, const GuardAction *action);
 void builder_guards_end(Builder *b, unsigned first);
 void emit_guard_stubs(Builder *b);
 
-// The flag-free search for an indirect target: rcx holds the guest target, rax and rcx are spilled.
+// The flag-free search for an indirect target: rcx holds the guest target, and what it needs was
+// spilled before.
+void emit_lookup_spills(Builder *b);
 void emit_lookup(Builder *b);
 // A return to where the version is 0, from a block whose version is; branches_x64.c.
 void emit_return(Builder *b);

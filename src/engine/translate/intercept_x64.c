@@ -194,8 +194,7 @@ bool intercept(Builder *b)
     if (!redirect_find(b->block->pc, &site))
         return true;
     if (site.goes_to) {
-        builder_spill(b, RAX);
-        builder_spill(b, RCX);
+        emit_lookup_spills(b);
         emit_mov_imm(&b->e, RCX, site.goes_to);
         emit_lookup(b);
     } else if (site.entry && (site.returns || !site.fast)) {

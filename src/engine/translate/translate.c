@@ -224,14 +224,14 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
 
 // -------------------------------------------------------------------- frame
 
-// lea rcx, [rcx - amount], by way of rax where that is far; rax is spilled then.
-static void emit_subtract(Emitter *e, u64 amount)
+// lea rcx, [rcx - amount], by way of a scratch register where that is far.
+static void emit_subtract(Emitter *e, u64 amount, unsigned scratch)
 {
     if (fits_i32(-(i64)amount)) {
         emit_lea(e, RCX, RCX, (i32)-amount);
     } else {
-        emit_mov_imm(e, RAX, -amount);
-        emit_lea_sum(e, RCX, RCX, RAX);
+        emit_mov_imm(e, scratch, -amount);
+        emit_lea_sum(e, RCX, RCX, scratch);
     }
 }
 
@@ -248,21 +248,22 @@ static void emit_unless_one(Emitter *e, CodePtr other)
     put_u8(e, (u8)distance);
 }
 
-// The entry from the lookup table: rcx holds the guest target, rax and rcx of the
+// The entry from the lookup table: rcx holds the guest target, rcx and rax, or r11, of the
 // client are spilled, and other targets may share the table entry.
 //   other: lea rcx, [rcx + pc] ; jmp lookup_miss
 //   entry: lea rcx, [rcx - pc + 1] ; loop other
 //          mov rcx, fs:[spill rcx] ; mov rax, fs:[spill rax]
 static CodePtr emit_lookup_entry(Emitter *e, GuestAddr pc)
 {
+    unsigned scratch = tool->needs & TOOL_LOOSE_FLAGS ? R11 : RAX;
     CodePtr other = e->pc;
-    emit_subtract(e, -pc);
+    emit_subtract(e, -pc, scratch);
     emit_jmp(e, gateway_lookup_miss());
     CodePtr entry = e->pc;
-    emit_subtract(e, pc - 1);
+    emit_subtract(e, pc - 1, scratch);
     emit_unless_one(e, other);
     emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    emit_load_fs(e, scratch, CTX_SPILL(scratch));
     return entry;
 }
 
@@ -299,7 +300,7 @@ static CodePtr emit_return_entry(Emitter *e, GuestAddr pc)
     if (far)
         emit_store_fs(e, CTX_SPILL(RAX), RAX);
     put_bytes(e, (u8[]){0x48, 0x8b, 0x4c, 0x24, 0xf8}, 5);
-    emit_subtract(e, pc - 1);
+    emit_subtract(e, pc - 1, RAX);
     if (far)
         emit_load_fs(e, RAX, CTX_SPILL(RAX));
     emit_unless_one(e, other);
@@ -316,7 +317,7 @@ static CodePtr emit_version_entry(Emitter *e, const Block *block)
     CodePtr other = e->pc;
     emit_jmp(e, gateway_version_miss());
     CodePtr entry = e->pc;
-    emit_subtract(e, version_sum(block->pc, block->state, block->version) - 1);
+    emit_subtract(e, version_sum(block->pc, block->state, block->version) - 1, RAX);
     emit_unless_one(e, other);
     if (block->version & VERSION_FIRST)
         emit_store_fs_imm32(e, CTX(guard_failed), 0);

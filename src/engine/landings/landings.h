@@ -6,9 +6,9 @@
 // belongs: each has a number, which is its tag beside the stack (calltags/calltags.h).
 //
 //   call    push return_address ; mov qword gs:[rsp + DISP], tag ; call target
-//   landing mov qword [rsp - 8], return_address ; reload r11 ; jmp on
+//   landing reload r11 ; jmp on
 //   target  lea rsp, [rsp + 8] ; ...
-//   ret     spill r11 ; r11d := number in the tag ; mov r11, [r11*8 + LANDING_TABLE]
+//   ret     r11d := number in the tag ; mov r11, [r11*8 + LANDING_TABLE]
 //           cmp r11d, [rsp] ; jne other ; shr r11, 32 ; je other ; mov [rsp], r11 ; ret
 //
 // What must stay true (the engine lock protects what is written)
@@ -16,6 +16,8 @@
 //       code that is its landing. So a return may look for whatever number stands beside the
 //       stack.
 //   L2  A number belongs to one return address for ever: frames outlive the blocks that made them.
+//   L3  In the cache the client's r11 is in fs:[spill r11] as well: whatever changes it stores it
+//       there (translate.c, emit_load_client() in run/), so that returns may destroy it.
 #ifndef MUNINN_ENGINE_LANDINGS_LANDINGS_H
 #define MUNINN_ENGINE_LANDINGS_LANDINGS_H
 

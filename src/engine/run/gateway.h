@@ -23,7 +23,7 @@ typedef struct Gateways {
     CodePtr abort_entering, abort_resuming, restart, taken_out;
 
     CodePtr leave[EXIT_REASON_COUNT]; // jump here to leave the cache
-    CodePtr lookup_miss;              // jump here with rcx = guest target, spilled as for emit_lookup()
+    CodePtr lookup_miss;              // jump here with rcx = guest target, see emit_lookup()
     CodePtr return_by_table;          // jump here with the target popped into r11, which is spilled
     CodePtr return_miss;              // jump here with the target at [rsp-8], rcx spilled; or r11,
                                       // where flags count as dead (TOOL_LOOSE_FLAGS)

@@ -176,7 +176,7 @@ static void emit_second_search(Emitter *e, ExitReason reason)
     emit_jmp(e, gateway.leave[reason]);
 }
 
-// A return that has no landing: the target is in r11 and at [rsp - 8], r11 of the client is spilled.
+// A return that has no landing: the target is in r11, whose own value is spilled, and at [rsp - 8].
 //     [mov qword gs:[rsp - 8 + CALLTAGS_DISP], nothing] ; and r11d, bits of the index
 //     mov r11d, [r11 + RETURN_TABLE] ; jmp r11
 // The entry of the table finds the whole target at [rsp - 8].

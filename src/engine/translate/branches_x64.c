@@ -359,8 +359,8 @@ void lower_call_indirect(Builder *b, const Insn *insn)
 }
 
 // To the landing that the call has, or else by the table; r11 is stored already:
-//     r11d := number of the landing ; mov r11, [r11*8 + LANDING_TABLE] ; cmp r11d, [rsp] ; jne other
-//     shr r11, 32 ; je other ; mov [rsp], r11 ; ret
+//     r11d := number of the landing ; mov r11, [r11*8 + LANDING_TABLE]
+//     cmp r11d, [rsp] ; jne other ; shr r11, 32 ; je other ; mov [rsp], r11 ; ret
 //   other: by the table
 // A landing that is closed looks like that of a return address whose lower half is 0, but is
 // nowhere.

@@ -124,8 +124,10 @@ void block_drop(Block *b)
 }
 
 // The marks name the instructions, hence every page but the one into which the last of a run may
-// reach. The list of `kept` is left alone: who walks it sweeps it once at the end. Sweeping it for
-// each of its blocks would take the square of their number, and JITs have thousands in a page.
+// reach, and those of what a block was made with beside its instructions: there its refs stay until
+// its unit is recycled. The list of `kept` is left alone: who walks it sweeps it once at the end.
+// Sweeping it for each of its blocks would take the square of their number, and JITs have thousands
+// in a page.
 static void sweep_pages_of(const Block *b, u32 kept)
 {
     u64 swept = 1;

@@ -179,7 +179,8 @@ static void emit_second_search(Emitter *e, ExitReason reason)
 // A return that has no landing: the target is in r11, whose own value is spilled, and at [rsp - 8].
 //     [mov qword gs:[rsp - 8 + CALLTAGS_DISP], nothing] ; and r11d, bits of the index
 //     mov r11d, [r11 + RETURN_TABLE] ; jmp r11
-// The entry of the table finds the whole target at [rsp - 8].
+// The entry of the table finds the whole target at [rsp - 8]. The tag is there to be written: the
+// block has read the word above it, or popped what stands beside it.
 static void emit_return_by_table(Emitter *e)
 {
     enum { INDEX_BITS = (LOOKUP_ENTRIES - 1) << RETURN_SHIFT };

@@ -270,11 +270,12 @@ void gateway_init(void);
 
 // For emitted jumps: where the cache is left for `reason`, and where an
 // indirect branch goes whose target is not in the lookup table (rcx is the
-// guest target; rax and rcx of the client are in ctx->spill).
+// guest target; rcx of the client is in ctx->spill, and rax or, with TOOL_LOOSE_FLAGS, r11).
 CodePtr gateway_leave(ExitReason reason);
 CodePtr gateway_lookup_miss(void);
-// The same for returns: the guest target is at [rsp - 8], only rcx is spilled.
+// A return that has no landing: the guest target is at [rsp - 8] and in r11, which is spilled.
 CodePtr gateway_return_by_table(void);
+// One that is not in the table: the guest target is at [rsp - 8], only rcx, or r11, is spilled.
 CodePtr gateway_return_miss(void);
 CodePtr gateway_far_return_miss(void);
 // Tool.store_map: rax is the address and spilled, call_return where to go on, flags are dead.

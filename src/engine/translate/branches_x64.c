@@ -23,7 +23,7 @@ void emit_push_return(Builder *b, GuestAddr return_address, u32 landing, bool co
         put_u32(&b->e, (u32)return_address);
         return;
     }
-    // Far code: through a register. For an indirect call rax is spilled already.
+    // Far code: through a register, which is spilled already for an indirect call with rax.
     bool spilled = b->spilled & 1u << RAX;
     if (!spilled)
         builder_spill(b, RAX);
@@ -47,15 +47,19 @@ static u32 take_landing(Builder *b, GuestAddr return_address)
 }
 
 // Whether the code at pc soon has what looks like an operand below rsp, by its bytes: SIB byte 24
-// between a modrm byte that has it, with a displacement, and one that is negative.
+// between a modrm byte that has it, with a displacement, and one that is negative; or a subtraction
+// from rsp, as before a pop.
 static bool seems_to_look_below(GuestAddr pc)
 {
-    enum { AHEAD = 40, MODRM_BITS = 0xc7, SIB_DISP8 = 0x44, SIB_DISP32 = 0x84, RSP_ONLY = 0x24 };
+    enum { AHEAD = 40, MODRM_BITS = 0xc7, SIB_DISP8 = 0x44, SIB_DISP32 = 0x84, RSP_ONLY = 0x24,
+           SUB_IMM8 = 0x83, SUB_IMM32 = 0x81, SUB_RSP = 0xec };
     u8 code[AHEAD + 5];
     if (!guest_read(pc, code, sizeof(code)))
         return true;
     for (unsigned i = 1; i < AHEAD; i++) {
         u8 modrm = code[i - 1] & MODRM_BITS;
+        if (code[i] == SUB_RSP && (code[i - 1] == SUB_IMM8 || code[i - 1] == SUB_IMM32))
+            return true;
         if (code[i] == RSP_ONLY && ((modrm == SIB_DISP8 && code[i + 1] & 0x80) ||
                                     (modrm == SIB_DISP32 && code[i + 4] & 0x80)))
             return true;
@@ -228,9 +232,9 @@ static bool find_plt_target(Builder *b, GuestAddr entry, GuestAddr *ret_place,
     if (memcmp(at, jmp, sizeof(jmp)) != 0)
         return false;
     memcpy(&distance, at + sizeof(jmp), sizeof(distance));
-    GuestAddr end = entry + (u64)(at - code) + JMP_BYTES;
+    GuestAddr end = entry + (u64)(at - code) + JMP_BYTES, executable = 0;
     *ret_place = end + (u64)(i64)distance;
-    if (!aspace_executable(entry, &(GuestAddr){0}) || aspace_code_is_busy(entry) ||
+    if (!aspace_executable(entry, &executable) || end > executable || aspace_code_is_busy(entry) ||
         aspace_code_is_busy(end - 1) || redirect_is_hooked(entry) ||
         !says_target(*ret_place, ret_target))
         return false;
@@ -240,7 +244,7 @@ static bool find_plt_target(Builder *b, GuestAddr entry, GuestAddr *ret_place,
 }
 
 // The call that a PLT's entry makes another: to where it leads, as long as that stays so.
-//     cmp qword [place], target ; jne entry ; [call of target]
+//     cmp qword [place], target ; push return_address ; jne entry ; call target
 // One that leads to the dynamic linker yet is made anew when it has been bound:
 //     cmp qword [place], target ; je on ; mov fs:[pc], pc ; leave
 //   on: [call of entry]
@@ -259,13 +263,13 @@ void lower_call(Builder *b, const Insn *insn)
         target = insn->target;
         by_plt = false;
     }
+    if (by_plt) // where it may fault the call can begin again; a push keeps its flags
+        emit_compare_place(b, place, target);
     emit_push_return(b, next, landing, counts);
     if (counts)
         emit_callstack_push(b, next, landing);
-    if (by_plt) {
-        emit_compare_place(b, place, target);
+    if (by_plt)
         builder_exit(b, OP_JNE_REL32, insn->target);
-    }
     builder_exit(b, landing ? OP_CALL_REL32 : OP_JMP_REL32, target);
     if (landing) {
         // Blocks that nobody comes to would cost more than the jump: the call is sure to be made.
@@ -276,7 +280,7 @@ void lower_call(Builder *b, const Insn *insn)
 }
 
 //     [cmp qword [place], target ; je target]
-//     [mov fs:[spill rax], rax] ; mov fs:[spill rcx], rcx ; mov rcx, operand
+//     spill rcx, and rax unless r11 serves for it ; mov rcx, operand
 //     [mov fs:[branch_pc], pc] ; lookup
 // The first line spares registers that would be saved and loaded again, which is what much of
 // a branch through a PLT takes. One that leads to the dynamic linker yet will lead elsewhere from
@@ -300,15 +304,14 @@ void lower_jmp_indirect(Builder *b, const Insn *insn)
     emit_lookup(b);
 }
 
-// A call through a constant place, which is pushed already:
-//     cmp qword [place], target ; je target
+// A call through a constant place, which is compared and pushed already:
+//     je target
 // or, if it has a landing,
-//     cmp qword [place], target ; jne other ; call target
+//     jne other ; call target
 //   landing: ...
 //   other:
-static void emit_expected_call(Builder *b, GuestAddr place, GuestAddr target, GuestAddr next)
+static void emit_expected_call(Builder *b, GuestAddr target, GuestAddr next)
 {
-    emit_compare_place(b, place, target);
     if (!b->block->landing) {
         builder_exit(b, 0x0f84, target);
         return;
@@ -343,9 +346,10 @@ void lower_call_indirect(Builder *b, const Insn *insn)
     bool is_expected = find_expected_target(insn, &place, &target);
     u32 landing = take_landing(b, next);
     if (is_expected) {
+        emit_compare_place(b, place, target); // see lower_call()
         emit_push_return(b, next, landing, true);
         emit_callstack_push(b, next, landing);
-        emit_expected_call(b, place, target, next);
+        emit_expected_call(b, target, next);
     }
     emit_lookup_spills(b);
     emit_branch_operand(b, insn);

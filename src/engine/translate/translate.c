@@ -252,7 +252,7 @@ static void emit_unless_one(Emitter *e, CodePtr other)
 // client are spilled, and other targets may share the table entry.
 //   other: lea rcx, [rcx + pc] ; jmp lookup_miss
 //   entry: lea rcx, [rcx - pc + 1] ; loop other
-//          mov rcx, fs:[spill rcx] ; mov rax, fs:[spill rax]
+//          mov rcx, fs:[spill rcx] ; mov rax, fs:[spill rax] (r11)
 static CodePtr emit_lookup_entry(Emitter *e, GuestAddr pc)
 {
     unsigned scratch = tool->needs & TOOL_LOOSE_FLAGS ? R11 : RAX;

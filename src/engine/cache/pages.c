@@ -180,13 +180,21 @@ static bool holds_insn(const Block *b, GuestAddr pc)
     return b->pc == pc;
 }
 
+// A call that goes where a PLT's entry leads has an exit to that entry before its own.
+static bool passes_by(const Block *b, GuestAddr pc)
+{
+    return b->landing && b->exit_count > 1 &&
+           exit_target(cache_exit(b->first_exit + b->exit_count - 2u)) == pc;
+}
+
 void cache_invalidate_insn(GuestAddr pc)
 {
     u32 bucket = bucket_of(PAGE_DOWN(pc));
 
     for (u32 ref = buckets[bucket]; ref; ref = refs[ref].next) {
         Block *b = block_of_number(refs[ref].block);
-        if (!is_page_in(&refs[ref], PAGE_DOWN(pc), pc + 1) || b->retired || !holds_insn(b, pc))
+        if (!is_page_in(&refs[ref], PAGE_DOWN(pc), pc + 1) || b->retired ||
+            (!holds_insn(b, pc) && !passes_by(b, pc)))
             continue;
         block_drop(b);
         sweep_pages_of(b, bucket);

@@ -66,7 +66,7 @@ void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function,
     hook->named_at = named_at;
     hook->function = function;
     redirect_stats.hooks++;
-    cache_invalidate(pc, pc + 1); // calls that pass it by, as a PLT's entry, too
+    cache_invalidate_insn(pc);
 }
 
 void hooks_add_jump(GuestAddr pc, GuestAddr target)
@@ -76,7 +76,7 @@ void hooks_add_jump(GuestAddr pc, GuestAddr target)
         return;
     hook->goes_to = target;
     redirect_stats.hooks++;
-    cache_invalidate(pc, pc + 1);
+    cache_invalidate_insn(pc);
 }
 
 bool hooks_add_return_site(GuestAddr pc, bool is_lean)

@@ -216,7 +216,7 @@ void cache_start_again(void);
 // The client's code in [start, end) is gone or has changed: no thread enters a
 // block made from it again.
 void cache_invalidate(GuestAddr start, GuestAddr end);
-// Retires only the blocks that hold the instruction at `pc`, or call what is behind it in its place.
+// Retires only the blocks that hold the instruction at `pc`, or call what it leads to instead.
 void cache_invalidate_insn(GuestAddr pc);
 
 Block *cache_find(GuestAddr pc, u32 version);

@@ -180,11 +180,15 @@ static bool holds_insn(const Block *b, GuestAddr pc)
     return b->pc == pc;
 }
 
-// A call that goes where a PLT's entry leads has an exit to that entry before its own.
+// A call that goes where a PLT's entry leads has an exit to that entry before its own, which is the
+// last, or that of its landing is.
 static bool passes_by(const Block *b, GuestAddr pc)
 {
-    return b->landing && b->exit_count > 1 &&
-           exit_target(cache_exit(b->first_exit + b->exit_count - 2u)) == pc;
+    for (u32 i = b->exit_count; b->landing && i-- > 1;) {
+        if (exit_is_call(exit_site(cache_exit(b->first_exit + i))))
+            return exit_target(cache_exit(b->first_exit + i - 1)) == pc;
+    }
+    return false;
 }
 
 void cache_invalidate_insn(GuestAddr pc)

@@ -73,11 +73,71 @@ COPY(by_a_changed_register, "mov (%%rsi), %%rax\n add $8, %%rdi\n mov %%rax, (%%
 COPY(by_a_loaded_register, "mov (%%rsi), %%rax\n mov %%rdi, %%rcx\n mov 8(%%rsi), %%rdx\n"
                            "mov %%rax, (%%rcx)\n mov %%rdx, 8(%%rcx)\n"
                            "xor %%eax, %%eax\n xor %%edx, %%edx")
+// The loads begin where rdx is as good as any register.
+#define STRANGER(distance, of) "lea " #distance "(%%" #of "), %%rdx\n jmp 1f\n 1:\n"
+COPY(with_a_stranger, STRANGER(24, rdi) "movdqu (%%rsi), %%xmm0\n movdqu 16(%%rsi), %%xmm1\n"
+     "movl $7, (%%rdx)\n movups %%xmm0, (%%rdi)\n movups %%xmm1, 16(%%rdi)\n"
+     "pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(with_a_stranger_apart, STRANGER(40, rdi) "movdqu (%%rsi), %%xmm0\n"
+     "movdqu 16(%%rsi), %%xmm1\n movl $7, (%%rdx)\n movups %%xmm0, (%%rdi)\n"
+     "movups %%xmm1, 16(%%rdi)\n pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(with_what_a_stranger_stores, STRANGER(20, rsi) "mov 48(%%rsi), %%ecx\n"
+     "movdqu (%%rsi), %%xmm0\n mov 56(%%rsi), %%eax\n mov %%ecx, (%%rdx)\n"
+     "mov %%eax, 4(%%rdx)\n movdqu 16(%%rsi), %%xmm1\n movups %%xmm0, (%%rdi)\n"
+     "movups %%xmm1, 16(%%rdi)\n xor %%eax, %%eax\n xor %%ecx, %%ecx\n"
+     "pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(with_what_a_stranger_loads, STRANGER(8, rdi) "movdqu (%%rsi), %%xmm0\n mov (%%rdx), %%ecx\n"
+     "mov 16(%%rsi), %%rax\n movups %%xmm0, (%%rdi)\n mov %%ecx, 32(%%rdi)\n"
+     "mov %%rax, 16(%%rdi)\n xor %%eax, %%eax\n xor %%ecx, %%ecx\n pxor %%xmm0, %%xmm0")
+COPY(with_two_destinations, STRANGER(48, rdi) "mov (%%rsi), %%rax\n mov 8(%%rsi), %%rcx\n"
+     "movdqu 16(%%rsi), %%xmm0\n mov %%rax, (%%rdi)\n mov %%rcx, (%%rdx)\n"
+     "movups %%xmm0, 16(%%rdi)\n xor %%eax, %%eax\n xor %%ecx, %%ecx\n pxor %%xmm0, %%xmm0")
+COPY(with_what_is_stored_before, "movdqu 32(%%rsi), %%xmm1\n jmp 1f\n 1: movdqu (%%rsi), %%xmm0\n"
+     "movups %%xmm1, 32(%%rdi)\n movdqu 16(%%rsi), %%xmm1\n movups %%xmm0, (%%rdi)\n"
+     "movups %%xmm1, 16(%%rdi)\n pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(with_what_is_moved_before, "movdqu 32(%%rsi), %%xmm1\n jmp 1f\n 1: movdqu (%%rsi), %%xmm0\n"
+     "movaps %%xmm1, %%xmm2\n movdqu 16(%%rsi), %%xmm1\n movups %%xmm0, (%%rdi)\n"
+     "movups %%xmm1, 16(%%rdi)\n jmp 1f\n 1: movups %%xmm2, 32(%%rdi)\n"
+     "pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1\n pxor %%xmm2, %%xmm2")
+COPY(with_flags, "xor %%eax, %%eax\n mov $9, %%ecx\n cmp $8, %%rcx\n movdqu (%%rsi), %%xmm0\n"
+     "mov 16(%%rsi), %%rdx\n movups %%xmm0, (%%rdi)\n mov %%rdx, 16(%%rdi)\n seta %%al\n"
+     "mov %%al, 40(%%rdi)\n xor %%eax, %%eax\n xor %%edx, %%edx\n pxor %%xmm0, %%xmm0")
+COPY(with_flags_of_what_it_stores, "xor %%eax, %%eax\n test %%rsi, %%rsi\n movl $7, 8(%%rsi)\n movdqu (%%rsi), %%xmm0\n"
+     "movups %%xmm0, (%%rdi)\n setc %%al\n mov %%al, 40(%%rdi)\n pxor %%xmm0, %%xmm0")
+COPY(by_pieces_that_overlap, "movdqu (%%rsi), %%xmm0\n movdqu 12(%%rsi), %%xmm1\n"
+     "movups %%xmm0, (%%rdi)\n movups %%xmm1, 12(%%rdi)\n pxor %%xmm0, %%xmm0\n"
+     "pxor %%xmm1, %%xmm1")
+COPY(by_pieces_that_overlap_else, "movdqu (%%rsi), %%xmm0\n movdqu 12(%%rsi), %%xmm1\n"
+     "movups %%xmm0, (%%rdi)\n movups %%xmm1, 8(%%rdi)\n pxor %%xmm0, %%xmm0\n"
+     "pxor %%xmm1, %%xmm1")
+COPY(through_its_own_base, "mov (%%rsi), %%rax\n mov %%rax, (%%rdi)\n mov 8(%%rsi), %%rsi\n"
+     "mov %%rsi, 8(%%rdi)\n xor %%eax, %%eax\n xor %%esi, %%esi")
+COPY(by_another_name, "movdqu (%%rsi), %%xmm0\n lea 16(%%rdi), %%rcx\n mov %%rsi, %%rdx\n"
+     "mov 16(%%rdx), %%rax\n movups %%xmm0, -16(%%rcx)\n mov %%rax, (%%rcx)\n"
+     "mov %%rcx, %%rdx\n movdqu 24(%%rsi), %%xmm1\n movups %%xmm1, 8(%%rdx)\n"
+     "xor %%eax, %%eax\n pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1")
+COPY(by_way_of_the_stack, "lea -192(%%rsp), %%rsp\n jmp 1f\n 1: movdqu (%%rsi), %%xmm0\n"
+     "sub $8, %%rsp\n movdqu 16(%%rsi), %%xmm1\n movups %%xmm0, 8(%%rsp)\n"
+     "movups %%xmm1, 24(%%rsp)\n pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1\n jmp 1f\n"
+     "1: movdqu 8(%%rsp), %%xmm2\n movdqu 24(%%rsp), %%xmm1\n movups %%xmm2, (%%rdi)\n"
+     "movups %%xmm1, 16(%%rdi)\n pxor %%xmm1, %%xmm1\n pxor %%xmm2, %%xmm2\n"
+     "lea 200(%%rsp), %%rsp")
+COPY(kept_beyond_a_loop, "movdqu (%%rsi), %%xmm0\n mov 16(%%rsi), %%rax\n movups %%xmm0, (%%rdi)\n"
+     "mov %%rax, 16(%%rdi)\n mov $3, %%ecx\n 1: dec %%ecx\n je 2f\n test $1, %%cl\n je 1b\n"
+     "jmp 1b\n 2: movups %%xmm0, 24(%%rdi)\n pxor %%xmm0, %%xmm0\n xor %%eax, %%eax")
+COPY(read_within_a_loop, "movdqu (%%rsi), %%xmm0\n movups %%xmm0, (%%rdi)\n mov $3, %%ecx\n"
+     "jmp 2f\n 1: movups %%xmm0, 16(%%rdi)\n pxor %%xmm0, %%xmm0\n"
+     "2: dec %%ecx\n jne 1b\n movups %%xmm0, 32(%%rdi)")
 
 static Copy *const copies[] = {
     by_turns, all_at_once, backwards, with_another_store, with_a_store_into_it,
     with_a_store_beyond, with_a_store_before, twice, kept, one_register, in_one_structure, into_itself,
-    by_a_changed_register, by_a_loaded_register,
+    by_a_changed_register, by_a_loaded_register, with_a_stranger, with_a_stranger_apart,
+    with_what_a_stranger_stores, with_what_a_stranger_loads, with_two_destinations,
+    with_what_is_stored_before, with_what_is_moved_before, with_flags,
+    with_flags_of_what_it_stores, by_pieces_that_overlap, by_pieces_that_overlap_else,
+    through_its_own_base, by_another_name, by_way_of_the_stack, kept_beyond_a_loop,
+    read_within_a_loop,
 };
 
 static unsigned random_below(unsigned n)

@@ -188,6 +188,30 @@ static inline bool calltags_is_call(GuestAddr slot, GuestAddr to)
            calltag_fits((u32)calltags_read((u64)calltags_word(slot)), to);
 }
 
+static inline struct CallShape *calltags_shape(ContextCache *cache, GuestAddr pc)
+{
+    return &cache->shapes[(pc ^ pc >> 11) % ARRAY_LEN(cache->shapes)];
+}
+
+// The return address's slot of the frame that is at `pc` and has the stack pointer `at`, if it is
+// as far away as the last time; 0: ask calltags_next_frame(). pc may be any number that stands for
+// a place in the code.
+static inline GuestAddr calltags_known_frame(ContextCache *cache, u64 pc, GuestAddr at,
+                                             u64 *ret_word)
+{
+    const struct CallShape *shape = calltags_shape(cache, pc);
+    if (UNLIKELY(shape->pc != pc || shape->up == CALLTAGS_VARIES))
+        return 0;
+    GuestAddr slot = at + shape->up;
+    u64 word = calltags_read((u64)calltags_word(slot)); // it may be beyond the stack
+    if (UNLIKELY(!calltag_fits((u32)word, calltags_read(slot))))
+        return 0;
+    *ret_word = word;
+    return slot;
+}
+// The same by a walk over the words of the frame, if need be; 0: there is none.
+GuestAddr calltags_next_frame(ContextCache *cache, u64 pc, GuestAddr at, u64 *ret_word);
+
 // The current context: `pc` within the innermost frame. *ret_slot is where the return
 // address of that frame is, 0 if there is none. Takes time proportional to the words
 // of the frames that have been called since the last query.

@@ -175,19 +175,15 @@ static __attribute__((noinline)) GuestAddr learn_frame(struct CallShape *shape, 
     return slot;
 }
 
-// The same where `pc` is, with `at` as its stack pointer; usually known from the last time.
 static inline GuestAddr next_frame(ContextCache *cache, GuestAddr pc, GuestAddr at, u64 *ret_word)
 {
-    struct CallShape *shape = &cache->shapes[(pc ^ pc >> 11) % ARRAY_LEN(cache->shapes)];
-    if (LIKELY(shape->pc == pc && shape->up != CALLTAGS_VARIES)) {
-        GuestAddr slot = at + shape->up;
-        u64 word = calltags_read((u64)calltags_word(slot)); // it may be beyond the stack
-        if (LIKELY(calltag_fits((u32)word, calltags_read(slot)))) {
-            *ret_word = word;
-            return slot;
-        }
-    }
-    return learn_frame(shape, pc, at, ret_word);
+    GuestAddr slot = calltags_known_frame(cache, pc, at, ret_word);
+    return LIKELY(slot) ? slot : learn_frame(calltags_shape(cache, pc), pc, at, ret_word);
+}
+
+GuestAddr calltags_next_frame(ContextCache *cache, u64 pc, GuestAddr at, u64 *ret_word)
+{
+    return next_frame(cache, pc, at, ret_word);
 }
 
 // Frames of one query, from the innermost on, up to one whose context is known.

@@ -269,6 +269,10 @@ void tool_depends_on(ToolBlock *block, GuestAddr start, GuestAddr end);
 // mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
 void tool_store_gpr(ToolBlock *block, unsigned reg);
 
+// True: the block does not end for want of room before the current instruction and the next
+// `insns - 1`, if they have at most `guards` guards.
+bool tool_has_room(const ToolBlock *block, u32 insns, u32 guards);
+
 // True: no instruction reads the flags that there are before the current one.
 bool tool_flags_are_dead(const ToolBlock *block);
 // The same before another instruction of the block.
@@ -282,8 +286,9 @@ void tool_state_store(ToolBlock *block, u32 offset, u64 value);
 CodePtr tool_state_if(ToolBlock *block, u32 offset);
 void tool_state_end_if(ToolBlock *block, CodePtr site);
 void tool_state_and(ToolBlock *block, u64 value);
-// The word at `offset` keeps these of its bits; changes flags.
-void tool_state_mask(ToolBlock *block, u32 offset, u64 kept);
+// The word at `offset` keeps these of its bits; if it is 0 then, the first word becomes `value` of
+// what it is. Changes flags.
+void tool_state_mask(ToolBlock *block, u32 offset, u64 kept, u64 value);
 
 // thread->tool_slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);
@@ -349,6 +354,9 @@ bool tool_shadow_can_check(const ToolBlock *block, const ToolAccess *access);
 // Leaves the block before its instruction for the version of it that begins there and has
 // VERSION_FIRST, unless the shadow of what it accesses is zero.
 void tool_shadow_guard(ToolBlock *block, const ToolAccess *access);
+// The same unless these bits of it are zero; of 8 bytes: these with the sign extended. Where flags
+// are dead, and of 8 bytes at most.
+void tool_shadow_guard_bits(ToolBlock *block, const ToolAccess *access, u32 bits);
 // The same of what is accessed further on, or might be: if there is nothing to read, that is a
 // failure of the guard, and no fault. Where flags are dead.
 void tool_shadow_guard_early(ToolBlock *block, const ToolAccess *access);

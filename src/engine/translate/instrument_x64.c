@@ -32,6 +32,13 @@ bool tool_flags_are_dead_at(const ToolBlock *b, const ToolInsn *insn)
     return tool->needs & TOOL_NEEDS_FLAGS && !b->flags_live[insn - b->insns];
 }
 
+bool tool_has_room(const ToolBlock *b, u32 insns, u32 guards)
+{
+    enum { USUAL_ROOM = 256 };
+    return b->guard_count + guards + INSN_GUARDS_MAX <= BLOCK_GUARDS_MAX &&
+           emit_room(&b->e) >= INSN_ROOM + insns * USUAL_ROOM + guards * USUAL_ROOM / 8;
+}
+
 bool tool_flags_are_dead(const ToolBlock *b)
 {
     return tool_flags_are_dead_at(b, b->insn);
@@ -65,21 +72,29 @@ void tool_state_and(ToolBlock *b, u64 value)
     }
 }
 
-// and qword fs:[state + offset], kept, or for what is no such constant: of each half
-void tool_state_mask(ToolBlock *b, u32 offset, u64 kept)
+// and qword fs:[state + offset], kept, or for what is no such constant: of each half, and a
+// comparison with 0; then: jne end ; and … state, value
+void tool_state_mask(ToolBlock *b, u32 offset, u64 kept, u64 value)
 {
     u32 at = (u32)CTX(tool_state) + offset;
     if (fits_i32((i64)kept)) {
         put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x24, 0x25}, 5);
         put_u32(&b->e, at);
         put_u32(&b->e, (u32)kept);
-        return;
+    } else {
+        for (u32 half = 0; half < 8; half += 4) {
+            put_bytes(&b->e, (u8[]){0x64, 0x81, 0x24, 0x25}, 4);
+            put_u32(&b->e, at + half);
+            put_u32(&b->e, (u32)(kept >> 8 * half));
+        }
+        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
+        put_u32(&b->e, at);
+        put_u8(&b->e, 0);
     }
-    for (u32 half = 0; half < 8; half += 4) {
-        put_bytes(&b->e, (u8[]){0x64, 0x81, 0x24, 0x25}, 4);
-        put_u32(&b->e, at + half);
-        put_u32(&b->e, (u32)(kept >> 8 * half));
-    }
+    put_bytes(&b->e, (u8[]){0x75, 0}, 2);
+    CodePtr then = b->e.pc;
+    tool_state_and(b, value);
+    then[-1] = (u8)(b->e.pc - then);
 }
 
 // cmp qword fs:[state + offset], 0 ; je end

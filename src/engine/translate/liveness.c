@@ -189,7 +189,7 @@ static bool is_watched(const Builder *b, GuestAddr start, GuestAddr end)
 // there tells. A page whose blocks check themselves tells nothing.
 static u8 live_behind(const Builder *b, GuestAddr pc)
 {
-    enum { AHEAD_MAX = 10 };
+    enum { AHEAD_MAX = 32 };
     u8 live = fold(FLAGS_ARITHMETIC);
     GuestAddr end = 0;
     Insn insn;

@@ -164,6 +164,21 @@ void tool_shadow_guard(ToolBlock *b, const ToolAccess *access)
     guard(b, access, &(GuardAction){.kind = GUARD_FAIL});
 }
 
+// test size gs:[op], bits ; jne stub
+void tool_shadow_guard_bits(ToolBlock *b, const ToolAccess *access, u32 bits)
+{
+    ShadowOperand op;
+    unsigned first = b->guard_count, size = access->size_bytes;
+    const u8 opcode = size == 1 ? 0xf6 : 0xf7;
+    ASSERT(tool_flags_are_dead(b) && size <= 8);
+    open_operand(b, access, &op);
+    put_op(&b->e, size == 2 ? 0x66 : 0, size == 8, &opcode, 1, 0, &op, 0);
+    put_bytes(&b->e, &bits, size < 4 ? size : 4);
+    builder_guard(b, OP_JNE_REL32, &(GuardAction){.kind = GUARD_FAIL});
+    close_operand(b);
+    builder_guards_end(b, first);
+}
+
 void tool_shadow_guard_early(ToolBlock *b, const ToolAccess *access)
 {
     ASSERT(tool_flags_are_dead(b));

@@ -5,6 +5,7 @@
 
 #include "tools/memcheck/ahead.h"
 #include "tools/memcheck/constants.h"
+#include "tools/memcheck/copies.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/steps.h"
@@ -119,7 +120,7 @@ void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
         tool_call_access(block, access, access_any, what);
         return;
     }
-    if (known_defined(insn, access) || reads_control_block(access) ||
+    if (known_defined(insn, access) || copies_assures(insn) || reads_control_block(access) ||
         constants_has(block, insn, access))
         return;
     if (access->reads && !memcheck_options->undef_value_errors) {

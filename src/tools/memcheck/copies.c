@@ -11,8 +11,9 @@
 
 enum {
     INSNS_MAX = 40,       // from the first load to the last store
-    OTHERS_MAX = 8,       // operands between them that are no part of the copy
+    OTHERS_MAX = 16,      // operands between them that are no part of the copy
     WORDS_MAX = 16,       // guards on either side
+    GUARDS_MAX = 32,      // in all, of 8 bytes each
     DISTANCE_MAX = 1024,  // between the operands of one side, which lie on two pages at most
     DISP_MAX = 1 << 30,
     ACCESSES_MAX = 4,
@@ -20,34 +21,50 @@ enum {
 
 static const ToolInsn *block_insns, *block_end;
 static u64 covered; // bit i: instruction i of the block belongs to a copy
+static u64 assured; // the same: what it loads has been asked for by the guards of one
+static const ToolInsn *last_store; // of the copies so far
 
 void copies_begin(const ToolInsn *insns, const ToolInsn *end)
 {
     block_insns = insns;
     block_end = end;
-    covered = 0;
+    covered = assured = 0;
+    last_store = insns - 1;
 }
 
-// Bytes at a constant distance from a register.
+static bool has_bit(u64 bits, const ToolInsn *insn)
+{
+    return bits >> (insn - block_insns) & 1;
+}
+
+bool copies_assures(const ToolInsn *insn)
+{
+    return has_bit(assured, insn);
+}
+
+bool copies_is_within(const ToolInsn *insn)
+{
+    return insn <= last_store;
+}
+
+// Bytes at a constant distance from what a register holds before the first load, or from 0.
 typedef struct Span {
-    u8 base;
+    u8 base; // INSN_NO_REG: none
     bool is_written;
+    const ToolInsn *insn;
     i64 low, high;
 } Span;
-
-static bool span_of(const ToolAccess *access, Span *ret_span)
-{
-    const InsnAddress *a = &access->address;
-    *ret_span = (Span){a->base, access->writes, a->disp, a->disp + access->size_bytes};
-    return access->is_plain && a->is_one && a->base != INSN_NO_REG && a->index == INSN_NO_REG &&
-           !a->segment && !a->is_narrow && !a->is_hidden && !a->is_rip &&
-           a->disp < DISP_MAX && a->disp > (a->base == RSP ? -1 : -DISP_MAX);
-}
 
 static bool meet(const Span *a, const Span *b)
 {
     return a->base == b->base && a->low < b->high && b->low < a->high;
 }
+
+// The sum of what a general register held before the first load, and a constant.
+typedef struct Held {
+    u8 base; // INSN_NO_REG: it holds something else
+    i64 added;
+} Held;
 
 // A load that waits for its store, or both.
 typedef struct Pair {
@@ -59,18 +76,35 @@ typedef struct Pair {
 typedef struct Search {
     Pair pairs[COPY_PIECES_MAX];
     unsigned pair_count;
-    Span others[OTHERS_MAX]; // that are no part of it
+    Span others[OTHERS_MAX];   // that are no part of it
     unsigned other_count;
-    u8 from_base, to_base;   // the latter is INSN_NO_REG while none is known
-    u32 gprs_written;        // by instructions so far
-    MemberSet members;       // that pairs go through
-    const ToolInsn *last;    // the last store
+    bool stores_others;        // some of what they load may be stored by them
+    u8 from_base, to_base;     // the latter is INSN_NO_REG while none is known
+    Held gprs[GPR_COUNT];      // what they hold by now
+    MemberSet held;            // have what a pair has loaded
+    MemberSet unsure, loaded;  // may be undefined: since before the copy, by other loads
+    MemberSet asked;           // of the former: others have read them
+    const ToolInsn *last;      // the last store
 } Search;
 
-static Pair *pair_that_waits(Search *s, unsigned member)
+static bool span_of(const Search *s, const ToolInsn *insn, const ToolAccess *access,
+                    Span *ret_span)
+{
+    const InsnAddress *a = &access->address;
+    const Held *held = a->base == INSN_NO_REG ? NULL : &s->gprs[a->base];
+    if (!access->is_plain || !a->is_one || a->index != INSN_NO_REG || a->segment ||
+        a->is_narrow || a->is_hidden || (held && held->base == INSN_NO_REG))
+        return false;
+    u8 base = held ? held->base : INSN_NO_REG;
+    i64 low = a->disp + (held ? held->added : 0) + (a->is_rip ? (i64)(insn->pc + insn->len) : 0);
+    *ret_span = (Span){base, access->writes, insn, low, low + access->size_bytes};
+    return low < DISP_MAX && low > (base == RSP ? -1 : -DISP_MAX);
+}
+
+static Pair *pair_that_waits(Search *s, MemberSet members)
 {
     for (unsigned i = 0; i < s->pair_count; i++) {
-        if (!s->pairs[i].store && s->pairs[i].member == member)
+        if (!s->pairs[i].store && members >> s->pairs[i].member & 1)
             return &s->pairs[i];
     }
     return NULL;
@@ -84,37 +118,49 @@ static bool add_other(Search *s, const Span *span)
     return true;
 }
 
-// An operand of another instruction. Where the copy goes to is not known before its first store:
-// it will be one of the two sides.
-static bool take_span(Search *s, const Span *span)
+// A pair that is none after all: two instructions like others.
+static bool drop(Search *s, Pair *pair)
 {
-    if (s->to_base == INSN_NO_REG && span->base != s->from_base &&
-        !(s->gprs_written >> span->base & 1))
-        s->to_base = span->base;
-    return (span->base == s->from_base || span->base == s->to_base) && add_other(s, span);
+    Pair was = *pair;
+    *pair = s->pairs[--s->pair_count];
+    s->stores_others |= was.store != NULL;
+    return add_other(s, &was.from) && (!was.store || add_other(s, &was.to));
+}
+
+// The registers are used for something else than to store them.
+static bool drop_waiting(Search *s, MemberSet members)
+{
+    for (Pair *pair; (pair = pair_that_waits(s, members));) {
+        MemberSet member = 1ull << pair->member;
+        s->held &= ~member;
+        s->loaded |= member;
+        if (!drop(s, pair))
+            return false;
+    }
+    return true;
 }
 
 // False: the search ends before the instruction. The same of the two below.
 static bool take_load(Search *s, const ToolInsn *insn, const DefinednessMove *move,
                       const Span *span)
 {
-    unsigned member = move->to_member;
-    if (pair_that_waits(s, member) || s->pair_count == COPY_PIECES_MAX)
+    MemberSet member = 1ull << move->to_member;
+    if (!drop_waiting(s, member) || s->pair_count == COPY_PIECES_MAX)
         return false;
-    s->pairs[s->pair_count++] = (Pair){.load = insn, .from = *span, .member = (u8)member};
-    s->members |= 1ull << member;
+    s->pairs[s->pair_count++] = (Pair){.load = insn, .from = *span, .member = move->to_member};
+    s->held |= member;
+    s->unsure &= ~member;
+    s->loaded &= ~member;
     return true;
 }
 
 static bool take_store(Search *s, const ToolInsn *insn, const DefinednessMove *move,
                        const Span *span)
 {
-    Pair *pair = pair_that_waits(s, move->from_member);
-    bool is_new_base = s->to_base == INSN_NO_REG;
-    bool has_base = span->base == s->to_base ||
-                    (is_new_base && !(s->gprs_written >> span->base & 1));
-    if (!pair || !has_base || pair->from.high - pair->from.low != span->high - span->low)
-        return !(s->members >> move->from_member & 1) && take_span(s, span);
+    Pair *pair = pair_that_waits(s, 1ull << move->from_member);
+    if (!pair || (s->to_base != INSN_NO_REG && span->base != s->to_base) ||
+        span->base == INSN_NO_REG || pair->from.high - pair->from.low != span->high - span->low)
+        return false;
     s->to_base = span->base;
     pair->store = insn;
     pair->to = *span;
@@ -122,20 +168,33 @@ static bool take_store(Search *s, const ToolInsn *insn, const DefinednessMove *m
     return true;
 }
 
-// An instruction between them: it may access other memory at either side.
-static bool take_other(Search *s, const DefinednessStep *step, const ToolAccess *accesses,
-                       unsigned count)
+// An instruction between them. What it stores must not be undefined unless that is noticed by a
+// guard of the copy: it may store to either side, by another register. And nothing may leave the
+// block before the last store, for one where the copy is not known of.
+static bool take_other(Search *s, const ToolBlock *block, const ToolInsn *insn,
+                       const DefinednessStep *step, const ToolAccess *accesses, unsigned count)
 {
-    MemberSet touched = definedness_reads(step) | definedness_writes(step) |
-                        definedness_address(step);
-    if (touched & s->members)
+    MemberSet reads = definedness_reads(step) | definedness_address(step);
+    MemberSet writes = definedness_writes(step);
+    if (!drop_waiting(s, reads | writes) || reads & s->held ||
+        !step_is_possible(block, insn, step, accesses, count))
         return false;
+    bool loads = false, stores = false;
     for (unsigned i = 0; i < count; i++) {
         Span span;
-        if (!span_of(&accesses[i], &span) || !take_span(s, &span))
+        if ((accesses[i].reads && accesses[i].writes) ||
+            !span_of(s, insn, &accesses[i], &span) || !add_other(s, &span))
             return false;
+        loads |= accesses[i].reads;
+        stores |= accesses[i].writes;
     }
-    return true;
+    bool has_loaded = loads || reads & s->loaded, is_unsure = reads & s->unsure;
+    s->stores_others |= stores && has_loaded;
+    s->asked |= reads & s->unsure;
+    s->held &= ~writes;
+    s->loaded = has_loaded ? s->loaded | writes : s->loaded & ~writes;
+    s->unsure = is_unsure ? s->unsure | writes : s->unsure & ~writes;
+    return !(stores && is_unsure);
 }
 
 static bool is_move_of_words(const DefinednessMove *move)
@@ -143,29 +202,53 @@ static bool is_move_of_words(const DefinednessMove *move)
     return move->size == 4 || move->size == 8 || move->size == 16 || move->size == 32;
 }
 
-static bool take(Search *s, const ToolInsn *insn)
+// What `reg`, which the instruction writes, holds behind it.
+static Held held_behind(const Search *s, const ToolInsn *insn, const InsnForm *form, unsigned reg)
+{
+    bool is_lea = insn->mnemonic == ZYDIS_MNEMONIC_LEA && !form->lea_indexed;
+    unsigned from = reg;
+    i64 amount = 0;
+    if (form->dst == reg && insn->mnemonic == ZYDIS_MNEMONIC_MOV && form->src != INSN_NO_REG)
+        from = form->src;
+    else if (form->dst == reg && is_lea && form->lea_base != INSN_NO_REG)
+        from = form->lea_base, amount = insn_disp(insn);
+    else if (!known_adds(insn, reg, &amount))
+        return (Held){INSN_NO_REG, 0};
+    return (Held){s->gprs[from].base, s->gprs[from].added + amount};
+}
+
+// What is left of the stack is marked by who leaves it.
+static bool note_written(Search *s, const ToolInsn *insn)
+{
+    InsnForm room;
+    const InsnForm *form = insn_form(insn, &room);
+    i64 sp = s->gprs[RSP].added;
+    for (u32 left = form->gprs_written; left; left &= left - 1) {
+        unsigned reg = (unsigned)__builtin_ctz(left);
+        s->gprs[reg] = held_behind(s, insn, form, reg);
+    }
+    return s->gprs[RSP].base == RSP && s->gprs[RSP].added <= sp;
+}
+
+static bool take(Search *s, const ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
     ToolAccess accesses[ACCESSES_MAX];
     DefinednessMove move;
     Span span;
-    InsnForm form;
     if (insn->lowering != LOWER_COPY)
         return false;
     unsigned count = touches_nothing(insn) ? 0 : tool_accesses(insn, accesses, ACCESSES_MAX);
-    u32 written = insn_form(insn, &form)->gprs_written;
-    if (written & (1u << s->from_base | 1u << s->to_base | 1u << RSP))
-        return false;
     definedness_prepare(insn, step);
-    s->gprs_written |= written;
     bool is_move = count == 1 && definedness_move(step, &move) && is_move_of_words(&move) &&
-                   span_of(&accesses[0], &span);
-    if (is_move && move.from == MOVE_MEMORY && span.base == s->from_base)
-        return take_load(s, insn, &move, &span);
-    if (is_move && move.to == MOVE_MEMORY)
-        return take_store(s, insn, &move, &span);
-    return take_other(s, step, accesses, count);
+                   span_of(s, insn, &accesses[0], &span);
+    bool is_load = is_move && move.from == MOVE_MEMORY && span.base == s->from_base;
+    bool is_store = is_move && move.to == MOVE_MEMORY;
+    bool is_taken = is_load ? take_load(s, insn, &move, &span)
+                            : (is_store && take_store(s, insn, &move, &span)) ||
+                                  take_other(s, block, insn, step, accesses, count);
+    return is_taken && note_written(s, insn);
 }
 
 // --------------------------------------------------------------- what was found
@@ -175,17 +258,16 @@ static u32 size_of(const Pair *pair)
     return (u32)(pair->from.high - pair->from.low);
 }
 
-// A pair that is none after all: two instructions like others.
-static bool drop(Search *s, unsigned index)
+static u32 words_of(const Span *span)
 {
-    Pair pair = s->pairs[index];
-    s->pairs[index] = s->pairs[--s->pair_count];
-    return add_other(s, &pair.from) && (!pair.store || add_other(s, &pair.to));
+    return (u32)(span->high - span->low + 7) / 8;
 }
 
 // Drops what has no store, too much, and what goes through a register that is read later.
 static bool drop_unfit(Search *s)
 {
+    while (s->other_count && s->others[s->other_count - 1].insn > s->last)
+        s->other_count--;
     MemberSet members = 0, whole = 0, wide = 0, passed;
     for (unsigned i = 0; i < s->pair_count; i++) {
         if (s->pairs[i].store) {
@@ -200,13 +282,13 @@ static bool drop_unfit(Search *s)
     u32 words = 0;
     for (unsigned i = 0; i < s->pair_count;) {
         const Pair *pair = &s->pairs[i];
-        words += (size_of(pair) + 7) / 8;
+        words += words_of(&pair->from);
         if (pair->store && dead >> pair->member & 1 && words <= WORDS_MAX) {
             i++;
             continue;
         }
-        words -= (size_of(pair) + 7) / 8;
-        if (!drop(s, i))
+        words -= words_of(&pair->from);
+        if (!drop(s, &s->pairs[i]))
             return false;
     }
     return s->pair_count > 0;
@@ -218,7 +300,10 @@ static bool is_in_order(const Search *s)
     for (unsigned i = 0; i < s->pair_count; i++) {
         const Pair *pair = &s->pairs[i];
         for (unsigned k = 0; k < s->pair_count; k++) {
-            if (meet(&pair->to, &s->pairs[k].from) || (k != i && meet(&pair->to, &s->pairs[k].to)))
+            const Pair *next = &s->pairs[k];
+            if (meet(&pair->to, &next->from) ||
+                (meet(&pair->to, &next->to) &&
+                 pair->to.low - pair->from.low != next->to.low - next->from.low))
                 return false;
         }
         for (unsigned k = 0; k < s->other_count; k++) {
@@ -241,6 +326,25 @@ static bool is_near(i64 distance)
     return distance >= -DISTANCE_MAX && distance <= DISTANCE_MAX;
 }
 
+// Memory that other registers lead to, by register.
+static bool add_stranger(CopyRun *run, const Span *span)
+{
+    unsigned i = 0;
+    while (i < run->stranger_count && run->strangers[i].base != span->base)
+        i++;
+    if (i == COPY_STRANGERS_MAX)
+        return false;
+    CopyStranger *stranger = &run->strangers[i];
+    if (i == run->stranger_count) {
+        *stranger = (CopyStranger){(i32)span->low, (i32)span->high, span->base, false, {0}};
+        run->stranger_count++;
+    }
+    stranger->low = span->low < stranger->low ? (i32)span->low : stranger->low;
+    stranger->high = span->high > stranger->high ? (i32)span->high : stranger->high;
+    stranger->is_written |= span->is_written;
+    return true;
+}
+
 // All that is accessed from either register, which is asked for when the copy is made: two
 // registers may point to the same.
 static bool find_sides(const Search *s, CopyRun *run)
@@ -260,6 +364,11 @@ static bool find_sides(const Search *s, CopyRun *run)
         const Span *other = &s->others[i];
         bool is_from = other->base == s->from_base;
         i64 start = is_from ? from : to;
+        if (!is_from && other->base != s->to_base) {
+            if (!add_stranger(run, other))
+                return false;
+            continue;
+        }
         if (!is_near(other->low - start) || !is_near(other->high - start))
             return false;
         if (is_from || other->is_written)
@@ -281,56 +390,135 @@ static ToolAccess access_at(const Span *span)
     };
 }
 
+static u32 gprs_of(const Search *s, const CopyRun *run)
+{
+    u32 gprs = 1u << s->from_base | 1u << run->to_base;
+    for (unsigned i = 0; i < run->stranger_count; i++)
+        gprs |= 1u << run->strangers[i].base;
+    return gprs & ~(1u << RSP | 1u << INSN_NO_REG);
+}
+
+// What others load is defined before the copy, or the step leaves it all to the steps of the
+// instructions. Where that would be often, it has a step of its own.
+static bool is_assured(const Span *other)
+{
+    return !other->is_written && !often_fails(other->insn->pc);
+}
+
+// Whether the block has room for the copy and all that is between. If it ended there, who goes on
+// would not know of the copy.
+static bool is_room(const ToolBlock *block, const Search *s, const ToolInsn *insn)
+{
+    u32 guards = 0, others = 0;
+    for (unsigned i = 0; i < s->pair_count; i++)
+        guards += words_of(&s->pairs[i].from) + words_of(&s->pairs[i].to);
+    for (unsigned i = 0; i < s->other_count; i++)
+        others += words_of(&s->others[i]);
+    return guards + others <= GUARDS_MAX &&
+           tool_has_room(block, (u32)(s->last + 1 - insn), guards + 2 * others);
+}
+
+static bool ask_for_others(const Search *s, CopyRun *run)
+{
+    for (unsigned i = 0; i < s->other_count; i++) {
+        const Span *other = &s->others[i];
+        if (!is_assured(other))
+            continue;
+        if (run->asked_count == COPY_ASKED_MAX)
+            return false;
+        run->asked[run->asked_count++] =
+            (CopyAsked){(i32)other->low, other->base, (u8)(other->high - other->low), {0}};
+    }
+    return true;
+}
+
 static void emit(ToolBlock *block, const Search *s, const CopyRun *run, MemberSet asked)
 {
-    ToolAccess accesses[2 * COPY_PIECES_MAX];
+    ToolAccess accesses[2 * COPY_PIECES_MAX + OTHERS_MAX];
+    unsigned count = 0;
     for (unsigned i = 0; i < s->pair_count; i++) {
-        accesses[2 * i] = access_at(&s->pairs[i].from);
-        accesses[2 * i + 1] = access_at(&s->pairs[i].to);
+        accesses[count++] = access_at(&s->pairs[i].from);
+        accesses[count++] = access_at(&s->pairs[i].to);
         covered |= 1ull << (s->pairs[i].load - block_insns);
         covered |= 1ull << (s->pairs[i].store - block_insns);
     }
+    for (unsigned i = 0; i < s->other_count; i++) {
+        const Span *other = &s->others[i];
+        if (is_assured(other))
+            assured |= 1ull << (other->insn - block_insns);
+        if (is_assured(other) || (s->stores_others && !other->is_written))
+            accesses[count++] = access_at(other);
+    }
+    last_store = s->last;
     const ToolStep call = {
         .fn = access_copy,
         .arg = (u64)step_keep(run, sizeof(*run)),
         .brief = access_brief_copy(run),
-        .gprs = s->to_base == RSP ? 0 : 1u << s->to_base,
+        .gprs = gprs_of(s, run),
         .counts = stats_of_step(block, true),
     };
-    tool_shadow_guards_step(block, accesses, 2 * s->pair_count, asked, &call);
+    tool_shadow_guards_step(block, accesses, count, asked, &call);
     known_nothing();
 }
 
-// From a load that reads `first` on.
-static bool insert_from(ToolBlock *block, const ToolInsn *insn, const Span *first,
-                        MemberSet *current)
+// The load from which a copy may be found that begins before `insn`: itself, or one behind it where
+// it is too late, as the flags that `insn` makes are live.
+static const ToolInsn *load_to_begin_with(const ToolBlock *block, const ToolInsn *insn)
 {
-    Search s; // its arrays are as good as they are
-    s.pair_count = s.other_count = 0;
-    s.from_base = first->base;
-    s.to_base = INSN_NO_REG;
-    s.gprs_written = 0;
-    s.members = 0;
-    s.last = NULL;
-    for (const ToolInsn *at = insn; at < block_end && at - insn < INSNS_MAX && take(&s, at); at++)
-        ;
-    CopyRun run = {0};
-    MemberSet bases = 1ull << s.from_base | (s.last ? 1ull << s.to_base : 0);
-    if (!s.last || *current & bases || !drop_unfit(&s) || s.pairs[0].load != insn ||
-        !is_in_order(&s) || !find_sides(&s, &run))
-        return false;
-    emit(block, &s, &run, run.members & *current);
-    *current &= ~run.members;
-    return true;
+    enum { AHEAD = 6 };
+    if (!tool_flags_are_dead(block))
+        return NULL;
+    if (often_fails(insn->pc))
+        return insn;
+    for (const ToolInsn *at = insn + 1; at < block_end && at - insn <= AHEAD; at++) {
+        if (tool_flags_are_dead_at(block, at) || at->lowering != LOWER_COPY)
+            return NULL;
+        if (often_fails(at->pc))
+            return at;
+    }
+    return NULL;
+}
+
+static bool has_load(const Search *s, const ToolInsn *load)
+{
+    for (unsigned i = 0; i < s->pair_count; i++) {
+        if (s->pairs[i].load == load)
+            return true;
+    }
+    return false;
 }
 
 bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current)
 {
     ToolAccess access;
-    Span span;
-    if (covered >> (insn - block_insns) & 1)
+    const ToolInsn *load;
+    if (has_bit(covered, insn))
         return true;
-    return often_fails(insn->pc) && tool_flags_are_dead(block) &&
-           tool_accesses(insn, &access, 1) == 1 && access.reads && span_of(&access, &span) &&
-           insert_from(block, insn, &span, current);
+    if (copies_is_within(insn) || !(load = load_to_begin_with(block, insn)) ||
+        tool_accesses(load, &access, 1) != 1 || !access.reads)
+        return false;
+    Search s; // most of its arrays are as good as they are
+    s.pair_count = s.other_count = 0;
+    s.stores_others = false;
+    s.from_base = access.address.base;
+    s.to_base = INSN_NO_REG;
+    s.held = s.loaded = s.asked = 0;
+    s.unsure = *current;
+    s.last = NULL;
+    for (unsigned i = 0; i < GPR_COUNT; i++)
+        s.gprs[i] = (Held){(u8)i, 0};
+    if (s.from_base == INSN_NO_REG)
+        return false;
+    for (const ToolInsn *at = insn; at < block_end && at - insn < INSNS_MAX && take(&s, block, at);
+         at++)
+        ;
+    CopyRun run = {0};
+    MemberSet bases = 1ull << s.from_base | (s.last ? 1ull << s.to_base : 0);
+    if (!s.last || *current & bases || !drop_unfit(&s) || !has_load(&s, load) ||
+        !is_in_order(&s) || !find_sides(&s, &run) || run.members & s.asked ||
+        !ask_for_others(&s, &run) || !is_room(block, &s, insn))
+        return false;
+    emit(block, &s, &run, run.members & *current);
+    *current &= ~run.members;
+    return has_bit(covered, insn);
 }

@@ -11,8 +11,14 @@
 
 void copies_begin(const ToolInsn *insns, const ToolInsn *end);
 
-// True: `insn` belongs to a copy whose step is taken before it or, if it is the first of one, has
-// been inserted. `current` loses the registers that the copy goes through: they are dead then.
+// Inserts the step of a copy that begins with `insn` or not far behind it. `current` loses the
+// registers that it goes through: they are dead then. True: `insn` belongs to a copy, and nothing
+// is to be done for it any more.
 bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current);
+
+// `insn` stands within a copy whose step has been taken: no guard may leave the block there.
+bool copies_is_within(const ToolInsn *insn);
+// That copy's guards have asked for what it loads.
+bool copies_assures(const ToolInsn *insn);
 
 #endif

@@ -19,6 +19,7 @@
 #include "tools/memcheck/mixed.h"
 #include "tools/memcheck/often.h"
 #include "tools/memcheck/steps.h"
+#include "tools/memcheck/bitfields.h"
 
 enum { ACCESSES_MAX = 4 };
 
@@ -271,7 +272,7 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         known_nothing();
         return;
     }
-    if (count && !first && memcheck_options->undef_value_errors &&
+    if (!first && memcheck_options->undef_value_errors &&
         copies_insert(block, insn, mixed ? mixed_current() : &current))
         return;
     bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
@@ -288,8 +289,10 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
         MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
         bool uses = first || (reads | definedness_address(step)) & current;
         overwrites = !uses && !leaves && can_forget(block, step);
-        if (uses && !first && step_masks_inline(block, step))
+        if (uses && !first && step_masks_inline(block, step)) {
+            exact = false;
             return;
+        }
         if (uses || (writes & current && !overwrites)) {
             if (first && count && step_is_possible(block, insn, step, accesses, count))
                 often_count(block, insn->pc);
@@ -307,6 +310,11 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     }
     if (current && !mixed && !first && count && accesses[0].reads && !leaves &&
         often_fails(insn->pc)) {
+        if (count == 1 && bitfields_guard(block, insn, block_end, &accesses[0])) {
+            if (overwrites)
+                forget_overwritten(block, definedness_writes(step) & current);
+            return;
+        }
         definedness_prepare(insn, step);
         if (step_is_possible(block, insn, step, accesses, count)) {
             step_often(block, insn, step, accesses, count, overwrites);
@@ -319,7 +327,8 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
                     is_call);
     if (count && !mixed && only_discards(insn))
         count = 0;
-    if (mixed && mixed_is_settled() && memcheck_options->undef_value_errors)
+    if (mixed && mixed_is_settled() && memcheck_options->undef_value_errors &&
+        !copies_is_within(insn))
         ahead_insert(block, insn);
     for (unsigned i = 0; i < count && insn->lowering != LOWER_RET && !is_stepped; i++) {
         if (!is_call || accesses[i].reads) // what is pushed gets a tag

@@ -372,101 +372,117 @@ bool lookahead_is_read(GuestAddr pc, unsigned gpr)
     return branches == 0; // too far to tell: where there is no choice, it will be read
 }
 
-// Members of which an instruction, or what is behind a branch, says that they are dead; the others
-// of `left` may be read.
-typedef struct Deaths {
-    MemberSet dead, passed;
-} Deaths;
+// ------------------------------------------------------------------- what is dead
 
-// What was found where branches lead: many of a function's lead to its end.
-enum { SEEN_MAX = 16 };
-typedef struct Walk {
-    MemberSet low;
+// Instructions in line, up to a branch. Of what is open at its end it depends on where it goes on.
+typedef struct Stretch {
+    GuestAddr pc;
+    MemberSet open;
+    MemberSet live, passed; // at its beginning: may be read; see lookahead_dead()
+    u8 next[2];             // NOWHERE, or which
+} Stretch;
+
+enum { STRETCHES_MAX = 48, NOWHERE = STRETCHES_MAX };
+
+typedef struct Region {
+    MemberSet members, low;
     i32 budget; // instructions that may still be looked at
-    unsigned seen_count;
-    struct {
-        GuestAddr pc;
-        MemberSet left;
-        Deaths found;
-    } seen[SEEN_MAX];
-} Walk;
+    unsigned count;
+    Stretch stretches[STRETCHES_MAX];
+} Region;
 
-static Deaths deaths_behind(Walk *walk, GuestAddr pc, MemberSet left, u32 branches);
-
-static bool has_seen(const Walk *walk, GuestAddr pc, MemberSet left, Deaths *ret_found)
+// Where a stretch goes on with `open`. If there is no room, it may all be read there.
+static u8 next_stretch(Region *region, Stretch *from, GuestAddr pc)
 {
-    for (unsigned i = 0; i < walk->seen_count; i++) {
-        if (walk->seen[i].pc == pc && !(left & ~walk->seen[i].left)) {
-            const Deaths *found = &walk->seen[i].found;
-            *ret_found = (Deaths){found->dead & left, found->passed & left};
-            return true;
-        }
+    unsigned i = 0;
+    while (i < region->count && region->stretches[i].pc != pc)
+        i++;
+    if (i == STRETCHES_MAX) {
+        from->live |= from->open;
+        return NOWHERE;
     }
-    return false;
+    if (i == region->count)
+        region->stretches[region->count++] = (Stretch){.pc = pc, .next = {NOWHERE, NOWHERE}};
+    return (u8)i;
 }
 
-static Deaths deaths_from(Walk *walk, GuestAddr pc, MemberSet left, u32 branches)
-{
-    Deaths found;
-    if (has_seen(walk, pc, left, &found))
-        return found;
-    found = deaths_behind(walk, pc, left, branches);
-    if (walk->seen_count < SEEN_MAX) {
-        walk->seen[walk->seen_count].pc = pc;
-        walk->seen[walk->seen_count].left = left;
-        walk->seen[walk->seen_count++].found = found;
-    }
-    return found;
-}
-
-static Deaths deaths_behind(Walk *walk, GuestAddr pc, MemberSet left, u32 branches)
+static void end_stretch(Region *region, Stretch *at, const Insn *last)
 {
     const MemberSet arguments = 0xffull << 32, results = MEMBER_VECTOR(0) | MEMBER_VECTOR(1);
-    Deaths found = {0}, then;
-    Ahead a;
-    begin(&a, pc);
-    while (left && --walk->budget >= 0 && take(&a)) {
-        StepGist gist = step_gist(&a.insn);
-        left &= ~gist.reads;
-        found.dead |= left & (gist.overwrites | (gist.overwrites_low & walk->low));
-        left &= ~found.dead;
-        a.pc += a.insn.len;
-        switch (a.insn.lowering) {
-        case LOWER_COPY: continue;
-        case LOWER_JMP:
-            a.pc = a.insn.target;
-            if (has_seen(walk, a.pc, left, &then))
-                return (Deaths){found.dead | then.dead, then.passed};
-            continue;
-        case LOWER_CALL:
-        case LOWER_CALL_INDIRECT:
-            found.passed = left & arguments;
-            found.dead |= left & ACCESS_DEAD_AT_CALL & ~arguments;
-            return found;
-        case LOWER_RET:
-            found.passed = left & results;
-            found.dead |= left & ACCESS_DEAD_AT_RETURN & ~results;
-            return found;
-        case LOWER_JCC: break;
-        default: return found;
-        }
-        if (branches == 0)
-            return found;
-        Deaths taken = deaths_from(walk, a.insn.target, left, branches - 1);
-        Deaths not_taken = deaths_from(walk, a.pc, taken.dead | taken.passed, branches - 1);
-        MemberSet either = taken.passed | not_taken.passed;
-        found.dead |= taken.dead & not_taken.dead;
-        found.passed = (not_taken.dead | not_taken.passed) & either;
-        return found;
+    bool is_return = last->lowering == LOWER_RET;
+    switch (last->lowering) {
+    case LOWER_JCC:
+        at->next[1] = next_stretch(region, at, last->pc + last->len);
+        // fallthrough
+    case LOWER_JMP: at->next[0] = next_stretch(region, at, last->target); return;
+    case LOWER_CALL:
+    case LOWER_CALL_INDIRECT:
+    case LOWER_RET:
+        at->passed = at->open & (is_return ? results : arguments);
+        at->live |= at->open & ~at->passed &
+                    ~(is_return ? ACCESS_DEAD_AT_RETURN : ACCESS_DEAD_AT_CALL);
+        break;
+    default: at->live |= at->open; break;
     }
-    return found;
+    at->open = 0;
+}
+
+static void walk_stretch(Region *region, Stretch *at)
+{
+    Ahead a;
+    at->open = region->members;
+    begin(&a, at->pc);
+    while (at->open) {
+        if (--region->budget < 0 || !take(&a)) {
+            at->live |= at->open;
+            at->open = 0;
+            return;
+        }
+        StepGist gist = step_gist(&a.insn);
+        at->live |= at->open & gist.reads;
+        at->open &= ~(gist.reads | gist.overwrites | (gist.overwrites_low & region->low));
+        if (a.insn.lowering != LOWER_COPY) {
+            end_stretch(region, at, &a.insn);
+            return;
+        }
+        a.pc += a.insn.len;
+    }
+}
+
+// Until nothing changes: what is read nowhere in a loop, or behind it, is dead in it.
+static void settle(Region *region)
+{
+    for (bool changes = true; changes;) {
+        changes = false;
+        for (unsigned i = region->count; i-- > 0;) {
+            Stretch *at = &region->stretches[i];
+            for (unsigned k = 0; k < 2; k++) {
+                if (at->next[k] == NOWHERE)
+                    continue;
+                const Stretch *next = &region->stretches[at->next[k]];
+                MemberSet live = at->live | (at->open & next->live);
+                MemberSet passed = at->passed | (at->open & next->passed);
+                changes |= live != at->live || passed != at->passed;
+                at->live = live;
+                at->passed = passed;
+            }
+        }
+    }
 }
 
 MemberSet lookahead_dead(GuestAddr pc, MemberSet members, MemberSet low, MemberSet *ret_passed)
 {
-    enum { BRANCHES = 8, INSNS = 120 };
-    Walk walk = {.low = low, .budget = INSNS};
-    Deaths found = deaths_behind(&walk, pc, members, BRANCHES);
-    *ret_passed = found.passed;
-    return found.dead;
+    enum { INSNS = 300 };
+    Region region; // its stretches are as good as they are
+    region.members = members;
+    region.low = low;
+    region.budget = INSNS;
+    region.count = 1;
+    region.stretches[0] = (Stretch){.pc = pc, .next = {NOWHERE, NOWHERE}};
+    for (unsigned i = 0; i < region.count; i++)
+        walk_stretch(&region, &region.stretches[i]);
+    settle(&region);
+    const Stretch *first = &region.stretches[0];
+    *ret_passed = first->passed & ~first->live;
+    return members & ~(first->live | first->passed);
 }

@@ -85,7 +85,6 @@ typedef struct FrameExtent {
     GuestAddr callee; // the slot of the frame that it has called; 0: it is the innermost
     Origin place;     // in the frame's code, if it has called one
     u32 tag, callee_tag;
-    u64 asked_by;     // the place in the code cache that has asked last
 } FrameExtent;
 enum { FRAME_EXTENTS = 512 };
 
@@ -204,7 +203,7 @@ typedef struct AccessMove {
     const DefinednessStep *step; // the same as a step
 } AccessMove;
 // Several loads and their stores; copies.h. Distances count from the first of either.
-enum { COPY_PIECES_MAX = 12 };
+enum { COPY_PIECES_MAX = 12, COPY_STRANGERS_MAX = 3, COPY_ASKED_MAX = 6 };
 typedef struct CopyPiece {
     i16 from, to;
     u8 size, unused;
@@ -212,13 +211,28 @@ typedef struct CopyPiece {
 typedef struct CopySide {
     i16 low, high; // of all that is accessed there
 } CopySide;
+typedef struct CopyStranger {
+    i32 low, high; // what is accessed between the first and the last piece, at neither side
+    u8 base;       // INSN_NO_REG: 0
+    bool is_written;
+    u8 unused[6];
+} CopyStranger;
+typedef struct CopyAsked {
+    i32 low;
+    u8 base, size; // as of a stranger
+    u8 unused[2];
+} CopyAsked;
 typedef struct CopyRun {
     MemberSet members; // that it goes through; dead behind it
     CopySide from, to;
     i32 to_disp;       // from to_base; the address is that of the first load
     u8 to_base, count;
     bool is_apart;     // as both sides have one register
-    u8 unused;
+    u8 stranger_count;
+    u8 asked_count;
+    u8 unused[3];
+    CopyAsked asked[COPY_ASKED_MAX]; // has to be defined
+    CopyStranger strangers[COPY_STRANGERS_MAX];
     CopyPiece pieces[COPY_PIECES_MAX];
 } CopyRun;
 void access_copy(ToolThread *thread, u64 run, GuestAddr from);

@@ -8,6 +8,7 @@
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/often.h"
 #include "tools/memcheck/steps.h"
+#include "tools/memcheck/bitfields.h"
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;         // members that may be undefined before the next instruction
@@ -99,10 +100,11 @@ bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
     }
     if (!often && step_masks_inline(block, step))
         return true;
-    if (!often && !(touched & ~step_overwrites(step, low))) {
+    if (!(touched & ~step_overwrites(step, low)) &&
+        (!often || (count == 1 && bitfields_guard(block, insn, block_end, &accesses[0])))) {
         forget_if(block, touched, &(ToolStep){.fn = access_forget, .arg = touched});
         current &= ~touched;
-        return false;
+        return often;
     }
     const ToolAccess *access = count ? &accesses[0] : NULL;
     u32 bytes;

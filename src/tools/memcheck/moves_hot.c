@@ -211,17 +211,36 @@ origin_in(ToolThread *thread, GuestAddr address, const FrameExtent *e)
                        : origin_here(thread);
 }
 
+bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr address)
+{
+    enum { FRAMES = 4 };
+    u64 word, callee_word = 0;
+    GuestAddr callee = 0, to = 0;
+    GuestAddr slot = calltags_known_frame(thread->contexts, thread->call_return, sp, &word);
+    if (address < sp)
+        return false;
+    for (u32 i = 0; slot && address >= slot + 8; i++) {
+        if (i == FRAMES)
+            return false;
+        callee = slot;
+        callee_word = word;
+        to = calltags_read(slot);
+        slot = calltags_known_frame(thread->contexts, to, slot + 8, &word);
+    }
+    if (!slot)
+        return false;
+    *e = (FrameExtent){.sp = sp, .low = sp, .slot = slot, .tag = (u32)word};
+    if (callee)
+        frame_set_callee(e, callee, (u32)callee_word, origin_make(ORIGIN_CODE, to));
+    return true;
+}
+
 static inline __attribute__((always_inline)) Origin
 brief_origin(ToolThread *thread, GuestAddr address)
 {
-    MemcheckThread *mt = memcheck_thread(thread);
     const FrameExtent *e = NULL;
-    if (is_on_stack(mt, address)) {
-        GuestAddr sp = thread->gpr[RSP];
-        e = frame_slot(mt, sp, address);
-        if (!frame_is_same(e, sp, address))
-            return 0;
-    }
+    if (is_on_stack(memcheck_thread(thread), address) && !(e = frame_briefly(thread, address)))
+        return 0;
     return origin_in(thread, address, e);
 }
 
@@ -283,9 +302,8 @@ brief_store(ToolThread *thread, const GatewayCall *call, GuestAddr address, u32 
     if (!may_be_brief(thread, call, address, size))
         return false;
     if (is_on_stack(mt, address)) {
-        GuestAddr sp = thread->gpr[RSP];
-        const FrameExtent *e = frame_slot(mt, sp, address);
-        if (!frame_is_same(e, sp, address) || address + size > e->slot)
+        const FrameExtent *e = frame_briefly(thread, address);
+        if (!e || address + size > e->slot)
             return false;
         owner = owner_in_frame(e);
     } else {
@@ -352,6 +370,44 @@ static inline bool is_in_frame(const FrameExtent *e, GuestAddr at, u32 size)
     return !e || (at >= e->low && at + size <= e->slot);
 }
 
+static inline u64 base_of(const ToolThread *thread, u8 base)
+{
+    return base == INSN_NO_REG ? 0 : thread->gpr[base];
+}
+
+// What is accessed by other registers meanwhile is at neither side.
+static inline bool strangers_are_apart(const ToolThread *thread, const Copy *copy, GuestAddr from,
+                                       GuestAddr to)
+{
+    const CopyRun *run = copy->run;
+    for (u32 i = 0; i < run->stranger_count; i++) {
+        const CopyStranger *s = &run->strangers[i];
+        u64 base = base_of(thread, s->base);
+        u64 low = base + (u64)(i64)s->low, high = base + (u64)(i64)s->high;
+        if ((low < to + (u64)(run->to.high - run->to.low) && to < high) ||
+            (s->is_written && low < from + (u64)(run->from.high - run->from.low) && from < high))
+            return false;
+    }
+    return true;
+}
+
+// What is loaded meanwhile and has no guard of its own.
+static inline bool others_are_defined(const ToolThread *thread, const CopyRun *run)
+{
+    for (u32 i = 0; i < run->asked_count; i++) {
+        const CopyAsked *asked = &run->asked[i];
+        GuestAddr at = base_of(thread, asked->base) + (u64)(i64)asked->low;
+        u64 any = 0;
+        if (!shadow_is_open(at) || !shadow_is_open(at + asked->size - 1))
+            return false;
+        for (u32 k = 0; k < asked->size; k += 8)
+            any |= v_at(shadow_of(at + k), asked->size < 8 ? asked->size : 8);
+        if (any)
+            return false;
+    }
+    return true;
+}
+
 // Neither side has to do with the other, and both are there.
 static inline bool sides_are_fit(const ToolThread *thread, const Copy *copy)
 {
@@ -364,7 +420,8 @@ static inline bool sides_are_fit(const ToolThread *thread, const Copy *copy)
            shadow_is_open(from_low) &&
            shadow_is_open(from_high - 1) && shadow_is_open(to_low) &&
            shadow_is_open(to_high - 1) && !shadow_below_stack(thread, from_low) &&
-           !shadow_below_stack(thread, to_low);
+           !shadow_below_stack(thread, to_low) &&
+           strangers_are_apart(thread, copy, from_low, to_low) && others_are_defined(thread, run);
 }
 
 // Most copies have one piece, of 8 or 16 bytes: for these it is a constant. 0: as many as the run
@@ -454,13 +511,10 @@ copy_pieces(ToolThread *thread, const Copy *copy, OnePiece one, bool takes_time)
 
 static inline bool brief_frame(ToolThread *thread, GuestAddr address, const FrameExtent **ret)
 {
-    MemcheckThread *mt = memcheck_thread(thread);
-    if (!is_on_stack(mt, address))
+    if (!is_on_stack(memcheck_thread(thread), address))
         return true;
-    GuestAddr sp = thread->gpr[RSP];
-    FrameExtent *e = frame_slot(mt, sp, address);
-    *ret = e;
-    return frame_is_same(e, sp, address) || frame_is_here(e, sp, address, thread->call_return);
+    *ret = frame_briefly(thread, address);
+    return *ret;
 }
 
 static inline __attribute__((always_inline)) bool

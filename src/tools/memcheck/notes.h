@@ -40,19 +40,28 @@ static inline bool frame_is_same(const FrameExtent *e, GuestAddr sp, GuestAddr a
            (!e->callee || (u32)*calltags_word(e->callee) == e->callee_tag);
 }
 
-// The same for the instruction that has asked last: the frame's function has been called from
-// elsewhere, and has its frame where it was.
-static inline bool frame_is_here(FrameExtent *e, GuestAddr sp, GuestAddr address, u64 place)
+// Its code goes on where the frame that it has called returns to.
+static inline void frame_set_callee(FrameExtent *e, GuestAddr callee, u32 tag, Origin place)
 {
-    // Only a frame of this stack pointer is sure to be there.
-    if (e->sp != sp || address < e->low || address >= e->slot + 8 || e->asked_by != place ||
-        (e->callee && (u32)*calltags_word(e->callee) != e->callee_tag))
-        return false;
-    u32 tag = (u32)*calltags_word(e->slot);
-    if (!calltag_is_likely(tag))
-        return false;
-    e->tag = tag;
-    return true;
+    e->low = callee + 8;
+    e->callee = callee;
+    e->callee_tag = tag;
+    e->place = place;
+}
+
+// Fills it in if the frame can be found by how far frames reach where their code is, as a rule:
+// the innermost where the block has called, or one of the next few. For brief functions.
+bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr address)
+    __attribute__((no_caller_saved_registers));
+
+// NULL: that takes longer.
+static inline __attribute__((always_inline)) const FrameExtent *
+frame_briefly(ToolThread *thread, GuestAddr address)
+{
+    GuestAddr sp = thread->gpr[RSP];
+    FrameExtent *e = frame_slot(memcheck_thread(thread), sp, address);
+    return LIKELY(frame_is_same(e, sp, address)) || frame_by_shape(thread, e, sp, address) ? e
+                                                                                         : NULL;
 }
 
 // The frame that an address is in, if it is on the stack, and what origins ask for is at hand

@@ -10,6 +10,7 @@
 // At translation, under the engine lock.
 void often_begin(void); // of a block
 bool often_fails(GuestAddr pc);
+bool often_fails_still(GuestAddr pc); // although less is asked for; bitfields.h
 // Inserts the code that counts how often it does. When that is enough, blocks with the
 // instruction are made anew. False: there is no room for more.
 bool often_count(ToolBlock *block, GuestAddr pc);

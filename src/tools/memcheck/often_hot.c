@@ -42,6 +42,12 @@ static bool look_up(GuestAddr pc)
     return place && place->pc && __atomic_load_n(&place->count, __ATOMIC_RELAXED) >= OFTEN;
 }
 
+bool often_fails_still(GuestAddr pc)
+{
+    const Place *place = find(pc);
+    return place && place->pc && __atomic_load_n(&place->count, __ATOMIC_RELAXED) >= 2 * OFTEN;
+}
+
 static GuestAddr asked; // for last, in this block: each is several times
 static bool answer;
 
@@ -91,6 +97,6 @@ void often_failed(ToolThread *thread, u64 arg, GuestAddr unused)
         __atomic_fetch_or(&narrow[bit / 64], 1ull << bit % 64, __ATOMIC_RELAXED);
         __atomic_store_n(&place->count, 0, __ATOMIC_RELAXED);
     }
-    if (narrows || count == OFTEN)
+    if (narrows || count == OFTEN || count == 2 * OFTEN)
         tool_remake(thread);
 }

@@ -25,12 +25,21 @@ static GuestAddr slot_of(ToolThread *thread, GuestAddr address)
     return calltags_frame_slot(address < sp ? sp : address);
 }
 
-// Its code goes on where the frame that it has called returns to.
 static Origin place_in_caller(GuestAddr callee)
 {
     GuestAddr pc = calltags_caller_pc(callee);
     return pc & CONTEXT_EXACT_PC ? origin_make(ORIGIN_EXACT, pc & ~CONTEXT_EXACT_PC)
                                  : origin_make(ORIGIN_CODE, pc);
+}
+
+// So that frame_by_shape() will find what was asked for now.
+static void learn_frames(ToolThread *thread, GuestAddr sp, GuestAddr address)
+{
+    enum { FRAMES = 4 };
+    u64 word;
+    GuestAddr slot = calltags_next_frame(thread->contexts, thread->call_return, sp, &word);
+    for (u32 i = 0; slot && address >= slot + 8 && i < FRAMES; i++)
+        slot = calltags_next_frame(thread->contexts, calltags_caller_pc(slot), slot + 8, &word);
 }
 
 // The frame that an address is in; NULL: none.
@@ -43,16 +52,13 @@ static const FrameExtent *extent_of(ToolThread *thread, GuestAddr address)
     GuestAddr slot = slot_of(thread, address);
     if (!slot)
         return NULL;
+    if (thread->in_cache)
+        learn_frames(thread, sp, address);
     GuestAddr callee = calltags_callee_slot(address, sp);
-    *e = (FrameExtent){.sp = sp,
-                       .low = callee ? callee + 8 : sp - RED_ZONE,
-                       .slot = slot,
-                       .callee = callee,
-                       .tag = (u32)*calltags_word(slot)};
-    if (callee) {
-        e->callee_tag = (u32)*calltags_word(callee);
-        e->place = place_in_caller(callee);
-    }
+    *e = (FrameExtent){
+        .sp = sp, .low = sp - RED_ZONE, .slot = slot, .tag = (u32)*calltags_word(slot)};
+    if (callee)
+        frame_set_callee(e, callee, (u32)*calltags_word(callee), place_in_caller(callee));
     return e;
 }
 
@@ -188,11 +194,8 @@ bool origins_frame(ToolThread *thread, GuestAddr address, FrameExtent *ret_frame
     const FrameExtent *e = NULL;
     if (is_on_stack(memcheck_thread(thread), address) && !(e = extent_of(thread, address)))
         return false;
-    if (e) {
-        frame_slot(memcheck_thread(thread), thread->gpr[RSP], address)->asked_by =
-            thread->call_return;
+    if (e)
         *ret_frame = *e;
-    }
     find_range(thread, address);
     return true;
 }

@@ -172,7 +172,7 @@ bool step_masks_inline(ToolBlock *block, const DefinednessStep *step)
     if (!definedness_masks(step, &gpr, &kept) || !tool_flags_are_dead(block) ||
         !tool_flags_die(block))
         return false;
-    tool_state_mask(block, (u32)offsetof(Definedness, gpr) + 8 * gpr, kept);
+    tool_state_mask(block, (u32)offsetof(Definedness, gpr) + 8 * gpr, kept, ~MEMBER_GPR(gpr));
     return true;
 }
 

@@ -54,14 +54,14 @@ static bool is_in_all_bytes(u64 bits, u32 size)
 }
 
 bool bitfields_guard(ToolBlock *block, const ToolInsn *insn, const ToolInsn *end,
-                  const ToolAccess *access)
+                     const ToolAccess *access)
 {
     u64 bits;
     u32 size = access->size_bytes;
     if (access->writes || copies_is_within(insn) || size > 8 || (size & (size - 1)) ||
-        !tool_flags_are_dead(block) || often_fails_still(insn->pc) || !tool_shadow_can_check(block, access) ||
-        !find_bits(insn, end, &bits) || !is_in_all_bytes(bits, size) ||
-        (size == 8 && (i64)bits != (i32)bits))
+        !tool_flags_are_dead(block) || often_fails_still(insn->pc) ||
+        !tool_shadow_can_check(block, access) || !find_bits(insn, end, &bits) ||
+        !is_in_all_bytes(bits, size) || (size == 8 && (i64)bits != (i32)bits))
         return false;
     check_below(block, insn, access);
     tool_shadow_guard_bits(block, access, (u32)bits);

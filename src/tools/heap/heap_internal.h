@@ -88,7 +88,7 @@ static inline bool units_any(const UnitSet *set)
 
 // The first 64 bytes are what a lookup reads.
 typedef struct Slab {
-    GuestAddr first; // start of slot 0
+    _Alignas(64) GuestAddr first; // start of slot 0
     u64 reciprocal;  // 2^40 / stride, rounded up
     SlotMeta *meta;
     u32 stride;

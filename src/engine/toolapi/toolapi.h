@@ -95,7 +95,7 @@ typedef TOOL_QUICK ToolQuickAtFn(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, Guest
 // time, if the stack pointer is `sp` again and the frame above the caller's the same; else
 // Tool.lean_context() tells it.
 typedef struct ToolSite {
-    u32 site;         // 0: none
+    _Alignas(64) u32 site; // 0: none
     u32 hook, inner;  // the functions
     u32 unused;
     u64 up;           // bytes from the stack pointer there to the caller's return address

@@ -45,7 +45,7 @@ enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP, MASSIF_LOOK_SP };
 
 // A stack from which something was allocated: its return addresses, from the innermost on.
 typedef struct StackChain {
-    GuestAddr pc; // 0: none
+    _Alignas(64) GuestAddr pc; // 0: none
     u64 sp;
     u32 context;
     u32 count;
@@ -59,7 +59,7 @@ enum { STACK_CHAINS = 512 };
 typedef struct MassifThread {
     WireRing *ring;           // that lean_repeat is of
     u64 *announced;           // a bit for each context that this ring knows
-    ContextCache cache;       // of announced ones
+    _Alignas(64) ContextCache cache; // of announced ones
     ToolSite sites[TOOL_SITES];
     StackChain *chains;       // STACK_CHAINS of them
     u32 misses;               // stacks that are none of these

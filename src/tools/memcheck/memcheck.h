@@ -80,7 +80,7 @@ typedef struct SavedDefinedness {
 
 // A frame of the stack, from `low` to its return address in `slot`.
 typedef struct FrameExtent {
-    GuestAddr sp; // the thread's, when it was found
+    _Alignas(64) GuestAddr sp; // the thread's, when it was found
     GuestAddr low, slot;
     GuestAddr callee; // the slot of the frame that it has called; 0: it is the innermost
     Origin place;     // in the frame's code, if it has called one
@@ -90,7 +90,7 @@ enum { FRAME_EXTENTS = 512 };
 
 // What the notes of ranges have said last (origins_hot.c): the same for all of [low, high).
 typedef struct RangeAnswer {
-    GuestAddr low, high;
+    _Alignas(64) GuestAddr low, high;
     GuestAddr start; // of the range
     u64 owner;       // that it was noted with; 0: anybody
     Origin origin;   // 0: none

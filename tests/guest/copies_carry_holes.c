@@ -11,7 +11,7 @@
 
 #include "../../include/muninn/client.h"
 
-enum { BYTES = 256, TIMES = 400 };
+enum { BYTES = 320, TIMES = 400 };
 
 // One area: sides of a copy may be anywhere in it.
 static unsigned char elsewhere[BYTES] __attribute__((aligned(64)));
@@ -128,6 +128,30 @@ COPY(kept_beyond_a_loop, "movdqu (%%rsi), %%xmm0\n mov 16(%%rsi), %%rax\n movups
 COPY(read_within_a_loop, "movdqu (%%rsi), %%xmm0\n movups %%xmm0, (%%rdi)\n mov $3, %%ecx\n"
      "jmp 2f\n 1: movups %%xmm0, 16(%%rdi)\n pxor %%xmm0, %%xmm0\n"
      "2: dec %%ecx\n jne 1b\n movups %%xmm0, 32(%%rdi)")
+// What is left of a register behind a copy, if not all of it is overwritten.
+COPY(with_one_byte_written, "mov (%%rsi), %%rax\n mov %%rax, (%%rdi)\n mov $5, %%al\n"
+     "mov %%rax, 16(%%rdi)\n movdqu 16(%%rsi), %%xmm0\n movups %%xmm0, 32(%%rdi)\n"
+     "xor %%eax, %%eax\n pxor %%xmm0, %%xmm0")
+COPY(with_one_byte_written_and_moved, "mov (%%rsi), %%rax\n mov %%rax, (%%rdi)\n mov $3, %%ah\n"
+     "mov %%rax, %%rcx\n movdqu 16(%%rsi), %%xmm0\n movups %%xmm0, 32(%%rdi)\n"
+     "mov %%rcx, 16(%%rdi)\n xor %%eax, %%eax\n xor %%ecx, %%ecx\n pxor %%xmm0, %%xmm0")
+COPY(with_half_of_it_written, "movdqu (%%rsi), %%xmm0\n movups %%xmm0, (%%rdi)\n"
+     "movlps 16(%%rsi), %%xmm0\n movlps %%xmm0, 16(%%rdi)\n movhps %%xmm0, 24(%%rdi)\n"
+     "movdqu 16(%%rsi), %%xmm1\n movups %%xmm1, 32(%%rdi)\n pxor %%xmm0, %%xmm0\n"
+     "pxor %%xmm1, %%xmm1")
+COPY(with_a_part_set_by_flags, "mov (%%rsi), %%rax\n mov %%rax, (%%rdi)\n test %%rsi, %%rsi\n"
+     "setne %%al\n mov %%rax, 16(%%rdi)\n movdqu 16(%%rsi), %%xmm0\n"
+     "movups %%xmm0, 32(%%rdi)\n xor %%eax, %%eax\n pxor %%xmm0, %%xmm0")
+// A block in which something was undefined, and is not any more.
+COPY(behind_a_store, "movdqu 32(%%rsi), %%xmm1\n test %%rsi, %%rsi\n je 1f\n"
+     "movups %%xmm1, 64(%%rdi)\n movdqu (%%rsi), %%xmm0\n movzwl 48(%%rsi), %%ecx\n"
+     "movups %%xmm0, (%%rdi)\n mov %%cx, 56(%%rdi)\n 1: pxor %%xmm0, %%xmm0\n"
+     "pxor %%xmm1, %%xmm1\n xor %%ecx, %%ecx")
+#define FOUR(n) "movl $7, " #n "(%%rdi)\n movl $7, " #n "+4(%%rdi)\n movl $7, " #n "+8(%%rdi)\n" \
+                "movl $7, " #n "+12(%%rdi)\n"
+COPY(with_many_others, "movdqu (%%rsi), %%xmm0\n mov 32(%%rsi), %%rax\n" FOUR(64) FOUR(64) FOUR(64)
+     FOUR(64) "movups %%xmm0, (%%rdi)\n bswap %%rax\n bswap %%rax\n mov %%rax, 40(%%rdi)\n"
+     "xor %%eax, %%eax\n pxor %%xmm0, %%xmm0")
 
 static Copy *const copies[] = {
     by_turns, all_at_once, backwards, with_another_store, with_a_store_into_it,
@@ -137,7 +161,8 @@ static Copy *const copies[] = {
     with_what_is_stored_before, with_what_is_moved_before, with_flags,
     with_flags_of_what_it_stores, by_pieces_that_overlap, by_pieces_that_overlap_else,
     through_its_own_base, by_another_name, by_way_of_the_stack, kept_beyond_a_loop,
-    read_within_a_loop,
+    read_within_a_loop, with_one_byte_written, with_one_byte_written_and_moved,
+    with_half_of_it_written, with_a_part_set_by_flags, behind_a_store, with_many_others,
 };
 
 static unsigned random_below(unsigned n)

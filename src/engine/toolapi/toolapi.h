@@ -269,6 +269,9 @@ void tool_depends_on(ToolBlock *block, GuestAddr start, GuestAddr end);
 // mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
 void tool_store_gpr(ToolBlock *block, unsigned reg);
 
+// No signal handler runs between the current instruction and the end of `last`, of the same block,
+// unless one of them faults.
+void tool_keep_whole(ToolBlock *block, const ToolInsn *last);
 // True: the block does not end for want of room before the current instruction and the next
 // `insns - 1`, if they have at most `guards` guards.
 bool tool_has_room(const ToolBlock *block, u32 insns, u32 guards);

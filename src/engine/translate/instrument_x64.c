@@ -32,6 +32,11 @@ bool tool_flags_are_dead_at(const ToolBlock *b, const ToolInsn *insn)
     return tool->needs & TOOL_NEEDS_FLAGS && !b->flags_live[insn - b->insns];
 }
 
+void tool_keep_whole(ToolBlock *b, const ToolInsn *last)
+{
+    b->whole_to = last;
+}
+
 bool tool_has_room(const ToolBlock *b, u32 insns, u32 guards)
 {
     enum { USUAL_ROOM = 256 };

@@ -44,7 +44,8 @@ static void add_mark(Builder *b, u16 spilled, bool boundary)
 
 void builder_mark(Builder *b, bool boundary)
 {
-    add_mark(b, b->spilled, boundary && !b->spilled);
+    bool is_whole = b->whole_to && b->insn <= b->whole_to;
+    add_mark(b, b->spilled, boundary && !b->spilled && !is_whole);
 }
 
 void builder_mark_nowhere(Builder *b)
@@ -504,6 +505,7 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     b->run_count = 0;
     b->guard_count = 0;
     b->insn = NULL;
+    b->whole_to = NULL;
     b->spilled = 0;
     b->changes_version = false;
     b->has_fs_base = false;

@@ -78,6 +78,7 @@ typedef struct Search {
     unsigned pair_count;
     Span others[OTHERS_MAX];   // that are no part of it
     unsigned other_count;
+    bool is_full;              // there were more of them
     bool stores_others;        // some of what they load may be stored by them
     u8 from_base, to_base;     // the latter is INSN_NO_REG while none is known
     Held gprs[GPR_COUNT];      // what they hold by now
@@ -112,10 +113,10 @@ static Pair *pair_that_waits(Search *s, MemberSet members)
 
 static bool add_other(Search *s, const Span *span)
 {
-    if (s->other_count == OTHERS_MAX)
-        return false;
-    s->others[s->other_count++] = *span;
-    return true;
+    s->is_full |= s->other_count == OTHERS_MAX;
+    if (!s->is_full)
+        s->others[s->other_count++] = *span;
+    return !s->is_full;
 }
 
 // A pair that is none after all: two instructions like others.
@@ -175,8 +176,8 @@ static bool take_other(Search *s, const ToolBlock *block, const ToolInsn *insn,
                        const DefinednessStep *step, const ToolAccess *accesses, unsigned count)
 {
     MemberSet reads = definedness_reads(step) | definedness_address(step);
-    MemberSet writes = definedness_writes(step);
-    if (!drop_waiting(s, reads | writes) || reads & s->held ||
+    MemberSet writes = definedness_writes(step), overwrites = step_overwrites(step, 0);
+    if (!drop_waiting(s, reads | writes) || (reads | (writes & ~overwrites)) & s->held ||
         !step_is_possible(block, insn, step, accesses, count))
         return false;
     bool loads = false, stores = false;
@@ -192,8 +193,8 @@ static bool take_other(Search *s, const ToolBlock *block, const ToolInsn *insn,
     s->stores_others |= stores && has_loaded;
     s->asked |= reads & s->unsure;
     s->held &= ~writes;
-    s->loaded = has_loaded ? s->loaded | writes : s->loaded & ~writes;
-    s->unsure = is_unsure ? s->unsure | writes : s->unsure & ~writes;
+    s->loaded = has_loaded ? s->loaded | writes : s->loaded & ~overwrites;
+    s->unsure = is_unsure ? s->unsure | writes : s->unsure & ~overwrites;
     return !(stores && is_unsure);
 }
 
@@ -263,11 +264,20 @@ static u32 words_of(const Span *span)
     return (u32)(span->high - span->low + 7) / 8;
 }
 
-// Drops what has no store, too much, and what goes through a register that is read later.
-static bool drop_unfit(Search *s)
+static void forget_others_behind(Search *s, const ToolInsn *last)
 {
-    while (s->other_count && s->others[s->other_count - 1].insn > s->last)
-        s->other_count--;
+    unsigned count = 0;
+    for (unsigned i = 0; i < s->other_count; i++) {
+        if (s->others[i].insn <= last)
+            s->others[count++] = s->others[i];
+    }
+    s->other_count = count;
+}
+
+// Drops what has no store, too much, and what goes through a register that is read later. Of
+// vectors in `unsure` the upper halves may be undefined, which a copy leaves as they are.
+static bool drop_unfit(Search *s, MemberSet unsure)
+{
     MemberSet members = 0, whole = 0, wide = 0, passed;
     for (unsigned i = 0; i < s->pair_count; i++) {
         if (s->pairs[i].store) {
@@ -277,7 +287,8 @@ static bool drop_unfit(Search *s)
             wide |= size_of(&s->pairs[i]) > 16 ? member : 0;
         }
     }
-    MemberSet dead = lookahead_dead(s->last->pc + s->last->len, members, members & ~wide, &passed);
+    MemberSet dead = lookahead_dead(s->last->pc + s->last->len, members,
+                                    members & ~(wide | unsure), &passed);
     dead |= passed & whole;
     u32 words = 0;
     for (unsigned i = 0; i < s->pair_count;) {
@@ -291,6 +302,7 @@ static bool drop_unfit(Search *s)
         if (!drop(s, &s->pairs[i]))
             return false;
     }
+    forget_others_behind(s, s->last);
     return s->pair_count > 0;
 }
 
@@ -409,13 +421,23 @@ static bool is_assured(const Span *other)
 // would not know of the copy.
 static bool is_room(const ToolBlock *block, const Search *s, const ToolInsn *insn)
 {
-    u32 guards = 0, others = 0;
+    u32 guards = 0, others = 0, insns = (u32)(s->last + 1 - insn);
     for (unsigned i = 0; i < s->pair_count; i++)
         guards += words_of(&s->pairs[i].from) + words_of(&s->pairs[i].to);
     for (unsigned i = 0; i < s->other_count; i++)
         others += words_of(&s->others[i]);
     return guards + others <= GUARDS_MAX &&
-           tool_has_room(block, (u32)(s->last + 1 - insn), guards + 2 * others);
+           tool_has_room(block, insns, guards + 2 * (others + insns)); // and two of the state
+}
+
+// Something undefined may be stored, by another of the others, before this one loads.
+static bool may_be_stored_before(const Search *s, const Span *other)
+{
+    for (unsigned i = 0; i < s->other_count && s->stores_others; i++) {
+        if (s->others[i].is_written && s->others[i].insn < other->insn)
+            return true;
+    }
+    return false;
 }
 
 static bool ask_for_others(const Search *s, CopyRun *run)
@@ -424,7 +446,7 @@ static bool ask_for_others(const Search *s, CopyRun *run)
         const Span *other = &s->others[i];
         if (!is_assured(other))
             continue;
-        if (run->asked_count == COPY_ASKED_MAX)
+        if (run->asked_count == COPY_ASKED_MAX || may_be_stored_before(s, other))
             return false;
         run->asked[run->asked_count++] =
             (CopyAsked){(i32)other->low, other->base, (u8)(other->high - other->low), {0}};
@@ -450,6 +472,7 @@ static void emit(ToolBlock *block, const Search *s, const CopyRun *run, MemberSe
             accesses[count++] = access_at(other);
     }
     last_store = s->last;
+    tool_keep_whole(block, s->last);
     const ToolStep call = {
         .fn = access_copy,
         .arg = (u64)step_keep(run, sizeof(*run)),
@@ -499,7 +522,7 @@ bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current)
         return false;
     Search s; // most of its arrays are as good as they are
     s.pair_count = s.other_count = 0;
-    s.stores_others = false;
+    s.stores_others = s.is_full = false;
     s.from_base = access.address.base;
     s.to_base = INSN_NO_REG;
     s.held = s.loaded = s.asked = 0;
@@ -514,9 +537,9 @@ bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current)
         ;
     CopyRun run = {0};
     MemberSet bases = 1ull << s.from_base | (s.last ? 1ull << s.to_base : 0);
-    if (!s.last || *current & bases || !drop_unfit(&s) || !has_load(&s, load) ||
-        !is_in_order(&s) || !find_sides(&s, &run) || run.members & s.asked ||
-        !ask_for_others(&s, &run) || !is_room(block, &s, insn))
+    if (!s.last || s.is_full || *current & bases || !drop_unfit(&s, *current) ||
+        !has_load(&s, load) || !is_in_order(&s) || !find_sides(&s, &run) ||
+        run.members & s.asked || !ask_for_others(&s, &run) || !is_room(block, &s, insn))
         return false;
     emit(block, &s, &run, run.members & *current);
     *current &= ~run.members;

@@ -308,8 +308,8 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
             }
         }
     }
-    if (current && !mixed && !first && count && accesses[0].reads && !leaves &&
-        often_fails(insn->pc)) {
+    if ((current || copies_is_within(insn)) && !mixed && !first && count && accesses[0].reads &&
+        !leaves && often_fails(insn->pc)) {
         if (count == 1 && bitfields_guard(block, insn, block_end, &accesses[0])) {
             if (overwrites)
                 forget_overwritten(block, definedness_writes(step) & current);

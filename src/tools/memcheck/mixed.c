@@ -69,10 +69,10 @@ static bool is_before_branch(const ToolBlock *block, const ToolInsn *insn)
 static void note_written(const ToolInsn *insn, const DefinednessStep *step)
 {
     DefinednessMove move;
-    MemberSet writes = definedness_writes(step);
+    MemberSet writes = definedness_writes(step), wide = current & ~low;
     low &= ~writes;
     if (definedness_move(step, &move) && move.to_member >= 32 && move.written <= 16)
-        low |= writes & MEMBERS_VECTOR;
+        low |= writes & MEMBERS_VECTOR & ~wide;
     current |= step_leaves(insn, step);
 }
 

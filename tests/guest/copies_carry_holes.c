@@ -128,6 +128,7 @@ COPY(kept_beyond_a_loop, "movdqu (%%rsi), %%xmm0\n mov 16(%%rsi), %%rax\n movups
 COPY(read_within_a_loop, "movdqu (%%rsi), %%xmm0\n movups %%xmm0, (%%rdi)\n mov $3, %%ecx\n"
      "jmp 2f\n 1: movups %%xmm0, 16(%%rdi)\n pxor %%xmm0, %%xmm0\n"
      "2: dec %%ecx\n jne 1b\n movups %%xmm0, 32(%%rdi)")
+COPY(by_string_instructions, "movsq\n movsl\n movsb")
 // What is left of a register behind a copy, if not all of it is overwritten.
 COPY(with_one_byte_written, "mov (%%rsi), %%rax\n mov %%rax, (%%rdi)\n mov $5, %%al\n"
      "mov %%rax, 16(%%rdi)\n movdqu 16(%%rsi), %%xmm0\n movups %%xmm0, 32(%%rdi)\n"
@@ -161,7 +162,7 @@ static Copy *const copies[] = {
     with_what_is_stored_before, with_what_is_moved_before, with_flags,
     with_flags_of_what_it_stores, by_pieces_that_overlap, by_pieces_that_overlap_else,
     through_its_own_base, by_another_name, by_way_of_the_stack, kept_beyond_a_loop,
-    read_within_a_loop, with_one_byte_written, with_one_byte_written_and_moved,
+    read_within_a_loop, by_string_instructions, with_one_byte_written, with_one_byte_written_and_moved,
     with_half_of_it_written, with_a_part_set_by_flags, behind_a_store, with_many_others,
 };
 

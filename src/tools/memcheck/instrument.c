@@ -330,9 +330,12 @@ static void insert(ToolBlock *block, const ToolInsn *insn)
     if (mixed && mixed_is_settled() && memcheck_options->undef_value_errors &&
         !copies_is_within(insn))
         ahead_insert(block, insn);
-    for (unsigned i = 0; i < count && insn->lowering != LOWER_RET && !is_stepped; i++) {
-        if (!is_call || accesses[i].reads) // what is pushed gets a tag
-            check_access(block, insn, &accesses[i]);
+    // What is loaded is asked for before a store marks it: the operands of movs may overlap.
+    for (unsigned i = 0; i < 2 * count && insn->lowering != LOWER_RET && !is_stepped; i++) {
+        const ToolAccess *access = &accesses[i % count];
+        bool is_turn = access->reads == (i < count);
+        if (is_turn && (!is_call || access->reads)) // what is pushed gets a tag
+            check_access(block, insn, access);
     }
     if (overwrites)
         forget_overwritten(block, definedness_writes(step) & current);

@@ -136,3 +136,22 @@ void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
         tool_shadow_guard_store(block, access);
     }
 }
+
+void check_loads(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
+                 unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (accesses[i].reads)
+            check_access(block, insn, &accesses[i]);
+    }
+}
+
+void check_accesses(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
+                    unsigned count)
+{
+    check_loads(block, insn, accesses, count);
+    for (unsigned i = 0; i < count; i++) {
+        if (!accesses[i].reads)
+            check_access(block, insn, &accesses[i]);
+    }
+}

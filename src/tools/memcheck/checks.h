@@ -11,7 +11,13 @@
 bool touches_nothing(const ToolInsn *insn);
 
 void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access);
-// Of that, what lies below the stack pointer. True: also below the red zone.
+// Of all of them. What is loaded is asked for before a store marks it: the operands of movs may
+// overlap. check_loads(): no stores.
+void check_accesses(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
+                    unsigned count);
+void check_loads(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
+                 unsigned count);
+// Of one, what lies below the stack pointer. True: also below the red zone.
 bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access);
 
 #endif

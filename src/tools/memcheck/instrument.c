@@ -10,6 +10,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "tools/memcheck/ahead.h"
+#include "tools/memcheck/bitfields.h"
 #include "tools/memcheck/checks.h"
 #include "tools/memcheck/constants.h"
 #include "tools/memcheck/copies.h"
@@ -19,7 +20,6 @@
 #include "tools/memcheck/mixed.h"
 #include "tools/memcheck/often.h"
 #include "tools/memcheck/steps.h"
-#include "tools/memcheck/bitfields.h"
 
 enum { ACCESSES_MAX = 4 };
 
@@ -230,115 +230,152 @@ static bool only_discards(const ToolInsn *insn)
            !lookahead_is_read(insn->pc + insn->len, form->dst);
 }
 
-// In a dirty block, which counts as undefined whatever may be.
-static void step_often(ToolBlock *block, const ToolInsn *insn, DefinednessStep *step,
-                       const ToolAccess *accesses, unsigned count, bool overwrites)
+// An instruction that is being looked at.
+typedef struct Insertion {
+    ToolBlock *block;
+    const ToolInsn *insn;
+    DefinednessStep *step; // prepared where its registers are asked for
+    ToolAccess accesses[ACCESSES_MAX];
+    unsigned count;
+    bool first;            // with the step of it the version begins
+    bool is_call, leaves;  // a call; or a return
+    bool overwrites;       // what is undefined, and reads nothing of that
+    bool is_stepped;
+} Insertion;
+
+static void find_accesses(Insertion *at)
 {
-    ToolStep call = step_of(insn, step, &accesses[0], 0);
-    call.counts = stats_of_step(block, true);
-    if (overwrites)
-        forget_overwritten(block, definedness_writes(step) & current);
-    check_below(block, insn, &accesses[0]);
-    tool_shadow_guard_step(block, &accesses[0], &call);
-    for (unsigned i = 1; i < count; i++)
-        check_access(block, insn, &accesses[i]);
+    const ToolInsn *insn = at->insn;
+    at->count = tool_accesses(insn, at->accesses, ACCESSES_MAX);
+    if (!touches_nothing(insn))
+        return;
+    // A prefetch of data that waits for its V bytes would be for nothing.
+    if (at->count && insn->mnemonic != ZYDIS_MNEMONIC_LEA && insn->mnemonic != ZYDIS_MNEMONIC_NOP)
+        tool_shadow_prefetch(at->block, &at->accesses[0]);
+    at->count = 0;
+}
+
+static void forget_if_overwritten(Insertion *at)
+{
+    if (at->overwrites)
+        forget_overwritten(at->block, definedness_writes(at->step) & current);
+}
+
+static void call_string(Insertion *at)
+{
+    definedness_prepare(at->insn, at->step);
+    if (mixed)
+        mixed_settle(at->block, at->insn, at->step);
+    tool_call(at->block, access_string, step_kept(at->step));
     known_nothing();
-    current |= step_leaves(insn, step);
+}
+
+// In a dirty block: the step of an instruction that has to do with what is undefined. True: there
+// is nothing else to be done for it.
+static bool take_step(Insertion *at)
+{
+    DefinednessStep *step = at->step;
+    definedness_prepare(at->insn, step);
+    MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
+    bool uses = at->first || (reads | definedness_address(step)) & current;
+    at->overwrites = !uses && !at->leaves && can_forget(at->block, step);
+    if (uses && !at->first && step_masks_inline(at->block, step)) {
+        exact = false;
+        return true;
+    }
+    if (!uses && (!(writes & current) || at->overwrites))
+        return false;
+    if (at->first && at->count &&
+        step_is_possible(at->block, at->insn, step, at->accesses, at->count))
+        often_count(at->block, at->insn->pc);
+    emit_step(at->block, at->insn, step, at->count ? &at->accesses[0] : NULL);
+    known_nothing();
+    if (at->first || (reads & current) || at->count)
+        current |= step_leaves(at->insn, step);
     exact = false;
+    at->is_stepped = true; // a guard of what it has looked at would fail again, for ever
+    return !at->leaves;
+}
+
+// In a dirty block, which counts as undefined whatever may be: a load whose guard often fails.
+static bool load_often(Insertion *at)
+{
+    if (at->count == 1 && bitfields_guard(at->block, at->insn, block_end, &at->accesses[0])) {
+        forget_if_overwritten(at);
+        return true;
+    }
+    definedness_prepare(at->insn, at->step);
+    if (!step_is_possible(at->block, at->insn, at->step, at->accesses, at->count))
+        return false;
+    ToolStep call = step_of(at->insn, at->step, &at->accesses[0], 0);
+    call.counts = stats_of_step(at->block, true);
+    forget_if_overwritten(at);
+    check_below(at->block, at->insn, &at->accesses[0]);
+    tool_shadow_guard_step(at->block, &at->accesses[0], &call);
+    check_accesses(at->block, at->insn, at->accesses + 1, at->count - 1);
+    known_nothing();
+    current |= step_leaves(at->insn, at->step);
+    exact = false;
+    return true;
+}
+
+static bool insert_dirty(Insertion *at)
+{
+    if ((at->first || touches_current(at->insn)) && take_step(at))
+        return true;
+    bool loads = !at->first && !at->leaves && at->count && at->accesses[0].reads;
+    if ((current || copies_is_within(at->insn)) && loads && often_fails(at->insn->pc) &&
+        load_often(at))
+        return true;
+    if (at->leaves)
+        forget_dead(at->block,
+                    current & (at->is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),
+                    at->is_call);
+    if (at->count && only_discards(at->insn))
+        at->count = 0;
+    return false;
+}
+
+static bool insert_mixed(Insertion *at)
+{
+    if (at->count && only_discards(at->insn))
+        at->count = 0;
+    if (mixed_insert(at->block, at->insn, at->accesses, at->count))
+        return true;
+    if (mixed_is_settled() && memcheck_options->undef_value_errors && !copies_is_within(at->insn))
+        ahead_insert(at->block, at->insn);
+    return false;
 }
 
 static void insert(ToolBlock *block, const ToolInsn *insn)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
-    DefinednessStep *step = (DefinednessStep *)room;
-    ToolAccess accesses[ACCESSES_MAX];
-    unsigned count = tool_accesses(insn, accesses, ACCESSES_MAX);
-    if (touches_nothing(insn)) {
-        // A prefetch of data that waits for its V bytes would be for nothing.
-        if (count && insn->mnemonic != ZYDIS_MNEMONIC_LEA && insn->mnemonic != ZYDIS_MNEMONIC_NOP)
-            tool_shadow_prefetch(block, &accesses[0]);
-        count = 0;
-    }
-    bool first = tool_version(block) & VERSION_FIRST && tool_is_first(block, insn);
-
+    Insertion at; // its accesses are as good as they are
+    at.block = block;
+    at.insn = insn;
+    at.step = (DefinednessStep *)room;
+    at.first = tool_version(block) & VERSION_FIRST && tool_is_first(block, insn);
+    at.is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
+    at.leaves = at.is_call || insn->lowering == LOWER_RET;
+    at.overwrites = at.is_stepped = false;
+    find_accesses(&at);
     stats_insn(block, insn);
     if (memcheck_options->undef_value_errors)
         open_red_zone(block, insn);
-    if (count && step_is_repeated(insn)) {
-        definedness_prepare(insn, step);
-        if (mixed)
-            mixed_settle(block, insn, step);
-        tool_call(block, access_string, step_kept(step));
-        known_nothing();
+    if (at.count && step_is_repeated(insn)) {
+        call_string(&at);
         return;
     }
-    if (!first && memcheck_options->undef_value_errors &&
+    if (!at.first && memcheck_options->undef_value_errors &&
         copies_insert(block, insn, mixed ? mixed_current() : &current))
         return;
-    bool is_call = insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT;
-    bool leaves = is_call || insn->lowering == LOWER_RET;
-    bool overwrites = false, is_stepped = false;
-    if (count && mixed && only_discards(insn))
-        count = 0;
-    if (mixed && mixed_insert(block, insn, accesses, count)) {
-        moves_stack(block, insn);
-        return;
+    if (!(mixed ? insert_mixed(&at) : insert_dirty(&at))) {
+        if (at.is_call && !at.is_stepped)
+            check_loads(block, insn, at.accesses, at.count); // what is pushed gets a tag
+        else if (!at.leaves && !at.is_stepped)
+            check_accesses(block, insn, at.accesses, at.count);
+        forget_if_overwritten(&at);
     }
-    if (!mixed && (first || touches_current(insn))) {
-        definedness_prepare(insn, step);
-        MemberSet reads = definedness_reads(step), writes = definedness_writes(step);
-        bool uses = first || (reads | definedness_address(step)) & current;
-        overwrites = !uses && !leaves && can_forget(block, step);
-        if (uses && !first && step_masks_inline(block, step)) {
-            exact = false;
-            return;
-        }
-        if (uses || (writes & current && !overwrites)) {
-            if (first && count && step_is_possible(block, insn, step, accesses, count))
-                often_count(block, insn->pc);
-            emit_step(block, insn, step, count ? &accesses[0] : NULL);
-            known_nothing();
-            if (first || (reads & current) || count)
-                current |= step_leaves(insn, step);
-            exact = false;
-            is_stepped = true; // a guard of what it has looked at would fail again, for ever
-            if (!leaves) {
-                moves_stack(block, insn);
-                return;
-            }
-        }
-    }
-    if ((current || copies_is_within(insn)) && !mixed && !first && count && accesses[0].reads &&
-        !leaves && often_fails(insn->pc)) {
-        if (count == 1 && bitfields_guard(block, insn, block_end, &accesses[0])) {
-            if (overwrites)
-                forget_overwritten(block, definedness_writes(step) & current);
-            return;
-        }
-        definedness_prepare(insn, step);
-        if (step_is_possible(block, insn, step, accesses, count)) {
-            step_often(block, insn, step, accesses, count, overwrites);
-            moves_stack(block, insn);
-            return;
-        }
-    }
-    if (leaves && !mixed)
-        forget_dead(block, current & (is_call ? ACCESS_DEAD_AT_CALL : ACCESS_DEAD_AT_RETURN),
-                    is_call);
-    if (count && !mixed && only_discards(insn))
-        count = 0;
-    if (mixed && mixed_is_settled() && memcheck_options->undef_value_errors &&
-        !copies_is_within(insn))
-        ahead_insert(block, insn);
-    // What is loaded is asked for before a store marks it: the operands of movs may overlap.
-    for (unsigned i = 0; i < 2 * count && insn->lowering != LOWER_RET && !is_stepped; i++) {
-        const ToolAccess *access = &accesses[i % count];
-        bool is_turn = access->reads == (i < count);
-        if (is_turn && (!is_call || access->reads)) // what is pushed gets a tag
-            check_access(block, insn, access);
-    }
-    if (overwrites)
-        forget_overwritten(block, definedness_writes(step) & current);
     moves_stack(block, insn);
 }
 

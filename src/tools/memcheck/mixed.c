@@ -3,12 +3,12 @@
 // See mixed.h.
 #include "tools/memcheck/mixed.h"
 
+#include "tools/memcheck/bitfields.h"
 #include "tools/memcheck/checks.h"
 #include "tools/memcheck/known.h"
 #include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/often.h"
 #include "tools/memcheck/steps.h"
-#include "tools/memcheck/bitfields.h"
 
 // Under the engine lock, for the block that is being made.
 static MemberSet current;         // members that may be undefined before the next instruction
@@ -113,14 +113,11 @@ bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
     call.counts = stats_of_step(block, false);
     unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;
     call.counts = stats_of_step(block, true);
-    for (unsigned i = 0; i < count; i++) {
-        if (!often || i > 0) {
-            check_access(block, insn, &accesses[i]);
-            continue;
-        }
+    if (often) {
         check_below(block, insn, access);
         tool_shadow_guard_step(block, access, &call);
     }
+    check_accesses(block, insn, accesses + often, count - often);
     if (touched)
         tool_guard_end(block, asks);
     if (count)

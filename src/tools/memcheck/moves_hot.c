@@ -211,30 +211,6 @@ origin_in(ToolThread *thread, GuestAddr address, const FrameExtent *e)
                        : origin_here(thread);
 }
 
-bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr address)
-{
-    enum { FRAMES = 4 };
-    u64 word, callee_word = 0;
-    GuestAddr callee = 0, to = 0;
-    GuestAddr slot = calltags_known_frame(thread->contexts, thread->call_return, sp, &word);
-    if (address < sp)
-        return false;
-    for (u32 i = 0; slot && address >= slot + 8; i++) {
-        if (i == FRAMES)
-            return false;
-        callee = slot;
-        callee_word = word;
-        to = calltags_read(slot);
-        slot = calltags_known_frame(thread->contexts, to, slot + 8, &word);
-    }
-    if (!slot)
-        return false;
-    *e = (FrameExtent){.sp = sp, .low = sp, .slot = slot, .tag = (u32)word};
-    if (callee)
-        frame_set_callee(e, callee, (u32)callee_word, origin_make(ORIGIN_CODE, to));
-    return true;
-}
-
 static inline __attribute__((always_inline)) Origin
 brief_origin(ToolThread *thread, GuestAddr address)
 {

@@ -7,7 +7,7 @@
 #include "engine/calltags/calltags.h"
 #include "tools/memcheck/notes.h"
 
-enum { RED_ZONE = 128 };
+enum { RED_ZONE = 128, FRAMES_NEAR = 4 };
 
 static OriginKind kind_of(Origin origin)
 {
@@ -32,13 +32,35 @@ static Origin place_in_caller(GuestAddr callee)
                                  : origin_make(ORIGIN_CODE, pc);
 }
 
-// So that frame_by_shape() will find what was asked for now.
+bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr address)
+{
+    u64 word, callee_word = 0;
+    GuestAddr callee = 0, to = 0;
+    GuestAddr slot = calltags_known_frame(thread->contexts, thread->call_return, sp, &word);
+    if (address < sp)
+        return false;
+    for (u32 i = 0; slot && address >= slot + 8; i++) {
+        if (i == FRAMES_NEAR)
+            return false;
+        callee = slot;
+        callee_word = word;
+        to = calltags_read(slot);
+        slot = calltags_known_frame(thread->contexts, to, slot + 8, &word);
+    }
+    if (!slot)
+        return false;
+    *e = (FrameExtent){.sp = sp, .low = sp, .slot = slot, .tag = (u32)word};
+    if (callee)
+        frame_set_callee(e, callee, (u32)callee_word, origin_make(ORIGIN_CODE, to));
+    return true;
+}
+
+// frame_by_shape() finds the next time what was asked for now.
 static void learn_frames(ToolThread *thread, GuestAddr sp, GuestAddr address)
 {
-    enum { FRAMES = 4 };
     u64 word;
     GuestAddr slot = calltags_next_frame(thread->contexts, thread->call_return, sp, &word);
-    for (u32 i = 0; slot && address >= slot + 8 && i < FRAMES; i++)
+    for (u32 i = 0; slot && address >= slot + 8 && i < FRAMES_NEAR; i++)
         slot = calltags_next_frame(thread->contexts, calltags_caller_pc(slot), slot + 8, &word);
 }
 

@@ -18,29 +18,17 @@ static NOINLINE u8 *flags_of(u64 size)
     return flags;
 }
 
-static NOINLINE u64 masked_1(const void *p)
-{
-    u64 value;
-    __asm__ volatile("movzbl (%1), %%eax\n\tandl $4, %%eax\n\tmovq %%rax, %0"
-                     : "=r"(value) : "r"(p) : "rax", "cc");
-    return value;
-}
-
-static NOINLINE u64 masked_4(const void *p)
-{
-    u64 value;
-    __asm__ volatile("movl (%1), %%eax\n\tandl $0x04040404, %%eax\n\tmovq %%rax, %0"
-                     : "=r"(value) : "r"(p) : "rax", "cc");
-    return value;
-}
-
-static NOINLINE u64 masked_low(const void *p)
-{
-    u64 value;
-    __asm__ volatile("movl (%1), %%eax\n\tandl $4, %%eax\n\tmovq %%rax, %0"
-                     : "=r"(value) : "r"(p) : "rax", "cc");
-    return value;
-}
+#define MASKED(name, load, mask)                                                       \
+    static NOINLINE u64 name(const void *p)                                            \
+    {                                                                                  \
+        u64 value;                                                                     \
+        __asm__ volatile(load " (%1), %%eax\n\tandl $" mask ", %%eax\n\tmovq %%rax, %0" \
+                         : "=r"(value) : "r"(p) : "rax", "cc");                        \
+        return value;                                                                  \
+    }
+MASKED(masked_1, "movzbl", "4")
+MASKED(masked_4, "movl", "0x04040404")
+MASKED(masked_low, "movl", "4")
 
 static NOINLINE u64 tested(const void *p)
 {

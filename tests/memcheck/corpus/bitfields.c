@@ -80,6 +80,13 @@ CASE(freed_at_last)
     free(flags);
     masked_1(flags); // EXPECT memcheck invalid-read line=any size=1
     masked_4(flags); // EXPECT memcheck invalid-read line=any size=4
+}
+
+CASE(freed_and_tested)
+{
+    u8 *flags = flags_of(8);
+    look_often(flags);
+    free(flags);
     masked_low(flags); // EXPECT memcheck invalid-read line=any size=4
     tested(flags); // EXPECT memcheck invalid-read line=any size=1
 }
@@ -89,8 +96,15 @@ CASE(beyond_the_end)
     u8 *flags = flags_of(8);
     look_often(flags);
     masked_4(flags + 6); // EXPECT memcheck invalid-read line=any size=4
-    masked_low(flags + 6); // EXPECT memcheck invalid-read line=any size=4
     masked_1(flags + 7);
     tested(flags + 8); // EXPECT memcheck invalid-read line=any size=1
+    free(flags);
+}
+
+CASE(beyond_the_end_and_not_asked_for)
+{
+    u8 *flags = flags_of(8);
+    look_often(flags);
+    masked_low(flags + 6); // EXPECT memcheck invalid-read line=any size=4
     free(flags);
 }

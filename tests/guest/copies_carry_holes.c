@@ -153,6 +153,15 @@ COPY(behind_a_store, "movdqu 32(%%rsi), %%xmm1\n test %%rsi, %%rsi\n je 1f\n"
 COPY(with_many_others, "movdqu (%%rsi), %%xmm0\n mov 32(%%rsi), %%rax\n" FOUR(64) FOUR(64) FOUR(64)
      FOUR(64) "movups %%xmm0, (%%rdi)\n bswap %%rax\n bswap %%rax\n mov %%rax, 40(%%rdi)\n"
      "xor %%eax, %%eax\n pxor %%xmm0, %%xmm0")
+// So much that the block has no room for all of it, with the copy far behind.
+#define AT_THE_END(name, load)                                                              \
+    COPY(name, "test %%rsi, %%rsi\n je 1f\n 1:\n .rept 15\n" load "\n .endr\n"             \
+         "movdqu (%%rsi), %%xmm0\n movzwl 48(%%rsi), %%ecx\n"                               \
+         ".rept 14\n movq %%rcx, %%xmm2\n movq %%xmm2, %%rcx\n .endr\n"                    \
+         "movups %%xmm0, (%%rdi)\n pxor %%xmm0, %%xmm0\n pxor %%xmm1, %%xmm1\n"             \
+         "pxor %%xmm2, %%xmm2\n xor %%eax, %%eax\n xor %%ecx, %%ecx")
+AT_THE_END(at_the_end, "movzwl 48(%%rsi), %%eax")
+AT_THE_END(at_the_end_of_vectors, "movdqu 48(%%rsi), %%xmm1")
 
 static Copy *const copies[] = {
     by_turns, all_at_once, backwards, with_another_store, with_a_store_into_it,
@@ -164,6 +173,7 @@ static Copy *const copies[] = {
     through_its_own_base, by_another_name, by_way_of_the_stack, kept_beyond_a_loop,
     read_within_a_loop, by_string_instructions, with_one_byte_written, with_one_byte_written_and_moved,
     with_half_of_it_written, with_a_part_set_by_flags, behind_a_store, with_many_others,
+    at_the_end, at_the_end_of_vectors,
 };
 
 static unsigned random_below(unsigned n)

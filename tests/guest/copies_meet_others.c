@@ -41,6 +41,11 @@ MEET(of_both_sides, "mov (%%rsi), %%rax\n movzwl 48(%%rsi), %%ecx\n mov %%cx, (%
                     "movzwl (%%r8), %%r9d\n mov %%rax, (%%rdi)\n mov %%r9w, 40(%%rdi)\n"
                     "xor %%ecx, %%ecx\n xor %%eax, %%eax\n xor %%r9d, %%r9d")
 
+MEET(behind_its_last_store, "mov (%%rsi), %%rax\n mov %%rax, (%%rdi)\n movzwl 48(%%rsi), %%ecx\n"
+                            "mov %%cx, (%%rdx)\n mov 32(%%rsi), %%r9\n test %%rsi, %%rsi\n"
+                            "je 1f\n 1: mov %%r9, 40(%%rdi)\n xor %%eax, %%eax\n"
+                            "xor %%ecx, %%ecx\n xor %%r9d, %%r9d")
+
 static void run(const char *name, Meet *meet, void *apart, void *together, void *loaded)
 {
     unsigned wrong = 0;
@@ -65,5 +70,6 @@ int main(void)
     run("behind", behind, elsewhere + 64, elsewhere, elsewhere);
     run("by one side", by_one_side, elsewhere, source + 64, source);
     run("of both sides", of_both_sides, elsewhere, target + 64, target + 64);
+    run("behind its last store", behind_its_last_store, elsewhere, source + 32, source);
     return 0;
 }

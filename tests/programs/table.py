@@ -27,6 +27,7 @@ PACKAGES = {
     "bwrap": "bubblewrap",
     "cc1": "gcc",
     "curl": "curl",
+    "erl": "erlang-base",
     "go": "golang-go",
     "java": "default-jdk-headless",
     "javac": "default-jdk-headless",
@@ -107,7 +108,29 @@ def interpreters(cache, text):
         stress=("tiny-cache", "signals"),
         timeout_s=60,
     )
+    yield from erlang()
     yield Row("node one-liner", ["node", "-p", "[1, 2, 3].map((n) => n ** 2).join()"], timeout_s=30)
+
+
+def erlang():
+    """Code that is made at run time and keeps to no ABI: its stack is a process' heap, and its
+    functions return comparisons in flags, which these tools let be dead elsewhere."""
+    count = "F = fun(F, N) when N < 2 -> N; (F, N) -> F(F, N - 1) + F(F, N - 2) end, F(F, 16)"
+    sort = "maps:size(maps:from_list([{{k, I rem 99}, I} || I <- lists:seq(1, 5000)]))"
+    says = f'io:format("~p ~p~n", [begin {count} end, {sort}]), halt().'
+    silent = {
+        "none": (),
+        "massif": ("--massif-out-file=/dev/null", "--recording=no"),
+        "memcheck": ("--log-file=/dev/null",),
+    }
+    for tool, options in silent.items():
+        yield Row(
+            f"erlang {tool}",
+            ["erl", "-noshell", "-eval", says],
+            options=(f"--tool={tool}", "-q", *options, *TRACE_CHILDREN),
+            stress=NO_STRESS,
+            timeout_s=60,
+        )
 
 
 def java():

@@ -6,10 +6,13 @@
 // shortly before they use them, and code in between is rare. An instruction that may fault shows
 // the flags before it to a signal handler, so they are live there too: the client's state is exact
 // at every fault, whatever a tool inserts.
+#include <sys/mman.h>
+
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/redirect/redirect.h"
 #include "engine/translate/builder.h"
+#include "engine/translate/translate.h"
 
 enum { FLAGS_ARITHMETIC = ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF |
                           ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF };
@@ -96,22 +99,27 @@ static bool follows_flags(GuestAddr pc)
 }
 
 // Code in which functions return something in flags, by 64 KiB. A block may begin anywhere
-// between such flags and their return: a signal came, a guard failed, somebody jumps there.
+// between such flags and their return: a signal came, a guard failed, somebody jumps there. What
+// such functions look like tells it of some, and code that calls them of all.
 enum { REGION_SHIFT = 16, REGIONS = 65536 };
-static u64 returning_regions[REGIONS / 64]; // engine lock
-static GuestAddr new_region;                // 0: none; engine lock
+typedef u64 Regions[REGIONS / 64];
+static Regions returning_regions, asked_regions; // engine lock
+static GuestAddr new_region;                     // 0: none; engine lock
 
-static bool is_region_returning(GuestAddr pc)
+static bool has_region(const Regions regions, GuestAddr pc)
 {
     u64 region = (pc >> REGION_SHIFT) % REGIONS;
-    return returning_regions[region / 64] >> region % 64 & 1;
+    return regions[region / 64] >> region % 64 & 1;
 }
 
-static void note_returning_region(GuestAddr pc)
+static void note_region(Regions regions, GuestAddr pc)
 {
     u64 region = (pc >> REGION_SHIFT) % REGIONS;
-    returning_regions[region / 64] |= 1ull << region % 64;
+    if (has_region(regions, pc))
+        return;
+    regions[region / 64] |= 1ull << region % 64;
     new_region = pc >> REGION_SHIFT << REGION_SHIFT;
+    translate_stats.flag_regions++;
 }
 
 void drop_blocks_of_new_region(void)
@@ -153,16 +161,11 @@ static u8 returned_flags(const Builder *b, unsigned ret)
     GuestAddr pc = b->insns[ret].pc;
     bool outside;
     bool is_idle = has_idle_flags(b, ret, &outside);
-    if (is_idle && !outside && !is_region_returning(pc))
-        note_returning_region(pc);
-    return is_idle || (outside && is_region_returning(pc)) ? fold(FLAGS_ARITHMETIC) : 0;
-}
-
-// At calls and returns the ABI has no flags.
-static bool ends_function(const Insn *insn)
-{
-    return is_tail_call(insn) || insn->lowering == LOWER_RET || insn->lowering == LOWER_CALL ||
-           insn->lowering == LOWER_CALL_INDIRECT;
+    if (is_idle && !outside)
+        note_region(returning_regions, pc);
+    bool is_live = is_idle || has_region(asked_regions, pc) ||
+                   (outside && has_region(returning_regions, pc));
+    return is_live ? fold(FLAGS_ARITHMETIC) : 0;
 }
 
 // "Undefined" often means unchanged: no kill either, but of the strict.
@@ -172,6 +175,45 @@ static u8 killed_by(const Insn *insn, bool loose)
     if (!f || may_keep_flags(insn))
         return 0;
     return fold(f->modified | f->set_0 | f->set_1 | (loose ? f->undefined : 0));
+}
+
+// Behind a call: whether flags are looked at before any are made, so that they are the callee's.
+static bool asks_for_flags(GuestAddr pc)
+{
+    enum { AHEAD_MAX = 8 };
+    GuestAddr end = 0;
+    Insn insn;
+    for (unsigned i = 0; i < AHEAD_MAX; i++) {
+        if (!aspace_executable(pc, &end) ||
+            decode_shared(pc, (const u8 *)pc, min_u64(end - pc, DECODE_BYTES_MAX), &insn) !=
+                DECODE_OK)
+            return false;
+        const ZydisAccessedFlags *f = insn.flags;
+        if (f && fold(f->tested))
+            return true;
+        if (insn.lowering != LOWER_COPY || killed_by(&insn, true))
+            return false;
+        pc += insn.len;
+    }
+    return false;
+}
+
+// Code that is made at run time has conventions of its own, which the code nearby shares. What
+// compilers leave in files has none, and often a place behind a call that never returns, at which
+// flags come from elsewhere.
+static void note_asked(const Insn *call)
+{
+    const Mapping *mapping = aspace_find(call->pc);
+    bool is_from_file = !mapping || (mapping->inode && mapping->flags & MAP_PRIVATE);
+    if (!is_from_file && asks_for_flags(call->pc + call->len))
+        note_region(asked_regions, call->lowering == LOWER_CALL ? call->target : call->pc);
+}
+
+// At calls and returns the ABI has no flags.
+static bool ends_function(const Insn *insn)
+{
+    return is_tail_call(insn) || insn->lowering == LOWER_RET || insn->lowering == LOWER_CALL ||
+           insn->lowering == LOWER_CALL_INDIRECT;
 }
 
 // Whether the block goes when any byte of [start, end) changes: it has instructions in that page.
@@ -227,6 +269,8 @@ void find_live_flags(Builder *b)
     u8 live = loose ? live_at_end(b) : all;
     for (unsigned i = b->insn_count; i-- > 0;) {
         const Insn *insn = &b->insns[i];
+        if (loose && (insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT))
+            note_asked(insn);
         if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JMP)
             live = !loose || !ends_function(insn) ? all :
                    insn->lowering == LOWER_RET    ? returned_flags(b, i) : 0;

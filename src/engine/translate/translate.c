@@ -490,7 +490,6 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     Builder *b = &builder;
     u64 start = __builtin_ia32_rdtsc();
 
-    drop_blocks_of_new_region();
     size_t code_room = tool->version ? BLOCK_CODE_ROOM_GUARDED : BLOCK_CODE_ROOM;
     size_t stubs_room = EXIT_STUBS_ROOM + (tool->version ? GUARD_STUBS_ROOM : 0);
     b->block = cache_reserve(code_room, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
@@ -551,8 +550,8 @@ static void end_fall(Block *block, GuestAddr pc)
     block->falls = false;
 }
 
-Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
-                       GuestAddr *ret_fault)
+static Block *translate_chain(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
+                              GuestAddr *ret_fault)
 {
     Block *first = translate_one(pc, version, entry, ret_result, ret_fault);
     for (Block *block = first; block && block->falls;) {
@@ -564,4 +563,15 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
         block = behind;
     }
     return first;
+}
+
+Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
+                       GuestAddr *ret_fault)
+{
+    Block *block;
+    do {
+        block = translate_chain(pc, version, entry, ret_result, ret_fault);
+        drop_blocks_of_new_region();
+    } while (block && block->retired); // with its region, which is not new any more
+    return block;
 }

@@ -24,6 +24,7 @@ typedef enum FetchResult {
 
 typedef struct TranslateStats {
     u64 blocks, instructions, ticks; // ticks of the time-stamp counter
+    u64 flag_regions;
 } TranslateStats;
 extern TranslateStats translate_stats;
 

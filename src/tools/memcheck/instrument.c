@@ -115,6 +115,15 @@ static void forget_dead(ToolBlock *block, MemberSet dead, bool is_call)
 
 // ----------------------------------------------------------------------- stack
 
+// `leave`, or `mov rsp, rbp`.
+static void leave_by_rbp(ToolBlock *block, const ToolInsn *insn, u64 how)
+{
+    if (lookahead_is_left_read(insn, block_end))
+        return;
+    tool_store_gpr(block, RBP);
+    tool_call(block, access_leave_frame, how);
+}
+
 // What is left when rsp goes up is undefined again, so that entering a frame costs nothing
 // and a dangling pointer into a dead one is noticed (docs/design/stack-marks.md). What push
 // and call store is marked by them.
@@ -125,8 +134,7 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     enum { INLINE_BYTES_MAX = 512 };
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_LEAVE:
-        tool_store_gpr(block, RBP);
-        tool_call(block, access_leave_frame, 1);
+        leave_by_rbp(block, insn, 1);
         return true;
     case ZYDIS_MNEMONIC_POP:
         if (!lookahead_is_left_read(insn, block_end))
@@ -156,8 +164,7 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
                !form->lea_indexed) {
         amount = insn_disp(insn);
     } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && form->src == RBP) {
-        tool_store_gpr(block, RBP);
-        tool_call(block, access_leave_frame, 3);
+        leave_by_rbp(block, insn, 3);
         return true;
     } else {
         return false; // a load of rsp: stack_loaded() tells

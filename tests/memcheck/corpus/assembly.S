@@ -561,6 +561,49 @@ CASE popped_call_and_read_again
 3:
 END popped_call_and_read_again
 
+// A frame that is left may still say where to go on: trampolines jump there, or return it.
+CASE left_and_jumped_to
+    pushq %rbp
+    movq %rsp, %rbp
+    subq $64, %rsp
+    leaq 1f(%rip), %rax
+    movq %rax, -24(%rbp)
+    leave
+    jmp *-32(%rsp)
+1:
+END left_and_jumped_to
+
+CASE left_and_returned
+    call 2f
+    cmpq $9, %rax
+    je 1f
+    nop
+1:
+    jmp 3f
+2:  pushq %rbp
+    movq %rsp, %rbp
+    subq $64, %rsp
+    movq $9, -16(%rbp)
+    movq %rbp, %rsp
+    popq %rbp
+    movq -24(%rsp), %rax
+    ret
+3:
+END left_and_returned
+
+CASE left_and_jumped_to_undefined
+    pushq %rbp
+    movq %rsp, %rbp
+    subq $64, %rsp
+    leaq 1f(%rip), %rax
+    subq -24(%rbp), %rax
+    addq -24(%rbp), %rax
+    movq %rax, -24(%rbp)
+    leave
+    jmp *-32(%rsp) // EXPECT memcheck uninit-value size=8
+1:
+END left_and_jumped_to_undefined
+
 // Saved around a call, in a register that calls do not preserve, and looked at on one way only.
 CASE saved_and_read_behind_a_branch
     BLOCK 16

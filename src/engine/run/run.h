@@ -203,7 +203,9 @@ typedef struct ThreadCtx {
     GuestAddr recent_pc[16];
     u32 recent_next;
 
-    // --- owned by thread/: who may be taken for standing still (thread_stop_others())
+    // --- owned by thread/: where its stack begins, if clone3 was told; 0: unknown
+    GuestAddr stack_lowest;
+    // who may be taken for standing still (thread_stop_others())
     u32 is_stopped; // atomic
     u32 in_kernel;  // atomic: in a system call of the client's, which may sleep
 

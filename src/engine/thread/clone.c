@@ -138,6 +138,7 @@ i64 sys_clone3(ThreadCtx *ctx, const u64 args[6])
         .flags = given.flags,
         .exit_signal = given.exit_signal,
         .stack = given.stack + given.stack_size,
+        .stack_lowest = given.stack,
         .pidfd = given.pidfd,
         .parent_tid = given.parent_tid,
         .child_tid = given.child_tid,

@@ -61,6 +61,7 @@ static void inherit(ThreadCtx *ctx, const ThreadCtx *parent, const CloneArgs *ar
     ctx->gpr[RAX] = 0;
     if (args->stack)
         ctx->gpr[RSP] = args->stack;
+    ctx->stack_lowest = args->stack_lowest;
     ctx->pc = parent->pc;
     ctx->flags = parent->flags;
     ctx->client_fs = args->flags & CLONE_SETTLS ? args->tls : parent->client_fs;

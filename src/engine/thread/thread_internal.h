@@ -34,6 +34,7 @@ typedef struct CloneArgs {
     u64 flags; // without the exit signal
     u64 exit_signal;
     GuestAddr stack; // the child's rsp, or 0: as the parent's
+    GuestAddr stack_lowest; // 0: not told
     GuestAddr pidfd, parent_tid, child_tid;
     u64 tls;
     u64 set_tid, set_tid_size;

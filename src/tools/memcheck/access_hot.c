@@ -379,7 +379,7 @@ void access_stack_loaded(ToolThread *thread, GuestAddr old_sp)
 {
     const MemcheckThread *mt = memcheck_thread(thread);
     GuestAddr sp = thread->gpr[RSP];
-    if (old_sp >= mt->stack_lo && sp <= mt->stack_hi)
+    if (old_sp >= mt->stack_lo && is_at_home(mt, sp))
         leave_frame(old_sp, sp);
 }
 
@@ -392,13 +392,23 @@ void access_below(ToolThread *thread, u64 what, GuestAddr address)
         error_access(thread, address, size, what & ACCESS_WRITES);
 }
 
+// Code with a stack of its own may have kept in rbp where the other one is, as Erlang's does.
+static bool changes_stack(ToolThread *thread, GuestAddr sp, GuestAddr frame)
+{
+    const MemcheckThread *mt = memcheck_thread(thread);
+    return frame - sp > PAGE_SIZE && is_at_home(mt, sp) != is_at_home(mt, frame);
+}
+
 // `what` is (bytes << 1) for rsp going up by so many, 1 for `leave`, 3 for `mov rsp, rbp`.
 void access_leave_frame(ToolThread *thread, u64 what, GuestAddr unused)
 {
     (void)unused;
     GuestAddr sp = thread->gpr[RSP];
     GuestAddr frame = thread->gpr[RBP];
-    leave_frame(sp, what == 1 ? frame + 8 : what == 3 ? frame : sp + (what >> 1));
+    if (!(what & 1))
+        leave_frame(sp, sp + (what >> 1));
+    else if (!changes_stack(thread, sp, frame))
+        leave_frame(sp, what == 1 ? frame + 8 : frame);
 }
 
 // (bytes << 1) for rsp going down by so many, (register << 1 | 1) by what is in it.

@@ -61,7 +61,7 @@ u32 describe_stack(ToolThread *owner, GuestAddr address, RelayPart *ret_parts)
         .value_count = 2,
         .values = {address, owner->number},
     };
-    if (address < owner->gpr[RSP]) {
+    if (address < owner->gpr[RSP] && is_at_home(mt, owner->gpr[RSP])) {
         ret_parts[1] = (RelayPart){
             .kind = PART_STACK_BELOW,
             .value_count = 1,

@@ -126,7 +126,7 @@ bool shadow_all_touchable(ToolThread *thread, GuestAddr start, u64 size)
 {
     const MemcheckThread *mt = memcheck_thread(thread);
     GuestAddr end = start + size, sp = thread->gpr[RSP];
-    if (end > mt->stack_lo && start < sp - RED_ZONE && sp <= mt->stack_hi && sp > mt->stack_lo)
+    if (end > mt->stack_lo && start < sp - RED_ZONE && is_at_home(mt, sp))
         return false; // some of it may be below the stack (K3)
     while (start < end) {
         u64 bits = *(const Any64 *)u_bits_of(start) >> (start & 7);

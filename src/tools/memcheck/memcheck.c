@@ -116,11 +116,11 @@ static void thread_start(ToolThread *thread)
     lock_acquire(&engine_lock);
     const Mapping *stack = aspace_find(thread->gpr[RSP] - 1);
     if (stack) {
-        mt->stack_lo = stack->start;
-        thread->store_below = stack->start;
+        mt->stack_lo = max_u64(stack->start, thread->stack_lowest);
+        thread->store_below = mt->stack_lo;
         mt->stack_hi = stack->end;
         enum { RED_ZONE = 128 };
-        shadow_open_stack(stack->start, thread->gpr[RSP] - RED_ZONE);
+        shadow_open_stack(mt->stack_lo, thread->gpr[RSP] - RED_ZONE);
     }
     lock_release(&engine_lock);
 }

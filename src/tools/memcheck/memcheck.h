@@ -108,7 +108,7 @@ typedef struct MemcheckThread {
     SavedDefinedness *interrupted; // innermost first
     u64 fishy_told;                // the size that a throwing new was told of
     GuestAddr told_address;        // of the invalid access that was told last
-    GuestAddr stack_lo, stack_hi;    // of the stack that it runs on, as far as known
+    GuestAddr stack_lo, stack_hi;    // of its stack, as far as known, and of the mapping
     GuestAddr first_sp;              // that the thread began with
     GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
     GuestAddr glibc_entry;           // a string function of glibc
@@ -130,13 +130,20 @@ static inline Definedness *definedness_of(ToolThread *thread)
     return (Definedness *)thread->tool_state;
 }
 
+// Whether the stack pointer is on the stack that the thread began with: not above where it began,
+// since the mapping may go on there with what has nothing to do with it.
+static inline bool is_at_home(const MemcheckThread *mt, GuestAddr sp)
+{
+    return sp > mt->stack_lo && sp <= mt->first_sp;
+}
+
 // K3: below its own stack pointer a thread has nothing.
 static inline bool shadow_below_stack(const ToolThread *thread, GuestAddr address)
 {
     enum { RED_ZONE_BYTES = 128 };
     const MemcheckThread *mt = thread->tool_thread;
     return address >= mt->stack_lo && address < thread->gpr[RSP] - RED_ZONE_BYTES &&
-           thread->gpr[RSP] <= mt->stack_hi;
+           is_at_home(mt, thread->gpr[RSP]);
 }
 
 // --- shadow.c

@@ -87,10 +87,7 @@ void string_tell_condition(StringCall *s, unsigned argument)
 // Whether the byte, whose V byte is 0xff, has a U bit or is below the stack (K3).
 static bool is_bad(const StringCall *s, GuestAddr at)
 {
-    const MemcheckThread *mt = memcheck_thread(s->thread);
-    u64 sp = s->thread->gpr[RSP];
-    return *u_bits_of(at) >> (at & 7) & 1 ||
-           (at >= mt->stack_lo && at < sp - RED_ZONE && sp <= mt->stack_hi);
+    return *u_bits_of(at) >> (at & 7) & 1 || shadow_below_stack(s->thread, at);
 }
 
 // In one page, whose shadow is there.

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // The stack: dead frames, accesses below the stack pointer, and everything a program may do with it.
+// BUILD -pthread
 #include "corpus.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <ucontext.h>
+#include <valgrind/memcheck.h>
 
 static NOINLINE u8 *dangling(void)
 {
@@ -328,4 +332,51 @@ CASE(big_arguments)
     char text[200];
     CHECK(snprintf(text, sizeof text, "%d%d%d%d%d%d%d%d%d%d%s%f%f%f%f%f%f%f%f%f", 1, 2, 3, 4, 5, 6,
                    7, 8, 9, 10, "x", 1., 2., 3., 4., 5., 6., 7., 8., 9.) == 84);
+}
+
+// Threads in one mapping with data and with a stack that code switches to by itself, as Erlang's does.
+enum { PIECE = 256 << 10 };
+static u8 *own_stack, *beside;
+
+static void *with_own_stack(void *unused)
+{
+    (void)unused;
+    VALGRIND_MAKE_MEM_UNDEFINED(beside, 4096);
+    memset(beside + 8, 7, 4000);
+    __asm__ volatile("movq %%rbp, %%r12\n\tmovq %%rsp, %%rbp\n\tmovq %0, %%rsp\n\t"
+                     "pushq $1\n\tmovq $9, (%1)\n\tcmpq $9, (%1)\n\tje 1f\n\tnop\n1:\tpopq %%rax\n\t"
+                     "movq %%rbp, %%rsp\n\tmovq %%r12, %%rbp"
+                     : : "r"(own_stack), "r"(beside) : "rax", "r12", "memory", "cc");
+    BRANCH(*(volatile u8 *)beside);
+    BRANCH(*(volatile u8 *)(beside + 4000));
+    return NULL;
+}
+
+// One of three pieces becomes the thread's stack.
+static void run_in_piece(unsigned number)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    u8 *all = mmap(NULL, 3 * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(all != MAP_FAILED);
+    own_stack = all + (number ? 1 : 3) * PIECE;
+    beside = all + PIECE + 64;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, all + number * PIECE, PIECE);
+    CHECK(pthread_create(&thread, &attributes, with_own_stack, NULL) == 0);
+    pthread_join(thread, NULL);
+}
+
+CASE(own_stack_below_that_of_the_thread)
+{
+    // NOT-VALGRIND own-stacks
+    run_in_piece(2);
+    BRANCH(*(volatile u8 *)(beside + 4090)); // EXPECT memcheck uninit-branch origin=client
+}
+
+CASE(own_stack_above_that_of_the_thread)
+{
+    // NOT-VALGRIND own-stacks
+    run_in_piece(0);
+    BRANCH(*(volatile u8 *)(beside + 4090)); // EXPECT memcheck uninit-branch origin=client
 }

@@ -194,6 +194,34 @@ static void *keep_and_wait(void *arg)
     return NULL;
 }
 
+// The same while it runs on a stack of its own, further up in the mapping of the first.
+static void *keep_and_wait_elsewhere(void *arg);
+CASE(kept_by_a_thread_on_another_stack)
+{
+    // OPTIONS --show-leak-kinds=definite
+    // NOT-VALGRIND own-stacks
+    enum { PIECE = 256 << 10 };
+    pthread_t thread;
+    pthread_attr_t attributes;
+    u8 *both = mmap(NULL, 2 * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, both, PIECE);
+    pthread_create(&thread, &attributes, keep_and_wait_elsewhere, both + 2 * PIECE - 64);
+    while (!ready)
+        usleep(1000);
+    exit(0);
+}
+static void *keep_and_wait_elsewhere(void *stack)
+{
+    void *volatile p = malloc(70);
+    __asm__ volatile("movq %%rbx, %%r12\n\tmovq %%rsp, %%rbx\n\tmovq %0, %%rsp\n\t"
+                     "movl $1, %1\n\tmovl $34, %%eax\n\tsyscall\n\t" // pause
+                     "movq %%rbx, %%rsp\n\tmovq %%r12, %%rbx"
+                     : : "r"(stack), "m"(ready) : "rax", "rcx", "r11", "r12", "memory", "cc");
+    free(p);
+    return NULL;
+}
+
 static void *lose_in_thread(void *arg);
 CASE(lost_by_a_thread)
 {

@@ -123,8 +123,8 @@ void find_live_flags(Builder *b);
 // cut there.
 bool ends_with_idle_flags(const Builder *b);
 // Blocks that were made before such a function was seen may hold the end of one. Not while
-// another is being made.
-void drop_blocks_of_new_region(void);
+// another is being made. False: there is no new one.
+bool drop_blocks_of_new_region(void);
 
 // lea dst, [where b->insn accesses memory], segment base included; operand_x64.c.
 // The client's value of dst is still in dst. False when there is no address (VSIB).

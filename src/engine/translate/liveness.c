@@ -122,12 +122,13 @@ static void note_region(Regions regions, GuestAddr pc)
     translate_stats.flag_regions++;
 }
 
-void drop_blocks_of_new_region(void)
+bool drop_blocks_of_new_region(void)
 {
     if (LIKELY(!new_region))
-        return;
+        return false;
     cache_invalidate(new_region, new_region + (1 << REGION_SHIFT));
     new_region = 0;
+    return true;
 }
 
 // Whether the flags before instruction `count` were made by one that makes nothing else, and not

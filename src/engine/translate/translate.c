@@ -571,7 +571,6 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
     Block *block;
     do {
         block = translate_chain(pc, version, entry, ret_result, ret_fault);
-        drop_blocks_of_new_region();
-    } while (block && block->retired); // with its region, which is not new any more
+    } while (drop_blocks_of_new_region() && block && block->retired); // with its region
     return block;
 }

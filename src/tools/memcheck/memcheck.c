@@ -116,7 +116,9 @@ static void thread_start(ToolThread *thread)
     lock_acquire(&engine_lock);
     const Mapping *stack = aspace_find(thread->gpr[RSP] - 1);
     if (stack) {
-        mt->stack_lo = max_u64(stack->start, thread->stack_lowest);
+        mt->stack_lo = stack->start;
+        if (thread->stack_lowest < thread->gpr[RSP])
+            mt->stack_lo = max_u64(stack->start, thread->stack_lowest);
         thread->store_below = mt->stack_lo;
         mt->stack_hi = stack->end;
         enum { RED_ZONE = 128 };

@@ -188,6 +188,8 @@ void shadow_open_stack(GuestAddr start, GuestAddr end)
 {
     u64 from = (u64)shadow_of(start), to = (u64)shadow_of(end);
     u64 first = PAGE_UP(from), last = PAGE_DOWN(to);
+    if (start >= end) // a stack that is shorter than a red zone
+        return;
     for (u64 at = first; at < last; at += ONES_BYTES) {
         u64 size = min_u64(ONES_BYTES, last - at);
         if (ones_fd < 0 ||

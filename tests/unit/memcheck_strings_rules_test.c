@@ -223,6 +223,7 @@ TEST(memory_below_the_stack_may_not_be_touched)
     fresh();
     u64 sp = ARENA_START + 4096;
     world_memcheck.stack_lo = ARENA_START;
+    world_memcheck.first_sp = sp + 512;
     world_memcheck.stack_hi = ARENA_START + ARENA_BYTES;
     world_thread.gpr[RSP] = sp;
     memset(shadow_of(ARENA_START), 0xff, 4096);
@@ -230,7 +231,12 @@ TEST(memory_below_the_stack_may_not_be_touched)
     CHECK_EQ(told.write, sp - 200);
     CHECK_EQ(*shadow_of(sp - 129), 0xff); // K1
     CHECK_EQ(*shadow_of(sp - 128), 0);    // the red zone
-    world_memcheck.stack_lo = world_memcheck.stack_hi = 0;
+    told.write = 0;
+    world_thread.gpr[RSP] = world_memcheck.first_sp + 512; // on another stack
+    result_of("memset", sp - 200, 0, 100, 0);
+    CHECK_EQ(told.write, 0);
+    CHECK_EQ(*shadow_of(sp - 129), 0);
+    world_memcheck.stack_lo = world_memcheck.first_sp = world_memcheck.stack_hi = 0;
     world_thread.gpr[RSP] = 0x1000;
 }
 

@@ -55,7 +55,7 @@ bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr 
     return true;
 }
 
-// frame_by_shape() finds the next time what was asked for now.
+// Teaches frame_by_shape() the frames from here up to the address.
 static void learn_frames(ToolThread *thread, GuestAddr sp, GuestAddr address)
 {
     u64 word;

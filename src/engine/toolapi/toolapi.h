@@ -266,6 +266,9 @@ u32 tool_version(const ToolBlock *block);
 bool tool_is_first(const ToolBlock *block, const ToolInsn *insn);
 // The block goes when [start, end) is invalidated, as if it were made from what is there.
 void tool_depends_on(ToolBlock *block, GuestAddr start, GuestAddr end);
+// Blocks that have this instruction are made anew, since the tool knows more about it now: when the
+// one that is being made is done.
+void tool_make_anew(GuestAddr pc);
 // mov fs:[gpr r], r: where a ToolCallFn finds the registers that a call preserves.
 void tool_store_gpr(ToolBlock *block, unsigned reg);
 

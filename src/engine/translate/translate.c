@@ -565,12 +565,40 @@ static Block *translate_chain(GuestAddr pc, u32 version, EntryKind entry, FetchR
     return first;
 }
 
+// What the tool wants to be made anew: instructions or, if there are too many, the pages of all from
+// the lowest to the highest. Engine lock.
+static struct {
+    GuestAddr insns[64];
+    u32 count;
+    GuestAddr low, high;
+} stale;
+
+void tool_make_anew(GuestAddr pc)
+{
+    stale.low = stale.count ? min_u64(stale.low, pc) : pc;
+    stale.high = stale.count ? max_u64(stale.high, pc) : pc;
+    if (stale.count < ARRAY_LEN(stale.insns))
+        stale.insns[stale.count] = pc;
+    stale.count++;
+}
+
+static bool drop_stale(void)
+{
+    u32 count = stale.count;
+    stale.count = 0;
+    if (UNLIKELY(count > ARRAY_LEN(stale.insns)))
+        cache_invalidate(stale.low, stale.high + 1);
+    for (u32 i = 0; i < count && count <= ARRAY_LEN(stale.insns); i++)
+        cache_invalidate_insn(stale.insns[i]);
+    return drop_blocks_of_new_region() || count;
+}
+
 Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
                        GuestAddr *ret_fault)
 {
     Block *block;
     do {
         block = translate_chain(pc, version, entry, ret_result, ret_fault);
-    } while (drop_blocks_of_new_region() && block && block->retired); // with its region
+    } while (drop_stale() && block && block->retired);
     return block;
 }

@@ -141,9 +141,9 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
             tool_shadow_fill_stack(block, 0, 8, 0xff);
         return true;
     case ZYDIS_MNEMONIC_RET: {
-        u32 zone = lookahead_left_zone(insn->pc); // what is popped is marked with its tag
-        if (zone)
-            tool_shadow_fill_stack(block, -(i32)zone, zone, 0xff);
+        RedZone zone = lookahead_left_zone(insn->pc); // what is popped is marked with its tag
+        if (zone.low > zone.high)
+            tool_shadow_fill_stack(block, -(i32)zone.low, zone.low - zone.high, 0xff);
         return true;
     }
     case ZYDIS_MNEMONIC_ADD:
@@ -194,7 +194,9 @@ static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
         return;
     bool framed = guest_read(function, bytes, sizeof(bytes)) && bytes[0] == PUSH_RBP &&
                   memcmp(bytes + 1, frame, sizeof(frame)) == 0;
-    u32 size = framed != calls ? lookahead_red_zone(function) : 0;
+    u32 size = framed != calls ? lookahead_red_zone(function, framed).low : 0;
+    if (framed && !calls)
+        lookahead_note_frame(function);
     i32 from = calls ? -RETURN_BYTES : 0;
     if (size && size <= INLINE_BYTES_MAX)
         tool_shadow_fill_stack(block, from - (i32)size, size, 0xff);

@@ -7,7 +7,7 @@
 #include "tools/memcheck/memcheck.h"
 #include "tools/memcheck/steps.h"
 
-enum { INSNS_MAX = 96, FUNCTION_BYTES_MAX = 4096 };
+enum { INSNS_MAX = 96, FRAMED_INSNS_MAX = 4096, FUNCTION_BYTES_MAX = 4096, RED_ZONE = 128 };
 
 // A place in the code, and the instruction there.
 typedef struct Ahead {
@@ -47,6 +47,7 @@ typedef struct FrameShape {
     i64 depth;   // of rsp
     i64 frame;   // of rbp, if it has become the frame's
     bool framed;
+    i64 deepest; // that rsp was
     i64 lowest;  // byte that is touched
     bool below;  // some byte below rsp was
 } FrameShape;
@@ -118,55 +119,106 @@ static bool goes_on(const Ahead *a, GuestAddr function)
     }
 }
 
-static u32 scan_function(GuestAddr function)
+static RedZone scan_function(GuestAddr function, u32 max)
 {
-    enum { RED_ZONE = 128, FRAME_MAX = 1 << 20 };
+    enum { FRAME_MAX = 1 << 20 };
     FrameShape shape = {0};
     Ahead a;
     begin(&a, function);
-    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+    for (u32 i = 0; i < max && take(&a); i++, a.pc += a.insn.len) {
         bool calls = a.insn.lowering == LOWER_CALL || a.insn.lowering == LOWER_CALL_INDIRECT;
         if (calls || a.insn.lowering == LOWER_SYSCALL)
-            return 0;
+            return (RedZone){0};
         InsnForm room;
         const InsnForm *form = insn_form(&a.insn, &room);
         note_operands(&shape, &a.insn, form);
         if (!follow(&shape, &a.insn, form) || !goes_on(&a, function))
             break;
+        if (shape.depth > shape.deepest)
+            shape.deepest = shape.depth;
     }
     // What lies further below is no red zone's: it will be told of.
     if (!shape.below || shape.lowest > FRAME_MAX)
-        return 0;
-    return (u32)(shape.lowest + 7) & ~7u;
+        return (RedZone){0};
+    return (RedZone){(u32)(shape.lowest + 7) & ~7u, (u32)shape.deepest & ~7u};
 }
 
-u32 lookahead_red_zone(GuestAddr function)
+RedZone lookahead_red_zone(GuestAddr function, bool is_framed)
 {
     // Call sites are many, functions few; a function that changes keeps its answer until another
     // takes the place.
     enum { KNOWN = 4096 };
     static struct {
         GuestAddr function;
-        u32 bytes;
+        RedZone zone;
     } known[KNOWN];
     u64 slot = (function ^ function >> 12) % KNOWN;
     if (known[slot].function != function) {
-        known[slot].bytes = scan_function(function);
+        known[slot].zone = scan_function(function, is_framed ? FRAMED_INSNS_MAX : INSNS_MAX);
         known[slot].function = function;
     }
-    return known[slot].bytes;
+    return known[slot].zone;
 }
 
-enum { RETURNS = 4096 };
+enum { RETURNS = 1 << 15 };
 
 static struct {
     GuestAddr pc;
-    u32 bytes;
+    RedZone zone;
 } returns[RETURNS];
+static u64 made[RETURNS / 64]; // a bit for each: some block has such a `ret`
 
 static u64 return_slot(GuestAddr pc)
 {
-    return (pc ^ pc >> 12) % RETURNS;
+    return (pc ^ pc >> 15) % RETURNS;
+}
+
+static void note_return(GuestAddr pc, RedZone zone)
+{
+    u64 slot = return_slot(pc);
+    zone.low = (u32)min_u64(zone.low, zone.high + RED_ZONE);
+    if (returns[slot].pc == pc) {
+        zone.low = (u32)max_u64(zone.low, returns[slot].zone.low);
+        zone.high = (u32)min_u64(zone.high, returns[slot].zone.high);
+        if (zone.low == returns[slot].zone.low && zone.high == returns[slot].zone.high)
+            return;
+    }
+    returns[slot].pc = pc;
+    returns[slot].zone = zone;
+    if (made[slot / 64] >> slot % 64 & 1)
+        tool_make_anew(pc);
+}
+
+static bool begins_function(const Insn *insn)
+{
+    return insn->mnemonic == ZYDIS_MNEMONIC_ENDBR64 || insn->mnemonic == ZYDIS_MNEMONIC_PUSH;
+}
+
+// Each `ret` that follows in line, up to where another function begins if that is asked for.
+// The zone is told from the stack pointer at `pc`, and what is popped lies above it.
+static GuestAddr note_returns(GuestAddr pc, RedZone zone, bool is_function)
+{
+    enum { POPPED_MAX = 4096 };
+    FrameShape shape = {0};
+    bool returned = false;
+    Ahead a;
+    begin(&a, pc);
+    for (u32 i = 0; i < (is_function ? FRAMED_INSNS_MAX : INSNS_MAX) && take(&a);
+         i++, a.pc += a.insn.len) {
+        if (returned && is_function && begins_function(&a.insn))
+            break;
+        if (a.insn.lowering == LOWER_RET) {
+            u32 raised = shape.depth < 0 && shape.depth > -POPPED_MAX ? (u32)-shape.depth : 0;
+            note_return(a.pc, (RedZone){zone.low + raised, zone.high + raised});
+            shape = (FrameShape){0};
+            returned = true;
+        } else if (a.insn.mnemonic != ZYDIS_MNEMONIC_NOP) {
+            InsnForm room;
+            follow(&shape, &a.insn, insn_form(&a.insn, &room));
+            returned = false;
+        }
+    }
+    return a.pc;
 }
 
 void lookahead_note_zone(GuestAddr pc, u32 bytes)
@@ -175,25 +227,23 @@ void lookahead_note_zone(GuestAddr pc, u32 bytes)
     static u32 seen_bytes;
     if (pc >= seen && pc < seen_end && bytes <= seen_bytes)
         return;
-    Ahead a;
-    begin(&a, pc);
-    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
-        u64 slot = return_slot(a.pc);
-        if (a.insn.lowering != LOWER_RET)
-            continue;
-        if (returns[slot].pc != a.pc || returns[slot].bytes < bytes)
-            returns[slot].bytes = bytes;
-        returns[slot].pc = a.pc;
-    }
     seen = pc;
-    seen_end = a.pc;
+    seen_end = note_returns(pc, (RedZone){.low = bytes}, false);
     seen_bytes = bytes;
 }
 
-u32 lookahead_left_zone(GuestAddr pc)
+void lookahead_note_frame(GuestAddr function)
+{
+    RedZone zone = lookahead_red_zone(function, true);
+    if (zone.low)
+        note_returns(function, zone, true);
+}
+
+RedZone lookahead_left_zone(GuestAddr pc)
 {
     u64 slot = return_slot(pc);
-    return returns[slot].pc == pc ? returns[slot].bytes : 0;
+    made[slot / 64] |= 1ull << slot % 64;
+    return returns[slot].pc == pc ? returns[slot].zone : (RedZone){0};
 }
 
 // Of the operand only the bytes are looked at, which every `pop` can afford. The base may be r12.

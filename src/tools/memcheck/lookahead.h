@@ -9,16 +9,24 @@
 #include "engine/decode/decode.h"
 #include "tools/memcheck/definedness.h"
 
-// How many bytes below the stack pointer that it begins with a function uses, if it calls
-// nothing and some of them lie below the stack pointer that it then has (the red zone), so
-// that no instruction of its own opens them. 0: it does not.
-u32 lookahead_red_zone(GuestAddr function);
+// What a function uses below its stack pointer, and no instruction of its own opens or leaves: the
+// red zone. In bytes below the stack pointer that it begins with, from `low` up to `high`.
+typedef struct RedZone {
+    u32 low;  // 0: there is none
+    u32 high;
+} RedZone;
 
-// The same for functions that nobody is seen to call: `pc` touches up to `bytes` below the stack
-// pointer. lookahead_left_zone() is how many of them the `ret` at `pc` leaves, as far as it
-// stands not far behind; that of another function leaves them as well.
+// That of a function, if it calls nothing. `is_framed`: it begins with `push rbp; mov rbp, rsp`, and
+// may be long.
+RedZone lookahead_red_zone(GuestAddr function, bool is_framed);
+
+// lookahead_left_zone() is what the `ret` at `pc` leaves, below its stack pointer. Known of
+// functions with a frame since they began, and of others since `pc` was seen to touch up to `bytes`
+// below the stack pointer, as far as the `ret` stands not far behind; that of another function
+// leaves them as well. Blocks that know less are made anew.
+void lookahead_note_frame(GuestAddr function);
 void lookahead_note_zone(GuestAddr pc, u32 bytes);
-u32 lookahead_left_zone(GuestAddr pc);
+RedZone lookahead_left_zone(GuestAddr pc);
 
 // `insn` raises the stack pointer. Whether code that was written by hand reads what that leaves, as
 // it may until the next call or return: seen within its block, which ends at `end`, and in line.

@@ -119,6 +119,74 @@ CASE(red_zone_of_a_leaf)
         CHECK(functions[0](i) == i && functions[1](i));
 }
 
+// Others that leave something 32 bytes below the stack pointer that they began with: with a frame,
+// a long one, where the `ret` was executed before the zone was touched, and below what is popped.
+__asm__(".text\n"
+        "framed_writer: pushq %rbp\n\tmovq %rsp, %rbp\n\tmovq $7, -24(%rbp)\n\tpopq %rbp\n\tret\n"
+        "long_writer: pushq %rbp\n\tmovq %rsp, %rbp\n\tmovq $7, -24(%rbp)\n\t"
+        ".rept 700\n\taddl $1, %eax\n\t.endr\n\tpopq %rbp\n\tret\n"
+        "late_writer: testl %edi, %edi\n\tjz 1f\n\tmovq $7, -32(%rsp)\n1:\tret\n"
+        "saving_writer: pushq %rbx\n\tpushq %r12\n\tmovq $7, -16(%rsp)\n\tpopq %r12\n\tpopq %rbx\n\t"
+        "ret\n"
+        "frame_reader: subq $64, %rsp\n\tmovq 32(%rsp), %rax\n\taddq $64, %rsp\n\tret\n");
+extern u64 framed_writer(u64), long_writer(u64), late_writer(u64), saving_writer(u64);
+extern u64 frame_reader(u64);
+
+static NOINLINE u64 read_behind(u64 (*volatile writer)(u64))
+{
+    u64 (*volatile reader)(u64) = frame_reader;
+    writer(0);
+    writer(1);
+    return reader(0);
+}
+
+CASE(red_zone_left_by_a_frame)
+{
+    BRANCH(read_behind(framed_writer)); // EXPECT memcheck uninit-branch origin=stack
+}
+
+CASE(red_zone_left_by_a_long_frame)
+{
+    BRANCH(read_behind(long_writer)); // EXPECT memcheck uninit-branch origin=stack
+}
+
+CASE(red_zone_left_by_an_old_return)
+{
+    BRANCH(read_behind(late_writer)); // EXPECT memcheck uninit-branch origin=stack
+}
+
+CASE(red_zone_left_below_saved_registers)
+{
+    BRANCH(read_behind(saving_writer)); // EXPECT memcheck uninit-branch origin=stack
+}
+
+static NOINLINE void leaf_of_c(void)
+{
+    volatile u64 a = 1, b = 2, c = 3;
+    (void)a;
+    (void)b;
+    (void)c;
+}
+
+static NOINLINE u64 after_leaf(int sets);
+
+CASE(red_zone_left_by_c)
+{
+    leaf_of_c();
+    CHECK(after_leaf(corpus_sink == 99) == 1);
+}
+
+static NOINLINE u64 after_leaf(int sets)
+{
+    volatile u64 x, y, z;
+    if (sets)
+        x = y = z = 1;
+    BRANCH(x); // EXPECT memcheck uninit-branch origin=stack
+    BRANCH(y); // EXPECT memcheck uninit-branch origin=stack
+    BRANCH(z); // EXPECT memcheck uninit-branch origin=stack
+    return 1;
+}
+
 static NOINLINE int depth(int n)
 {
     volatile char pad[200];

@@ -125,7 +125,8 @@ __asm__(".text\n"
         "framed_writer: pushq %rbp\n\tmovq %rsp, %rbp\n\tmovq $7, -24(%rbp)\n\tpopq %rbp\n\tret\n"
         "long_writer: pushq %rbp\n\tmovq %rsp, %rbp\n\tmovq $7, -24(%rbp)\n\t"
         ".rept 700\n\taddl $1, %eax\n\t.endr\n\tpopq %rbp\n\tret\n"
-        "late_writer: testl %edi, %edi\n\tjz 1f\n\tmovq $7, -32(%rsp)\n1:\tret\n"
+        "late_writer: leaq 1f(%rip), %rax\n\ttestl %edi, %edi\n\tjnz 2f\n\tjmp *%rax\n"
+        "2:\tmovq $7, -32(%rsp)\n\tjmp *%rax\n1:\tret\n"
         "saving_writer: pushq %rbx\n\tpushq %r12\n\tmovq $7, -16(%rsp)\n\tpopq %r12\n\tpopq %rbx\n\t"
         "ret\n"
         "frame_reader: subq $64, %rsp\n\tmovq 32(%rsp), %rax\n\taddq $64, %rsp\n\tret\n");
@@ -184,6 +185,7 @@ static NOINLINE u64 after_leaf(int sets)
     BRANCH(x); // EXPECT memcheck uninit-branch origin=stack
     BRANCH(y); // EXPECT memcheck uninit-branch origin=stack
     BRANCH(z); // EXPECT memcheck uninit-branch origin=stack
+    leaf_of_c(); // so that this is none
     return 1;
 }
 

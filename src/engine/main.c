@@ -87,12 +87,12 @@ static void on_fork_child(ThreadCtx *ctx)
     request_fork_done(true);
     calltags_fork_done();
     callstack_fork_done(true);
-    aspace_after_fork();
     descriptors_fork_child();
     relay_fork_child();
     finished = 0;
     if (tool->fork_child)
         tool->fork_child(ctx);
+    aspace_after_fork(); // what is not there any more is told, by what was not there either
 }
 
 // A word of a client stack, to recognise one that the client has moved.

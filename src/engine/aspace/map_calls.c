@@ -32,6 +32,8 @@ typedef struct MapRequest {
     const char *name; // NULL: the file's path
 } MapRequest;
 
+GuestAddr aspace_end = USER_END;
+
 static u64 shared_anonymous_inodes = 1024;
 
 static i64 host_mmap(const MapRequest *r, GuestAddr addr, u64 flags)
@@ -172,7 +174,8 @@ static bool hint_is_free(GuestAddr hint, u64 len)
 {
     if (hint < CLIENT_END)
         return place_hint_is_free(hint, len);
-    return hint % FAR_HINT_ALIGN == 0 && hint < FAR_HINT_END && len <= FAR_HINT_END - hint &&
+    GuestAddr end = min_u64(FAR_HINT_END, aspace_end);
+    return hint % FAR_HINT_ALIGN == 0 && hint < end && len <= end - hint &&
            !range_hits_engine(hint, hint + len);
 }
 
@@ -182,6 +185,18 @@ static bool hint_may_be_used(const MapRequest *r, GuestAddr hint)
     if ((r->flags & MAP_32BIT) && (hint >= LOW_2GIB || r->len > LOW_2GIB - hint))
         return false;
     return hint && hint_is_free(hint, r->len);
+}
+
+// io_uring insists on its own choice, as far as it can be asked to be low.
+static i64 map_as_it_likes(const MapRequest *r)
+{
+    i64 result = host_mmap(r, 0, r->flags | MAP_32BIT);
+    if (result < 0)
+        result = host_mmap(r, 0, r->flags);
+    if (result < 0 || (u64)result + r->len <= aspace_end)
+        return result;
+    raw_syscall2(SYS_munmap, (u64)result, r->len);
+    return -ENOMEM;
 }
 
 static i64 map_anywhere(MapRequest *r)
@@ -205,7 +220,7 @@ static i64 map_anywhere(MapRequest *r)
             continue;
         }
         if (result == -EINVAL && is_file(r))
-            result = host_mmap(r, 0, r->flags); // io_uring insists on its own choice
+            result = map_as_it_likes(r);
         if (result >= 0)
             record_mapping(r, (GuestAddr)result);
         return result == -EEXIST ? -ENOMEM : result;
@@ -245,7 +260,7 @@ static i64 map_fixed(MapRequest *r)
     r->len = (r->len + page_size - 1) & ~(page_size - 1);
     if (r->addr % PAGE_SIZE)
         return host_mmap(r, r->addr, r->flags); // refused: the kernel knows with which error
-    if (r->len > USER_END || r->addr > USER_END - r->len)
+    if (r->len > aspace_end || r->addr > aspace_end - r->len)
         return -ENOMEM;
     GuestAddr end = r->addr + r->len;
     if (range_hits_engine(r->addr, end))

@@ -166,7 +166,7 @@ static bool is_well_formed(const Move *m)
         return false;
     if ((m->flags & MREMAP_DONTUNMAP) && m->old_len != m->new_len)
         return false;
-    if (m->target % PAGE_SIZE || m->new_len > USER_END || m->target > USER_END - m->new_len)
+    if (m->target % PAGE_SIZE || m->new_len > aspace_end || m->target > aspace_end - m->new_len)
         return false;
     return m->old + m->old_len <= m->target || m->target + m->new_len <= m->old;
 }

@@ -56,7 +56,7 @@ typedef enum RequestKind {
 
 typedef struct Insn {
     GuestAddr pc;
-    const u8 *bytes;   // in the client's memory; stable while the engine lock is held
+    const u8 *bytes;   // those that it was decoded from: in a block, a copy (Builder.taken)
     GuestAddr target;  // of a direct branch; address of a rip-relative operand
     const ZydisAccessedFlags *flags; // NULL: touches none
     const struct InsnShape *shape;   // NULL: unknown; of decode_shared(), while the lock is held

@@ -5,12 +5,29 @@
 // instead, its blocks compare the guest's bytes with those they were made from.
 #include "engine/translate/builder.h"
 
+// What was there when the block's instructions were decoded.
+static u64 expected_word(const Builder *b, GuestAddr at)
+{
+    u8 bytes[8];
+    u64 word;
+    memcpy(bytes, (const void *)at, sizeof(bytes)); // of those that do not matter
+    for (unsigned i = 0; i < b->insn_count; i++) {
+        const Insn *insn = &b->insns[i];
+        for (u64 j = 0; j < insn->decided_by; j++) {
+            if (insn->pc + j - at < sizeof(bytes))
+                bytes[insn->pc + j - at] = insn->bytes[j];
+        }
+    }
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
 // One word, flag-free; rax and rcx are spilled.
 //     mov rcx, [at] ; mov rax, -expected ; lea rcx, [rcx + rax] ; jrcxz same ; jmp stale
-static void emit_compare_word(Emitter *e, GuestAddr at, CodePtr *ret_stale_site)
+static void emit_compare_word(Builder *b, GuestAddr at, CodePtr *ret_stale_site)
 {
-    u64 expected;
-    memcpy(&expected, (const void *)at, 8);
+    Emitter *e = &b->e;
+    u64 expected = expected_word(b, at);
     emit_mov_imm(e, RCX, at);
     emit_op_base(e, 0x8b, RCX, RCX, 0);
     emit_mov_imm(e, RAX, -expected);
@@ -43,7 +60,7 @@ void emit_self_check(Builder *b, GuestAddr start, GuestAddr end)
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     for (unsigned i = 0; i < words; i++)
-        emit_compare_word(&b->e, word_at(start, end, i), &stale[i]);
+        emit_compare_word(b, word_at(start, end, i), &stale[i]);
     put_u8(&b->e, OP_JMP_REL8);
     put_u8(&b->e, 0);
     CodePtr skip = b->e.pc;

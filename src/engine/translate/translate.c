@@ -108,9 +108,13 @@ static bool worth_following(const Builder *b, GuestAddr target, u32 version)
            !cache_find(target, version);
 }
 
-static FetchResult decode_at(GuestAddr pc, size_t room, Insn *ret_insn)
+static FetchResult decode_at(GuestAddr pc, u8 *taken, size_t room, Insn *ret_insn)
 {
-    switch (decode_shared(pc, (const u8 *)pc, room, ret_insn)) {
+    if (LIKELY(room == DECODE_BYTES_MAX))
+        memcpy(taken, (const u8 *)pc, DECODE_BYTES_MAX);
+    else
+        memcpy(taken, (const u8 *)pc, room);
+    switch (decode_shared(pc, taken, room, ret_insn)) {
     case DECODE_OK: return FETCH_OK;
     case DECODE_TRUNCATED: return FETCH_NO_ACCESS;
     case DECODE_TOO_LONG: return FETCH_TOO_LONG;
@@ -170,7 +174,7 @@ static bool is_cut_late(const Builder *b, unsigned insns_max)
 
 // Fills b->insns from b->next_pc on. Stops before the first instruction that
 // cannot be fetched; if that is the very first one, says why.
-static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
+static FetchResult collect_once(Builder *b, u32 version, GuestAddr *ret_fault)
 {
     GuestAddr pc = b->next_pc;
     __builtin_prefetch((const u8 *)pc + 64);
@@ -192,7 +196,7 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
         }
         Insn *insn = &b->insns[b->insn_count];
         size_t room = min_u64(end - pc, DECODE_BYTES_MAX);
-        result = decode_at(pc, room, insn);
+        result = decode_at(pc, b->taken[b->insn_count], room, insn);
         if (result != FETCH_OK) {
             *ret_fault = result == FETCH_NO_ACCESS ? end : pc;
             break;
@@ -221,6 +225,33 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
     end_run(b, run_start, decided_by);
     b->next_pc = pc;
     return FETCH_OK;
+}
+
+// Stores of other threads are noticed from the guard on, and what was decoded is from before it. The
+// blocks of busy pages see for themselves.
+static bool has_changed(const Builder *b)
+{
+    for (unsigned i = 0; i < b->insn_count; i++) {
+        const Insn *insn = &b->insns[i];
+        if (UNLIKELY(memcmp(insn->bytes, (const void *)insn->pc, insn->decided_by) != 0) &&
+            !aspace_code_is_busy(insn->pc) && !aspace_code_is_busy(insn->pc + insn->len - 1))
+            return true;
+    }
+    return false;
+}
+
+// A page that changes all the time becomes a busy one.
+static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
+{
+    GuestAddr pc = b->next_pc;
+    for (;;) {
+        decode_forget();
+        b->insn_count = b->run_count = 0;
+        b->next_pc = pc;
+        FetchResult result = collect_once(b, version, ret_fault);
+        if (result != FETCH_OK || LIKELY(!has_changed(b)))
+            return result;
+    }
 }
 
 // -------------------------------------------------------------------- frame
@@ -483,8 +514,9 @@ static void emit_body(Builder *b)
     builder_mark_nowhere(b);
 }
 
+// *ret_landing: the landing, which the caller has to open when there is code behind it to fall into.
 static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
-                            GuestAddr *ret_fault)
+                            GuestAddr *ret_fault, CodePtr *ret_landing)
 {
     static Builder builder; // the engine lock is held
     Builder *b = &builder;
@@ -500,8 +532,6 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     CodePtr code = code_at(b->block->code);
     b->e = (Emitter){code, code + code_room - stubs_room};
     b->mark_count = 0;
-    b->insn_count = 0;
-    b->run_count = 0;
     b->guard_count = 0;
     b->insn = NULL;
     b->whole_to = NULL;
@@ -509,7 +539,6 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     b->changes_version = false;
     b->has_fs_base = false;
     b->next_pc = pc;
-    decode_forget();
     *ret_result = collect(b, version & ~VERSION_ORIGINAL, ret_fault);
     if (*ret_result != FETCH_OK)
         return NULL;
@@ -525,7 +554,8 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     b->block->insn_count = (u8)b->insn_count;
     b->block->code_size = (u16)(b->e.pc - code);
     cache_commit(b->block, b->marks, b->mark_count);
-    if (b->block->landing)
+    *ret_landing = b->landing;
+    if (b->block->landing && !b->block->falls)
         landing_open(b->block->landing, b->landing);
     if (!(version & VERSION_STEPPED))
         link_known_targets(b->block);
@@ -553,13 +583,17 @@ static void end_fall(Block *block, GuestAddr pc)
 static Block *translate_chain(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
                               GuestAddr *ret_fault)
 {
-    Block *first = translate_one(pc, version, entry, ret_result, ret_fault);
-    for (Block *block = first; block && block->falls;) {
+    CodePtr landing, landing_behind;
+    Block *first = translate_one(pc, version, entry, ret_result, ret_fault, &landing);
+    for (Block *block = first; block && block->falls; landing = landing_behind) {
         GuestAddr next = landing_pc(block->landing), fault;
         FetchResult result;
-        Block *behind = translate_one(next, 0, ENTRY_NONE, &result, &fault);
+        Block *behind = translate_one(next, 0, ENTRY_NONE, &result, &fault, &landing_behind);
         if (!behind)
             end_fall(block, next);
+        // Threads with an older frame of this call may return here from now on.
+        if (!block->retired)
+            landing_open(block->landing, landing);
         block = behind;
     }
     return first;

@@ -34,6 +34,8 @@ static Fact fact_of(const ToolInsn *insn, const ToolAccess *access)
         fact.disp += (i64)(insn->pc + insn->len);
     if (insn->mnemonic == ZYDIS_MNEMONIC_PUSH && a->is_hidden)
         fact.disp -= (i64)access->size_bytes;
+    else if (insn->mnemonic != ZYDIS_MNEMONIC_POP && a->is_hidden)
+        fact.size = 0; // pushf, enter: not where rsp is
     return fact;
 }
 

@@ -133,6 +133,7 @@ void shadow_init(void)
     shadow_open_pages = mmap(NULL, CLIENT_END / PAGE_SIZE / 8, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT(shadow_open_pages != MAP_FAILED);
+    aspace_end = CLIENT_END; // of what lies beyond there would be no shadow
     reserve(PAGE_DOWN(SHADOW_OFFSET), V_BYTES + PAGE_SIZE);
     reserve(PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE);
     // The U map needs no mapping for what is not there; where it is, it starts as zero.

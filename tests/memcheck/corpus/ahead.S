@@ -295,3 +295,36 @@ CASE store_behind_block_with_flags
     ud2
 1:  nop
 END store_behind_block_with_flags
+
+// What `pushf` and `enter` store is not where the `push` before them has stored.
+CASE flags_pushed_behind_another
+    pushq %rsi
+    pushfq
+    popq %rax
+    testq %rax, %rax
+    jne 1f
+    nop
+1:  pushfw
+    movzwl (%rsp), %eax
+    leaq 2(%rsp), %rsp
+    testl %eax, %eax
+    jne 1f
+    nop
+1:  popq %rsi
+END flags_pushed_behind_another
+
+CASE frame_entered_behind_a_push
+    pushq %rsi
+    enter $16, $0
+    movq %rbp, %rcx
+    movq (%rcx), %rax
+    testq %rax, %rax
+    jne 1f
+    nop
+1:  movq -8(%rcx), %rax
+    testq %rax, %rax
+    jne 1f // EXPECT memcheck uninit-branch origin=stack
+    nop
+1:  leave
+    popq %rsi
+END frame_entered_behind_a_push

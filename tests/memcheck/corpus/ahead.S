@@ -304,12 +304,6 @@ CASE flags_pushed_behind_another
     testq %rax, %rax
     jne 1f
     nop
-1:  pushfw
-    movzwl (%rsp), %eax
-    leaq 2(%rsp), %rsp
-    testl %eax, %eax
-    jne 1f
-    nop
 1:  popq %rsi
 END flags_pushed_behind_another
 

@@ -57,7 +57,7 @@ typedef struct Builder {
     CodeMark marks[BLOCK_MARKS_MAX]; // of the block, as they are made
     unsigned mark_count;
     Insn insns[BLOCK_INSNS_MAX];
-    // The bytes of each as they were: other threads may store to the client's while a block is made.
+    // The bytes of each as they were: other threads may store to the client's meanwhile.
     u8 taken[BLOCK_INSNS_MAX][32];
     unsigned insn_count;
     struct {

@@ -227,8 +227,8 @@ static FetchResult collect_once(Builder *b, u32 version, GuestAddr *ret_fault)
     return FETCH_OK;
 }
 
-// Stores of other threads are noticed from the guard on, and what was decoded is from before it. The
-// blocks of busy pages see for themselves.
+// Stores of other threads are noticed from the guard on, and what was decoded is from before it.
+// The blocks of busy pages see for themselves.
 static bool has_changed(const Builder *b)
 {
     for (unsigned i = 0; i < b->insn_count; i++) {
@@ -514,7 +514,7 @@ static void emit_body(Builder *b)
     builder_mark_nowhere(b);
 }
 
-// *ret_landing: the landing, which the caller has to open when there is code behind it to fall into.
+// *ret_landing: of a block that falls, for the caller to open when there is code behind it.
 static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
                             GuestAddr *ret_fault, CodePtr *ret_landing)
 {
@@ -599,8 +599,8 @@ static Block *translate_chain(GuestAddr pc, u32 version, EntryKind entry, FetchR
     return first;
 }
 
-// What the tool wants to be made anew: instructions or, if there are too many, the pages of all from
-// the lowest to the highest. Engine lock.
+// What the tool wants to be made anew: instructions or, if there are too many, the pages of all
+// from the lowest to the highest. Engine lock.
 static struct {
     GuestAddr insns[64];
     u32 count;

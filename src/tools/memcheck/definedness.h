@@ -169,4 +169,9 @@ typedef struct DefinednessValues {
 // defined afterwards.
 u32 definedness_run(const DefinednessStep *step, Definedness *d, const DefinednessValues *values);
 
+// Whether a condition, by its number in the opcode, holds with these flags.
+bool definedness_holds(u64 flags, u32 condition);
+// A conditional jump whose undefined flags decide nothing: they count as defined.
+void definedness_forget_condition(const DefinednessStep *step, Definedness *d);
+
 #endif

@@ -89,7 +89,7 @@ bool rule_condition(Running *r, u32 condition)
     return (v & (ZF | SF | OF)) && !is_one(r, ZF) && !less;
 }
 
-static bool holds(u64 flags, u32 condition)
+bool definedness_holds(u64 flags, u32 condition)
 {
     bool truth;
     bool less = (flags >> 7 & 1) != (flags >> 11 & 1);
@@ -120,7 +120,7 @@ static void conditional_move(Running *r)
     const DefinednessStep *step = r->step;
     const Place *from = &step->source[step->source_count - 1], *to = &step->destination;
     if (!rule_condition(r, step->lane)) {
-        bool moves = holds(r->values->eflags, step->lane);
+        bool moves = definedness_holds(r->values->eflags, step->lane);
         place_set_v(r, to, place_v(r, moves ? from : to));
         return;
     }
@@ -167,6 +167,13 @@ static void leave_by_return(Running *r)
 static void update_flags_member(Running *r)
 {
     r->d->set = r->d->flags ? r->d->set | MEMBER_FLAGS : r->d->set & ~MEMBER_FLAGS;
+}
+
+void definedness_forget_condition(const DefinednessStep *step, Definedness *d)
+{
+    Running r = {.step = step, .d = d};
+    d->flags &= ~(u64)step->flags_tested;
+    update_flags_member(&r);
 }
 
 void family_general(Running *r)

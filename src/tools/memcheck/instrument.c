@@ -20,6 +20,7 @@
 #include "tools/memcheck/mixed.h"
 #include "tools/memcheck/often.h"
 #include "tools/memcheck/steps.h"
+#include "tools/memcheck/swapped.h"
 
 enum { ACCESSES_MAX = 4 };
 
@@ -37,7 +38,9 @@ static void emit_step(ToolBlock *block, const ToolInsn *insn, DefinednessStep *s
 {
     u32 bytes;
     MemberSet forgotten = step_forgets(insn, step, current, 0, &bytes);
-    const ToolStep call = step_of(insn, step, access, bytes);
+    ToolStep call = step_of(insn, step, access, bytes);
+    if (insn->lowering == LOWER_JCC)
+        swapped_step(block, insn, &call);
     step_emit(block, &call, access);
     current &= ~forgotten;
 }

@@ -9,15 +9,15 @@
 #include "engine/decode/decode.h"
 #include "tools/memcheck/definedness.h"
 
-// What a function uses below its stack pointer, and no instruction of its own opens or leaves: the
-// red zone. In bytes below the stack pointer that it begins with, from `low` up to `high`.
+// What a function uses below its stack pointer, and no instruction of its own opens or leaves:
+// the red zone. In bytes below the stack pointer that it begins with, from `low` up to `high`.
 typedef struct RedZone {
     u32 low;  // 0: there is none
     u32 high;
 } RedZone;
 
-// That of a function, if it calls nothing. `is_framed`: it begins with `push rbp; mov rbp, rsp`, and
-// may be long.
+// That of a function, if it calls nothing. `is_framed`: it begins with `push rbp; mov rbp, rsp`,
+// and may be long.
 RedZone lookahead_red_zone(GuestAddr function, bool is_framed);
 
 // lookahead_left_zone() is what the `ret` at `pc` leaves, below its stack pointer. Known of

@@ -4,13 +4,6 @@
 // load beside them: what is told, and what a handler sees of a fault, is what the load itself does.
 #include "corpus_asm.h"
 
-.macro BLOCK size
-    movl $\size, %edi
-    subq $8, %rsp
-    call malloc@PLT
-    addq $8, %rsp
-.endm
-
 // si_addr, rip and the flags of the fault that is expected, and where to go on. The kernel passes
 // all three arguments to any handler.
     .section .data

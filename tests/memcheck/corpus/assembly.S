@@ -5,13 +5,6 @@
 #include "corpus_asm.h"
 
 // rax: a block of \size bytes, undefined. Saves nothing. rsp is 8 off a multiple of 16 in a case.
-.macro BLOCK size
-    movl $\size, %edi
-    subq $8, %rsp
-    call malloc@PLT
-    addq $8, %rsp
-.endm
-
 CASE base_index_scale
     BLOCK 64
     movl $4, %ecx

@@ -18,6 +18,14 @@
     .size \name\()_case, . - \name\()_case
 .endm
 
+// rax := a new block.
+.macro BLOCK size
+    movl $\size, %edi
+    subq $8, %rsp
+    call malloc@PLT
+    addq $8, %rsp
+.endm
+
     .section .note.GNU-stack, "", @progbits
     .text
     .globl main

@@ -201,7 +201,7 @@ static bool find_span(const ToolInsn *insn, const ToolAccess *access, Range *ret
     i64 disp = a->disp + (a->is_rip ? (i64)(insn->pc + insn->len) : 0);
     Range base = a->base == INSN_NO_REG ? (Range){0, 0} : ranges[a->base];
     Range index = a->index == INSN_NO_REG ? (Range){0, 0} : ranges[a->index];
-    if (base.high > CLIENT_END || index.high > SPAN_MAX || base.high - base.low > SPAN_MAX)
+    if (base.high > SHADOWED_END || index.high > SPAN_MAX || base.high - base.low > SPAN_MAX)
         return false;
     *ret_span = (Range){base.low + index.low * a->scale + (u64)disp,
                         base.high + index.high * a->scale + (u64)disp};

@@ -62,7 +62,7 @@ void shadow_make_noaccess(GuestAddr start, u64 size)
 
 bool shadow_is_mapped(GuestAddr start, u64 size)
 {
-    if (start >= CLIENT_END || size > CLIENT_END - start)
+    if (start >= SHADOWED_END || size > SHADOWED_END - start)
         return false;
     GuestAddr last = PAGE_DOWN(start + size - 1);
     for (GuestAddr page = PAGE_DOWN(start); page <= last; page += PAGE_SIZE) {

@@ -39,6 +39,9 @@
 // (docs/design/shadow-skew.md). So the shadow of a page lies in two.
 #define SHADOW_SKEW 0x123840ull
 #define SHADOW_OFFSET (0x200000000000ull + SHADOW_SKEW)
+// Of the client's addresses these have a shadow: what the engine chooses ends at CLIENT_END, but
+// Java's ZGC insists on 16 to 20 TiB. More cannot be mapped (aspace_end).
+#define SHADOWED_END 0x170000000000ull
 #define U_MAP_OFFSET (0x380000000000ull + 0x5a000ull) // + address / 8
 
 static inline u8 *shadow_of(GuestAddr address)
@@ -57,7 +60,7 @@ extern u64 *shadow_open_pages;
 static inline bool shadow_is_open(GuestAddr address)
 {
     u64 page = address >> 12;
-    return address < CLIENT_END &&
+    return address < SHADOWED_END &&
            __atomic_load_n(&shadow_open_pages[page / 64], __ATOMIC_RELAXED) >> page % 64 & 1;
 }
 

@@ -25,7 +25,7 @@ u32 requests_context(ToolThread *thread)
 void requests_for_mapped(GuestAddr start, u64 size, MappedVisit *fn, void *data)
 {
     GuestAddr end = start + size < start ? ~0ull : start + size;
-    end = min_u64(end, CLIENT_END);
+    end = min_u64(end, SHADOWED_END);
     lock_acquire(&engine_lock);
     for (const Mapping *m = aspace_next(NULL); m && m->start < end; m = aspace_next(m)) {
         GuestAddr low = max_u64(m->start, start), high = min_u64(m->end, end);

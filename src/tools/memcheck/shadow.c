@@ -14,8 +14,8 @@
 #include "tools/memcheck/constants.h"
 #include "tools/memcheck/memcheck.h"
 
-#define V_BYTES CLIENT_END
-#define U_BYTES (CLIENT_END / 8)
+#define V_BYTES SHADOWED_END
+#define U_BYTES (SHADOWED_END / 8)
 
 #define ONES_BYTES (1 * MiB)
 static int ones_fd = -1; // hidden: a file of that many bytes 0xff
@@ -130,10 +130,10 @@ void shadow_init(void)
 {
     fill_init();
     make_ones();
-    shadow_open_pages = mmap(NULL, CLIENT_END / PAGE_SIZE / 8, PROT_READ | PROT_WRITE,
+    shadow_open_pages = mmap(NULL, SHADOWED_END / PAGE_SIZE / 8, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT(shadow_open_pages != MAP_FAILED);
-    aspace_end = CLIENT_END; // of what lies beyond there would be no shadow
+    aspace_end = SHADOWED_END;
     reserve(PAGE_DOWN(SHADOW_OFFSET), V_BYTES + PAGE_SIZE);
     reserve(PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE);
     // The U map needs no mapping for what is not there; where it is, it starts as zero.
@@ -143,7 +143,7 @@ void shadow_init(void)
 
 static bool in_client(GuestAddr start, GuestAddr end)
 {
-    return start < end && end <= CLIENT_END;
+    return start < end && end <= SHADOWED_END;
 }
 
 void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot)
@@ -246,7 +246,7 @@ bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped)
 {
     (void)thread;
     u64 client = *address - SHADOW_OFFSET;
-    if (client >= CLIENT_END)
+    if (client >= SHADOWED_END)
         return false;
     // A stack that the kernel has grown has no shadow there yet.
     if (lock_try(&engine_lock)) {

@@ -188,7 +188,7 @@ fault:
 // memory of other owners.
 static inline bool in_client(GuestAddr start, u64 size)
 {
-    return start < CLIENT_END && size <= CLIENT_END - start;
+    return start < SHADOWED_END && size <= SHADOWED_END - start;
 }
 
 #define SHADOW(address) ((u64)shadow_of(address))

@@ -114,13 +114,13 @@ static GuestAddr first_bad_in_page(const StringCall *s, GuestAddr at, GuestAddr 
 GuestAddr string_first_bad(const StringCall *s, GuestAddr start, u64 size)
 {
     u64 v;
-    if (start >= CLIENT_END)
+    if (start >= SHADOWED_END)
         return start;
-    if (size > CLIENT_END) // a negative number of bytes
-        size = CLIENT_END;
+    if (size > SHADOWED_END) // a negative number of bytes
+        size = SHADOWED_END;
     GuestAddr end = start + size;
     for (GuestAddr at = start; at < end;) {
-        if (at >= CLIENT_END || !load_u8(SHADOW(at), &v))
+        if (at >= SHADOWED_END || !load_u8(SHADOW(at), &v))
             return at;
         GuestAddr page_end = min_u64(PAGE_DOWN(SHADOW(at)) + PAGE_SIZE - SHADOW_OFFSET, end);
         at = first_bad_in_page(s, at, page_end);

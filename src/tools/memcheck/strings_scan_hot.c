@@ -24,15 +24,15 @@ static bool seek_slow(StringCall *s, GuestAddr start, GuestAddr end, u64 a, u64 
 // Where `limit` elements end; beyond the client's memory nothing can be found.
 static GuestAddr end_of(const StringCall *s, GuestAddr start, u64 limit)
 {
-    if (start >= CLIENT_END || limit > (CLIENT_END - start) >> s->shift)
-        return start + (CLIENT_END & ~(u64)(s->element - 1));
+    if (start >= SHADOWED_END || limit > (SHADOWED_END - start) >> s->shift)
+        return start + (SHADOWED_END & ~(u64)(s->element - 1));
     return start + (limit << s->shift);
 }
 
 bool string_seek(StringCall *s, GuestAddr start, u64 limit, u64 a, u64 b, GuestAddr *ret_at)
 {
     GuestAddr end = end_of(s, start, limit);
-    if (LIKELY(start < CLIENT_END && !(start & (s->element - 1)))) {
+    if (LIKELY(start < SHADOWED_END && !(start & (s->element - 1)))) {
         SeekOutcome outcome = seek_quick(s->element, start, end, a, b, ret_at);
         if (LIKELY(outcome == SEEK_FOUND))
             return true;
@@ -115,7 +115,7 @@ u64 string_scan_back(ToolThread *thread, ToolCall *call)
         end += s.element;
     } else {
         end = end_of(&s, start, limit_of(&s));
-        if (end < start || end > CLIENT_END) {
+        if (end < start || end > SHADOWED_END) {
             GuestAddr bad = string_first_bad(&s, start, end - start);
             string_tell_access(&s, bad, false);
             return string_decline(&s);

@@ -540,8 +540,10 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     b->has_fs_base = false;
     b->next_pc = pc;
     *ret_result = collect(b, version & ~VERSION_ORIGINAL, ret_fault);
-    if (*ret_result != FETCH_OK)
+    if (*ret_result != FETCH_OK) {
+        b->block->retired = true; // another try may have noted its source
         return NULL;
+    }
     fs_base_look(b);
 
     if (entry != ENTRY_NONE) {
@@ -630,9 +632,11 @@ static bool drop_stale(void)
 Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
                        GuestAddr *ret_fault)
 {
+    enum { TRIES_MAX = 16 };
     Block *block;
+    u32 tries = 0;
     do {
         block = translate_chain(pc, version, entry, ret_result, ret_fault);
-    } while (drop_stale() && block && block->retired);
+    } while (++tries < TRIES_MAX && drop_stale() && block && block->retired);
     return block;
 }

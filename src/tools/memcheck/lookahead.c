@@ -143,107 +143,149 @@ static RedZone scan_function(GuestAddr function, u32 max)
     return (RedZone){(u32)(shape.lowest + 7) & ~7u, (u32)shape.deepest & ~7u};
 }
 
-RedZone lookahead_red_zone(GuestAddr function, bool is_framed)
+// Call sites are many, functions few; a function that changes keeps its answer until another takes
+// the place.
+typedef struct KnownFunction {
+    GuestAddr function;
+    RedZone zone;
+    bool is_noted; // its returns are
+} KnownFunction;
+
+static KnownFunction *know(GuestAddr function, bool is_framed)
 {
-    // Call sites are many, functions few; a function that changes keeps its answer until another
-    // takes the place.
     enum { KNOWN = 4096 };
-    static struct {
-        GuestAddr function;
-        RedZone zone;
-    } known[KNOWN];
-    u64 slot = (function ^ function >> 12) % KNOWN;
-    if (known[slot].function != function) {
-        known[slot].zone = scan_function(function, is_framed ? FRAMED_INSNS_MAX : INSNS_MAX);
-        known[slot].function = function;
+    static KnownFunction known[KNOWN];
+    KnownFunction *k = &known[(function ^ function >> 12) % KNOWN];
+    if (k->function != function) {
+        RedZone zone = scan_function(function, is_framed ? FRAMED_INSNS_MAX : INSNS_MAX);
+        *k = (KnownFunction){.function = function, .zone = zone};
     }
-    return known[slot].zone;
+    return k;
 }
 
-enum { RETURNS = 1 << 15 };
+RedZone lookahead_red_zone(GuestAddr function, bool is_framed)
+{
+    return know(function, is_framed)->zone;
+}
 
-static struct {
-    GuestAddr pc;
+enum { RETURNS = 1 << 15, WAYS = 4 };
+
+typedef struct Return {
+    GuestAddr pc; // 0: none
     RedZone zone;
-} returns[RETURNS];
+} Return;
+
+static Return returns[RETURNS];
 static u64 made[RETURNS / 64]; // a bit for each: some block has such a `ret`
 
 static u64 return_slot(GuestAddr pc)
 {
-    return (pc ^ pc >> 15) % RETURNS;
+    return (pc ^ pc >> 15) % RETURNS & ~(WAYS - 1ull);
+}
+
+// That of the `ret`, or one that is free; NULL: there is none. Nothing is ever displaced, so that
+// what is known only grows.
+static Return *find_return(GuestAddr pc)
+{
+    for (u64 i = 0, slot = return_slot(pc); i < WAYS; i++) {
+        if (returns[slot + i].pc == pc || !returns[slot + i].pc)
+            return &returns[slot + i];
+    }
+    return NULL;
 }
 
 static void note_return(GuestAddr pc, RedZone zone)
 {
-    u64 slot = return_slot(pc);
+    Return *found = find_return(pc);
+    if (!found)
+        return;
     zone.low = (u32)min_u64(zone.low, zone.high + RED_ZONE);
-    if (returns[slot].pc == pc) {
-        zone.low = (u32)max_u64(zone.low, returns[slot].zone.low);
-        zone.high = (u32)min_u64(zone.high, returns[slot].zone.high);
-        if (zone.low == returns[slot].zone.low && zone.high == returns[slot].zone.high)
+    if (found->pc) {
+        zone.low = (u32)max_u64(zone.low, found->zone.low);
+        zone.high = (u32)min_u64(zone.high, found->zone.high);
+        bool is_known = zone.low == found->zone.low && zone.high == found->zone.high;
+        if (is_known || zone.low - zone.high > RED_ZONE)
             return;
     }
-    returns[slot].pc = pc;
-    returns[slot].zone = zone;
+    *found = (Return){pc, zone};
+    u64 slot = return_slot(pc);
     if (made[slot / 64] >> slot % 64 & 1)
         tool_make_anew(pc);
 }
 
-static bool begins_function(const Insn *insn)
+static GuestAddr goes_forward_to(const Insn *insn)
 {
-    return insn->mnemonic == ZYDIS_MNEMONIC_ENDBR64 || insn->mnemonic == ZYDIS_MNEMONIC_PUSH;
+    enum { FUNCTION_MAX = 1 << 16 };
+    bool jumps = insn->lowering == LOWER_JCC || insn->lowering == LOWER_JMP;
+    return jumps && insn->target - insn->pc < FUNCTION_MAX ? insn->target : 0;
 }
 
-// Each `ret` that follows in line, up to where another function begins if that is asked for.
-// The zone is told from the stack pointer at `pc`, and what is popped lies above it.
-static GuestAddr note_returns(GuestAddr pc, RedZone zone, bool is_function)
+// The returns of a function with a frame: those with nothing on the stack, up to the first that no
+// jump leads beyond.
+static void note_function(GuestAddr function, RedZone zone)
 {
-    enum { POPPED_MAX = 4096 };
-    FrameShape shape = {0};
-    bool returned = false;
+    FrameShape shape = {0}, whole = {0};
+    GuestAddr furthest = 0;
     Ahead a;
-    begin(&a, pc);
-    for (u32 i = 0; i < (is_function ? FRAMED_INSNS_MAX : INSNS_MAX) && take(&a);
-         i++, a.pc += a.insn.len) {
-        if (returned && is_function && begins_function(&a.insn))
-            break;
-        if (a.insn.lowering == LOWER_RET) {
-            u32 raised = shape.depth < 0 && shape.depth > -POPPED_MAX ? (u32)-shape.depth : 0;
-            note_return(a.pc, (RedZone){zone.low + raised, zone.high + raised});
-            shape = (FrameShape){0};
-            returned = true;
-        } else if (a.insn.mnemonic != ZYDIS_MNEMONIC_NOP) {
-            InsnForm room;
-            follow(&shape, &a.insn, insn_form(&a.insn, &room));
-            returned = false;
-        }
+    begin(&a, function);
+    for (u32 i = 0; i < FRAMED_INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+        bool returns_here = a.insn.lowering == LOWER_RET;
+        furthest = max_u64(furthest, goes_forward_to(&a.insn));
+        if (returns_here && shape.depth == 0)
+            note_return(a.pc, zone);
+        if ((returns_here || a.insn.lowering == LOWER_JMP) && furthest <= a.pc)
+            return;
+        InsnForm room;
+        if (returns_here)
+            shape = whole;
+        else if (!follow(&shape, &a.insn, insn_form(&a.insn, &room)))
+            return;
+        if (shape.depth > whole.depth)
+            whole = shape;
     }
-    return a.pc;
-}
-
-void lookahead_note_zone(GuestAddr pc, u32 bytes)
-{
-    static GuestAddr seen, seen_end; // by the last call: most functions touch their zone often
-    static u32 seen_bytes;
-    if (pc >= seen && pc < seen_end && bytes <= seen_bytes)
-        return;
-    seen = pc;
-    seen_end = note_returns(pc, (RedZone){.low = bytes}, false);
-    seen_bytes = bytes;
 }
 
 void lookahead_note_frame(GuestAddr function)
 {
-    RedZone zone = lookahead_red_zone(function, true);
-    if (zone.low)
-        note_returns(function, zone, true);
+    KnownFunction *k = know(function, true);
+    if (k->zone.low && !k->is_noted)
+        note_function(function, k->zone);
+    k->is_noted = true;
+}
+
+// Each `ret` that follows in line. What is popped until then lies above the zone, if it is not more
+// than registers.
+void lookahead_note_zone(GuestAddr pc, u32 bytes)
+{
+    enum { POPPED_MAX = 64 };
+    static GuestAddr seen, seen_end; // by the last call: most functions touch their zone often
+    static u32 seen_bytes;
+    if (pc >= seen && pc < seen_end && bytes <= seen_bytes)
+        return;
+    FrameShape shape = {0};
+    Ahead a;
+    begin(&a, pc);
+    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+        InsnForm room;
+        if (a.insn.lowering == LOWER_RET) {
+            u32 popped = shape.depth < 0 && shape.depth >= -POPPED_MAX ? (u32)-shape.depth : 0;
+            note_return(a.pc, (RedZone){bytes + popped, popped});
+            shape = (FrameShape){0};
+        } else {
+            follow(&shape, &a.insn, insn_form(&a.insn, &room));
+        }
+    }
+    seen = pc;
+    seen_end = a.pc;
+    seen_bytes = bytes;
 }
 
 RedZone lookahead_left_zone(GuestAddr pc)
 {
+    const Return *found = find_return(pc);
     u64 slot = return_slot(pc);
     made[slot / 64] |= 1ull << slot % 64;
-    return returns[slot].pc == pc ? returns[slot].zone : (RedZone){0};
+    return found && found->pc ? found->zone : (RedZone){0};
 }
 
 // Of the operand only the bytes are looked at, which every `pop` can afford. The base may be r12.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/aspace/aspace.h"
+#include "tools/memcheck/lookahead.h"
 #include "tools/memcheck/steps.h"
 
 static bool take_gpr(ZydisRegister reg, u8 *ret_number)
@@ -20,13 +21,21 @@ static bool take_gpr(ZydisRegister reg, u8 *ret_number)
     return !is_high && full >= ZYDIS_REGISTER_RAX && full <= ZYDIS_REGISTER_R15;
 }
 
+// Of 64 bits, or none.
+static bool is_whole(ZydisRegister reg)
+{
+    return reg == ZYDIS_REGISTER_NONE || reg == ZYDIS_REGISTER_RIP ||
+           ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_GPR64;
+}
+
 static bool take_memory(const Insn *insn, const ZydisDecodedOperand *op, SwappedOperand *ret)
 {
     bool is_rip = op->mem.base == ZYDIS_REGISTER_RIP;
     ret->kind = SWAPPED_MEMORY;
     ret->constant = (u64)op->mem.disp.value + (is_rip ? insn->pc + insn->len : 0);
     ret->scale = op->mem.scale;
-    return insn->segment == 0 && insn->bytes[0] != 0x67 &&
+    return insn->segment == 0 &&
+           is_whole(op->mem.base) && is_whole(op->mem.index) &&
            take_gpr(is_rip ? ZYDIS_REGISTER_NONE : op->mem.base, &ret->reg) &&
            take_gpr(op->mem.index, &ret->index);
 }
@@ -73,9 +82,24 @@ static bool take_op(const Insn *insn, SwappedOp *ret)
         ret->second.size = ret->first.size; // a constant may be shorter
         return taken;
     }
-    return operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER && operands[0].size >= 32 &&
-           take_gpr(operands[0].reg.value, &ret->to) && ret->to != RSP &&
-           take_operand(insn, &operands[1], &ret->first);
+    if (operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER || operands[0].size < 32 ||
+        !take_gpr(operands[0].reg.value, &ret->to) || ret->to == RSP ||
+        !take_operand(insn, &operands[1], &ret->first))
+        return false;
+    if (ret->first.kind == SWAPPED_CONSTANT)
+        ret->first.size = ret->to_size; // it may be shorter, and has its sign
+    return true;
+}
+
+// What it loads is not wanted there: it would be as undefined as the way is.
+static bool is_wanted_at(GuestAddr common, const Swapped *swapped)
+{
+    for (u32 i = 0; i < swapped->count; i++) {
+        const SwappedOp *op = &swapped->ops[i];
+        if (op->action == SWAPPED_LOAD && lookahead_is_read(common, op->to))
+            return true;
+    }
+    return false;
 }
 
 // From `pc` on nothing but loads, a comparison, and a jump that leads to `common` or does not.
@@ -89,7 +113,8 @@ static GuestAddr find_from(GuestAddr pc, GuestAddr common, Swapped *ret)
          pc += insn.len) {
         bool is_compared = ret->count && ret->ops[ret->count - 1].action != SWAPPED_LOAD;
         if (is_compared && insn.lowering == LOWER_JCC) {
-            u32 condition = bytes[insn.len > 2 ? 1 : 0] & 15;
+            bool is_near = insn.len >= 6 && bytes[insn.len - 6] == 0x0f;
+            u32 condition = bytes[insn.len - (is_near ? 5 : 2)] & 15;
             ret->condition = insn.target == common ? condition : condition ^ 1;
             return insn.target == common || pc + insn.len == common ? pc + insn.len : 0;
         }
@@ -119,6 +144,8 @@ void swapped_step(ToolBlock *block, const ToolInsn *jump, ToolStep *step)
     for (unsigned i = 0; i < 2 && !end; i++) {
         memset(&swapped, 0, sizeof(swapped));
         end = find_from(ways[i][0], ways[i][1], &swapped);
+        if (end && is_wanted_at(ways[i][1], &swapped))
+            end = 0;
         if (end)
             tool_depends_on(block, ways[i][0], end);
     }

@@ -189,6 +189,28 @@ static NOINLINE u64 after_leaf(int sets)
     return 1;
 }
 
+// The `ret` behind a large leaf is another function's, and leaves nothing of the leaf's: here it would
+// be other memory, below a stack that is in the midst of it.
+__asm__(".text\n"
+        "large_leaf: pushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $4000, %rsp\n\tmovq $1, -64(%rsp)\n\t"
+        "leave\n\tret\n"
+        "small_leaf: movl $5, %eax\n\tret\n");
+extern u64 large_leaf(u64), small_leaf(u64);
+
+CASE(red_zone_is_not_of_the_next_function)
+{
+    static u8 memory[16384];
+    u64 (*volatile leaf)(u64) = large_leaf;
+    u64 result, sum = 0;
+    memset(memory, 7, sizeof(memory));
+    leaf(0);
+    __asm__ volatile("movq %%rsp, %%r12\n\tmovq %1, %%rsp\n\tcall small_leaf\n\tmovq %%r12, %%rsp"
+                     : "=a"(result) : "r"(memory + 12288) : "r12", "memory", "cc");
+    for (unsigned i = 0; i < 12000; i++)
+        sum += memory[i];
+    CHECK(result == 5 && sum == 7 * 12000);
+}
+
 static NOINLINE int depth(int n)
 {
     volatile char pad[200];

@@ -132,6 +132,41 @@ CASE another_test_leads_elsewhere
 1:
 END another_test_leads_elsewhere
 
+// What the other test loads is used where both lead to: it is as undefined as the way was.
+CASE another_test_loads_what_is_wanted
+    BLOCK 16
+    movq (%rax), %rdx
+    movq $7, 8(%rax)
+    xorl %esi, %esi
+    testq %rdx, %rdx
+    jne 1f // EXPECT memcheck uninit-branch origin=heap
+    movq 8(%rax), %rsi
+    cmpq $7, %rsi
+    je 1f
+    nop
+1:  movq %rsi, 8(%rax)
+END another_test_loads_what_is_wanted
+
+// A jump with a prefix, and a constant with a sign.
+CASE another_test_in_unusual_forms
+    BLOCK 16
+    movq (%rax), %rdx
+    xorl %ecx, %ecx
+    testq %rdx, %rdx
+    jne 1f // EXPECT-MUNINN memcheck uninit-branch origin=heap why=swapped-tests
+    testl %ecx, %ecx // EXPECT-VALGRIND memcheck uninit-branch origin=heap why=swapped-tests
+    .byte 0x2e, 0x0f, 0x85
+    .long 1f - . - 4
+    nop
+1:  testq %rdx, %rdx
+    jne 1f // EXPECT memcheck uninit-branch origin=heap
+    movq $-305419896, %rcx
+    testq %rcx, %rcx
+    jns 1f
+    nop
+1:
+END another_test_in_unusual_forms
+
 CASE each_condition_decides
     BLOCK 16
     movq (%rax), %rdx

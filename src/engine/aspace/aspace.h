@@ -75,8 +75,9 @@ extern void (*aspace_mapped_hook)(const Mapping *mapping);
 // Whether the client may execute at `pc`, and how far from there. Engine lock held.
 bool aspace_executable(GuestAddr pc, GuestAddr *ret_end);
 
+// Above it nothing may be mapped: a tool with a shadow sets it, at its start.
+extern GuestAddr aspace_end;
 // What the client's mappings may amount to (RLIMIT_AS, RLIMIT_DATA); ~0: anything. Atomic.
-extern GuestAddr aspace_end; // above it nothing may be mapped: CLIENT_END, or higher
 extern u64 aspace_limit_bytes, aspace_data_limit_bytes;
 
 // --- code that the client may write (engine lock held for all)

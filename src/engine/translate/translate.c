@@ -110,7 +110,7 @@ static bool worth_following(const Builder *b, GuestAddr target, u32 version)
 
 static FetchResult decode_at(GuestAddr pc, u8 *taken, size_t room, Insn *ret_insn)
 {
-    if (LIKELY(room == DECODE_BYTES_MAX))
+    if (LIKELY(room == DECODE_BYTES_MAX)) // by moves, not by a call
         memcpy(taken, (const u8 *)pc, DECODE_BYTES_MAX);
     else
         memcpy(taken, (const u8 *)pc, room);
@@ -632,11 +632,9 @@ static bool drop_stale(void)
 Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
                        GuestAddr *ret_fault)
 {
-    enum { TRIES_MAX = 16 };
     Block *block;
-    u32 tries = 0;
-    do {
+    do { // it ends, since each time something is known that was not, and nothing is forgotten
         block = translate_chain(pc, version, entry, ret_result, ret_fault);
-    } while (++tries < TRIES_MAX && drop_stale() && block && block->retired);
+    } while (drop_stale() && block && block->retired);
     return block;
 }

@@ -230,13 +230,15 @@ static void note_function(GuestAddr function, RedZone zone)
     begin(&a, function);
     for (u32 i = 0; i < FRAMED_INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
         bool returns_here = a.insn.lowering == LOWER_RET;
+        bool jumps = a.insn.lowering == LOWER_JMP ||
+                     (a.insn.lowering == LOWER_JMP_INDIRECT && shape.depth == 0); // or a switch
         furthest = max_u64(furthest, goes_forward_to(&a.insn));
         if (returns_here && shape.depth == 0)
             note_return(a.pc, zone);
-        if ((returns_here || a.insn.lowering == LOWER_JMP) && furthest <= a.pc)
+        if ((returns_here || jumps) && furthest <= a.pc)
             return;
         InsnForm room;
-        if (returns_here)
+        if (returns_here || jumps)
             shape = whole;
         else if (!follow(&shape, &a.insn, insn_form(&a.insn, &room)))
             return;

@@ -194,21 +194,33 @@ static NOINLINE u64 after_leaf(int sets)
 __asm__(".text\n"
         "large_leaf: pushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $4000, %rsp\n\tmovq $1, -64(%rsp)\n\t"
         "leave\n\tret\n"
-        "small_leaf: movl $5, %eax\n\tret\n");
-extern u64 large_leaf(u64), small_leaf(u64);
+        "small_leaf: movl $5, %eax\n\tret\n"
+        "jumping_leaf: leaq 1f(%rip), %rax\n\tpushq %rbp\n\tmovq %rsp, %rbp\n\t"
+        "subq $4000, %rsp\n\tmovq $1, -64(%rsp)\n\tleave\n\tjmp *%rax\n"
+        "other_leaf: movl $5, %eax\n\tret\n1:\tret\n");
+extern u64 large_leaf(u64), small_leaf(u64), jumping_leaf(u64), other_leaf(u64);
 
-CASE(red_zone_is_not_of_the_next_function)
+static NOINLINE void run_below(u64 (*volatile leaf)(u64), u64 (*next)(u64))
 {
     static u8 memory[16384];
-    u64 (*volatile leaf)(u64) = large_leaf;
     u64 result, sum = 0;
     memset(memory, 7, sizeof(memory));
     leaf(0);
-    __asm__ volatile("movq %%rsp, %%r12\n\tmovq %1, %%rsp\n\tcall small_leaf\n\tmovq %%r12, %%rsp"
-                     : "=a"(result) : "r"(memory + 12288) : "r12", "memory", "cc");
+    __asm__ volatile("movq %%rsp, %%r12\n\tmovq %1, %%rsp\n\tcall *%2\n\tmovq %%r12, %%rsp"
+                     : "=a"(result) : "r"(memory + 12288), "r"(next) : "r12", "memory", "cc");
     for (unsigned i = 0; i < 12000; i++)
         sum += memory[i];
     CHECK(result == 5 && sum == 7 * 12000);
+}
+
+CASE(red_zone_is_not_of_the_next_function)
+{
+    run_below(large_leaf, small_leaf);
+}
+
+CASE(red_zone_is_not_of_the_next_behind_a_jump)
+{
+    run_below(jumping_leaf, other_leaf);
 }
 
 static NOINLINE int depth(int n)

@@ -160,7 +160,7 @@ _muninn()
     --trace) values='blocks calls signals syscalls all none' is_set=1 ;;
     --trace-syscalls) values='yes no' ;;
     --trace-signals) values='yes no' ;;
-    --stress) values='tiny-blocks tiny-cache no-link signals often all none' is_set=1 ;;
+    --stress) values='tiny-blocks tiny-cache no-link signals often entries all none' is_set=1 ;;
     --leak-check) values='no summary full' ;;
     --leak-resolution) values='low med high' ;;
     --show-leak-kinds) values='definite indirect possible reachable all none' is_set=1 ;;

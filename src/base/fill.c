@@ -5,31 +5,24 @@
 
 #include <cpuid.h>
 
+#include "base/probe.h"
+
 bool fill_string_is_quick, copy_string_is_quick;
 
-enum { PROBE_SIZE = 48, PROBE_FILLS = 8, PROBE_ROUNDS = 16 };
+enum { PROBE_SIZE = 48, PROBE_FILLS = 8 };
 
-typedef void Fill(u8 *at, u8 value, u64 size);
-
-static u64 ticks(void)
-{
-    __asm__ volatile("lfence" : : : "memory");
-    return __builtin_ia32_rdtsc();
-}
-
-// The least of some rounds: an interrupt is in few of them.
-static u64 ticks_of(Fill *fill)
+static void try_string(void)
 {
     u8 at[PROBE_SIZE];
-    u64 least = ~0ull;
-    for (u32 round = 0; round < PROBE_ROUNDS; round++) {
-        u64 start = ticks();
-        for (u32 i = 0; i < PROBE_FILLS; i++)
-            fill(at, 0, sizeof at);
-        u64 taken = ticks() - start;
-        least = taken < least ? taken : least;
-    }
-    return least;
+    for (u32 i = 0; i < PROBE_FILLS; i++)
+        fill_by_string(at, 0, sizeof at);
+}
+
+static void try_words(void)
+{
+    u8 at[PROBE_SIZE];
+    for (u32 i = 0; i < PROBE_FILLS; i++)
+        fill_by_words(at, 0, sizeof at);
 }
 
 // What processors say of `rep stosb` does not tell: Zen 3 and Zen 4 say the same, and take 12 to
@@ -40,5 +33,5 @@ void fill_init(void)
     u32 eax, ebx, ecx, edx;
     copy_string_is_quick =
         __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & FAST_SHORT_MOVS;
-    fill_string_is_quick = ticks_of(fill_by_string) < 2 * ticks_of(fill_by_words);
+    fill_string_is_quick = probe_ticks(try_string) < 2 * probe_ticks(try_words);
 }

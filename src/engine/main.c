@@ -249,7 +249,7 @@ int main(int argc, char **argv, char **envp)
     u64 cache_size = limits_cache_size(options.cache_size_bytes, room);
     cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : cache_size,
                !(options.stress & STRESS_NO_LINK));
-    translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0);
+    translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0, options.stress & STRESS_ENTRIES);
     calltags_wanted = tool->needs & TOOL_NEEDS_CALLTAGS;
     if (calltags_wanted && !calltags_init(tool->shadow_offset))
         log_refuse("the addresses for the tags of calls are taken, or the limit on address space "

@@ -6,6 +6,7 @@
 // a comma-separated list:
 //   plain     nothing special
 //   indirect  with the entry prefix of indirect branches
+//   jrcxz     that prefix as it is where `loop` is slow
 //   busy      the page is rewritten too often to be guarded: blocks check themselves
 //   count     under the `count` tool
 //   access    under a tool that calls a function for each memory access
@@ -25,6 +26,7 @@
 #include "engine/run/run.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/listing.h"
+#include "engine/translate/entries_x64.h"
 #include "engine/translate/translate.h"
 
 enum { GUARD_FAULTS_UNTIL_BUSY = 64, CODE_BYTES_MAX = 512 };
@@ -174,9 +176,11 @@ int main(void)
     gateway_init();
     aspace_init();
     cache_init(8 * MiB, true);
-    translate_init(0);
+    translate_init(0, false);
     Case c;
-    while (read_case(&c))
+    while (read_case(&c)) {
+        entries_by_loop = !is_so(&c, "jrcxz");
         run_case(&c);
+    }
     return 0;
 }

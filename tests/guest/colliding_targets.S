@@ -3,6 +3,7 @@
 // RUN: => exit 0
 // STRESS: tiny-blocks
 // STRESS: no-link
+// STRESS: entries
 // STRESS: signals
 // STRESS: tiny-cache
 //

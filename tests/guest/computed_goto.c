@@ -2,6 +2,7 @@
 // BUILD: -O2
 // STRESS: tiny-blocks
 // STRESS: no-link
+// STRESS: entries
 //
 // A byte-code interpreter with threaded dispatch: many indirect jumps with many targets each.
 #include "guest.h"

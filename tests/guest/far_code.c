@@ -2,6 +2,7 @@
 // BUILD: -O2
 // STRESS: tiny-blocks
 // STRESS: no-link
+// STRESS: entries
 //
 // Code far above 4 GiB and in the middle of the address space, with rip-relative operands, calling
 // near code and called from it, and jumping between two far places.

@@ -3,6 +3,7 @@
 // RUN: => exit 0
 // STRESS: tiny-blocks
 // STRESS: no-link
+// STRESS: entries
 // STRESS: tiny-cache
 //
 // All arithmetic flags set before an indirect jmp, call or ret must arrive at its target. gcc emits

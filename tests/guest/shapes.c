@@ -9,6 +9,7 @@
 // RUN: one "two words" three
 // STRESS: tiny-blocks
 // STRESS: no-link
+// STRESS: entries
 // STRESS: tiny-cache
 //
 // The same ordinary program in every shape the linker can give it: arguments, environment, stdio,

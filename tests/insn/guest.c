@@ -669,9 +669,31 @@ static void on_fault(int signo, siginfo_t *info, struct ucontext *uc)
     m->flags = FLAGS_ALWAYS;
 }
 
+// A trap for each host instruction takes microseconds, and some cases are stepped through a whole
+// gateway between two signals: where that takes longer than the interval, the interval grows until
+// the case is through.
+enum { ASYNC_US = 500, ASYNC_US_MAX = 100000, ASYNC_OF_CASE_MAX = 8 };
+static u64 async_us, async_of_case;
+
+static void start_timer(u64 us)
+{
+    u64 timer[4] = { 0, us, 0, us }; // interval and first expiry
+    async_us = us;
+    sys(__NR_setitimer, 0, (u64)timer, 0, 0, 0, 0);
+}
+
 static void on_async(int signo)
 {
     async_seen += (u64)signo;
+    if (++async_of_case % ASYNC_OF_CASE_MAX == 0 && async_us < ASYNC_US_MAX)
+        start_timer(async_us * 2);
+}
+
+static void next_case_async(void)
+{
+    async_of_case = 0;
+    if (options.async && async_us != ASYNC_US)
+        start_timer(ASYNC_US);
 }
 
 typedef struct KernelSigaction {
@@ -702,14 +724,14 @@ static void setup_signals(void)
     if (!options.async)
         return;
     catch_signal(SIGALRM, on_async);
-    u64 timer[4] = { 0, 500, 0, 500 }; // interval and first expiry, in microseconds
-    sys(__NR_setitimer, 0, (u64)timer, 0, 0, 0, 0);
+    start_timer(ASYNC_US);
 }
 
 // --- running ---
 
 static void run_one(const Case *c, u8 *at)
 {
+    next_case_async();
     current = c;
     current_code = at;
     fault.signo = 0;

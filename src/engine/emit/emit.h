@@ -30,6 +30,7 @@ extern i32 ctx_displacement;
 
 enum {
     OP_NOP = 0x90, OP_CALL_REL32 = 0xe8, OP_JMP_REL32 = 0xe9, OP_JMP_REL8 = 0xeb, OP_JRCXZ = 0xe3,
+    OP_LOOP = 0xe2,
 };
 
 static inline void put_u8(Emitter *e, u8 byte)

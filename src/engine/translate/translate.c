@@ -10,15 +10,17 @@
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 #include "engine/translate/builder.h"
+#include "engine/translate/entries_x64.h"
 
 _Static_assert(BLOCK_MARKS_MAX < 1 << 12 && BLOCK_EXITS_MAX <= UINT8_MAX, "a Block holds them");
 
 TranslateStats translate_stats;
 static unsigned block_insns_max = 48;
 
-void translate_init(unsigned max_insns)
+void translate_init(unsigned max_insns, bool other_entries)
 {
     decode_init();
+    entries_init(other_entries);
     aspace_expects_words = true;
     if (max_insns && max_insns < BLOCK_INSNS_MAX)
         block_insns_max = max_insns;
@@ -255,141 +257,6 @@ static FetchResult collect(Builder *b, u32 version, GuestAddr *ret_fault)
 }
 
 // -------------------------------------------------------------------- frame
-
-// lea rcx, [rcx - amount], by way of a scratch register where that is far.
-static void emit_subtract(Emitter *e, u64 amount, unsigned scratch)
-{
-    if (fits_i32(-(i64)amount)) {
-        emit_lea(e, RCX, RCX, (i32)-amount);
-    } else {
-        emit_mov_imm(e, scratch, -amount);
-        emit_lea_sum(e, RCX, RCX, scratch);
-    }
-}
-
-// Goes to `other` unless rcx was 1 + 0: `loop` decrements rcx and jumps while it
-// is not zero, and touches no flag. The branch is not taken when all is well, so
-// it needs no entry in the branch target buffer, which is what large programs
-// run out of first: with `jrcxz`, taken, a program of 4,000 return sites took 1.7
-// times as long.
-static void emit_unless_one(Emitter *e, CodePtr other)
-{
-    put_u8(e, 0xe2);
-    i64 distance = other - (e->pc + 1);
-    ASSERT(distance >= INT8_MIN);
-    put_u8(e, (u8)distance);
-}
-
-// The entry from the lookup table: rcx holds the guest target, rcx and rax, or r11, of the
-// client are spilled, and other targets may share the table entry.
-//   other: lea rcx, [rcx + pc] ; jmp lookup_miss
-//   entry: lea rcx, [rcx - pc + 1] ; loop other
-//          mov rcx, fs:[spill rcx] ; mov rax, fs:[spill rax] (r11)
-static CodePtr emit_lookup_entry(Emitter *e, GuestAddr pc)
-{
-    unsigned scratch = tool->needs & TOOL_LOOSE_FLAGS ? R11 : RAX;
-    CodePtr other = e->pc;
-    emit_subtract(e, -pc, scratch);
-    emit_jmp(e, gateway_lookup_miss());
-    CodePtr entry = e->pc;
-    emit_subtract(e, pc - 1, scratch);
-    emit_unless_one(e, other);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    emit_load_fs(e, scratch, CTX_SPILL(scratch));
-    return entry;
-}
-
-// The entry from the return table: the target was just popped, so it is still
-// below rsp, and one spilled register is enough. Returns are the most frequent
-// indirect branches.
-//   other: jmp return_miss
-//   entry: mov rcx, [rsp - 8] ; lea rcx, [rcx - pc + 1] ; loop other
-//          mov rcx, fs:[spill rcx]
-//
-// Where flags count as dead at returns, and pc is near:
-//   entry: cmp qword [rsp - 8], pc ; jne return_miss ; mov r11, fs:[spill r11]
-// Saved and loaded again at each branch, a register becomes a chain that everything waits
-// for: this one is not that of the other branches.
-static CodePtr emit_return_entry(Emitter *e, GuestAddr pc)
-{
-    if (tool->needs & TOOL_LOOSE_FLAGS && fits_i32((i64)pc)) {
-        CodePtr entry = e->pc;
-        put_bytes(e, (u8[]){0x48, 0x81, 0x7c, 0x24, 0xf8}, 5);
-        put_u32(e, (u32)pc);
-        put_bytes(e, (u8[]){0x0f, 0x85}, 2);
-        put_u32(e, (u32)(gateway_return_miss() - (e->pc + 4)));
-        emit_load_fs(e, R11, CTX_SPILL(R11));
-        return entry;
-    }
-    bool far = !fits_i32(1 - (i64)pc);
-    CodePtr other = e->pc;
-    emit_jmp(e, gateway_far_return_miss());
-    CodePtr entry = e->pc;
-    if (tool->needs & TOOL_LOOSE_FLAGS) {
-        emit_load_fs(e, R11, CTX_SPILL(R11));
-        emit_store_fs(e, CTX_SPILL(RCX), RCX);
-    }
-    if (far)
-        emit_store_fs(e, CTX_SPILL(RAX), RAX);
-    put_bytes(e, (u8[]){0x48, 0x8b, 0x4c, 0x24, 0xf8}, 5);
-    emit_subtract(e, pc - 1, RAX);
-    if (far)
-        emit_load_fs(e, RAX, CTX_SPILL(RAX));
-    emit_unless_one(e, other);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    return entry;
-}
-
-// The entry from the version table: rcx is version_sum(), rax and rcx are spilled.
-//   other: jmp version_miss
-//   entry: lea rcx, [rcx - sum + 1] ; loop other ; [mov dword fs:[guard_failed], 0]
-//          mov rcx, fs:[spill rcx] ; mov rax, fs:[spill rax]
-static CodePtr emit_version_entry(Emitter *e, const Block *block)
-{
-    CodePtr other = e->pc;
-    emit_jmp(e, gateway_version_miss());
-    CodePtr entry = e->pc;
-    emit_subtract(e, version_sum(block->pc, block->state, block->version) - 1, RAX);
-    emit_unless_one(e, other);
-    if (block->version & VERSION_FIRST)
-        emit_store_fs_imm32(e, CTX(guard_failed), 0);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    emit_load_fs(e, RAX, CTX_SPILL(RAX));
-    return entry;
-}
-
-// The entry of calls that are one for the processor: its return address is no use to the client.
-//     lea rsp, [rsp + 8]
-static CodePtr emit_call_entry(Emitter *e)
-{
-    CodePtr entry = e->pc;
-    emit_lea(e, RSP, RSP, 8);
-    return entry;
-}
-
-static void emit_entry(Emitter *e, Block *block, EntryKind kind)
-{
-    if (kind == ENTRY_LOOKUP)
-        block->entry = code_ref(emit_lookup_entry(e, block->pc));
-    else if (kind == ENTRY_RETURN)
-        block->return_entry = code_ref(emit_return_entry(e, block->pc));
-    else if (kind == ENTRY_CALL)
-        block->call_entry = code_ref(emit_call_entry(e));
-    else
-        block->version_entry = code_ref(emit_version_entry(e, block));
-}
-
-bool translate_add_entry(Block *block, EntryKind kind)
-{
-    enum { ROOM = 96 };
-    CodePtr at = cache_reserve_cold(block, ROOM);
-    if (!at)
-        return false;
-    Emitter e = {at, at + ROOM};
-    emit_entry(&e, block, kind);
-    emit_jmp(&e, code_at(block->body));
-    return true;
-}
 
 static bool is_looked_up(const Block *block, const Exit *x)
 {

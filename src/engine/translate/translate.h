@@ -28,8 +28,8 @@ typedef struct TranslateStats {
 } TranslateStats;
 extern TranslateStats translate_stats;
 
-// `max_insns` bounds a block (--stress=tiny-blocks lowers it).
-void translate_init(unsigned max_insns);
+// `max_insns` bounds a block (--stress=tiny-blocks lowers it), `other_entries` is --stress=entries.
+void translate_init(unsigned max_insns, bool other_entries);
 
 // Makes the block for (pc, version) and puts it into the cache, with the prefix
 // for the kind of indirect branch that leads here. Engine lock held. On

@@ -213,7 +213,7 @@ typedef struct Tool {
     bool (*fault)(ToolThread *thread, u64 *address, bool *is_mapped);
 
     // rsp was `old_sp` and has been loaded with another place of the same stack (longjmp, the
-    // unwinder); called from a block.
+    // unwinder, a frame that is left by a register other than rbp); called from a block.
     void (*stack_loaded)(ToolThread *thread, GuestAddr old_sp);
 
     // --- events, outside the cache

@@ -21,6 +21,11 @@ void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot)
 void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address)
 {
     (void)address;
+    if (how & LOAD_RSP_IN_FRAME) {
+        if (ctx->gpr[RSP] > ctx->old_sp)
+            tool->stack_loaded(ctx, ctx->old_sp);
+        return;
+    }
     if (UNLIKELY(ctx->lean_sp != 0))
         redirect_lean_unwound(ctx, ctx->gpr[RSP] + (how & LOAD_RSP_RETURNS ? 0 : 8), ~0ull);
     bool same = calltags_wanted && calltags_load_sp(ctx->old_sp, ctx->gpr[RSP]);

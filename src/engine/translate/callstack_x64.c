@@ -184,9 +184,27 @@ static bool loads_rsp(const Builder *b, const Insn *insn)
            (source == INSN_NO_REG || !comes_from_rsp(b, insn, source));
 }
 
+// Goes back within this frame by what is known only then. Constants and rbp the tool sees for
+// itself.
+static bool leaves_by_register(const Insn *insn)
+{
+    InsnForm room;
+    const InsnForm *form = insn_form(insn, &room);
+    if (!form->writes_rsp || insn->lowering != LOWER_COPY)
+        return false;
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_ADD: case ZYDIS_MNEMONIC_SUB: return !form->has_imm;
+    case ZYDIS_MNEMONIC_MOV: return form->src != RBP;
+    case ZYDIS_MNEMONIC_LEA:
+        return form->lea_indexed || (form->lea_base != RSP && form->lea_base != RBP);
+    default: return false;
+    }
+}
+
 bool callstack_watches(const Builder *b)
 {
-    return (callstack_wanted || calltags_wanted) && loads_rsp(b, b->insn);
+    return (callstack_wanted || calltags_wanted) &&
+           (loads_rsp(b, b->insn) || (tool->stack_loaded && leaves_by_register(b->insn)));
 }
 
 void emit_callstack_before_load(Builder *b)
@@ -217,6 +235,7 @@ void emit_callstack_after_load(Builder *b)
 {
     builder_mark_nowhere(b);
     u64 how = (goes_on_to_a_call(b) ? LOAD_RSP_CALLS : 0) |
-              (returns_next(b) ? LOAD_RSP_RETURNS : 0);
+              (returns_next(b) ? LOAD_RSP_RETURNS : 0) |
+              (loads_rsp(b, b->insn) ? 0 : LOAD_RSP_IN_FRAME);
     emit_tool_call(b, callstack_on_load_rsp, how);
 }

@@ -399,16 +399,21 @@ static bool changes_stack(ToolThread *thread, GuestAddr sp, GuestAddr frame)
     return frame - sp > PAGE_SIZE && is_at_home(mt, sp) != is_at_home(mt, frame);
 }
 
-// `what` is (bytes << 1) for rsp going up by so many, 1 for `leave`, 3 for `mov rsp, rbp`.
-void access_leave_frame(ToolThread *thread, u64 what, GuestAddr unused)
+// rsp goes up by so many bytes.
+void access_leave_frame(ToolThread *thread, u64 size, GuestAddr unused)
 {
-    (void)unused;
     GuestAddr sp = thread->gpr[RSP];
-    GuestAddr frame = thread->gpr[RBP];
-    if (!(what & 1))
-        leave_frame(sp, sp + (what >> 1));
-    else if (!changes_stack(thread, sp, frame))
-        leave_frame(sp, what == 1 ? frame + 8 : frame);
+    (void)unused;
+    leave_frame(sp, sp + size);
+}
+
+// rsp becomes rbp, or what is so many bytes `above` it.
+void access_leave_by_rbp(ToolThread *thread, u64 above, GuestAddr unused)
+{
+    GuestAddr sp = thread->gpr[RSP], frame = thread->gpr[RBP];
+    (void)unused;
+    if (!changes_stack(thread, sp, frame))
+        leave_frame(sp, frame + above);
 }
 
 // (bytes << 1) for rsp going down by so many, (register << 1 | 1) by what is in it.

@@ -118,13 +118,13 @@ static void forget_dead(ToolBlock *block, MemberSet dead, bool is_call)
 
 // ----------------------------------------------------------------------- stack
 
-// `leave`, or `mov rsp, rbp`.
-static void leave_by_rbp(ToolBlock *block, const ToolInsn *insn, u64 how)
+// `leave`, `mov rsp, rbp`, or `lea rsp, [rbp + disp]`: what is left ends so far above rbp.
+static void leave_by_rbp(ToolBlock *block, const ToolInsn *insn, i64 above)
 {
     if (lookahead_is_left_read(insn, block_end))
         return;
     tool_store_gpr(block, RBP);
-    tool_call(block, access_leave_frame, how);
+    tool_call(block, access_leave_by_rbp, (u64)above);
 }
 
 // What is left when rsp goes up is undefined again, so that entering a frame costs nothing
@@ -137,7 +137,7 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     enum { INLINE_BYTES_MAX = 512 };
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_LEAVE:
-        leave_by_rbp(block, insn, 1);
+        leave_by_rbp(block, insn, 8);
         return true;
     case ZYDIS_MNEMONIC_POP:
         if (!lookahead_is_left_read(insn, block_end))
@@ -167,7 +167,11 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
                !form->lea_indexed) {
         amount = insn_disp(insn);
     } else if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && form->src == RBP) {
-        leave_by_rbp(block, insn, 3);
+        leave_by_rbp(block, insn, 0);
+        return true;
+    } else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA && form->lea_base == RBP &&
+               !form->lea_indexed) {
+        leave_by_rbp(block, insn, insn_disp(insn));
         return true;
     } else {
         return false; // a load of rsp: stack_loaded() tells
@@ -180,7 +184,7 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     if (size <= INLINE_BYTES_MAX && size % 8 == 0)
         tool_shadow_fill_stack(block, 0, (u32)size, 0xff);
     else
-        tool_call(block, access_leave_frame, size << 1);
+        tool_call(block, access_leave_frame, size);
     return true;
 }
 

@@ -266,7 +266,8 @@ void access_forget_copies(ToolThread *thread, u64 vectors, GuestAddr unused); //
 #define ACCESS_DEAD_AT_CALL (ACCESS_DEAD_GPRS_AT_CALL | ACCESS_DEAD_AT_BOTH)
 #define ACCESS_DEAD_AT_RETURN (ACCESS_DEAD_GPRS_AT_RETURN | ACCESS_DEAD_AT_BOTH)
 void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
-void access_leave_frame(ToolThread *thread, u64 unused, GuestAddr new_sp);
+void access_leave_frame(ToolThread *thread, u64 size, GuestAddr unused);
+void access_leave_by_rbp(ToolThread *thread, u64 above, GuestAddr unused);
 void access_stack_loaded(ToolThread *thread, GuestAddr old_sp);
 void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access_any()
 // access_any(), access_string(): size in the low 32 bits, and these.

@@ -12,6 +12,7 @@
 
 // The kernel's frame starts below the handler's return address.
 enum { RETURN_BYTES = 8 };
+enum { RED_ZONE = 128 };
 
 void signals_written(ToolThread *thread, GuestAddr start, u64 size)
 {
@@ -36,11 +37,22 @@ void signals_delivered(ToolThread *thread, int sig)
     memset(definedness_of(thread), 0, sizeof(*definedness_of(thread)));
 }
 
+// The kernel's frame lies between the handler and the red zone of what it interrupted.
+static void leave_kernel_frame(ToolThread *thread, GuestAddr frame)
+{
+    const MemcheckThread *mt = memcheck_thread(thread);
+    GuestAddr end = thread->gpr[RSP] - RED_ZONE;
+    if (frame < end && is_at_home(mt, frame) && is_at_home(mt, end) &&
+        shadow_is_mapped(frame, end - frame))
+        shadow_make_undefined(frame, end - frame);
+}
+
 // Handlers that were left by longjmp lie below: what they interrupted is forgotten.
 void signals_returned(ToolThread *thread, GuestAddr handler_sp)
 {
     MemcheckThread *mt = memcheck_thread(thread);
     memset(definedness_of(thread), 0, sizeof(*definedness_of(thread)));
+    leave_kernel_frame(thread, handler_sp - RETURN_BYTES);
     while (mt->interrupted && mt->interrupted->sp <= handler_sp - RETURN_BYTES) {
         SavedDefinedness *saved = mt->interrupted;
         if (saved->sp == handler_sp - RETURN_BYTES)

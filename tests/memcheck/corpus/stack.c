@@ -245,6 +245,67 @@ CASE(fibonacci_recursion)
     CHECK(fibonacci(15) == 610);
 }
 
+// A frame may be left in many ways; each of these has stored 480 bytes above the lower end of one of
+// 1000 bytes.
+__asm__(".text\n"
+        "left_by_lea:\n\tpushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $992, %rsp\n\tmovq $7, 480(%rsp)\n\t"
+        "leaq -8(%rbp), %rsp\n\tpopq %rdx\n\tmovq (%rbp), %rbp\n\taddq $8, %rsp\n\tret\n"
+        "left_by_indexed_lea:\n\tpushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $992, %rsp\n\tmovq $7, 480(%rsp)\n\t"
+        "xorl %edx, %edx\n\tleaq (%rbp,%rdx), %rsp\n\tpopq %rbp\n\tret\n"
+        "left_by_a_copy:\n\tmovq %rsp, %rdx\n\tsubq $1000, %rsp\n\tmovq $7, 480(%rsp)\n\tmovq %rdx, %rsp\n\tret\n"
+        "left_by_lea_of_a_copy:\n\tleaq -8(%rsp), %rdx\n\tsubq $1000, %rsp\n\tmovq $7, 480(%rsp)\n\t"
+        "leaq 8(%rdx), %rsp\n\tret\n"
+        "left_by_a_sum:\n\tmovl $1000, %edx\n\tsubq %rdx, %rsp\n\tmovq $7, 480(%rsp)\n\taddq %rdx, %rsp\n\tret\n"
+        "left_by_a_difference:\n\tmovq $-1000, %rdx\n\taddq %rdx, %rsp\n\tmovq $7, 480(%rsp)\n\tsubq %rdx, %rsp\n\tret\n"
+        "left_by_exchange:\n\tmovq %rsp, %rdx\n\tsubq $1000, %rsp\n\tmovq $7, 480(%rsp)\n\txchgq %rdx, %rsp\n\tret\n"
+        "left_by_pop:\n\tmovq %rsp, %rdx\n\tsubq $992, %rsp\n\tpushq %rdx\n\tmovq $7, 480(%rsp)\n\tpopq %rsp\n\tret\n");
+
+#define CALL_AND_ASK(function) \
+    __asm__ volatile("subq $256, %%rsp\n\tcall " #function "\n\tsubq $1024, %%rsp\n\t" \
+                     "movq 496(%%rsp), %%rax\n\taddq $1280, %%rsp\n\t" \
+                     "testq %%rax, %%rax\n\tje 1f\n1:" \
+                     : : : "rax", "rdx", "cc", "memory")
+
+CASE(frame_left_by_lea)
+{
+    CALL_AND_ASK(left_by_lea); // EXPECT memcheck uninit-branch
+}
+
+CASE(frame_left_by_indexed_lea)
+{
+    CALL_AND_ASK(left_by_indexed_lea); // EXPECT memcheck uninit-branch
+}
+
+CASE(frame_left_by_a_copy)
+{
+    CALL_AND_ASK(left_by_a_copy); // EXPECT memcheck uninit-branch
+}
+
+CASE(frame_left_by_lea_of_a_copy)
+{
+    CALL_AND_ASK(left_by_lea_of_a_copy); // EXPECT memcheck uninit-branch
+}
+
+CASE(frame_left_by_a_sum)
+{
+    CALL_AND_ASK(left_by_a_sum); // EXPECT memcheck uninit-branch
+}
+
+CASE(frame_left_by_a_difference)
+{
+    CALL_AND_ASK(left_by_a_difference); // EXPECT memcheck uninit-branch
+}
+
+CASE(frame_left_by_exchange)
+{
+    CALL_AND_ASK(left_by_exchange); // EXPECT memcheck uninit-branch
+}
+
+CASE(frame_left_by_pop)
+{
+    CALL_AND_ASK(left_by_pop); // EXPECT memcheck uninit-branch
+}
+
 CASE(large_frame)
 {
     volatile char frame[300000];
@@ -352,6 +413,22 @@ CASE(signal_with_info)
     sigaction(SIGUSR2, &action, NULL);
     raise(SIGUSR2);
     CHECK(signals == 1);
+}
+
+// What the kernel writes for a handler is left with it.
+static NOINLINE u64 over_the_frame_of_a_signal(void)
+{
+    u64 room[256];
+    u64 *p = room + 64;
+    HIDE(p);
+    return *p;
+}
+
+CASE(signal_frame_is_left)
+{
+    signal(SIGUSR1, on_signal);
+    raise(SIGUSR1);
+    BRANCH(over_the_frame_of_a_signal()); // EXPECT memcheck uninit-branch origin=stack
 }
 
 CASE(signal_on_its_own_stack)

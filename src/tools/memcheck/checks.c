@@ -105,9 +105,31 @@ bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acces
     return below;
 }
 
+static bool check_tile(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+{
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_TILELOADD:
+    case ZYDIS_MNEMONIC_TILELOADDT1:
+    case ZYDIS_MNEMONIC_TILESTORED: break;
+    default: return false;
+    }
+    if (!decode_operands(insn, &z, operands))
+        return false;
+    u64 what = (u64)z.raw.modrm.reg << ACCESS_TILE_AT | (access->writes ? ACCESS_WRITES : 0);
+    if (access->address.index != INSN_NO_REG)
+        what |= access->address.index | ACCESS_TILE_STRIDE |
+                (u64)z.raw.sib.scale << ACCESS_TILE_SCALE_AT;
+    tool_call_access(block, access, access_tile, what);
+    known_nothing();
+    return true;
+}
+
 void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
-    if (check_lanes(block, insn, access) || check_state(block, insn, access))
+    if (check_lanes(block, insn, access) || check_state(block, insn, access) ||
+        check_tile(block, insn, access))
         return;
     if (insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
         tool_call_access(block, access, access_table, 0);

@@ -180,6 +180,19 @@ static void note_string(const ZydisDecodedInstruction *z, DefinednessStep *step)
         step->address |= MEMBER_GPR(7);
 }
 
+// vp2intersect writes the pair of masks that its operand is one of.
+static void note_mask_pair(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
+                           DefinednessStep *step)
+{
+    if (z->mnemonic != ZYDIS_MNEMONIC_VP2INTERSECTD && z->mnemonic != ZYDIS_MNEMONIC_VP2INTERSECTQ)
+        return;
+    ZydisRegister even = (operands[0].reg.value - ZYDIS_REGISTER_K0) / 2 * 2 + ZYDIS_REGISTER_K0;
+    Place second = definedness_register(even + 1, false);
+    step->destination = definedness_register(even, false);
+    step->writes |= definedness_member(&step->destination) | definedness_member(&second);
+    add_written(step, &second);
+}
+
 // Vectors whose values the rule wants. False: they are not to be had.
 static bool note_values(DefinednessStep *step)
 {
@@ -330,6 +343,34 @@ static void note_gather(const ZydisDecodedInstruction *z, const ZydisDecodedOper
     step->writes |= vex ? definedness_member(&mask) : MEMBER_MASK(step->mask);
 }
 
+// What moves elements between lanes loads all of its operand, whatever the mask lets through:
+// the manual has these in classes of exceptions without fault suppression. Zydis has some in
+// others, where processors do without it, too.
+static bool loads_whole(const ZydisDecodedInstruction *z, const DefinednessStep *step)
+{
+    if (step->memory_writes)
+        return false;
+    switch (z->mnemonic) {
+    case ZYDIS_MNEMONIC_VCVTNE2PS2BF16:
+    case ZYDIS_MNEMONIC_VDBPSADBW:
+    case ZYDIS_MNEMONIC_VGF2P8AFFINEQB:
+    case ZYDIS_MNEMONIC_VGF2P8AFFINEINVQB: return true;
+    default: break;
+    }
+    switch (z->meta.exception_class) {
+    case ZYDIS_EXCEPTION_CLASS_E1NF:
+    case ZYDIS_EXCEPTION_CLASS_E2NF:
+    case ZYDIS_EXCEPTION_CLASS_E3NF:
+    case ZYDIS_EXCEPTION_CLASS_E4NF:
+    case ZYDIS_EXCEPTION_CLASS_E5NF:
+    case ZYDIS_EXCEPTION_CLASS_E6NF:
+    case ZYDIS_EXCEPTION_CLASS_E9NF:
+    case ZYDIS_EXCEPTION_CLASS_E10NF:
+    case ZYDIS_EXCEPTION_CLASS_E11NF: return true;
+    default: return false;
+    }
+}
+
 static LaneKind lanes_of(const ZydisDecodedInstruction *z, const DefinednessStep *step)
 {
     switch (step->rule) {
@@ -339,7 +380,7 @@ static LaneKind lanes_of(const ZydisDecodedInstruction *z, const DefinednessStep
     case RULE_MASKMOVDQU: return step->source[0].kind == PLACE_VECTOR ? LANES_DI : LANES_NONE;
     default: break;
     }
-    if (step->mask_mode == MASK_NONE || !step->memory_size)
+    if (step->mask_mode == MASK_NONE || !step->memory_size || loads_whole(z, step))
         return LANES_NONE;
     return z->meta.category == ZYDIS_CATEGORY_COMPRESS ||
                    z->meta.category == ZYDIS_CATEGORY_EXPAND
@@ -349,10 +390,21 @@ static LaneKind lanes_of(const ZydisDecodedInstruction *z, const DefinednessStep
 static u8 mask_lane(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands)
 {
     u32 bits = operands[0].element_size;
+    if (z->mnemonic == ZYDIS_MNEMONIC_VPSHUFBITQMB)
+        return 1; // a bit from each byte, of whichever element
     if (operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
         ZydisRegisterGetClass(operands[0].reg.value) == ZYDIS_REGCLASS_MASK)
         bits = operands[z->operand_count > 2 ? 2 : 1].element_size;
     return bits >= 8 ? (u8)(bits / 8) : 1;
+}
+
+// What makes lanes narrower leaves zeros above them in a register, whatever the mask is.
+static u8 mask_lanes(const ZydisDecodedInstruction *z, const DefinednessStep *step)
+{
+    bool truncates = step->rule == RULE_PERMUTE && step->lane == PATTERN_TRUNCATE;
+    u32 from = truncates ? step->lane_to >> 4 : step->rule == RULE_CONVERT ? step->lane : 0;
+    u32 to = truncates ? step->lane_to & 15 : step->lane_to;
+    return from > to ? (u8)(z->avx.vector_length / 8 / from) : 0;
 }
 
 static bool shifts_by_immediate(const DefinednessStep *step)
@@ -431,11 +483,13 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
     step->lane_to = row.lane_to;
     step->size = (u8)(z.operand_width / 8);
     note_operands(&z, operands, step);
+    note_mask_pair(&z, operands, step);
     step->mask_lane = mask_lane(&z, operands);
+    step->mask_lanes = mask_lanes(&z, step);
     choose_form(&z, operands, step);
     if (step->rule == RULE_LEA)
         note_lea(&z, operands, step);
-    if (step->rule == RULE_COMPARE_MASK)
+    if (step->rule == RULE_COMPARE_MASK || z.mnemonic == ZYDIS_MNEMONIC_VPSHUFBITQMB)
         step->size = (u8)(z.avx.vector_length / 8);
     if (step->rule == RULE_GATHER || step->rule == RULE_SCATTER)
         note_gather(&z, operands, step);
@@ -447,6 +501,7 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
         step->rule = RULE_COARSE;
     step->lanes = lanes_of(&z, step);
     step->broadcasts = z.avx.broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID;
+    step->tuples = step->broadcasts && z.avx.broadcast.is_static;
     if (is_constant(step)) {
         step->constant = true;
         step->reads &= ~definedness_member(&step->source[0]);

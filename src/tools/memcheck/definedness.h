@@ -149,7 +149,7 @@ DefinednessString definedness_string(const DefinednessStep *step);
 // ------------------------------------------------------------------- at run time
 
 typedef enum DefinednessEvent {
-    EVENT_CONDITION = 1, // a conditional jump depends on undefined flags or rcx
+    EVENT_CONDITION = 1, // a conditional jump depends on undefined flags or rcx; a store, on a mask
     EVENT_ADDRESS = 2,   // an address is undefined
     EVENT_TARGET = 4,    // the target of an indirect jump is undefined
 } DefinednessEvent;

@@ -101,6 +101,8 @@ static void clear_member(Definedness *d, u32 member)
         Any64 *words = (Any64 *)d->vector[member - 32];
         for (u32 i = 0; i < sizeof(d->vector[0]) / 8; i++)
             words[i] = 0;
+    } else if (member >= 20 && member < 28) {
+        d->mask[member - 20] = 0;
     }
     d->set &= ~(1ull << member);
 }
@@ -118,6 +120,17 @@ static u32 check_addresses(const DefinednessStep *step, Definedness *d)
     return events;
 }
 
+// A store in lanes that depends on what is undefined is a conditional one. What was reported
+// counts as defined.
+static u32 check_lanes(const DefinednessStep *step, Definedness *d)
+{
+    MemberSet mask;
+    if (!definedness_lanes_write(step) || !definedness_lanes_undefined(step, d, &mask))
+        return 0;
+    clear_member(d, (u32)__builtin_ctzll(mask));
+    return EVENT_CONDITION;
+}
+
 static void update_set(const DefinednessStep *step, Definedness *d)
 {
     for (MemberSet set = step->writes; set; set &= set - 1) {
@@ -132,6 +145,8 @@ u32 definedness_run(const DefinednessStep *step, Definedness *d, const Definedne
     Running r = {.step = step, .d = d, .values = values};
     if (step->address & d->set)
         r.events = check_addresses(step, d);
+    if (step->lanes != LANES_NONE)
+        r.events |= check_lanes(step, d);
     family_of[step->rule](&r);
     if (UNLIKELY(r.unreadable))
         rule_coarse(&r);

@@ -2,7 +2,8 @@
 //
 // Memory that is touched in lanes: masked moves of AVX and AVX-512, maskmovdqu, gathers and
 // scatters, and what a mask leaves over of a vector. A lane whose mask bit is 0 is not touched,
-// wherever it lies. A mask bit that is undefined counts as it is.
+// wherever it lies. A mask bit that is undefined counts as it is; that of a store is reported,
+// since it decides what is in memory afterwards, and lanes that are off may be no memory at all.
 #include "tools/memcheck/definedness_step.h"
 
 enum { DI = 7, SCALAR_LANES = 1 };
@@ -30,18 +31,44 @@ static u32 by_vector(const DefinednessStep *step, const DefinednessValues *value
     return count;
 }
 
-// By a mask register. The lanes of memory may be narrower or wider than those of the register.
-static u32 by_mask(const DefinednessStep *step, const DefinednessValues *values, LaneAccess *ret)
+// An element of a tuple is loaded if any of the lanes that it goes to is on.
+static u64 fold(u64 on, u32 elements)
+{
+    u64 all = (1ull << elements) - 1, folded = 0;
+    for (; on; on >>= elements)
+        folded |= on & all;
+    return folded;
+}
+
+static u32 lanes_of_mask(const DefinednessStep *step)
 {
     const Place *to = &step->destination;
     u32 total = to->kind == PLACE_VECTOR ? to->size
                 : to->kind == PLACE_MASK ? step->size : step->memory_size;
-    u32 lanes = step->mask_scalar ? SCALAR_LANES : total / step->mask_lane;
+    return step->mask_scalar ? SCALAR_LANES : total / step->mask_lane;
+}
+
+static u32 lanes_of_index(const DefinednessStep *step)
+{
+    u32 lanes = step->source[0].size / step->lane, indices = step->source[2].size / step->lane_to;
+    return lanes < indices ? lanes : indices;
+}
+
+// By a mask register. The lanes of memory may be narrower or wider than those of the register.
+static u32 by_mask(const DefinednessStep *step, const DefinednessValues *values, LaneAccess *ret)
+{
+    u32 lanes = lanes_of_mask(step);
     u64 on = rule_mask_value(step->mask, lanes);
     if (lanes < 64)
         on &= (1ull << lanes) - 1;
     u32 n = lanes ? step->memory_size / lanes : 0, count = 0;
-    bool whole = step->broadcasts || n == 0;
+    bool tuples = step->tuples && step->memory_size > step->mask_lane;
+    if (tuples) {
+        n = step->mask_lane;
+        lanes = step->memory_size / n;
+        on = fold(on, lanes);
+    }
+    bool whole = !tuples && (step->broadcasts || n == 0);
     if (step->lanes == LANES_PACKED) {
         u32 size = (u32)__builtin_popcountll(on) * step->mask_lane;
         for (u32 at = 0; at < size; at += step->mask_lane)
@@ -62,10 +89,8 @@ static u32 by_index(const DefinednessStep *step, const DefinednessValues *values
 {
     const Place *index = &step->source[2], *mask = &step->source[1];
     const u8 *indices = values->vector[index->number];
-    u32 n = step->lane, lanes = step->source[0].size / n, count = 0;
+    u32 n = step->lane, lanes = lanes_of_index(step), count = 0;
     u64 base = step->source[3].kind == PLACE_GPR ? values->gpr[step->source[3].number] : 0;
-    if (lanes > (u32)index->size / step->lane_to)
-        lanes = index->size / step->lane_to;
     bool by_lanes = mask->kind == PLACE_VECTOR;
     const u8 *tops = by_lanes ? values->vector[mask->number] : NULL;
     u64 on = by_lanes ? 0 : rule_mask_value(step->mask, lanes);
@@ -91,4 +116,32 @@ u32 definedness_lanes(const DefinednessStep *step, const DefinednessValues *valu
     case LANES_SCATTER: return by_index(step, values, ret);
     default: return 0;
     }
+}
+
+static bool tops_are_undefined(const Definedness *d, const Place *mask, u32 n)
+{
+    const u8 *v = d->vector[mask->number];
+    u8 top = 0;
+    for (u32 at = n - 1; mask->kind == PLACE_VECTOR && at < mask->size; at += n)
+        top |= v[at];
+    return top & 0x80;
+}
+
+bool definedness_lanes_undefined(const DefinednessStep *step, const Definedness *d,
+                                 MemberSet *ret_mask)
+{
+    u32 lanes;
+    const Place *tops = &step->source[step->lanes == LANES_DI];
+    switch (step->lanes) {
+    case LANES_VECTOR:
+    case LANES_DI:
+        *ret_mask = definedness_member(tops);
+        return tops_are_undefined(d, tops, step->lanes == LANES_DI ? 1 : step->lane);
+    case LANES_MASK:
+    case LANES_PACKED: lanes = lanes_of_mask(step); break;
+    case LANES_SCATTER: lanes = lanes_of_index(step); break;
+    default: return false;
+    }
+    *ret_mask = MEMBER_MASK(step->mask);
+    return lanes && d->mask[step->mask] << (64 - lanes);
 }

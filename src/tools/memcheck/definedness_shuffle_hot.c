@@ -39,7 +39,9 @@ u64 rule_mask_value(u32 number, u32 lanes)
 static void apply_mask(Running *r, Bytes *v)
 {
     const DefinednessStep *step = r->step;
-    u32 lane = step->mask_lane, lanes = step->mask_scalar ? 1 : step->destination.size / lane;
+    u32 lane = step->mask_lane, lanes = step->mask_scalar ? 1
+                                        : step->mask_lanes ? step->mask_lanes
+                                                           : step->destination.size / lane;
     u64 undefined = r->d->mask[step->mask], on = rule_mask_value(step->mask, lanes);
     Bytes old;
     place_bytes_v(r, &step->destination, &old);
@@ -170,6 +172,28 @@ static void shuffle_across(Running *r)
     rule_finish(r, &v);
 }
 
+// vpermi2d, whose control is what it overwrites, and vpermt2d, whose control stands between the
+// two vectors.
+static void shuffle_two(Running *r)
+{
+    const DefinednessStep *step = r->step;
+    u32 n = step->lane, total = step->destination.size, by = step->lane_to;
+    u8 within = (u8)(total / n - 1), matter = (u8)(within * 2 + 1);
+    Bytes data[2], control, control_v, v = {0};
+    place_bytes_v(r, &step->source[by ? 0 : 1], &data[0]);
+    place_bytes_v(r, &step->source[2], &data[1]);
+    place_bytes_v(r, &step->source[by], &control_v);
+    place_bytes_value(r, &step->source[by], &control);
+    for (u32 at = 0; at < total; at += n) {
+        u8 index = control.at[at] & matter;
+        if (control_v.at[at] & matter)
+            fill_bytes(v.at + at, n, 0xff);
+        else
+            copy_bytes(v.at + at, data[index > within].at + (index & within) * n, n);
+    }
+    rule_finish(r, &v);
+}
+
 static void blend_by_vector(Running *r)
 {
     const DefinednessStep *step = r->step;
@@ -247,6 +271,52 @@ static void masked_store_at_di(Running *r)
         else if (mask.at[i] & 0x80)
             place_set_hidden_v(di + i, 1, data.at[i]);
     }
+}
+
+// The lanes that are on, one behind the other. From the first of which that is undefined
+// nothing is where it can be said to be.
+static void compress(Running *r)
+{
+    const DefinednessStep *step = r->step;
+    const Place *to = &step->destination;
+    u32 n = step->lane, lanes = step->source[0].size / n, next = 0;
+    u64 on = step->mask_mode == MASK_NONE ? ~0ull : rule_mask_value(step->mask, lanes);
+    u64 undefined = step->mask_mode == MASK_NONE ? 0 : r->d->mask[step->mask];
+    Bytes from, v = {0};
+    place_bytes_v(r, &step->source[0], &from);
+    if (step->mask_mode == MASK_MERGE)
+        place_bytes_v(r, to, &v);
+    for (u32 i = 0; i < lanes; i++) {
+        if (undefined >> i & 1) {
+            fill_bytes(v.at + next * n, (lanes - next) * n, 0xff);
+            break;
+        }
+        if (on >> i & 1)
+            copy_bytes(v.at + next++ * n, from.at + i * n, n);
+    }
+    place_set_bytes(r, to, &v);
+}
+
+static void expand(Running *r)
+{
+    const DefinednessStep *step = r->step;
+    u32 n = step->lane, lanes = step->destination.size / n, next = 0;
+    u64 on = step->mask_mode == MASK_NONE ? ~0ull : rule_mask_value(step->mask, lanes);
+    u64 undefined = step->mask_mode == MASK_NONE ? 0 : r->d->mask[step->mask];
+    bool lost = false;
+    Bytes from, v = {0};
+    place_bytes_v(r, &step->source[0], &from);
+    if (step->mask_mode == MASK_MERGE)
+        place_bytes_v(r, &step->destination, &v);
+    for (u32 i = 0; i < lanes; i++) {
+        bool unsure = undefined >> i & 1;
+        lost = lost || unsure;
+        if (unsure || (lost && on >> i & 1))
+            fill_bytes(v.at + i * n, n, 0xff);
+        else if (on >> i & 1)
+            copy_bytes(v.at + i * n, from.at + next++ * n, n);
+    }
+    place_set_bytes(r, &step->destination, &v);
 }
 
 typedef struct Gather {
@@ -357,10 +427,13 @@ void family_shuffle(Running *r)
     case RULE_PACK: pack(r); break;
     case RULE_SHUFFLE: shuffle_in_lanes(r); break;
     case RULE_SHUFFLE_ALL: shuffle_across(r); break;
+    case RULE_SHUFFLE_TWO: shuffle_two(r); break;
     case RULE_BLENDV: blend_by_vector(r); break;
     case RULE_BLEND_MASK: blend_by_mask(r); break;
     case RULE_MASKMOV: masked_move(r); break;
     case RULE_MASKMOVDQU: masked_store_at_di(r); break;
+    case RULE_COMPRESS: compress(r); break;
+    case RULE_EXPAND: expand(r); break;
     case RULE_GATHER: gather(r); break;
     case RULE_SCATTER: scatter(r); break;
     case RULE_ZEROUPPER: zero_vectors(r, 16); break;

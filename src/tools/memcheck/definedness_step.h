@@ -81,12 +81,14 @@ struct DefinednessStep {
     u8 mask, mask_mode;              // the register; MaskMode
     u8 mask_lane;                    // bytes that a mask bit stands for
     u8 mask_scalar;                  // only the lowest of its bits counts
+    u8 mask_lanes;                   // so many do: above are zeros; 0: as many as there is room for
     u8 string, element;              // StringKind; bytes
     u8 string_flags;
     u8 x87_number, x87_to_number;    // st(i) of the operand; whether the result goes there
     u8 size;                         // of the operation, in bytes
     u8 lanes;                        // LaneKind: how it touches memory
     u8 broadcasts;                   // one element of memory goes to all lanes
+    u8 tuples;                       // or several, over and over
     u8 compared;                     // what it loads is only compared (lookahead.h)
     u8 constant;                     // xor r, r and its like: whatever r was
     Place destination;               // the first that is written
@@ -172,6 +174,9 @@ void place_set_hidden_v(GuestAddr address, u32 size, u64 v);
 u32 place_top(void);                               // of the x87 stack
 
 void rule_coarse(Running *r);
+// Whether it is undefined which lanes are touched; the member that says which.
+bool definedness_lanes_undefined(const DefinednessStep *step, const Definedness *d,
+                                 MemberSet *ret_mask);
 // Stores the V bytes of a vector result, as far as the mask lets it.
 void rule_finish(Running *r, Bytes *v);
 // The value of a mask register of the client's, as far as that many lanes need.

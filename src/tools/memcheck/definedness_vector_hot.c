@@ -437,6 +437,19 @@ static void test_masks(Running *r)
     set_flags(r, (v && !one ? ZF : 0) | (v && !zero ? CF : 0));
 }
 
+// Where a defined bit of one operand settles it, the other's matters not.
+static u64 mask_logic(const DefinednessStep *step, u64 va, u64 vb)
+{
+    u32 bits = step->lane * 8u;
+    u64 a = rule_mask_value(step->source[0].number, bits);
+    u64 b = rule_mask_value(step->source[1].number, bits);
+    switch (step->rule) {
+    case RULE_KAND: return and_v(a, va, b, vb);
+    case RULE_KANDN: return and_v(~a, va, b, vb);
+    default: return and_v(~a, va, ~b, vb);
+    }
+}
+
 static void mask_rule(Running *r)
 {
     const DefinednessStep *step = r->step;
@@ -449,6 +462,9 @@ static void mask_rule(Running *r)
     case RULE_KLOGIC: // a register and itself: all zeros or all ones
         place_set_v(r, to, step->lane_to && same_vector(step) ? 0 : a | b);
         break;
+    case RULE_KAND:
+    case RULE_KANDN:
+    case RULE_KOR: place_set_v(r, to, mask_logic(step, a, b)); break;
     case RULE_KADD: place_set_v(r, to, left_of_lowest(a | b) & all); break;
     case RULE_KSHIFT_LEFT: place_set_v(r, to, count < bits ? a << count & all : 0); break;
     case RULE_KSHIFT_RIGHT: place_set_v(r, to, count < bits ? a >> count : 0); break;
@@ -503,6 +519,9 @@ void family_vector(Running *r)
     case RULE_FLOAT_TO_GPR: float_to_gpr(r); break;
     case RULE_KMOVE:
     case RULE_KLOGIC:
+    case RULE_KAND:
+    case RULE_KANDN:
+    case RULE_KOR:
     case RULE_KADD:
     case RULE_KSHIFT_LEFT:
     case RULE_KSHIFT_RIGHT:

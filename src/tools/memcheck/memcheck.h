@@ -254,6 +254,12 @@ void access_any(ToolThread *thread, u64 what, GuestAddr address);   // of unusua
 void access_lanes(ToolThread *thread, u64 step, GuestAddr address);
 void access_table(ToolThread *thread, u64 unused, GuestAddr base);
 void access_string(ToolThread *thread, u64 what, GuestAddr address);
+// ACCESS_WRITES, which tile, and the register that says how far apart its rows are.
+void access_tile(ToolThread *thread, u64 what, GuestAddr second_row);
+enum {
+    ACCESS_TILE_INDEX = 15, ACCESS_TILE_STRIDE = 16, // a register; there is one
+    ACCESS_TILE_SCALE_AT = 5, ACCESS_TILE_AT = 8,
+};
 void access_call(ToolThread *thread, u64 is_return, GuestAddr unused);
 void access_forget(ToolThread *thread, u64 members, GuestAddr unused); // they are overwritten
 void access_forget_copies(ToolThread *thread, u64 vectors, GuestAddr unused); // as at a call

@@ -61,6 +61,20 @@ CASE(masked_store_leaves_the_rest) // NOT-VALGRIND avx512
     BRANCH(p[20]); // EXPECT memcheck uninit-branch origin=heap
 }
 
+// Which lanes are written follows from a comparison with what is undefined.
+CASE(masked_store_by_an_undefined_mask) // NOT-VALGRIND avx512
+{
+    u8 *p = zeroed_block(64), *q = zeroed_block(64);
+    VALGRIND_MAKE_MEM_UNDEFINED(q + 16, 4);
+#define STORE_WHERE(n, width) \
+    __asm__ volatile("vmovdqu64 (%0), %%zmm1\n\tvpxord %%zmm0, %%zmm0, %%zmm0\n\t" \
+                     "vptestmd %%zmm1, %%zmm1, %%k1\n\tvmovdqu32 %%" width "mm0, (%1)%{%%k1%}" \
+                     : : "r"(q), "r"(n) : CLOBBERS)
+    STORE_WHERE(p, "x");
+    STORE_WHERE(p, "z"); // EXPECT memcheck uninit-branch origin=client
+    BRANCH(*(volatile u32 *)(p + 16));
+}
+
 // 16 lanes at the indices, which are in zmm17.
 #define GATHER(p, indices, lane) \
     __extension__({ \
@@ -134,6 +148,61 @@ CASE(compress_to_memory) // NOT-VALGRIND avx512
     BRANCH(p[2]);
 }
 
+// What is off is left out, undefined or not.
+CASE(compress_and_expand) // NOT-VALGRIND avx512
+{
+    u32 *p = (u32 *)zeroed_block(64);
+    u64 out[8];
+    VALGRIND_MAKE_MEM_UNDEFINED(&p[5], 4);
+#define COMPRESS_AND_EXPAND(mask) \
+    __asm__ volatile("kmovw %2, %%k1\n\tvmovdqu64 (%1), %%zmm1\n\t" \
+                     "vpcompressd %%zmm1, %%zmm0%{%%k1%}%{z%}\n\t" \
+                     "vpexpandd %%zmm0, %%zmm2%{%%k1%}%{z%}\n\tvmovdqu64 %%zmm2, (%0)" \
+                     : : "r"(out), "r"(p), "r"(mask) : CLOBBERS)
+    COMPRESS_AND_EXPAND(0xff0f);
+    for (int i = 0; i < 8; i++)
+        BRANCH(out[i]);
+    COMPRESS_AND_EXPAND(0xff2f);
+    BRANCH(out[4]);
+    BRANCH(out[2] >> 32); // EXPECT memcheck uninit-branch origin=client
+}
+
+CASE(elements_of_two_vectors) // NOT-VALGRIND avx512
+{
+    static const u32 indices[16] = {16, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 31};
+    u32 *p = (u32 *)zeroed_block(128);
+    u64 out[8];
+    VALGRIND_MAKE_MEM_UNDEFINED(&p[0], 4);
+    VALGRIND_MAKE_MEM_UNDEFINED(&p[31], 4);
+    __asm__ volatile("vmovdqu64 (%1), %%zmm0\n\tvmovdqu64 (%2), %%zmm1\n\t"
+                     "vpermt2d 64(%1), %%zmm1, %%zmm0\n\tvmovdqu64 %%zmm0, (%0)"
+                     : : "r"(out), "r"(p), "r"(indices) : CLOBBERS);
+    for (int i = 0; i < 7; i++)
+        BRANCH(out[i]);
+    BRANCH((u32)out[7]);
+    BRANCH(out[7] >> 32); // EXPECT memcheck uninit-branch origin=client
+}
+
+// Lanes that a mask which is defined has off.
+CASE(masks_that_settle_others) // NOT-VALGRIND avx512
+{
+    u8 *p = zeroed_block(64);
+    u64 mask;
+    VALGRIND_MAKE_MEM_UNDEFINED(p + 8, 8);
+#define MASK_OF(logic) \
+    __asm__ volatile("vmovdqu64 (%1), %%zmm1\n\tvptestmb %%zmm1, %%zmm1, %%k2\n\t" \
+                     "kmovq %2, %%k1\n\t" logic "\n\tkmovq %%k2, %0" \
+                     : "=r"(mask) : "r"(p), "r"(0xff00ull) : "k1", "k2", CLOBBERS)
+    MASK_OF("kandnq %%k2, %%k1, %%k2");
+    BRANCH(mask);
+    MASK_OF("korq %%k2, %%k1, %%k2");
+    BRANCH(mask);
+    MASK_OF("knotq %%k1, %%k1\n\tkandq %%k2, %%k1, %%k2");
+    BRANCH(mask);
+    MASK_OF("kandq %%k2, %%k1, %%k2");
+    BRANCH(mask); // EXPECT memcheck uninit-branch origin=client
+}
+
 #define BROADCAST_ADD(p, mask) \
     __extension__({ \
         u64 out[8]; \
@@ -149,6 +218,60 @@ CASE(masked_broadcast) // NOT-VALGRIND avx512
     BRANCH(BROADCAST_ADD(p, 0x5555));
     BRANCH(BROADCAST_ADD(p + 4, 0));
     BRANCH(BROADCAST_ADD(p + 4, 0x80)); // EXPECT memcheck invalid-read size=4 block=after:0 of=4
+}
+
+// Loads 64 bytes to move them about: the mask does not keep it from touching all of them.
+#define UNPACK(p, mask, lane) \
+    __extension__({ \
+        u64 out[8]; \
+        __asm__ volatile("kmovw %1, %%k1\n\tvpxord %%zmm1, %%zmm1, %%zmm1\n\t" \
+                         "vpunpckldq (%2), %%zmm1, %%zmm0%{%%k1%}%{z%}\n\t" \
+                         "vmovdqu64 %%zmm0, (%0)" : : "r"(out), "r"(mask), "r"(p) : CLOBBERS); \
+        out[lane]; \
+    })
+
+CASE(masked_unpack_of_undefined) // NOT-VALGRIND avx512
+{
+    u32 *p = (u32 *)zeroed_block(64);
+    VALGRIND_MAKE_MEM_UNDEFINED(&p[1], 4);
+    BRANCH(UNPACK(p, 2, 0));
+    BRANCH(UNPACK(p, 8, 1)); // EXPECT memcheck uninit-branch origin=client
+}
+
+CASE(masked_unpack_beyond) // NOT-VALGRIND avx512
+{
+    u8 *p = zeroed_block(32);
+    BRANCH(UNPACK(p, 1, 0)); // EXPECT memcheck invalid-read size=64 block=inside:0 of=32
+}
+
+// Two lanes are made narrower: zeros are above them, and not what was there.
+CASE(masked_truncation) // NOT-VALGRIND avx512
+{
+    u8 *p = block(16);
+    u64 out[2];
+    HIDE(p);
+    __asm__ volatile("kmovw %2, %%k1\n\tvpxord %%zmm1, %%zmm1, %%zmm1\n\tvmovdqu (%1), %%xmm0\n\t"
+                     "vpmovqd %%xmm1, %%xmm0%{%%k1%}\n\tvmovdqu %%xmm0, (%0)"
+                     : : "r"(out), "r"(p), "r"(1) : CLOBBERS);
+    BRANCH(out[1]);
+    BRANCH((u32)out[0]);
+    BRANCH(out[0] >> 32); // EXPECT memcheck uninit-branch origin=heap
+}
+
+// Four words, four times: each has four bits of the mask.
+#define TUPLES(p, mask, lane) \
+    __extension__({ \
+        u64 out[8]; \
+        __asm__ volatile("kmovw %1, %%k1\n\tvbroadcasti32x4 (%2), %%zmm0%{%%k1%}%{z%}\n\t" \
+                         "vmovdqu64 %%zmm0, (%0)" : : "r"(out), "r"(mask), "r"(p) : CLOBBERS); \
+        out[lane]; \
+    })
+
+CASE(masked_tuples) // NOT-VALGRIND avx512
+{
+    u8 *p = zeroed_block(8);
+    BRANCH(TUPLES(p, 0x2012, 0));
+    BRANCH(TUPLES(p, 0x4012, 0)); // EXPECT memcheck invalid-read size=4 block=after:0 of=8
 }
 
 CASE(registers_beyond_16) // NOT-VALGRIND avx512

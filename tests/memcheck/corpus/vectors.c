@@ -5,6 +5,8 @@
 // BUILD -mavx2
 #include "corpus.h"
 
+#include <valgrind/memcheck.h>
+
 static NOINLINE u8 *half_defined(void)
 {
     u8 *p = block(64);
@@ -388,6 +390,21 @@ static const u32 lanes_on[16] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
     __asm__ volatile("vmovups (%0), %%ymm1\n\tvpxor %%xmm0, %%xmm0, %%xmm0\n\t" \
                      "vmaskmovps %%ymm0, %%ymm1, (%1)" : : "r"(MASK_FIRST(n)), "r"(p) \
                      : "xmm0", "xmm1", "memory")
+
+#define MASKED_STORE_BY(mask, p) \
+    __asm__ volatile("vmovups (%0), %%ymm1\n\tvpxor %%xmm0, %%xmm0, %%xmm0\n\t" \
+                     "vmaskmovps %%ymm0, %%ymm1, (%1)" : : "r"(mask), "r"(p) \
+                     : "xmm0", "xmm1", "memory")
+
+CASE(masked_store_by_an_undefined_mask)
+{
+    u8 *p = zeroed_block(32), *mask = zeroed_block(32);
+    VALGRIND_MAKE_MEM_UNDEFINED(mask + 28, 3); // only the top bits count
+    MASKED_STORE_BY(mask, p);
+    VALGRIND_MAKE_MEM_UNDEFINED(mask + 31, 1);
+    MASKED_STORE_BY(mask, p); // EXPECT memcheck uninit-branch origin=client
+    BRANCH(*(volatile u32 *)(p + 28));
+}
 
 CASE(masked_load_of_what_is_there)
 {

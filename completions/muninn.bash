@@ -6,6 +6,8 @@ _muninn_options='--tool=
 --trace-children-skip=
 --trace-children-skip-by-arg=
 --child-silent-after-fork=
+--alloc-fns=
+--soname-synonyms=
 --track-fds=
 --vgdb=
 --quiet
@@ -127,6 +129,7 @@ _muninn()
     --tool) values='none memcheck massif count' ;;
     --trace-children) values='yes no' ;;
     --child-silent-after-fork) values='yes no' ;;
+    --alloc-fns) is_file=1 ;;
     --track-fds) values='no yes all bad' ;;
     --vgdb) values='yes no' ;;
     --command-line-only) values='yes no' ;;

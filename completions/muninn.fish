@@ -13,6 +13,8 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l trace-children-skip -x -d 'With --trace-children=yes, run natively the executables whose path matches one of these comma-separated patterns (* and ? are wildcards)'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip-by-arg -x -d 'The same, for programs one of whose arguments matches'
     complete -c $command -n __muninn_is_before_program -l child-silent-after-fork -x -a 'yes no' -d 'A child made by fork says nothing until it calls execve'
+    complete -c $command -n __muninn_is_before_program -l alloc-fns -r -F -d 'Take a function of this name for malloc, free or another that allocates or frees'
+    complete -c $command -n __muninn_is_before_program -l soname-synonyms -x -d 'With somalloc=nouserintercepts only the allocators of the C and C++ libraries are replaced'
     complete -c $command -n __muninn_is_before_program -l track-fds -x -a 'no yes all bad' -d 'Report file descriptors that are left open or used wrongly'
     complete -c $command -n __muninn_is_before_program -l vgdb -x -a 'yes no' -d 'Whether the running program can be asked by `muninn ctl`'
     complete -c $command -n __muninn_is_before_program -l quiet -s q -d 'Say less: only errors'

@@ -267,7 +267,7 @@ int main(int argc, char **argv, char **envp)
         request_place_hook = relay_place;
         signal_kicks = true;
     }
-    redirect_init();
+    redirect_init(&options);
     if (tool->prepare)
         tool->prepare(&options);
     watch_memory();

@@ -66,10 +66,16 @@ static bool settle_output(Options *options, const OptionRow *row, const char **p
         return option_fail(options,
                            "--%s=%s: %% is followed by p, n, %% or q{VAR}, and VAR must be set",
                            row->name, *path);
+    // A recording is read again while it is written.
+    struct stat status;
+    bool is_device = error == 0 && stat(expanded, &status) == 0 && !S_ISREG(status.st_mode);
     if (error == 0)
         error = -probe_output(expanded);
     if (error != 0)
         return option_fail(options, "--%s=%.300s: %s", row->name, *path, strerror(-error));
+    if (is_device && options->recording && row->field == offsetof(Options, recording_file))
+        return option_fail(options, "--%s=%.300s: a file is needed here; --recording=no makes none",
+                           row->name, *path);
     *path = make_absolute(*path, true);
     return true;
 }

@@ -249,6 +249,33 @@ static bool was_given(const Options *options, size_t field)
     return false;
 }
 
+// Of --alloc-fns: a name, and what it stands for, or a prefix.
+static bool is_synonym(const char *word, size_t length)
+{
+    const char *equals = memchr(word, '=', length), *star = memchr(word, '*', length);
+    if (equals)
+        return equals != word && equals + 1 < word + length && !star;
+    return star && star != word && star + 1 == word + length;
+}
+
+static bool names_are_told(const OptionList *list)
+{
+    size_t count = 0, bytes = 0;
+    for (u32 i = 0; i < list->count; i++) {
+        const char *word = list->items[i];
+        for (;; word++) {
+            size_t length = strcspn(word, ",");
+            bytes += length + 1;
+            if (!is_synonym(word, length) || ++count > ALLOC_FNS_MAX || bytes > ALLOC_FNS_BYTES_MAX)
+                return false;
+            word += length;
+            if (!*word)
+                break;
+        }
+    }
+    return true;
+}
+
 static bool triggers_are_known(const Options *options)
 {
     OptionTrigger trigger;
@@ -278,6 +305,13 @@ int options_settle(Options *options)
     else if (options->pages_as_heap && options->stacks)
         option_fail(options,
                     "--pages-as-heap=yes measures stacks, too: --stacks=yes cannot be added");
+    else if (options->recording && strcmp(options->massif_out_file, options->recording_file) == 0)
+        option_fail(options, "--massif-out-file and --recording-file are two files: %s is one",
+                    options->recording_file);
+    else if (!names_are_told(&options->alloc_fns))
+        option_fail(options, "--alloc-fns wants NAME=FUNCTION or PREFIX*, by commas, such as "
+                             "my_alloc=malloc,my_free=free or je_*, and at most %d of them",
+                    ALLOC_FNS_MAX);
     else if (!triggers_are_known(options))
         option_fail(options, "--snapshot-when wants heap, mapped, stacks or rss, then > and a "
                              "size, such as heap>1G");

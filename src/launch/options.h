@@ -51,12 +51,17 @@ typedef struct OptionList {
     const char *items[OPTIONS_LIST_MAX];
 } OptionList;
 
+// Of --alloc-fns, all together.
+enum { ALLOC_FNS_MAX = 256, ALLOC_FNS_BYTES_MAX = 8192 };
+
 // One bit for every row of options.def.
 #define OPTIONS_ROWS_MAX 256
 
 typedef struct Options {
     const char *tool;                // one of the TOOL rows
     bool trace_children;             // follow execve
+    OptionList alloc_fns;            // NAME=FUNCTION or PREFIX*, by commas
+    const char *soname_synonyms;
     const char *trace_children_skip; // patterns for the path, or NULL
     const char *trace_children_skip_by_arg; // patterns for the arguments, or NULL
     bool child_silent_after_fork;    // a child says nothing until it calls execve

@@ -34,7 +34,7 @@ def every_option_survives_the_way_to_the_engine():
                 "-v", "true")
     equal([got.one(k) for k in ("tool", "trace_children", "trace_children_skip", "stats", "trace",
                                 "stress", "cache_size_bytes", "log_fd", "verbosity")],
-          ["count", "1", "*/ls,a b", "1", "5", "31", "1048576", "1", "2"])
+          ["count", "1", "*/ls,a b", "1", "5", "63", "1048576", "1", "2"])
 
 
 @test
@@ -248,6 +248,9 @@ def wrong_values_are_refused_as_valgrind_refuses_them():
         ("memcheck", ["--alignment=7"], "blocks have the alignment"),
         ("memcheck", ["--show-leak-kinds=foo"], "unknown name 'foo'"),
         ("memcheck", ["--show-leak-kinds=definite,none"], "unknown name 'none'"),
+        ("memcheck", ["--alloc-fns=my_alloc"], "NAME=FUNCTION or PREFIX*"),
+        ("memcheck", ["--alloc-fns=a=malloc,"], "NAME=FUNCTION or PREFIX*"),
+        ("memcheck", ["--alloc-fns=*"], "NAME=FUNCTION or PREFIX*"),
         ("memcheck", ["--track-origins=1"], "yes or no"),
         ("memcheck", ["--track-origins"], "needs a value"),
         ("memcheck", ["--undef-value-errors=no", "--track-origins=yes"], "has no effect"),

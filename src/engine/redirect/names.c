@@ -10,6 +10,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/redirect/elf_symbols.h"
 #include "engine/redirect/redirect_internal.h"
+#include "engine/redirect/synonyms.h"
 
 #define FUNCTIONS_MAX 1024u
 #define SLOTS (4 * FUNCTIONS_MAX)
@@ -90,44 +91,69 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static bool is_system_library(const char *object)
+{
+    static const char *const patterns_of_them[] = {"libc.*", "libc-*", "ld-*", "libstdc++.*",
+                                                   "libc++.*", "libc++abi.*"};
+    for (unsigned i = 0; i < ARRAY_LEN(patterns_of_them); i++) {
+        if (glob_matches(patterns_of_them[i], object))
+            return true;
+    }
+    return false;
+}
+
 static bool choose_rows(Matching *m, const ElfFile *file)
 {
     const char *object = file->soname[0] ? file->soname : base_name(m->mapping->name);
+    u32 left_alone = synonyms_only_libraries() && !is_system_library(object)
+                         ? tool->allocation_count : 0;
     bool any = false;
     for (u32 row = 0; row < tool->function_count; row++) {
         const char *pattern = tool->functions[row].object;
-        m->wanted[row] = !pattern || glob_matches(pattern, object);
+        m->wanted[row] = row >= left_alone && (!pattern || glob_matches(pattern, object));
         any |= m->wanted[row];
     }
-    return any;
+    return any || left_alone;
 }
 
-static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol)
+// What the user has named may be hidden, and in whatever object.
+static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol, bool is_named)
 {
     const ToolFunction *function = &tool->functions[row];
     bool local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
-    if (!m->wanted[row] || (local && !m->locals && !(function->flags & TOOL_FUNCTION_LOCAL)))
+    bool is_wanted = m->wanted[row] || (is_named && !function->object);
+    bool may_be_local = is_named || m->locals || function->flags & TOOL_FUNCTION_LOCAL;
+    if (!is_wanted || (local && !may_be_local))
         return;
     GuestAddr at = symbol->st_value + m->bias;
     hooks_add_entry(at, symbol->st_size, function,
                     ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC, at);
 }
 
-static void match_name(const Matching *m, const char *name, const Elf64_Sym *symbol)
+static void match_exact(const Matching *m, const char *name, const Elf64_Sym *symbol,
+                        bool is_named)
 {
     u32 letters = letters_of(name);
+    if (!name[0] || !(first_letters[letters >> 6] >> (letters & 63) & 1))
+        return;
+    for (u32 slot = hash_name(name) % SLOTS; slots[slot]; slot = (slot + 1) % SLOTS) {
+        u32 row = slots[slot] - 1u;
+        if (strcmp(tool->functions[row].name, name) == 0)
+            hook_symbol(m, row, symbol, is_named);
+    }
+}
+
+static void match_name(const Matching *m, const char *name, const Elf64_Sym *symbol)
+{
     if (name[0] == '_' && name[1] == 'v')
         replacements_note(name, m->soname, symbol->st_value + m->bias);
-    if (name[0] && first_letters[letters >> 6] >> (letters & 63) & 1) {
-        for (u32 slot = hash_name(name) % SLOTS; slots[slot]; slot = (slot + 1) % SLOTS) {
-            u32 row = slots[slot] - 1u;
-            if (strcmp(tool->functions[row].name, name) == 0)
-                hook_symbol(m, row, symbol);
-        }
-    }
+    match_exact(m, name, symbol, false);
+    const char *stands_for = synonyms_find(name);
+    if (UNLIKELY(stands_for != NULL))
+        match_exact(m, stands_for, symbol, true);
     for (u32 i = 0; i < pattern_count; i++) {
         if (glob_matches(tool->functions[patterns[i]].name, name))
-            hook_symbol(m, patterns[i], symbol);
+            hook_symbol(m, patterns[i], symbol, false);
     }
 }
 

@@ -20,6 +20,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/calltags/calltags.h"
 #include "engine/redirect/redirect_internal.h"
+#include "engine/redirect/synonyms.h"
 #include "engine/signal/signal.h"
 
 #define FIRST_CAPACITY 256u
@@ -98,10 +99,11 @@ static void on_code_mapped(const Mapping *mapping, int fd)
     redirect_stats.ns += now_ns() - start;
 }
 
-void redirect_init(void)
+void redirect_init(const Options *options)
 {
     if (!is_active())
         return;
+    synonyms_init(options);
     hooks_init();
     names_init();
     aspace_code_mapped_hook = on_code_mapped;

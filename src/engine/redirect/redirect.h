@@ -34,11 +34,12 @@
 #define MUNINN_ENGINE_REDIRECT_REDIRECT_H
 
 #include "base/types.h"
+#include "launch/options.h"
 
 struct ThreadCtx;
 
 // Prepares for the tool's table of functions. Before the loader maps anything.
-void redirect_init(void);
+void redirect_init(const Options *options);
 
 // [start, end) is not what it was: functions found there are gone. Engine lock held.
 void redirect_unmapped(GuestAddr start, GuestAddr end);

@@ -182,6 +182,7 @@ typedef struct Tool {
     // --- functions of the client to replace or wrap
     const ToolFunction *functions;
     u32 function_count;
+    u32 allocation_count; // the first so many of them allocate and free (--soname-synonyms)
     // The context of an allocation that returns to `pc`, with thread->gpr[RSP]; as a lean function.
     // 0: it is not known, or the event must take the way through C for another reason.
     u32 (*lean_context)(ToolThread *thread, GuestAddr pc);

@@ -176,6 +176,22 @@ HeapResult heap_freelike(HeapThread *thread, GuestAddr start, u32 context, HeapB
     return result;
 }
 
+void heap_count_refused_free(void)
+{
+    lock_acquire(&external_lock);
+    external_usage.frees++;
+    lock_release(&external_lock);
+}
+
+void heap_count_refused_realloc(u64 size)
+{
+    lock_acquire(&external_lock);
+    external_usage.frees++;
+    external_usage.allocs++;
+    external_usage.bytes += size;
+    lock_release(&external_lock);
+}
+
 HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size, u32 context,
                                HeapBlock *ret_old)
 {

@@ -196,8 +196,8 @@ typedef struct HeapStats {
     u64 freed_bytes;
     u64 live_blocks;
     u64 live_bytes;
-    // For "total heap usage", as the incumbent counts: chunks of pools are in it, and what
-    // a block grew in place is not.
+    // For "total heap usage", as the incumbent counts: chunks of pools are in it, and calls that
+    // were refused; what a block grew in place is not.
     u64 usage_allocs, usage_frees, usage_bytes;
     u64 quarantine_bytes; // footprint, without the open chunks of threads
 } HeapStats;
@@ -214,6 +214,10 @@ void heap_validate(void);
 HeapResult heap_malloclike(HeapThread *thread, GuestAddr start, u64 size_bytes, u32 redzone_bytes,
                            bool is_zeroed, u32 context); // HEAP_MISMATCHED: one is live there
 HeapResult heap_freelike(HeapThread *thread, GuestAddr start, u32 context, HeapBlock *ret_block);
+
+// A free that was refused, and a realloc to so many bytes: the usage counts what was asked for.
+void heap_count_refused_free(void);
+void heap_count_refused_realloc(u64 size);
 HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size_bytes, u32 context,
                                HeapBlock *ret_old);
 

@@ -99,6 +99,7 @@ const Tool tool_massif = {
     .functions = massif_functions,
     .lean_context = event_site_context,
     .function_count = MASSIF_FUNCTIONS,
+    .allocation_count = MASSIF_FUNCTIONS,
     .block = code_block,
     .insn = code_insn,
     .thread_start = thread_start,

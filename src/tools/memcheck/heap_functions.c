@@ -93,14 +93,6 @@ const char *heap_fishy_text(const ToolFunction *function)
     }
 }
 
-void heap_set_errno(ToolThread *thread, int error)
-{
-    // errno lives where the client's libc says; malloc's failure is all that sets it here,
-    // and callers test the pointer. The kernel's own word is left alone.
-    (void)thread;
-    (void)error;
-}
-
 bool heap_store_pointer(ToolThread *thread, GuestAddr at, u64 pointer)
 {
     (void)thread;

@@ -46,8 +46,6 @@ void heap_mark_adopted(GuestAddr start, u64 size, bool is_zeroed, u32 context);
 void set_result_defined(ToolThread *thread);
 // "malloc(size)": what a report calls the argument.
 const char *heap_fishy_text(const ToolFunction *function);
-// The client's errno; its address is asked of the client's libc once.
-void heap_set_errno(ToolThread *thread, int error);
 bool heap_store_pointer(ToolThread *thread, GuestAddr at, u64 pointer);
 void report_realloc_zero(ToolThread *thread, const ToolCall *call, GuestAddr old);
 

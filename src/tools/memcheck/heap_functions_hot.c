@@ -94,18 +94,36 @@ static u64 allocate(ToolThread *thread, ToolCall *call, u64 size, u64 alignment,
     return heap_alloc_full(heap_of(thread), size, alignment, kind, context);
 }
 
+// Where errno is only libc knows: its own function is asked for what nobody has, of a new block.
+static void fail_as_original(ToolThread *thread, ToolCall *call)
+{
+    const u64 too_large = INT64_MAX; // and nothing fishy, if it asks malloc in turn
+    const ToolFunction *function = call->function;
+    if (function->replace == replace_malloc || function->replace == replace_valloc) {
+        thread->gpr[RDI] = too_large;
+    } else {
+        if (function->replace != replace_memalign)
+            thread->gpr[RDI] = function->replace == replace_calloc ? 1 : 0;
+        thread->gpr[RSI] = too_large;
+        if (function->data & HEAP_DATA_ARRAY)
+            thread->gpr[RDX] = 1;
+    }
+    call->run_original = true;
+}
+
 static u64 finish_allocation(ToolThread *thread, ToolCall *call, u64 start)
 {
     if (call->needs_full)
         return 0;
-    if (UNLIKELY(start == 0) && call->function->data & HEAP_DATA_THROWS) {
-        call->run_original = true; // it fails as well, and throws
-        return 0;
-    }
     set_result_defined(thread);
-    if (UNLIKELY(start == 0))
-        heap_set_errno(thread, NO_MEMORY);
-    return start;
+    if (LIKELY(start))
+        return start;
+    u64 kind = call->function->data & 0xff;
+    if (call->function->data & HEAP_DATA_THROWS)
+        call->run_original = true; // it fails as well, and throws
+    else if (kind == HEAP_MALLOC || kind == HEAP_MEMALIGN)
+        fail_as_original(thread, call);
+    return 0;
 }
 
 static void report_bad_free(ToolThread *thread, const ToolCall *call, HeapResult result,
@@ -130,8 +148,11 @@ static void release(ToolThread *thread, ToolCall *call, u64 start, HeapKind kind
     heap_fetch(start); // while the context is found
     HeapResult result = heap_free(heap_of(thread), start, kind, kept_context(thread, call, true),
                                   &block);
-    if (UNLIKELY(result != HEAP_OK) &&
-        (result != HEAP_MISMATCHED || memcheck_options->show_mismatched_frees))
+    if (LIKELY(result == HEAP_OK))
+        return;
+    if (result != HEAP_MISMATCHED)
+        heap_count_refused_free();
+    if (result != HEAP_MISMATCHED || memcheck_options->show_mismatched_frees)
         report_bad_free(thread, call, result, start, &block);
 }
 
@@ -182,11 +203,15 @@ u64 replace_memalign(ToolThread *thread, ToolCall *call)
 u64 replace_posix_memalign(ToolThread *thread, ToolCall *call)
 {
     u64 alignment = call->args[1], size = call->args[2];
+    check_argument(thread, call, RSI);
+    check_argument(thread, call, RDX);
     if (alignment < 8 || alignment & (alignment - 1)) {
         set_result_defined(thread);
         return INVALID;
     }
-    u64 start = allocate(thread, call, size, alignment < 16 ? 16 : alignment, HEAP_MEMALIGN);
+    check_fishy(thread, call, size, "memalign(size)");
+    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, alignment < 16 ? 16 : alignment,
+                                             HEAP_MEMALIGN);
     if (call->needs_full)
         return 0;
     set_result_defined(thread);
@@ -198,9 +223,11 @@ u64 replace_posix_memalign(ToolThread *thread, ToolCall *call)
 u64 replace_valloc(ToolThread *thread, ToolCall *call)
 {
     u64 size = call->args[0];
+    check_argument(thread, call, RDI);
+    check_fishy(thread, call, size, "memalign(size)");
     if (call->function->data & HEAP_DATA_WHOLE_PAGES)
         size = PAGE_UP(size ? size : 1);
-    u64 start = allocate(thread, call, size, PAGE_SIZE, HEAP_MEMALIGN);
+    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, PAGE_SIZE, HEAP_MEMALIGN);
     return finish_allocation(thread, call, start);
 }
 
@@ -242,13 +269,12 @@ static u64 allocate_as_malloc(ToolThread *thread, const ToolCall *call, u64 size
 {
     MemcheckThread *mt = memcheck_thread(thread);
     ToolCall as_malloc = *call;
-    if ((i64)size < 0)
-        return 0;
     if (!mt->malloc_entry)
         mt->malloc_entry = tool_function_address(&memcheck_functions[MEMCHECK_MALLOC]);
     if (mt->malloc_entry)
         as_malloc.entry = mt->malloc_entry;
-    return allocate(thread, &as_malloc, size, 16, HEAP_MALLOC);
+    check_fishy(thread, &as_malloc, size, "malloc(size)");
+    return (i64)size < 0 ? 0 : allocate(thread, &as_malloc, size, 16, HEAP_MALLOC);
 }
 
 u64 replace_realloc(ToolThread *thread, ToolCall *call)
@@ -256,9 +282,11 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
     u64 old = call->args[0], size = call->args[1], start = 0;
     if (call->function->data & HEAP_DATA_ARRAY &&
         __builtin_mul_overflow(call->args[1], call->args[2], &size))
-        size = ~0ull;
+        size = INT64_MAX; // nobody has as much, and nothing in it is negative
     check_argument(thread, call, RDI);
     check_argument(thread, call, RSI);
+    if (call->function->data & HEAP_DATA_ARRAY)
+        check_argument(thread, call, RDX);
     if (thread->in_cache)
         return realloc_quickly(thread, call, old, size);
     if (old == 0)
@@ -281,6 +309,8 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
     if (result == HEAP_NOT_A_BLOCK || result == HEAP_DOUBLE_FREE || result == HEAP_MISMATCHED) {
         heap_find(old, &block);
         report_bad_free(thread, call, result, old, &block);
+        if (result != HEAP_MISMATCHED)
+            heap_count_refused_realloc(size);
     }
     return finish_allocation(thread, call, start);
 }
@@ -288,6 +318,7 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
 u64 replace_usable_size(ToolThread *thread, ToolCall *call)
 {
     u64 size = 0;
+    check_argument(thread, call, RDI);
     if (call->args[0])
         heap_usable_size(call->args[0], &size);
     set_result_defined(thread);

@@ -145,6 +145,7 @@ const Tool tool_memcheck = {
     .prepare = prepare,
     .functions = memcheck_functions,
     .function_count = MEMCHECK_FUNCTIONS,
+    .allocation_count = MEMCHECK_CXX_FREERES,
     .exiting = summary_exiting,
     .finish = summary_finish,
     .stats = stats_tell,

@@ -3,6 +3,7 @@
 // Blocks given back wrongly, and sizes and alignments asked for wrongly.
 #include "corpus.h"
 
+#include <errno.h>
 #include <malloc.h>
 
 CASE(free_twice)
@@ -132,6 +133,68 @@ CASE(realloc_negative)
     HIDE(p);
     CHECK(!p);
     free(q);
+}
+
+CASE(realloc_of_nothing_negative)
+{
+    void *none = NULL;
+    HIDE(none);
+    void *p = realloc(none, negative(-8)); // EXPECT memcheck fishy-size fn=malloc arg=size
+    HIDE(p);
+    CHECK(!p);
+    p = reallocarray(none, negative(-8), 1); // EXPECT memcheck fishy-size fn=malloc arg=size
+    HIDE(p);
+    CHECK(!p);
+}
+
+CASE(posix_memalign_negative)
+{
+    void *p;
+    int error = posix_memalign(&p, 64, negative(-4)); // EXPECT memcheck fishy-size fn=memalign arg=size
+    CHECK(error == ENOMEM);
+    p = valloc(negative(-4)); // EXPECT memcheck fishy-size fn=memalign arg=size
+    HIDE(p);
+    CHECK(!p);
+}
+
+CASE(undefined_sizes)
+{
+    size_t *size = (size_t *)block(8);
+    void *p;
+    *size &= 64;
+    p = valloc(*size); // EXPECT memcheck uninit-branch
+    HIDE(p);
+    free(p);
+    CHECK(posix_memalign(&p, 64, *size) == 0); // EXPECT memcheck uninit-branch
+    HIDE(p);
+    CHECK(malloc_usable_size((void *)*size) == 0); // EXPECT memcheck uninit-branch
+    free(p);
+    free(size);
+}
+
+static NOINLINE void is_no_memory(void *p)
+{
+    HIDE(p);
+    CHECK(!p && errno == ENOMEM);
+    errno = 0;
+}
+
+// Whoever fails says so in errno, and a product that is too large is no negative size.
+CASE(no_memory_sets_errno)
+{
+    const size_t large = (size_t)1 << 60;
+    void *kept = block(8);
+    errno = 0;
+    is_no_memory(malloc(negative(large)));
+    is_no_memory(calloc(negative(large), 1));
+    is_no_memory(realloc(kept, negative(large)));
+    is_no_memory(reallocarray(kept, negative(large), 32));
+    is_no_memory(reallocarray(NULL, negative(large), 32));
+    is_no_memory(memalign(64, negative(large)));
+    is_no_memory(aligned_alloc(64, negative(large)));
+    is_no_memory(valloc(negative(large)));
+    memset(kept, 1, 8);
+    free(kept);
 }
 
 CASE(memalign_negative)

@@ -177,3 +177,62 @@ CASE(past_the_limit_what_is_loaded_becomes_defined) // NOT-VALGRIND error-limit
     CHECK(bits_of(p + 24) == 0xff); // nobody loaded it
     free(p);
 }
+
+// An allocator with names of its own, hidden or not.
+static u8 own_arena[4096];
+static u64 own_used;
+NOINLINE void *own_get(size_t size)
+{
+    u8 *p = own_arena + own_used;
+    own_used += (size + 15) & ~15ull;
+    HIDE(p);
+    return p;
+}
+NOINLINE void own_give(void *p)
+{
+    HIDE(p);
+}
+static NOINLINE void *own_calloc(size_t count, size_t size)
+{
+    return memset(own_get(count * size), 0, count * size);
+}
+static NOINLINE void own_free(void *p)
+{
+    HIDE(p);
+}
+
+CASE(named_allocator) // OPTIONS --alloc-fns=own_get=malloc,own_give=free
+{
+    // ONLY gcc-O0 clang-O0
+    // NOT-VALGRIND named-allocators
+    u8 *p = (u8 *)own_get(10);
+    HIDE(p);
+    READ1(p + 10); // EXPECT memcheck invalid-read size=1 block=after:0 of=10 state=live
+    BRANCH(p[3]);  // EXPECT memcheck uninit-branch
+    own_give(p);
+    HIDE(p);
+    READ1(p); // EXPECT memcheck invalid-read size=1 block=inside:0 of=10 state=freed
+}
+
+CASE(named_by_prefix) // OPTIONS --alloc-fns=own_*
+{
+    // ONLY gcc-O0 clang-O0
+    // NOT-VALGRIND named-allocators
+    u8 *p = (u8 *)own_calloc(3, 5);
+    HIDE(p);
+    READ1(p + 15); // EXPECT memcheck invalid-read size=1 block=after:0 of=15 state=live
+    BRANCH(p[3]);
+    own_free(p);
+    HIDE(p);
+    READ1(p); // EXPECT memcheck invalid-read size=1 block=inside:0 of=15 state=freed
+}
+
+CASE(not_named)
+{
+    u8 *p = (u8 *)own_get(10);
+    HIDE(p);
+    READ1(p + 10);
+    BRANCH(p[3]);
+    own_give(p);
+    READ1(p);
+}

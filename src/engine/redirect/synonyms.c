@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// An allocator whose functions have names of its own is told by --alloc-fns: NAME=FUNCTION, or
+// PREFIX* for all names that are a known one behind the prefix. options_settle() has seen to it
+// that there is nothing else.
+#include "engine/redirect/synonyms.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+typedef struct Synonym {
+    const char *name;
+    u32 length;           // of the name, or of the prefix
+    const char *function; // NULL: what stands behind the prefix
+} Synonym;
+
+static Synonym synonyms[ALLOC_FNS_MAX];
+static u32 synonym_count;
+static char text[ALLOC_FNS_BYTES_MAX]; // the options, cut into words
+static bool only_libraries;
+
+static void add_word(char *word)
+{
+    char *equals = strchr(word, '='), *star = strchr(word, '*');
+    char *end = equals ? equals : star;
+    ASSERT(end && synonym_count < ALLOC_FNS_MAX);
+    *end = 0;
+    synonyms[synonym_count++] = (Synonym){word, (u32)(end - word), equals ? equals + 1 : NULL};
+}
+
+void synonyms_init(const Options *options)
+{
+    u32 used = 0;
+    for (u32 i = 0; i < options->alloc_fns.count; i++) {
+        size_t size = strlen(options->alloc_fns.items[i]) + 1;
+        ASSERT(size <= sizeof(text) - used);
+        char *rest = memcpy(text + used, options->alloc_fns.items[i], size), *word;
+        used += (u32)size;
+        while ((word = strsep(&rest, ",")))
+            add_word(word);
+    }
+    const char *sonames = options->soname_synonyms;
+    only_libraries = sonames && strstr(sonames, "somalloc=nouserintercepts");
+}
+
+const char *synonyms_find(const char *name)
+{
+    for (const Synonym *s = synonyms; s < synonyms + synonym_count; s++) {
+        if (strncmp(name, s->name, s->length) != 0)
+            continue;
+        if (!s->function)
+            return name + s->length;
+        if (name[s->length] == 0)
+            return s->function;
+    }
+    return NULL;
+}
+
+bool synonyms_only_libraries(void)
+{
+    return only_libraries;
+}

@@ -177,16 +177,38 @@ static void tree_free(MassifTree *tree)
 
 // -------------------------------------------------------------------- printing
 
+// Names may have any byte, paths above all, but this is a file of lines.
+static void put_name(FILE *file, const char *name)
+{
+    if (!strpbrk(name, "\n\r")) {
+        fputs(name, file);
+        return;
+    }
+    for (const char *c = name; *c; c++) {
+        if (*c == '\n')
+            fputs("\\n", file);
+        else if (*c == '\r')
+            fputs("\\r", file);
+        else
+            fputc(*c, file);
+    }
+}
+
 static void put_label(FILE *file, const Node *node)
 {
     const RecordedFrame *frame = node->frame;
 
     fprintf(file, "0x%" PRIX64 ": ", node->pc);
-    fputs(frame && frame->function ? frame->function : "???", file);
-    if (frame && frame->file && frame->line)
-        fprintf(file, " (%s:%u)", frame->file, frame->line);
-    else if (frame && frame->object)
-        fprintf(file, " (in %s)", frame->object);
+    put_name(file, frame && frame->function ? frame->function : "???");
+    if (frame && frame->file && frame->line) {
+        fputs(" (", file);
+        put_name(file, frame->file);
+        fprintf(file, ":%u)", frame->line);
+    } else if (frame && frame->object) {
+        fputs(" (in ", file);
+        put_name(file, frame->object);
+        fputc(')', file);
+    }
     fputc('\n', file);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // massif.out: the text that ms_print and massif-visualizer read. The heap model writes one at
-// the end of a run; `massif_out_convert()` makes one of a recording.
+// the end of a run; inspect/ms_print makes one of a recording.
 //
 // A tree sums bytes by frames, innermost first. The functions that allocate are one root,
 // whatever their names; entries below the threshold are summed up in one.
@@ -53,9 +53,5 @@ void massif_out_write(FILE *file, const MassifConfig *config, const MassifSnapsh
 u64 massif_out_time(const char *unit, const Moment *moment);
 // True for malloc, operator new… and for what the user names so.
 bool massif_out_is_allocator(const char *function, const char *const *more, u32 more_count);
-
-// massif_convert.c: one of a recording, with `snapshot_count` snapshots over the run at most,
-// its beginning and its peak. 0 or -errno.
-int massif_out_convert(Recording *recording, FILE *file, u32 snapshot_count);
 
 #endif

@@ -45,7 +45,7 @@ typedef enum Space {
 typedef struct Moment {
     u64 ns;              // since the start of the run
     u64 instructions;    // executed by the client; 0: not counted (--time-unit=i counts)
-    u64 allocated_bytes; // requested on the heap so far, plus freed: massif's time unit B
+    u64 allocated_bytes; // requested on the heap so far, plus freed: time unit B
 } Moment;
 
 // Context 0 is the empty stack; a context's parent has a smaller id.

@@ -109,6 +109,12 @@ def leaks(first, short, extra):
     same("leaks of a part: the later half has none but grow",
          [r["where"] for r in answer("leaks", first, "--from=2s", "--to=8s")["growing"]],
          ["grow (app.c:10)"])
+    for words, title in ((("--at=100ms",), "growth (100 ms): still live at 100 ms"),
+                         (("--function=cache", "--at=8s"), "Still live at 8.00 s"),
+                         (("--function=cache", "--to=8s"), "Still live at 8.00 s"),
+                         (("--function=cache",), "Still live at the end")):
+        text = heap("leaks", first, *words).stdout.decode()
+        check(f"leaks {words[-1]}: says of which moment", title in text.split("\n")[0], text[:200])
     done = heap("leaks", first, "--at=900ms")
     check("leaks in the first second: the cache grows too", b"cache" in done.stdout)
 

@@ -53,6 +53,13 @@ def real():
     again = record(program)
     found = answer("diff", f"{file}@end", f"{again}@end")
     same("a real run: two runs of a program hold the same", found["changes"], [])
+    versions = [path(f"real-{version}") for version in ("1.0", "1.1")]
+    for version in versions:
+        subprocess.run(["gcc", "-O0", "-pthread", "-o", version, os.path.join(HERE, "real.c")],
+                       check=True)
+    found = answer("diff", *map(record, versions), "--metric=allocations")
+    same("a real run: another name of a program without lines is no other program",
+         found["changes"], [])
 
 
 def live():

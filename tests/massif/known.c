@@ -161,6 +161,30 @@ NOINLINE void wrapped_and_ignored(void)
     say("peak", 5600);
 }
 
+// An allocator that no table knows.
+static char own_arena[16384];
+NOINLINE void *own_get(size_t size)
+{
+    static size_t used;
+    void *p = own_arena + used;
+    used += size;
+    sink++;
+    return p;
+}
+NOINLINE void own_give(void *p)
+{
+    blocks[1] = p;
+    sink++;
+}
+NOINLINE void own_allocator(void)
+{
+    blocks[0] = own_get(3000);
+    void *p = own_get(5000);
+    own_give(p);
+    blocks[2] = own_get(1000);
+    say("peak", 8000);
+}
+
 NOINLINE void recursion(int depth)
 {
     if (depth == 0) {
@@ -329,6 +353,7 @@ static const struct {
     {"realloc_growth", realloc_growth},
     {"every_function", every_function},
     {"wrapped_and_ignored", wrapped_and_ignored},
+    {"own_allocator", own_allocator},
     {"deep", deep},
     {"maps_pages", maps_pages},
     {"maps_shared", maps_shared},

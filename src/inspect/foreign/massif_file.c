@@ -28,6 +28,7 @@ typedef struct Parser {
     char *line; // the present one, terminated; at the end of the file it is empty
     u32 line_number;
     bool in_snapshot; // its first line was read, its heap_tree line was not
+    u64 missing_nodes; // that the tree read last announced and does not have
     MassifFileSnapshot open;
     u32 snapshot_room, node_room;
     bool is_seconds; // times have decimals; heaptrack writes such
@@ -108,12 +109,11 @@ static bool grow(void **array, u32 count, u32 *room, size_t element_bytes)
 // ----------------------------------------------------------------------- trees
 
 // "  n2: 8000 0x109156: g (ex.c:2)". False: it is no such line.
-static bool parse_node(char *line, u32 depth_max, MassifNode *ret_node)
+static bool parse_node(char *line, u32 depth_max, MassifNode *ret_node, u64 *ret_children)
 {
     char *text = line + strspn(line, " ");
-    u64 children;
 
-    if (*text != 'n' || !parse_number(text + 1, &text, &children) || *text++ != ':')
+    if (*text != 'n' || !parse_number(text + 1, &text, ret_children) || *text++ != ':')
         return false;
     text += strspn(text, " ");
     if (!parse_number(text, &text, &ret_node->bytes))
@@ -150,12 +150,16 @@ static bool parse_tree(Parser *parser)
     MassifFile *file = parser->file;
     u32 first = file->node_count, depth_max = 0;
     MassifNode node;
+    u64 children;
 
-    while (parse_node(parser->line, depth_max, &node) && (depth_max == 0 || node.depth > 0)) {
+    parser->missing_nodes = 1;
+    while (parse_node(parser->line, depth_max, &node, &children) &&
+           (depth_max == 0 || node.depth > 0)) {
         if (!grow((void **)&file->nodes, file->node_count, &parser->node_room, sizeof(node)))
             return false;
         file->nodes[file->node_count++] = node;
         depth_max = node.depth + 1;
+        parser->missing_nodes += children - 1;
         next_line(parser);
     }
     parser->open.first_node = first;
@@ -229,6 +233,7 @@ static bool parse_snapshot_line(Parser *parser)
     if (key == KEY_NUMBER) {
         *open = (MassifFileSnapshot){0};
         parser->in_snapshot = true;
+        parser->missing_nodes = 0;
     }
     if (!value || !parser->in_snapshot) {
         set_problem(parser, "expected a line of a snapshot, found \"%.40s\"", parser->line);
@@ -287,6 +292,8 @@ MassifFile *massif_file_parse(ForeignText *text, char **ret_error)
         *ret_error = strdup("there is not enough memory");
         return NULL;
     }
+    // Whoever writes such files ends every line.
+    bool is_line_cut = text->size > 0 && text->data[text->size - 1] != '\n';
     file->text = *text;
     *text = (ForeignText){0};
     if (parse_header(&parser)) {
@@ -296,7 +303,7 @@ MassifFile *massif_file_parse(ForeignText *text, char **ret_error)
     }
     if (!file->problem && file->text.problem)
         set_problem(&parser, "%s", file->text.problem);
-    if (!file->problem && parser.in_snapshot)
+    if (!file->problem && (parser.in_snapshot || parser.missing_nodes || is_line_cut))
         set_problem(&parser, "the file ends within snapshot %llu",
                     (unsigned long long)parser.open.number);
     if (file->snapshot_count > 0)

@@ -65,13 +65,13 @@ static u32 name_stack(Diff *diff, Question *question, Stack *stack, u32 context)
         return intern(diff->names, "(no stack)");
     if (diff->arguments->by != BY_STACK) {
         const StackFrame *own = &stack->frames[stack_first_own(stack, question->recording)];
-        return intern(diff->names, stack_stable_name(own, question->recording, name));
+        return intern(diff->names, stack_matching_name(own, question->recording, name));
     }
     FILE *out = open_memstream(&joined, &size);
     if (!out)
         abort();
     for (u32 i = stack_first_code(stack, question->recording); i < stack->count; i++) {
-        fprintf(out, "%s\n", stack_stable_name(&stack->frames[i], question->recording, name));
+        fprintf(out, "%s\n", stack_matching_name(&stack->frames[i], question->recording, name));
         if (strcmp(stack_function(&stack->frames[i], question->recording), "main") == 0)
             break;
     }

@@ -243,15 +243,19 @@ static void print_live(Search *search)
 {
     Question *question = search->question;
     bool has_growers = search->grower_count != 0;
-    char span[VALUE_BYTES_MAX], title[160];
+    const Selection *selection = &question->selection;
+    char span[VALUE_BYTES_MAX], moment[VALUE_BYTES_MAX], title[160];
     u64 last = recording_last(question->recording).ns;
+    u64 to = selection->to_ns && selection->to_ns <= last ? selection->to_ns : 0;
+    const char *when = selection->at_peak ? "the peak" : to ? value_ns(to, moment) : "the end";
 
     if (search->is_short)
-        snprintf(title, sizeof(title),
-                 "Too short a run to see growth (%s): still live at its end", value_ns(last, span));
+        snprintf(title, sizeof(title), "Too short a %s to see growth (%s): still live at %s",
+                 to || selection->from_ns ? "time" : "run",
+                 value_ns((to ? to : last) - selection->from_ns, span), when);
     else
-        snprintf(title, sizeof(title), "%s at the end",
-                 has_growers ? "All that is live" : "Nothing keeps growing. Still live");
+        snprintf(title, sizeof(title), "%s at %s",
+                 has_growers ? "All that is live" : "Nothing keeps growing. Still live", when);
     groups_print(question, search->groups, METRIC_LIVE, "live", title);
 }
 
@@ -267,8 +271,9 @@ static void print_others(const Search *search)
         grown += search->growers[i].group->sums.live_bytes;
     count -= search->grower_count;
     if (count)
-        printer_line(search->question->out, "%u more %s live at the end without growing (%s); "
+        printer_line(search->question->out, "%u more %s live at the end%s without growing (%s); "
                      "--all lists them", count, count == 1 ? "is" : "are",
+                     search->question->selection.to_ns ? " of this time" : "",
                      value_bytes(bytes - grown, text));
 }
 

@@ -158,7 +158,7 @@ static void name_place(Names *names, Table tables[3], Recording *recording, u32 
     StackFrame at = stack_frame_of(recording, place);
     char stable[STACK_LABEL_MAX];
     Named named = {frame->function, frame->file, frame->directory, frame->object, frame->line,
-                   place, hash_text(seed, stack_stable_name(&at, recording, stable))};
+                   place, hash_text(seed, stack_matching_name(&at, recording, stable))};
 
     names->function_of[place] = number(&tables[0], named.identity, &named);
     u64 file = hash_text(hash_text(seed, frame->directory), frame->file);

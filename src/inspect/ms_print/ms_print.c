@@ -104,6 +104,10 @@ static int parse_words(int argc, char **argv, Request *request)
             return 0;
         }
         if (word[0] != '-' || strcmp(word, "-") == 0) {
+            if (request->path) {
+                fprintf(stderr, "muninn ms_print: one file at a time: what is %s?\n", word);
+                return EXIT_REFUSED;
+            }
             request->path = word;
         } else if (!parse_option(word, request)) {
             fprintf(stderr, "muninn ms_print: %s is not an option of it, or not in its range\n%s",

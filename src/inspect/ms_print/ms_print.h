@@ -13,6 +13,13 @@
 #ifndef MUNINN_INSPECT_MS_PRINT_MS_PRINT_H
 #define MUNINN_INSPECT_MS_PRINT_MS_PRINT_H
 
+#include <stdio.h>
+
+#include "recording/recording.h"
+
 int ms_print_main(int argc, char **argv);
+// massif.out of a recording: a hundred snapshots over the run, and the peak. False: there is
+// not enough memory, or the file cannot be written.
+bool ms_print_write_massif(Recording *recording, FILE *out);
 
 #endif

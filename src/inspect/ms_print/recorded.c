@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "inspect/ms_print/moments.h"
+#include "inspect/ms_print/ms_print.h"
 #include "inspect/ms_print/page.h"
 #include "recording/massif_out.h"
 
@@ -199,36 +200,44 @@ static void write_massif(const Snapshots *snapshots, FILE *out)
     free(stacks.same);
 }
 
-// The snapshots become text, and the text a file as if it had been read. Frees the snapshots.
-static MassifFile *make_file(Snapshots *snapshots, char **ret_error)
+// Writes the snapshots, and frees them. False: no memory, or the file cannot be written.
+static bool end_snapshots(Snapshots *snapshots, FILE *out)
 {
-    ForeignText text = {0};
-    FILE *out = snapshots->failed ? NULL : open_memstream(&text.data, &text.size);
+    bool is_written = !snapshots->failed && out;
 
-    if (out)
+    if (is_written)
         write_massif(snapshots, out);
-    bool is_written = out && fclose(out) == 0;
     for (u32 i = 0; i < snapshots->count; i++) {
         free((u32 *)snapshots->list[i].sites);
         free((u64 *)snapshots->list[i].bytes);
     }
-    if (is_written)
+    return is_written && fflush(out) == 0;
+}
+
+// The snapshots become text, and the text a file as if it had been read. Frees the snapshots.
+static MassifFile *make_file(Snapshots *snapshots, char **ret_error)
+{
+    ForeignText text = {0};
+    FILE *out = open_memstream(&text.data, &text.size);
+    bool is_written = end_snapshots(snapshots, out);
+
+    if (out && fclose(out) == 0 && is_written)
         return massif_file_parse(&text, ret_error);
     foreign_free(&text);
     *ret_error = strdup("there is not enough memory");
     return NULL;
 }
 
-MassifFile *recorded_whole(Recording *recording, char **ret_error)
+static void add_whole(Snapshots *snapshots)
 {
-    Snapshots snapshots = {.recording = recording};
+    Recording *recording = snapshots->recording;
     RecordedMoment peak = {.live = NULL}, next;
     u64 last_ns = UINT64_MAX;
 
     next = (RecordedMoment){
         .live = calloc((size_t)recording_site_count(recording) + 1, sizeof(SiteSums))};
     if (next.live)
-        add_snapshot(&snapshots, &next); // nothing, at the start
+        add_snapshot(snapshots, &next); // nothing, at the start
     moment_of_peak(recording, &peak);
     for (size_t i = 0; i < SNAPSHOTS; i++) {
         if (!moment_of_part(recording, i, SNAPSHOTS, &next))
@@ -236,18 +245,33 @@ MassifFile *recorded_whole(Recording *recording, char **ret_error)
         bool is_peak_before = peak.live && peak.moment.ns <= next.moment.ns;
         if (is_peak_before) {
             last_ns = peak.moment.ns;
-            add_snapshot(&snapshots, &peak);
+            add_snapshot(snapshots, &peak);
         }
         if (next.moment.ns == last_ns) {
             moment_free(&next); // nothing has happened since
         } else {
             last_ns = next.moment.ns;
-            add_snapshot(&snapshots, &next);
+            add_snapshot(snapshots, &next);
         }
     }
     if (peak.live)
-        add_snapshot(&snapshots, &peak);
+        add_snapshot(snapshots, &peak);
+}
+
+MassifFile *recorded_whole(Recording *recording, char **ret_error)
+{
+    Snapshots snapshots = {.recording = recording};
+
+    add_whole(&snapshots);
     return make_file(&snapshots, ret_error);
+}
+
+bool ms_print_write_massif(Recording *recording, FILE *out)
+{
+    Snapshots snapshots = {.recording = recording};
+
+    add_whole(&snapshots);
+    return end_snapshots(&snapshots, out);
 }
 
 MassifFile *recorded_at(Recording *recording, const char *time, char **ret_error)

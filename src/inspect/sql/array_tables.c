@@ -269,7 +269,7 @@ static const SqlColumn snapshot_columns[] = {
     {"label", "TEXT", "as it was asked for"},
     {"time_ns", "INTEGER", ""},
     {"instructions", "INTEGER", "0: not counted"},
-    {"time_bytes", "INTEGER", "allocated and freed so far: massif's time unit B"},
+    {"time_bytes", "INTEGER", "bytes asked for and freed so far: time unit B"},
     {"heap_bytes", "INTEGER", ""},
     {"heap_blocks", "INTEGER", ""},
     {"heap_usable", "INTEGER", "with what the allocator added"},

@@ -164,14 +164,37 @@ static size_t stable_length(const char *function)
     return length;
 }
 
+static const char *stable_name(const StackFrame *at, const char *place, size_t place_length,
+                               Recording *recording, char *text)
+{
+    const char *function = stack_function(at, recording);
+
+    snprintf(text, STACK_LABEL_MAX, "%.*s (%.*s)", (int)min_u64(stable_length(function), 700),
+             function, (int)min_u64(place_length, 250), place);
+    return text;
+}
+
 const char *stack_stable_name(const StackFrame *at, Recording *recording, char *text)
 {
     const RecordedFrame *frame = stack_frame(at, recording);
     const char *object = object_of(at, frame, recording);
-    const char *function = stack_function(at, recording);
     const char *place = frame && frame->file ? frame->file : object ? path_last(object) : "?";
 
-    snprintf(text, STACK_LABEL_MAX, "%.*s (%.250s)", (int)min_u64(stable_length(function), 700),
-             function, place);
-    return text;
+    return stable_name(at, place, strlen(place), recording, text);
+}
+
+const char *stack_matching_name(const StackFrame *at, Recording *recording, char *text)
+{
+    const RecordedFrame *frame = stack_frame(at, recording);
+    const char *object = object_of(at, frame, recording);
+    const char *executable = recording_info(recording)->executable;
+
+    if (!object || (frame && frame->file))
+        return stack_stable_name(at, recording, text);
+    if (executable && strcmp(object, executable) == 0)
+        object = "the program";
+    object = path_last(object);
+    const char *version = strstr(object, ".so.");
+    size_t length = version ? (size_t)(version - object) + strlen(".so") : strlen(object);
+    return stable_name(at, object, length, recording, text);
 }

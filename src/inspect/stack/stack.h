@@ -35,6 +35,9 @@ const char *stack_label(const StackFrame *at, Recording *recording, char *text);
 // Function and file without what a rebuild changes: lines, addresses, the suffixes of clones,
 // hashes in Rust's names.
 const char *stack_stable_name(const StackFrame *at, Recording *recording, char *text);
+// The same, not to be shown: for want of a file, the program is the same whatever it is called,
+// and so is a library whatever its version.
+const char *stack_matching_name(const StackFrame *at, Recording *recording, char *text);
 
 bool frame_is_own(const RecordedFrame *frame, Recording *recording);
 // The last component of a path.

@@ -274,11 +274,13 @@ static size_t list_all(HeapModel *model, const Kept *peak, const Kept *last, boo
     const SnapshotList *list = &model->snapshots;
     u64 peak_at = model_clock(model, &peak->moment);
     bool has_peak = model->peaks[PEAK_MAIN].bytes > 0, is_put = !has_peak;
+    u64 before = has_peak ? peak->moment.allocated_bytes : 0; // when the last one was
     size_t count = 0;
 
     for (u32 i = 0; i < list->count; i++) {
         const Kept *kept = &list->kept[i];
         u64 at = model_clock(model, &kept->moment);
+        before = max_u64(before, kept->moment.allocated_bytes);
         if (!is_put && (at > peak_at || (at == peak_at && kept->moment.allocated_bytes >
                                                               peak->moment.allocated_bytes))) {
             ret_list[count++] = shown(model, peak, true);
@@ -288,9 +290,12 @@ static size_t list_all(HeapModel *model, const Kept *peak, const Kept *last, boo
     }
     if (!is_put)
         ret_list[count++] = shown(model, peak, true);
-    if (at_end && count > 0 && last->moment.allocated_bytes != 0 &&
-        ret_list[count - 1].time != shown(model, last, false).time)
-        ret_list[count++] = shown(model, last, false);
+    // A unit of time may see many events: that it is still the same says nothing about the state.
+    MassifSnapshot end = shown(model, last, false);
+    bool is_new = count == 0 || before != last->moment.allocated_bytes ||
+                  ret_list[count - 1].time != end.time;
+    if (at_end && last->moment.allocated_bytes != 0 && is_new)
+        ret_list[count++] = end;
     return count;
 }
 

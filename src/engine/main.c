@@ -200,6 +200,7 @@ static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
 }
 
 static const ThreadHooks main_hooks = {
+    .create = relay_thread_create,
     .start = on_thread_start,
     .end = on_thread_end,
     .fork_prepare = on_fork_prepare,

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/raw_syscall.h"
 #include "base/text.h"
 #include "engine/descriptors/descriptors.h"
@@ -290,9 +291,14 @@ static bool send_ends(int to, const Ends *ends)
     return n == sizeof(pid);
 }
 
-static void announce_mappings(void)
+// In the cache, where nobody may wait for this lock, the thread is alone and so the lock is free:
+// before a child makes threads it is connected (relay_thread_create()).
+static void announce_mappings(const ThreadCtx *ctx)
 {
-    lock_acquire(&engine_lock);
+    if (ctx->in_cache)
+        ASSERT(lock_try(&engine_lock));
+    else
+        lock_acquire(&engine_lock);
     for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m))
         relay_code_mapped(m);
     lock_release(&engine_lock);
@@ -376,7 +382,7 @@ static bool connect_child(ThreadCtx *ctx)
     }
     lock_release(&attach_lock);
     if (is_first)
-        announce_mappings();
+        announce_mappings(ctx);
     return is_first || open_producer(ctx, false, false);
 }
 
@@ -390,6 +396,12 @@ WireProducer *relay_producer(ThreadCtx *ctx)
     else
         ok = open_producer(ctx, relay.threads == 0, false);
     return ok ? &ctx->wire : NULL;
+}
+
+void relay_thread_create(ThreadCtx *ctx)
+{
+    if (relay.is_child)
+        relay_producer(ctx);
 }
 
 void relay_thread_start(ThreadCtx *ctx)

@@ -29,6 +29,7 @@ void relay_await_banner(const Options *options);
 bool relay_is_on(void);
 
 // --- the turns of a thread's and a process's life
+void relay_thread_create(ThreadCtx *ctx); // before `ctx` makes another thread
 void relay_thread_start(ThreadCtx *ctx);
 void relay_thread_end(ThreadCtx *ctx);
 void relay_fork_child(void);

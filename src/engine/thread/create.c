@@ -240,6 +240,7 @@ static bool spawn(ThreadCtx *ctx, ThreadRecord *record, void *(*entry)(void *), 
 
 static i64 spawn_and_await(ThreadCtx *ctx, ThreadStart *start, void *(*entry)(void *))
 {
+    hooks_create(ctx);
     start->record = record_new();
     if (!start->record)
         return -EAGAIN;

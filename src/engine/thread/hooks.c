@@ -21,6 +21,12 @@ void thread_add_hooks(const ThreadHooks *added)
     hooks[hook_count++] = added;
 }
 
+void hooks_create(ThreadCtx *ctx)
+{
+    FOR_EACH_HOOK(i, create)
+        hooks[i]->create(ctx);
+}
+
 bool hooks_start(ThreadCtx *ctx)
 {
     FOR_EACH_HOOK(i, start) {

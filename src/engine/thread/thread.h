@@ -27,6 +27,7 @@ bool thread_init_main(ThreadCtx *ctx);
 // them may be NULL. Registered at start, called in order of registration
 // (fork_parent, fork_child and end in the opposite order).
 typedef struct ThreadHooks {
+    void (*create)(ThreadCtx *ctx); // in the thread that is about to make another
     // In the new thread, before its first instruction. Must not call thread_for_each().
     // False: no memory; the client's clone fails with EAGAIN.
     bool (*start)(ThreadCtx *ctx);

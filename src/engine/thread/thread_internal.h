@@ -60,6 +60,7 @@ void registry_unlock_after_fork(void);
 void registry_keep_only(ThreadRecord *record); // in the fork's child
 
 // --- hooks.c
+void hooks_create(ThreadCtx *ctx);
 bool hooks_start(ThreadCtx *ctx);
 void hooks_end(ThreadCtx *ctx);
 void hooks_fork_prepare(ThreadCtx *ctx);

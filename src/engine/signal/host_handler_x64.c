@@ -446,6 +446,46 @@ static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
     }
 }
 
+static bool is_prefix(u8 byte)
+{
+    switch (byte) {
+    case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65: case 0x66: case 0x67:
+    case 0xf2: case 0xf3:
+        return true;
+    default:
+        return (byte & 0xf0) == 0x40;
+    }
+}
+
+static bool is_behind_int1(u64 rip)
+{
+    CodePlace place;
+    u8 byte;
+
+    if (!cache_contains(rip - 1) || !cache_place(rip - 1, &place))
+        return false;
+    do {
+        if (!guest_read(place.pc++, &byte, 1))
+            return false;
+    } while (is_prefix(byte));
+    return byte == 0xf1;
+}
+
+// Whether a trap flag made this trap, ours or the client's. The kernel looks into DR6 to tell, and
+// on some virtual machines that is empty now and then: what comes looks like the trap of an int1.
+static bool is_trace_trap(const ThreadCtx *ctx, siginfo_t *info, const ucontext_t *uc)
+{
+    if (info->si_signo != SIGTRAP)
+        return false;
+    if (UNLIKELY(stress_signals) && info->si_code == TRAP_TRACE && greg(uc, REG_RIP) & 1)
+        info->si_code = TRAP_BRKPT;
+    if (info->si_code == TRAP_BRKPT && greg(uc, REG_TRAPNO) == TRAP_DEBUG &&
+        (greg(uc, REG_EFL) & FLAG_TF || ctx->stepping || ctx->client_step) &&
+        !is_behind_int1(greg(uc, REG_RIP)))
+        info->si_code = TRAP_TRACE;
+    return info->si_code == TRAP_TRACE;
+}
+
 static void on_trace_trap(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
@@ -496,7 +536,7 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 
     if (fixup && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS))
         set_greg(uc, REG_RIP, fixup);
-    else if (info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE)
+    else if (is_trace_trap(ctx, info, uc))
         on_trace_trap(ctx, info, uc);
     else if (gateway != GATEWAY_NOT && gateway != GATEWAY_ENTERING && gateway != GATEWAY_RESUMING)
         on_sent(ctx, info, uc); // queued by the client to itself with a fault's si_code

@@ -40,21 +40,57 @@ static bool function_frame(Run *run, u64 pc, bool is_return, Frame *ret_frame)
     return true;
 }
 
-static void name_origin(Run *run, const Wire_part *record, FindingPart *part)
+static bool local_variable(Run *run, u64 pc, bool is_return, i64 cfa_distance, DataName *ret_name)
 {
+    CodePlace place = symbols_place(run->symbols, is_return ? pc - 1 : pc);
+    return symbols_stack_data(run->symbols, place, is_return, cfa_distance, ret_name) &&
+           ret_name->line && ret_name->file;
+}
+
+// Where the function begins; and the variable behind it. Returns how many parts it is.
+static size_t name_origin(Run *run, const Wire_part *record, FindingPart *part)
+{
+    char text[TEXT_MAX];
+    DataName name;
+    u64 pc = value(record, 0), distance = value(record, 2);
+    bool is_return = value(record, 1) != 0;
     Frame *frame = arena_alloc(&run->arena, sizeof(*frame), _Alignof(Frame));
     if (record->values.count == 0 || part->stack.count ||
-        !function_frame(run, value(record, 0), value(record, 1) != 0, frame))
-        return;
+        !function_frame(run, pc, is_return, frame))
+        return 1;
     part->stack = (ReportStack){frame, 1};
+    if (!distance || !local_variable(run, pc, is_return, -(i64)distance, &name))
+        return 1;
+    const u64 values[] = {name.line, name.part != NULL};
+    snprintf(text, sizeof(text), "%s%s(%s)", name.name, name.part ? name.part : "", name.file);
+    part[1] = (FindingPart){
+        .kind = PART_ORIGIN_VARIABLE,
+        .text = words(run, PART_ORIGIN_VARIABLE, values, 2, text),
+        .directory = name.directory,
+        .file = name.file,
+        .line = name.line,
+    };
+    return 2;
+}
+
+// The variable, or the part of it that has the byte.
+static void name_variable(Run *run, u32 kind, u64 address, const DataName *name, FindingPart *part)
+{
+    char text[TEXT_MAX];
+    u64 offset = name->part ? name->part_offset : name->offset;
+    const u64 values[] = {address, offset, offset == 1, name->part != NULL};
+
+    snprintf(text, sizeof(text), "%s%s", name->name, name->part ? name->part : "");
+    part->kind = kind;
+    part->text = words(run, kind, values, 4, text);
 }
 
 static void declared(Run *run, const DataName *name, u64 frame, u64 thread, FindingPart *part)
 {
-    const u64 values[] = {name->line, frame, thread};
+    const u64 values[] = {name->line, frame, thread, thread == 0 && name->part};
     *part = (FindingPart){
         .kind = PART_VARIABLE_DECLARED,
-        .text = words(run, PART_VARIABLE_DECLARED, values, 3, name->file),
+        .text = words(run, PART_VARIABLE_DECLARED, values, 4, name->file),
         .directory = name->directory,
         .file = name->file,
         .line = name->line,
@@ -73,12 +109,8 @@ static void name_frame(Run *run, const Wire_part *record, FindingPart *before, F
     if (record->text.size || record->values.count < 3)
         return;
     if (run->options->read_var_info && before && record->values.count >= 6 &&
-        symbols_stack_data(run->symbols, symbols_place(run->symbols, is_return ? pc - 1 : pc),
-                           is_return, (i64)value(record, 3), &name) &&
-        name.line && name.file) {
-        const u64 values[] = {value(record, 5), name.offset};
-        before->kind = PART_VARIABLE_LOCAL;
-        before->text = words(run, PART_VARIABLE_LOCAL, values, 2, name.name);
+        local_variable(run, pc, is_return, (i64)value(record, 3), &name)) {
+        name_variable(run, PART_VARIABLE_LOCAL, value(record, 5), &name, before);
         declared(run, &name, value(record, 0), value(record, 4), part);
         return;
     }
@@ -94,14 +126,15 @@ static size_t name_mapped(Run *run, const Wire_part *record, FindingPart *part)
     DataName name;
     u64 address = value(record, 0), place = value(record, 2);
     if (place >= MAPPED_DATA && symbols_data(run->symbols, address, &name)) {
+        if (run->options->read_var_info && name.line && name.file) {
+            name_variable(run, PART_VARIABLE_GLOBAL, address, &name, part);
+            declared(run, &name, 0, 0, part + 1);
+            return 2;
+        }
         const u64 values[] = {address, name.offset};
-        bool wants_line = run->options->read_var_info && name.line && name.file;
-        part->kind = wants_line ? PART_VARIABLE_GLOBAL : PART_ADDRESS_SYMBOL;
+        part->kind = PART_ADDRESS_SYMBOL;
         part->text = words(run, part->kind, values, 2, name.name);
-        if (!wants_line)
-            return 1;
-        declared(run, &name, 0, 0, part + 1);
-        return 2;
+        return 1;
     }
     const u64 with_section[] = {address, place < ARRAY_LEN(sections) ? sections[place] : 0};
     bool in_section = place == MAPPED_TEXT || place == MAPPED_DATA || place == MAPPED_BSS;
@@ -118,7 +151,7 @@ static size_t name_mapped(Run *run, const Wire_part *record, FindingPart *part)
 size_t parts_name(Run *run, const Wire_part *record, FindingPart *before, FindingPart *part)
 {
     switch (record->kind) {
-    case PART_ORIGIN_STACK: name_origin(run, record, part); return 1;
+    case PART_ORIGIN_STACK: return name_origin(run, record, part);
     case PART_STACK_FRAME: name_frame(run, record, before, part); return 1;
     case PART_ADDRESS_MAPPED: return name_mapped(run, record, part);
     default: return 1;

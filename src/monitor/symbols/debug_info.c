@@ -94,11 +94,10 @@ bool debug_info_tree(DebugInfo *info, Unit *unit, Dwarf_Die *ret_tree)
 
 // ---- functions ------------------------------------------------------------------------------
 
-// The next entry must lie behind this one, or a file could lead us in a circle.
-static bool step_to_sibling(DebugInfo *info, Dwarf_Die *die)
+bool die_next_sibling(Dwarf_Die *die, u64 *steps)
 {
     Dwarf_Die next;
-    if (++info->steps > STEPS_MAX || dwarf_siblingof(die, &next) != 0 || next.addr <= die->addr)
+    if (++*steps > STEPS_MAX || dwarf_siblingof(die, &next) != 0 || next.addr <= die->addr)
         return false;
     *die = next;
     return true;
@@ -143,7 +142,7 @@ static void list_functions(DebugInfo *info, Unit *unit, Dwarf_Die *parent, bool 
             add_function(info, unit, &die);
         if (deep ? may_hold_functions(tag) : is_space(tag))
             list_functions(info, unit, &die, deep, depth + 1);
-    } while (step_to_sibling(info, &die));
+    } while (die_next_sibling(&die, &info->steps));
 }
 
 static void free_functions(Unit *unit)
@@ -227,7 +226,7 @@ static void list_scopes(DebugInfo *info, Body *body, Dwarf_Die *parent, u32 scop
             list_scopes(info, body, &die, scope, depth + 1);
             break;
         }
-    } while (step_to_sibling(info, &die));
+    } while (die_next_sibling(&die, &info->steps));
 }
 
 // Scopes are numbered from the outside in, so that of two equal ranges the inner comes last.

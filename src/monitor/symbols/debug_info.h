@@ -86,6 +86,9 @@ const char *die_linkage_name(Dwarf_Die *die);
 const char *die_plain_name(Dwarf_Die *die);
 // An unsigned attribute of a die or its origin; 0 when it has none.
 u64 die_number(Dwarf_Die *die, unsigned attribute);
+// Goes on to the next entry; false: there is none, or too many steps were taken. It must lie behind
+// this one, or a file could lead us in a circle.
+bool die_next_sibling(Dwarf_Die *die, u64 *steps);
 
 typedef struct SourceLine {
     const char *path;   // NULL: not known

@@ -316,6 +316,9 @@ static void add_variable(ReplyText *reply, const Variable *variable)
     item->line = variable->line;
     item->offset = variable->offset;
     item->size = variable->size;
+    if (variable->part[0])
+        item->part = reply_add_string(reply, variable->part);
+    item->part_offset = variable->part_offset;
     add_path(reply, item, variable->file, variable->folder);
 }
 

@@ -56,11 +56,12 @@ typedef struct ReaderRequest {
 
 // One frame or one variable. Text is given as 1 + its offset in the reply's text; 0: none.
 typedef struct ReaderItem {
-    u32 name, mangled, plain, directory, file;
+    u32 name, mangled, plain, part, directory, file;
     u32 line;
     u32 inlined;
     u64 offset; // in the function or variable
     u64 size;   // of the variable
+    u64 part_offset;
 } ReaderItem;
 
 typedef struct ReaderReply {

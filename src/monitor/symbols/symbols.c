@@ -353,6 +353,8 @@ static bool fill_data(Symbols *symbols, u32 number, const ReaderReply *reply, Da
         .mangled = keep(symbols, reader_reply_text(reply, item->mangled)),
         .offset = item->offset,
         .size = item->size,
+        .part = keep(symbols, reader_reply_text(reply, item->part)),
+        .part_offset = item->part_offset,
         .object = module_at(&symbols->table, number)->spec.path,
         .directory = keep(symbols, reader_reply_text(reply, item->directory)),
         .file = keep(symbols, reader_reply_text(reply, item->file)),

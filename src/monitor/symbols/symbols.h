@@ -113,6 +113,8 @@ typedef struct DataName {
     const char *mangled;   // as the symbol table has it; NULL: only debug info knows it
     u64 offset;            // of the byte in the variable
     u64 size;              // of the variable; 0: not known
+    const char *part;      // that has the byte, behind the name: `[2].items[5]`; NULL: not known
+    u64 part_offset;       // of the byte in that part
     const char *object;    // absolute path of its object
     const char *directory; // of its declaration; NULL: not known
     const char *file;

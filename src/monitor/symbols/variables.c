@@ -11,7 +11,6 @@
 
 #define GLOBALS_MAX 4000000
 #define DEPTH_MAX   64
-#define STEPS_MAX   100000000ull
 
 static u64 size_of(Dwarf_Die *die)
 {
@@ -29,6 +28,7 @@ static u64 size_of(Dwarf_Die *die)
 static void describe(DebugInfo *info, Unit *unit, Dwarf_Die *die, Variable *ret_variable)
 {
     ret_variable->name = die_plain_name(die);
+    ret_variable->part_offset = variable_part(die, ret_variable->offset, ret_variable->part);
     ret_variable->line = (u32)die_number(die, DW_AT_decl_line);
     ret_variable->folder = unit_folder(unit);
     // With link-time optimisation the declaration is in another unit, whose files have other
@@ -38,15 +38,6 @@ static void describe(DebugInfo *info, Unit *unit, Dwarf_Die *die, Variable *ret_
         ret_variable->file = dwarf_decl_file(die);
     else
         ret_variable->file = unit_file(info, unit, die_number(die, DW_AT_decl_file));
-}
-
-static bool next_sibling(Dwarf_Die *die, u64 *steps)
-{
-    Dwarf_Die next;
-    if (++*steps > STEPS_MAX || dwarf_siblingof(die, &next) != 0 || next.addr <= die->addr)
-        return false;
-    *die = next;
-    return true;
 }
 
 // ---- globals --------------------------------------------------------------------------------
@@ -113,7 +104,7 @@ static void list_globals(Globals *globals, Dwarf_Die *parent, u32 unit, u32 dept
             list_globals(globals, &die, unit, depth + 1, steps);
             break;
         }
-    } while (next_sibling(&die, steps));
+    } while (die_next_sibling(&die, steps));
 }
 
 bool variables_find_global(Globals *globals, DebugInfo *info, u64 vaddr, Variable *ret_variable)
@@ -133,8 +124,8 @@ bool variables_find_global(Globals *globals, DebugInfo *info, u64 vaddr, Variabl
     if (!range || range->index >= globals->count)
         return false;
     *ret_variable = (Variable){ .offset = vaddr - range->low, .size = range->high - range->low };
-    describe(info, &info->units[globals->units[range->index]], &globals->dies[range->index],
-             ret_variable);
+    Dwarf_Die *die = &globals->dies[range->index];
+    describe(info, &info->units[globals->units[range->index]], die, ret_variable);
     return ret_variable->name != NULL;
 }
 
@@ -258,7 +249,7 @@ static void search_block(LocalSearch *search, Dwarf_Die *block, u32 depth)
                 search_block(search, &die, depth + 1);
             break;
         }
-    } while (next_sibling(&die, &search->steps));
+    } while (die_next_sibling(&die, &search->steps));
 }
 
 bool variables_find_local(DebugInfo *info, Elf *image, u64 pc, i64 distance,

@@ -6,6 +6,7 @@
 #define MUNINN_MONITOR_SYMBOLS_VARIABLES_H
 
 #include "monitor/symbols/debug_info.h"
+#include "monitor/symbols/variable_part.h"
 
 typedef struct Variable {
     const char *name;
@@ -14,6 +15,8 @@ typedef struct Variable {
     u32 line;
     u64 offset; // in the variable
     u64 size;
+    char part[VARIABLE_PART_MAX]; // that has the byte: `[2].items[5]`; "": only the whole has it
+    u64 part_offset;              // in that part
 } Variable;
 
 // The declaration of the global variable that begins at vaddr. False: no debug info has it. It

@@ -205,10 +205,9 @@ origin_in(ToolThread *thread, GuestAddr address, const FrameExtent *e)
             return 0;
         origin = last->origin;
     }
-    return origin      ? origin
-           : !e        ? origin_make(ORIGIN_MEMORY, address)
-           : e->callee ? e->place
-                       : origin_here(thread);
+    return origin ? origin
+           : !e   ? origin_make(ORIGIN_MEMORY, address)
+                  : origin_of_frame(thread, e, address);
 }
 
 static inline __attribute__((always_inline)) Origin

@@ -8,8 +8,11 @@
 #include "engine/calltags/calltags.h"
 #include "tools/memcheck/memcheck.h"
 
-#define ORIGIN_KIND_SHIFT 60
-#define ORIGIN_PAYLOAD ((1ull << ORIGIN_KIND_SHIFT) - 1)
+// The client's addresses end below 23 TiB here, where its shadow does.
+#define ORIGIN_KIND_SHIFT     61
+#define ORIGIN_DISTANCE_SHIFT 45
+#define ORIGIN_DISTANCES      (1ull << (ORIGIN_KIND_SHIFT - ORIGIN_DISTANCE_SHIFT))
+#define ORIGIN_PAYLOAD        ((1ull << ORIGIN_DISTANCE_SHIFT) - 1)
 
 static inline Origin origin_make(OriginKind kind, u64 payload)
 {
@@ -38,6 +41,16 @@ static inline bool frame_is_same(const FrameExtent *e, GuestAddr sp, GuestAddr a
     return e->sp == sp && address >= e->low && address < e->slot + 8 &&
            (u32)*calltags_word(e->slot) == e->tag &&
            (!e->callee || (u32)*calltags_word(e->callee) == e->callee_tag);
+}
+
+// Of an undefined byte of the frame that was there already. How far below the CFA it lies tells the
+// variable; where that is too far the function has to do.
+static inline Origin origin_of_frame(const ToolThread *thread, const FrameExtent *e,
+                                     GuestAddr address)
+{
+    Origin place = e->callee ? e->place : origin_here(thread);
+    u64 distance = e->slot + 8 - address;
+    return distance < ORIGIN_DISTANCES ? place | distance << ORIGIN_DISTANCE_SHIFT : place;
 }
 
 // Its code goes on where the frame that it has called returns to.

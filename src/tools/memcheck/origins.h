@@ -4,7 +4,8 @@
 // written knows by itself: its heap block was allocated somewhere, its stack frame belongs to
 // a function. Only values that travel carry an origin, and only dirty steps see them.
 //
-// An Origin is a word: what it is in the top bits, an address or a context below.
+// An Origin is a word: what it is in the top bits, an address or a context in the lowest; of a
+// stack frame also the distance from its CFA down to the byte, between them, 0 if it is too far.
 //
 // What must stay true
 //   O1  An origin decides nothing but a line of a report: a lost or stale one is a

@@ -89,7 +89,7 @@ static bool find_place(ToolThread *thread, GuestAddr address, Origin *ret_origin
     const FrameExtent *e = extent_of(thread, address);
     if (!e)
         return false;
-    *ret_origin = e->callee ? e->place : origin_here(thread);
+    *ret_origin = origin_of_frame(thread, e, address);
     return true;
 }
 
@@ -373,12 +373,12 @@ Origin origins_of_member(ToolThread *thread, unsigned member)
 
 // ------------------------------------------------------------------ telling
 
-static u32 code_part(GuestAddr pc, bool is_return, RelayPart *ret_part)
+static u32 code_part(GuestAddr pc, bool is_return, Origin origin, RelayPart *ret_part)
 {
     *ret_part = (RelayPart){
         .kind = PART_ORIGIN_STACK,
-        .value_count = 2,
-        .values = {pc, is_return},
+        .value_count = 3,
+        .values = {pc, is_return, origin >> ORIGIN_DISTANCE_SHIFT & (ORIGIN_DISTANCES - 1)},
     };
     return 1;
 }
@@ -400,10 +400,10 @@ u32 origins_part(Origin origin, RelayPart *ret_part)
         return 0;
     switch (kind_of(origin)) {
     case ORIGIN_MEMORY: return memory_part(payload, ret_part);
-    case ORIGIN_CODE: return code_part(payload, true, ret_part);
-    case ORIGIN_EXACT: return code_part(payload, false, ret_part);
+    case ORIGIN_CODE: return code_part(payload, true, origin, ret_part);
+    case ORIGIN_EXACT: return code_part(payload, false, origin, ret_part);
     case ORIGIN_HOST:
-        return cache_place(payload, &place) ? code_part(place.pc, false, ret_part) : 0;
+        return cache_place(payload, &place) ? code_part(place.pc, false, origin, ret_part) : 0;
     case ORIGIN_CLIENT:
         *ret_part = (RelayPart){.kind = PART_ORIGIN_CLIENT, .context = (u32)payload};
         return 1;

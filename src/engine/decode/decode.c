@@ -248,8 +248,6 @@ bool insn_ends_block(const Insn *insn)
     case LOWER_REQUEST:
     case LOWER_EMULATE:
         return true;
-    case LOWER_COPY: // a trap is told behind it, and what follows may have no code of its own
-        return insn->mnemonic == ZYDIS_MNEMONIC_INT1;
     default:
         return false;
     }

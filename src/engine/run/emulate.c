@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/pages.h"
+#include "base/pkru_x64.h"
 #include "engine/aspace/aspace.h"
 #include "engine/decode/decode.h"
 #include "engine/emit/emit.h"
@@ -21,7 +22,7 @@
 // The selectors of a 64-bit process, and the others that Linux lets it load.
 enum { USER_CS = 0x33, USER_SS = 0x2b, USER32_CS = 0x23, CPU_NUMBER_SEGMENT = 0x7b };
 
-enum { TRAP_BREAKPOINT = 3, TRAP_OVERFLOW = 4, TRAP_PROTECTION = 13 };
+enum { TRAP_DEBUG = 1, TRAP_BREAKPOINT = 3, TRAP_OVERFLOW = 4, TRAP_PROTECTION = 13 };
 
 enum { ERR_PRESENT = 1, ERR_WRITE = 2, ERR_USER = 4 };
 
@@ -36,9 +37,9 @@ typedef struct Emulation {
 // ------------------------------------------------------------------- faults
 
 // False when another signal goes first; the instruction will be met again.
-static bool raise_trap(ThreadCtx *ctx, int sig, int code, u64 trapno, u64 err)
+static bool raise_trap(ThreadCtx *ctx, int sig, int code, GuestAddr address, u64 trapno, u64 err)
 {
-    signal_raise_synchronous(ctx, sig, code, 0);
+    signal_raise_synchronous(ctx, sig, code, address);
     if (!ctx->pending.synchronous)
         return false;
     ctx->pending.trapno = trapno;
@@ -48,7 +49,7 @@ static bool raise_trap(ThreadCtx *ctx, int sig, int code, u64 trapno, u64 err)
 
 static void protection_fault(ThreadCtx *ctx, u64 err)
 {
-    raise_trap(ctx, SIGSEGV, SI_KERNEL, TRAP_PROTECTION, err);
+    raise_trap(ctx, SIGSEGV, SI_KERNEL, 0, TRAP_PROTECTION, err);
 }
 
 static void illegal_instruction(ThreadCtx *ctx)
@@ -137,15 +138,15 @@ static bool load_operand(const Emulation *em, unsigned i, unsigned size, u64 *re
 
 // --------------------------------------------------------------------- traps
 
-// int n and int3. The vectors 3 and 4 are open to programs, 0x80 is the
+// int n, int1 and int3. The vectors 3 and 4 are open to programs, 0x80 is the
 // 32-bit system call, which a 64-bit program has no use for and we do not offer.
 static void emulate_int(const Emulation *em, u8 vector)
 {
     ThreadCtx *ctx = em->ctx;
     bool raised;
     switch (vector) {
-    case TRAP_BREAKPOINT: raised = raise_trap(ctx, SIGTRAP, SI_KERNEL, vector, 0); break;
-    case TRAP_OVERFLOW: raised = raise_trap(ctx, SIGSEGV, SI_KERNEL, vector, 0); break;
+    case TRAP_BREAKPOINT: raised = raise_trap(ctx, SIGTRAP, SI_KERNEL, 0, vector, 0); break;
+    case TRAP_OVERFLOW: raised = raise_trap(ctx, SIGSEGV, SI_KERNEL, 0, vector, 0); break;
     case 0x80:
         log_note("int 0x80 at %lx: 32-bit system calls are not offered", ctx->pc);
         // fall through
@@ -153,6 +154,13 @@ static void emulate_int(const Emulation *em, u8 vector)
     }
     if (raised)
         ctx->pc = em->next;
+}
+
+// Unlike int 1, which is refused. In the cache it could be taken for a trap of the trap flag.
+static void emulate_int1(const Emulation *em)
+{
+    if (raise_trap(em->ctx, SIGTRAP, TRAP_BRKPT, em->next, TRAP_DEBUG, 0))
+        em->ctx->pc = em->next;
 }
 
 // ----------------------------------------------------------- far transfers
@@ -397,6 +405,7 @@ static void emulate_decoded(const Emulation *em)
     case ZYDIS_MNEMONIC_LGS: emulate_load_segment(em); break;
     case ZYDIS_MNEMONIC_SYSENTER: illegal_instruction(em->ctx); break;
     case ZYDIS_MNEMONIC_INT: emulate_int(em, (u8)em->z.raw.imm[0].value.u); break;
+    case ZYDIS_MNEMONIC_INT1: emulate_int1(em); break;
     case ZYDIS_MNEMONIC_INT3: emulate_int(em, TRAP_BREAKPOINT); break;
     default: emulate_branch(em, size); break;
     }
@@ -406,8 +415,10 @@ static void emulate_decoded(const Emulation *em)
 static bool decode_emulation(ThreadCtx *ctx, GuestAddr pc, u8 bytes[INSN_MAX], Emulation *ret_em)
 {
     size_t got = INSN_MAX;
+    u32 keys = pkru_open(); // what may be executed need not be readable
     while (got && !guest_read(pc, bytes, got))
         got--;
+    pkru_write(keys);
     *ret_em = (Emulation){.ctx = ctx};
     if (!got || decode_insn(pc, bytes, got, &ret_em->insn) != DECODE_OK ||
         !decode_operands(&ret_em->insn, &ret_em->z, ret_em->operands))

@@ -322,7 +322,7 @@ void gateway_init(void)
     lock_may_wait = may_wait;
     ctx_displacement = (i32)((char *)&thread_ctx - (char *)__builtin_thread_pointer());
     xstate_init();
-    // PKRU is left alone: it would restrict the engine's own accesses.
+    // PKRU stays the client's in the engine, too.
     gateway.xsave_mask = xstate_mask() & ~XSTATE_PKRU;
 
     void *at = mmap((void *)GATEWAY_START, GATEWAY_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,

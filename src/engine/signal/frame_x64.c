@@ -127,6 +127,7 @@ static void enter_handler(ThreadCtx *ctx, const KernelAction *action, int sig, G
     ctx->pc = action->handler;
     ctx->flags &= ~(u64)(FLAG_DF | FLAG_TF | FLAG_RF);
     xstate_reset(ctx->xsave);
+    xstate_put_pkru(ctx->xsave);
     if ((u32)ctx->altstack.ss_flags & KERNEL_SS_AUTODISARM)
         signal_reset_altstack(ctx);
 }
@@ -144,6 +145,7 @@ bool frame_push(ThreadCtx *ctx, const KernelAction *action, const PendingSignal 
         return false;
     memset(&frame, 0, sizeof(frame));
     fill_frame(&frame, ctx, action, signal, fpstate_addr);
+    xstate_keep_pkru(ctx->xsave);
     xstate_to_client_frame(fpstate_image, ctx->xsave);
     if (!guest_write(fpstate_addr, fpstate_image, fpstate_bytes) ||
         !guest_write(frame_addr, &frame, sizeof(frame)))
@@ -164,6 +166,7 @@ bool frame_pop(ThreadCtx *ctx)
         return false;
     restore_registers(ctx, &frame.context);
     bool good = xstate_from_client_frame(ctx->xsave, frame.context.fpstate);
+    xstate_put_pkru(ctx->xsave);
     // As the kernel: errors of the alternate stack are forgotten, and the mask
     // changes even when the rest of the frame is bad.
     if (good)

@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/pages.h"
+#include "base/pkru_x64.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
@@ -271,20 +272,6 @@ static bool looks_writable(ThreadCtx *ctx, GuestAddr addr)
     return ++ctx->retry_count <= RETRIES_OF_WRITABLE_PAGE;
 }
 
-// The guest instruction that faulted. int1 is a trap: rip is behind it, and
-// perhaps behind the last instruction of a block.
-static bool place_of_fault(const ucontext_t *uc, CodePlace *ret_place)
-{
-    u64 rip = greg(uc, REG_RIP);
-
-    if (cache_place(rip, ret_place))
-        return true;
-    if (greg(uc, REG_TRAPNO) != TRAP_DEBUG || !cache_place(rip - 1, ret_place))
-        return false;
-    ret_place->pc++;
-    return true;
-}
-
 // A store to a page that we guard because code was translated from it. The
 // store shall complete, but nothing behind it in the same block may run: the
 // block may be made from the bytes that have just changed.
@@ -301,7 +288,7 @@ static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
         !(greg(uc, REG_ERR) & PAGE_FAULT_WRITE))
         return false;
     if (!lock_try(&engine_lock)) {
-        if (!place_of_fault(uc, &place))
+        if (!cache_place(greg(uc, REG_RIP), &place))
             return false;
         take_out(ctx, uc, &place);
         return true;
@@ -335,7 +322,7 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     }
     if (retry_store(ctx, info, uc))
         return;
-    if (!place_of_fault(uc, &place))
+    if (!cache_place(rip, &place))
         crash(info->si_signo, info, uc);
     CodePtr failed = is_memory ? translate_early_guard_failed((CodePtr)rip) : NULL;
     if (failed) {
@@ -446,33 +433,9 @@ static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
     }
 }
 
-static bool is_prefix(u8 byte)
-{
-    switch (byte) {
-    case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65: case 0x66: case 0x67:
-    case 0xf2: case 0xf3:
-        return true;
-    default:
-        return (byte & 0xf0) == 0x40;
-    }
-}
-
-static bool is_behind_int1(u64 rip)
-{
-    CodePlace place;
-    u8 byte;
-
-    if (!cache_contains(rip - 1) || !cache_place(rip - 1, &place))
-        return false;
-    do {
-        if (!guest_read(place.pc++, &byte, 1))
-            return false;
-    } while (is_prefix(byte));
-    return byte == 0xf1;
-}
-
 // Whether a trap flag made this trap, ours or the client's. The kernel looks into DR6 to tell, and
-// on some virtual machines that is empty now and then: what comes looks like the trap of an int1.
+// on some virtual machines that is empty now and then: what comes looks like the trap of an int1,
+// which the cache never runs.
 static bool is_trace_trap(const ThreadCtx *ctx, siginfo_t *info, const ucontext_t *uc)
 {
     if (info->si_signo != SIGTRAP)
@@ -480,8 +443,7 @@ static bool is_trace_trap(const ThreadCtx *ctx, siginfo_t *info, const ucontext_
     if (UNLIKELY(stress_signals) && info->si_code == TRAP_TRACE && greg(uc, REG_RIP) & 1)
         info->si_code = TRAP_BRKPT;
     if (info->si_code == TRAP_BRKPT && greg(uc, REG_TRAPNO) == TRAP_DEBUG &&
-        (greg(uc, REG_EFL) & FLAG_TF || ctx->stepping || ctx->client_step) &&
-        !is_behind_int1(greg(uc, REG_RIP)))
+        (greg(uc, REG_EFL) & FLAG_TF || ctx->stepping || ctx->client_step))
         info->si_code = TRAP_TRACE;
     return info->si_code == TRAP_TRACE;
 }
@@ -563,6 +525,7 @@ void on_host_signal(int sig, siginfo_t *info, void *ucontext)
     ThreadCtx *ctx = &thread_ctx;
 
     stop_alignment_checks();
+    pkru_open(); // sigreturn puts the client's back
     if (sig == SIGTRAP && info->si_code == KICKED) {
         ctx->stop_request = 1;
         advance(ctx, ucontext);

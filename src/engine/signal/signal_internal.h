@@ -152,6 +152,10 @@ void xstate_from_host_frame(u8 *area, const u8 *fpregs);
 void xstate_to_client_frame(u8 *frame, const u8 *area);
 // Reads a client's frame, trusting nothing. False: the kernel would refuse it.
 bool xstate_from_client_frame(u8 *area, GuestAddr fpstate);
+// The gateways neither save nor restore PKRU: it stays in the processor (base/pkru_x64.h). From
+// there into the area, for a frame; from an area into it.
+void xstate_keep_pkru(u8 *area);
+void xstate_put_pkru(const u8 *area);
 #define XSTATE_MAGIC2_BYTES 4
 #define XSTATE_MAX_BYTES (16 * KiB)
 

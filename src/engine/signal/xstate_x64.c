@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pkru_x64.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/signal/signal_internal.h"
@@ -26,7 +27,6 @@
 #define X87_CONTROL_INIT 0x37f
 #define MXCSR_INIT 0x1f80
 // Everything but key 0 inaccessible: what Linux gives new processes and handlers.
-#define PKRU_INIT 0x55555554u
 
 #define ARCH_GET_XCOMP_PERM 0x1022
 
@@ -100,6 +100,7 @@ void xstate_init(void)
 {
     u32 eax, ebx, ecx, edx;
 
+    pkru_init();
     read_mxcsr_mask();
     cpu.features = FEATURE_X87 | FEATURE_SSE;
     cpu.size = MIN_BYTES;
@@ -157,6 +158,25 @@ void xstate_reset(u8 *area)
         memcpy(area + cpu.component[9].offset, &pkru, sizeof(pkru));
         header_of(area)->present |= XSTATE_PKRU;
     }
+}
+
+void xstate_keep_pkru(u8 *area)
+{
+    u32 pkru = pkru_read();
+    if (!(cpu.features & XSTATE_PKRU))
+        return;
+    memcpy(area + cpu.component[9].offset, &pkru, sizeof(pkru));
+    header_of(area)->present |= XSTATE_PKRU;
+}
+
+void xstate_put_pkru(const u8 *area)
+{
+    u32 pkru = 0; // the processor's initial state
+    if (!(cpu.features & XSTATE_PKRU))
+        return;
+    if (((const Header *)(area + LEGACY_BYTES))->present & XSTATE_PKRU)
+        memcpy(&pkru, area + cpu.component[9].offset, sizeof(pkru));
+    pkru_write(pkru);
 }
 
 void xstate_from_host_frame(u8 *area, const u8 *fpregs)

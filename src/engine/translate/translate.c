@@ -4,6 +4,7 @@
 // body, exit stubs.
 #include "engine/translate/translate.h"
 
+#include "base/pkru_x64.h"
 #include "engine/aspace/aspace.h"
 #include "engine/landings/landings.h"
 #include "engine/redirect/redirect.h"
@@ -500,8 +501,10 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
                        GuestAddr *ret_fault)
 {
     Block *block;
+    u32 keys = pkru_open(); // what may be executed need not be readable
     do { // it ends, since each time something is known that was not, and nothing is forgotten
         block = translate_chain(pc, version, entry, ret_result, ret_fault);
     } while (drop_stale() && block && block->retired);
+    pkru_write(keys);
     return block;
 }

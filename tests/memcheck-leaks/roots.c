@@ -36,6 +36,11 @@ __attribute__((noinline)) static void fill_mappings(void)
     ((void **)mapping(MAP_SHARED, fd))[3] = malloc(103);
     ((void **)mapping(MAP_PRIVATE, fd))[5] = malloc(104);
     ((void **)sbrk(PAGE))[3] = malloc(105);
+    void **closed = mapping(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    closed[3] = malloc(106);
+    int key = pkey_alloc(0, 0); // fails where there are none, and under the incumbent
+    if (key > 0 && pkey_mprotect(closed, PAGE, PROT_READ | PROT_WRITE, key) == 0)
+        pkey_set(key, PKEY_DISABLE_ACCESS);
     void **gone = mapping(MAP_PRIVATE | MAP_ANONYMOUS, -1);
     gone[3] = malloc(1001);
     munmap(gone, PAGE);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pkru_x64.h"
 #include "engine/thread/thread.h"
 #include "tools/memcheck/commands.h"
 #include "tools/memcheck/leaks.h"
@@ -307,6 +308,7 @@ void commands_who_points_at(ToolThread *thread, char *rest)
         snprintf(text, sizeof(text), "Searching for pointers to 0x%llx",
                  (unsigned long long)address);
     command_say(thread, text);
+    u32 keys = pkru_open();
     thread_stop_others(thread);
     if (leaks_scene_open(thread, 0, &scene)) {
         Pointers pointers = {thread, &scene, address};
@@ -316,4 +318,5 @@ void commands_who_points_at(ToolThread *thread, char *rest)
         relay_answer(thread, "no memory for the search\n");
     }
     thread_resume_others(thread);
+    pkru_write(keys);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/pages.h"
+#include "base/pkru_x64.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 #include "tools/memcheck/leaks.h"
@@ -233,6 +234,7 @@ static bool search(ToolThread *thread, const LeakWish *wish)
     HeapStats stats;
     bool ok = false;
     u64 mask = signal_admit_faults(); // none are, when the program ends
+    u32 keys = pkru_open();           // workers inherit it
     forget_last();
     thread_stop_others(thread);
     if (leaks_scene_open(thread, wish->heuristics, &last.scene)) {
@@ -244,6 +246,7 @@ static bool search(ToolThread *thread, const LeakWish *wish)
     heap_stats(&stats);
     last.frees = stats.frees;
     thread_resume_others(thread);
+    pkru_write(keys);
     signal_put_host_mask(mask);
     return ok;
 }

@@ -67,6 +67,7 @@ static void on_fork_prepare(ThreadCtx *ctx)
     calltags_fork_prepare();
     request_fork_prepare();
     fdtrack_fork_prepare();
+    relay_fork_prepare(); // last: what precedes it is the child's too
 }
 
 static void on_fork_parent(ThreadCtx *ctx)

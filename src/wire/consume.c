@@ -453,6 +453,12 @@ size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *ar
     return count;
 }
 
+bool wire_has_drained(WireConsumer *consumer, u64 stamp)
+{
+    Choice choice = choose(consumer, rings_used(consumer), wire_stamp() - ORDER_LAG, false);
+    return choice.limit > stamp && choice.least > stamp;
+}
+
 // ----------------------------------------------------------------- codec
 
 typedef struct Cursor {

@@ -206,6 +206,7 @@ typedef struct WireHeader {
     i32 pid;
     u64 start_stamp;  // time stamp counter and CLOCK_MONOTONIC at one moment
     u64 start_ns;
+    u64 fork_stamp;   // as a fork began to make this process; 0: none did
     u32 ring_high;    // rings below it have been used
     u32 finding_high; // findings below it have been made
     u32 stop_findings; // the monitor wants no new ones: --error-limit
@@ -350,6 +351,8 @@ static inline bool wire_is_streamed(u64 header)
 }
 void wire_stream_to(WireConsumer *consumer, WireStreamFn *fn);
 size_t wire_drain(WireConsumer *consumer, bool final, WireRecordFn *fn, void *arg);
+// Whether everything that was begun up to this stamp has been handed over.
+bool wire_has_drained(WireConsumer *consumer, u64 stamp);
 // Rings whose contents made no sense; what was in them is lost.
 u32 wire_damaged_rings(const WireConsumer *consumer);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -258,6 +259,81 @@ NOINLINE void forks(void)
     blocks[2] = allocate(900);
 }
 
+NOINLINE void *in_parent(size_t size)
+{
+    sink++;
+    return malloc(size);
+}
+
+NOINLINE void *in_child(size_t size)
+{
+    sink++;
+    return malloc(size);
+}
+
+// The parent allocates and maps more before its child does anything.
+NOINLINE void forks_and_goes_on(void)
+{
+    int ends[2];
+    char byte;
+    sink = (size_t)pipe(ends);
+    blocks[0] = allocate(5000);
+    if (fork() == 0) {
+        sink = (size_t)read(ends[0], &byte, 1);
+        blocks[1] = in_child(700);
+        _exit(0);
+    }
+    blocks[2] = in_parent(900);
+    blocks[3] = mmap(NULL, 7 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    usleep(50000);
+    sink = (size_t)write(ends[1], "", 1);
+}
+
+// As daemons do.
+NOINLINE void forks_and_ends(void)
+{
+    pid_t parent = getpid();
+    blocks[0] = allocate(5000);
+    blocks[1] = allocate(300);
+    if (fork() == 0) {
+        while (getppid() == parent)
+            usleep(1000);
+        free(blocks[0]);
+        blocks[2] = in_child(700);
+    }
+}
+
+static pthread_barrier_t filled;
+
+static void *churn(void *unused)
+{
+    void *last[2] = {NULL, NULL};
+    pthread_barrier_wait(&filled);
+    for (size_t i = 0;; i++) {
+        free(last[i % 2]);
+        last[i % 2] = malloc(100 + i % 7);
+    }
+    return unused;
+}
+
+// At once after its last allocation, while others keep the monitor busy.
+NOINLINE void fills_and_forks(void)
+{
+    pthread_t thread;
+    pthread_barrier_init(&filled, NULL, 4);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&thread, NULL, churn, NULL);
+    pthread_barrier_wait(&filled);
+    for (int i = 0; i < 100; i++)
+        blocks[i] = allocate(10000);
+    if (fork() == 0) {
+        blocks[100] = in_child(700000);
+        _exit(0);
+    }
+    wait(NULL);
+    _exit(0);
+}
+
 NOINLINE void executes(void)
 {
     blocks[0] = allocate(12345);
@@ -361,6 +437,9 @@ static const struct {
     {"stack_before_heap", stack_before_heap},
     {"until_killed", until_killed},
     {"forks", forks},
+    {"forks_and_goes_on", forks_and_goes_on},
+    {"forks_and_ends", forks_and_ends},
+    {"fills_and_forks", fills_and_forks},
     {"executes", executes},
     {"crashes", crashes},
     {"counts", counts},

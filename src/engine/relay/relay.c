@@ -96,6 +96,7 @@ static bool map_wire(const Ends *ends)
         .pid = (i32)raw_syscall0(SYS_getpid),
         .start_stamp = wire_stamp(),
         .start_ns = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec,
+        .fork_stamp = relay.fork_stamp,
         .exit_code = -1,
         .kicks_closed = !relay.takes_kicks,
     };
@@ -325,6 +326,13 @@ static bool attach(void)
         log_note("the monitor has gone: nothing is reported of this child");
     }
     return ok;
+}
+
+// What the forking thread does next is later than this, in both processes.
+void relay_fork_prepare(void)
+{
+    if (relay.shared)
+        relay.fork_stamp = wire_stamp();
 }
 
 void relay_fork_child(void)

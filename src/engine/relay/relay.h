@@ -32,6 +32,7 @@ bool relay_is_on(void);
 void relay_thread_create(ThreadCtx *ctx); // before `ctx` makes another thread
 void relay_thread_start(ThreadCtx *ctx);
 void relay_thread_end(ThreadCtx *ctx);
+void relay_fork_prepare(void);
 void relay_fork_child(void);
 void relay_code_mapped(const Mapping *mapping);
 void relay_unmapped(GuestAddr start, GuestAddr end);

@@ -9,6 +9,7 @@ typedef struct Relay {
     int life;           // hidden descriptor; -1 when the monitor is gone
     int attach;         // where a fork's child asks for a monitor of its own; -1: nowhere
     bool is_child;      // made by fork and without a monitor so far
+    u64 fork_stamp;     // when the last process with a monitor began to make this one
     bool is_silent;     // --child-silent-after-fork, in a child
     bool takes_kicks;   // our handler is in place
     u32 threads;        // numbers given out

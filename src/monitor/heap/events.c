@@ -42,6 +42,8 @@ void heap_decoder_tick(HeapDecoder *decoder, const WireShared *shared)
     if (last_stamp > decoder->calibrated_stamp) {
         decoder->calibrated_ns = heap_decoder_ns(decoder, last_stamp);
         decoder->calibrated_stamp = last_stamp;
+        decoder->points[decoder->point_count++ % CLOCK_POINTS] =
+            (ClockPoint){last_stamp, decoder->calibrated_ns};
     }
     // What the clock is off by is made good over the next second.
     u64 passed = decoder->calibrated_stamp - decoder->start_stamp;
@@ -49,6 +51,26 @@ void heap_decoder_tick(HeapDecoder *decoder, const WireShared *shared)
     double factor = 1 + (double)off / 1e9;
     factor = factor < 0.5 ? 0.5 : factor > 2 ? 2 : factor;
     decoder->ns_per_tick_q32 = (u64)((double)rate * factor);
+}
+
+// Between two points the rate was the same.
+u64 heap_decoder_past_ns(const HeapDecoder *decoder, u64 stamp)
+{
+    u64 kept = min_u64(decoder->point_count, CLOCK_POINTS);
+    ClockPoint after = {decoder->calibrated_stamp, decoder->calibrated_ns};
+
+    if (stamp >= after.stamp)
+        return heap_decoder_ns(decoder, stamp);
+    for (u64 back = 1; back <= kept + 1; back++) {
+        ClockPoint before = {decoder->start_stamp, 0};
+        if (back <= kept)
+            before = decoder->points[(decoder->point_count - back) % CLOCK_POINTS];
+        if (stamp >= before.stamp && after.stamp > before.stamp)
+            return before.ns + (u64)((unsigned __int128)(stamp - before.stamp) *
+                                     (after.ns - before.ns) / (after.stamp - before.stamp));
+        after = before;
+    }
+    return 0;
 }
 
 // ------------------------------------------------------------------- events

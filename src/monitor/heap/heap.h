@@ -116,7 +116,9 @@ typedef struct HeapEnd {
     bool by_exec;   // another program goes on under this pid
     i32 status, signal;
 } HeapEnd;
+// What was live at the end stays, for twins that are still to come.
 void heap_close(HeapModel *model, const HeapEnd *end);
+void heap_free_model(HeapModel *model);
 // The program has ended, at this stamp; heap_close() follows. Else it ends when that is called.
 void heap_ended(HeapModel *model, u64 stamp);
 // The client is about to execute another program, and waits: names are looked up while their
@@ -144,6 +146,12 @@ void heap_forget(HeapModel *model, void *arg);
 
 // ------------------------------------------------------------ events.c
 
+// A stamp's time, from which on it is counted with a new rate.
+typedef struct ClockPoint {
+    u64 stamp, ns;
+} ClockPoint;
+enum { CLOCK_POINTS = 256 };
+
 // What decoding needs to know beside the records; part of the model, which sets it up.
 typedef struct HeapDecoder {
     HeapModel *model;
@@ -151,6 +159,8 @@ typedef struct HeapDecoder {
     u64 ns_per_tick_q32;  // 32.32
     u64 calibrated_stamp; // stamp and ns (since the start) from which it is counted on
     u64 calibrated_ns;
+    ClockPoint points[CLOCK_POINTS]; // the last ones of these, a ring
+    u64 point_count;
     u64 last_stamp;       // H2
     HeapTime last;
     u32 thread_of_ring[WIRE_RINGS]; // number of the thread
@@ -168,6 +178,8 @@ static inline u64 heap_decoder_ns(const HeapDecoder *decoder, u64 stamp)
     return decoder->calibrated_ns +
            (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);
 }
+// The same of a stamp that is long past.
+u64 heap_decoder_past_ns(const HeapDecoder *decoder, u64 stamp);
 static inline u64 heap_decoder_lived_ns(const HeapDecoder *decoder, u64 ticks)
 {
     return (u64)((unsigned __int128)ticks * decoder->ns_per_tick_q32 >> 32);

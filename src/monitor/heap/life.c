@@ -104,6 +104,15 @@ static void forget_younger(HeapModel *model, u64 ns)
         blocks_remove(&model->blocks, block);
     }
     vec_free(&younger);
+    ranges_forget_younger(model, ns);
+}
+
+// The child's process tells its stacks anew, under ids of which the parent may have given those
+// that were free at the fork to others since.
+static void doubt_contexts(HeapModel *model)
+{
+    for (size_t i = 1; i < model->contexts.count; i++)
+        ((Context *)vec_at(&model->contexts, i))->is_inherited = true;
 }
 
 // Clocks and counts begin anew; what is live stays, and is the first peak.
@@ -153,8 +162,6 @@ void heap_divide(HeapModel *model, const HeapConfig *config)
 {
     // The parent's files are the parent's: what this process has of their buffers is forgotten
     // with the writer, whose memory is not worth the risk of a call.
-    u64 start_ns = model->start_ns;
-
     model->writer = NULL;
     free(model->massif_path);
     free(model->recording_path);
@@ -165,7 +172,9 @@ void heap_divide(HeapModel *model, const HeapConfig *config)
     snapshots_free(model);
     symbols_after_fork(model->config.symbols);
     if (config->shared)
-        forget_younger(model, config->shared->header.start_ns - start_ns);
+        forget_younger(model,
+                       heap_decoder_past_ns(&model->decoder, config->shared->header.fork_stamp));
+    doubt_contexts(model);
     forget_threads(model);
     model->names = (NameQueue){0};
     set_up(model, config);
@@ -286,6 +295,12 @@ void heap_close(HeapModel *model, const HeapEnd *end)
     sample_close(model);
     copy_forget_all(model, true);
     snapshots_free(model);
+}
+
+void heap_free_model(HeapModel *model)
+{
+    if (!model)
+        return;
     places_free(model);
     blocks_free(&model->blocks);
     arena_free(&model->arena);

@@ -116,6 +116,7 @@ typedef struct Context {
     u32 code;
     u32 thread; // 1 + the one that last allocated here; 0: none has
     u32 site;   // and the heap's site of that
+    bool is_inherited; // as a twin's parent knew it, who may have taken it after the fork
 } Context;
 
 // By the recording's number.
@@ -311,6 +312,11 @@ static inline Live site_at_peak(const HeapModel *model, const Site *site, PeakKi
 {
     return site->epoch >= model->peaks[kind].epoch ? site->saved[kind] : site->live;
 }
+// ------------------------------------------------------------------- ranges.c
+
+// Of a twin: what its parent has mapped since.
+void ranges_forget_younger(HeapModel *model, u64 ns);
+
 // --------------------------------------------------------------------- top.c
 
 // Who wants to know: said in pieces, then done. arg NULL: nobody any more.

@@ -131,6 +131,18 @@ static void record_place(HeapModel *model, Place *place)
                               code->is_return);
 }
 
+// Whether a twin's process means another stack by this id than its parent did. It tells all
+// that it uses anew, callers first.
+static bool is_other(HeapModel *model, Context *context, u32 outer, u64 pc)
+{
+    if (!context->is_inherited)
+        return false;
+    const Place *place = vec_at(&model->places, context->number);
+    const Code *code = vec_at(&model->codes, place->code);
+    context->is_inherited = false;
+    return place->parent != outer || code->pc != (pc & ~WIRE_EXACT_PC);
+}
+
 void heap_context(HeapModel *model, u32 id, u32 parent, u64 pc)
 {
     bool is_return = pc != 0 && !(pc & WIRE_EXACT_PC);
@@ -141,8 +153,9 @@ void heap_context(HeapModel *model, u32 id, u32 parent, u64 pc)
     if (id == 0 || id > 64u << 20)
         return;
     Context *context = context_at(model, id);
-    if (!context || context->number != 0)
+    if (!context || (context->number != 0 && !is_other(model, context, outer, pc)))
         return;
+    *context = (Context){0};
     if (model->places.count >= CONTEXTS_MAX) {
         model->oddities.cut_contexts++;
         context->number = outer; // M4

@@ -178,6 +178,18 @@ void heap_remap(HeapModel *model, const HeapNew *pages, u64 old_address, u64 old
     model_check(model, SPACE_MAPPED);
 }
 
+void ranges_forget_younger(HeapModel *model, u64 ns)
+{
+    for (size_t i = model->ranges.count; i-- > 0;) {
+        const Range *range = vec_at(&model->ranges, i);
+        u64 bytes = range->end - range->start;
+        if (range->born_ns <= ns)
+            continue;
+        site_shrink(model, range->site, bytes, bytes, 1);
+        range_remove(model, i);
+    }
+}
+
 // ---------------------------------------------------------------------- stacks
 
 static void record_stack(HeapModel *model, EventKind kind, u32 thread, u32 site, u64 bytes)

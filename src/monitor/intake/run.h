@@ -52,6 +52,7 @@ typedef struct Run {
     bool asks;          // --gen-suppressions=yes, and the user has not stopped it
 
     HeapModel *heap; // NULL: the tool has no events of the heap
+    HeapModel *ended_heap; // what was live at the end, for children that are still to attach
 
     struct Commands *commands; // NULL: no socket
     u64 records;               // taken so far

@@ -157,6 +157,7 @@ static void finish(Run *run)
             .status = run->status,
             .signal = run->signal,
         });
+    run->ended_heap = run->heap;
     run->heap = NULL;
     if (run->report)
         exit_code = findings_close(run);
@@ -233,7 +234,7 @@ static void become_twin(Run *run, const Attachment *attachment)
         .command = run->command,
         .options = run->options,
         .suppressions = run->suppressions,
-        .heap = run->heap,
+        .heap = run->heap ? run->heap : run->ended_heap,
         .os_pid = attachment->pid,
     };
     for (size_t i = 0; i < suppress_count(run->suppressions); i++)
@@ -241,6 +242,26 @@ static void become_twin(Run *run, const Attachment *attachment)
     if (!run_open(run))
         _exit(1);
     commands_open(run);
+}
+
+// Takes what the client did before it made this child; what it did since as well, if that is
+// between. A thread that was stopped in the middle of a record is not waited for for ever.
+static void catch_up(Run *run, const Attachment *attachment)
+{
+    enum { TRIES = 1000, PAUSE_US = 1000 };
+    WireShared *shared = wire_map(attachment->fds[0]);
+    u64 stamp = shared ? shared->header.fork_stamp : 0;
+
+    if (shared)
+        wire_unmap(shared);
+    for (int i = 0; i < TRIES && !run->finished; i++) {
+        bool gone = client_is_gone(run);
+        size_t count = wire_drain(run->consumer, gone, run_take, run);
+        if (gone || wire_has_drained(run->consumer, stamp))
+            break;
+        if (count < WIRE_DRAIN_MAX)
+            usleep(PAUSE_US);
+    }
 }
 
 // A child of the client wants a monitor: this process divides, and the twin serves it. A
@@ -251,6 +272,8 @@ static bool divide(Run *run)
     Attachment attachment;
     if (!receive(run->attach, &attachment))
         return false;
+    if (run->heap)
+        catch_up(run, &attachment);
     pid_t pid = fork();
     if (pid == 0) {
         become_twin(run, &attachment);
@@ -343,6 +366,7 @@ int intake_serve(const IntakeCommand *command)
     while (turn(&run, &wait_ms))
         ;
     symbols_free(run.symbols);
+    heap_free_model(run.ended_heap);
     wait_for_twins();
     return 0;
 }

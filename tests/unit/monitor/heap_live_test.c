@@ -77,6 +77,7 @@ static void world_end(World *world)
 {
     Symbols *symbols = world->model->config.symbols;
     heap_close(world->model, &(HeapEnd){0});
+    heap_free_model(world->model);
     symbols_free(symbols);
     unlink("massif.out");
     unlink("recording");
@@ -230,6 +231,7 @@ TEST(the_recording_has_the_peak_and_the_end)
     }
     Symbols *symbols = world.model->config.symbols;
     heap_close(world.model, &(HeapEnd){.is_known = true, .signal = 9});
+    heap_free_model(world.model);
     symbols_free(symbols);
     u32 warnings = 0;
     Recording *recording = recording_open("recording", count_warning, &warnings, &error);
@@ -316,6 +318,7 @@ TEST(runs_are_recorded_in_full)
     heap_alloc(world.model, &block);
     Symbols *symbols = world.model->config.symbols;
     heap_close(world.model, &(HeapEnd){0});
+    heap_free_model(world.model);
     symbols_free(symbols);
     struct stat status;
     CHECK_EQ(stat("recording", &status), 0);
@@ -353,6 +356,7 @@ TEST(a_bounded_recording_keeps_the_peak)
     Symbols *symbols = world.model->config.symbols;
     HeapConfig config = world.model->config;
     heap_close(world.model, &(HeapEnd){0});
+    heap_free_model(world.model);
     world.options.max_recording_bytes = MiB;
     world.model = heap_open(&config);
     for (u32 i = 1; i <= CONTEXTS; i++)
@@ -360,6 +364,7 @@ TEST(a_bounded_recording_keeps_the_peak)
     for (u32 i = 0; i < 600000; i++)
         one_event(&world);
     heap_close(world.model, &(HeapEnd){0});
+    heap_free_model(world.model);
     symbols_free(symbols);
     CHECK_EQ(stat("recording", &status), 0);
     CHECK(status.st_size > (off_t)(MiB / 4) && status.st_size <= (off_t)MiB);

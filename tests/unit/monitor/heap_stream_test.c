@@ -71,6 +71,7 @@ static void world_end(World *world)
     char command[128];
     Symbols *symbols = world->model->config.symbols;
     heap_close(world->model, &(HeapEnd){.is_known = true});
+    heap_free_model(world->model);
     symbols_free(symbols);
     snprintf(command, sizeof(command), "rm -r %s", world->folder);
     CHECK_EQ(system(command), 0);

@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import shutil
 import subprocess
 import time
 
@@ -49,6 +50,13 @@ def real():
         done = heap(command, file)
         check(f"a real run: {command}", done.returncode == 0 and done.stdout and not done.stderr,
               done.stderr.decode()[:300])
+    if shutil.which("go"):
+        heap("export", "--format=pprof", "-o", path("real.pprof"), file)
+        done = subprocess.run(["go", "tool", "pprof", "-top", path("real.pprof")], check=False,
+                              capture_output=True, text=True, env={**os.environ, "HOME": WORK})
+        same("a real run: pprof knows the program", done.stdout.split("\n")[0], "File: real")
+    else:
+        skip("a real run: pprof knows the program", "there is no go")
     live()
     again = record(program)
     found = answer("diff", f"{file}@end", f"{again}@end")

@@ -235,27 +235,43 @@ static void put_type(Profile *profile, u32 field, const char *name, const char *
     message_end(&type, profile->out, field);
 }
 
+static void put_mapping(Profile *profile, u32 number, const RecordedModule *module)
+{
+    char build_id[2 * 64 + 1] = "";
+    Message mapping;
+
+    for (u32 b = 0; module->build_id && b < module->build_id_size && b < 64; b++)
+        sprintf(build_id + 2 * (size_t)b, "%02x", module->build_id[b]);
+    message_begin(&mapping);
+    put_number(mapping.out, MAPPING_ID, number);
+    put_number(mapping.out, MAPPING_START, module->start);
+    put_number(mapping.out, MAPPING_LIMIT, module->start + module->size);
+    put_number(mapping.out, MAPPING_OFFSET, module->offset);
+    put_number(mapping.out, MAPPING_FILE, string_id(profile, module->path));
+    put_number(mapping.out, MAPPING_BUILD_ID, string_id(profile, *build_id ? build_id : NULL));
+    for (u32 field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINES; field++)
+        put_number(mapping.out, field, 1);
+    message_end(&mapping, profile->out, PROFILE_MAPPING);
+}
+
+// The first mapping is the program: by it pprof names a profile, and knows those of one program.
 static void put_mappings(Profile *profile)
 {
     Recording *recording = profile->job->recording;
+    const char *program = recording_info(recording)->executable;
+    u32 count = recording_module_count(recording), first = 1;
 
-    for (u32 i = 1; i < recording_module_count(recording); i++) {
-        const RecordedModule *module = recording_module(recording, i);
-        char build_id[2 * 64 + 1] = "";
-        Message mapping;
-
-        for (u32 b = 0; module->build_id && b < module->build_id_size && b < 64; b++)
-            sprintf(build_id + 2 * (size_t)b, "%02x", module->build_id[b]);
-        message_begin(&mapping);
-        put_number(mapping.out, MAPPING_ID, i);
-        put_number(mapping.out, MAPPING_START, module->start);
-        put_number(mapping.out, MAPPING_LIMIT, module->start + module->size);
-        put_number(mapping.out, MAPPING_OFFSET, module->offset);
-        put_number(mapping.out, MAPPING_FILE, string_id(profile, module->path));
-        put_number(mapping.out, MAPPING_BUILD_ID, string_id(profile, *build_id ? build_id : NULL));
-        for (u32 field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINES; field++)
-            put_number(mapping.out, field, 1);
-        message_end(&mapping, profile->out, PROFILE_MAPPING);
+    while (first < count) {
+        const char *path = recording_module(recording, first)->path;
+        if (path && program && strcmp(path, program) == 0)
+            break;
+        first++;
+    }
+    if (first < count)
+        put_mapping(profile, first, recording_module(recording, first));
+    for (u32 i = 1; i < count; i++) {
+        if (i != first)
+            put_mapping(profile, i, recording_module(recording, i));
     }
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recording/massif_out.h"
+
 bool frame_pattern_init(FramePattern *matcher, const Recording *recording, FramePart part,
                         const char *text, char **ret_error)
 {
@@ -114,22 +116,19 @@ void frame_pattern_select(FramePattern *matcher, const Recording *recording, u8 
     free(matches);
 }
 
-// Whole names, or with a * what they begin with.
+// Beside those of allocators.def: what allocates for the allocators, too. Whole names, or with a *
+// what they begin with.
 static const char *const allocators[] = {
-    "malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign",
-    "valloc", "pvalloc", "cfree", "__libc_malloc", "__libc_calloc", "__libc_realloc",
-    "__libc_memalign", "operator new(*", "operator new[](*", "operator new", "operator new[]",
-    "_Znwm", "_Znam", "_Znwm*", "_Znam*", "je_malloc", "je_calloc", "je_realloc", "mallocx",
-    "rallocx", "tc_malloc", "tc_calloc", "tc_realloc", "tc_new*", "mi_malloc*", "mi_calloc*",
-    "mi_realloc*", "mi_new*", "mi_zalloc*", "__rust_alloc", "__rust_alloc_zeroed",
-    "__rust_realloc", "__rdl_alloc", "__rdl_alloc_zeroed", "__rdl_realloc", "__rg_alloc",
-    "__rg_alloc_zeroed", "__rg_realloc", "alloc::alloc::alloc", "alloc::alloc::alloc_zeroed",
-    "alloc::alloc::realloc", "alloc::alloc::Global::alloc_impl", "mmap", "mmap64", "mremap",
-    "brk", "sbrk", "__mmap", "__mremap", "__sbrk", "__brk",
+    "cfree", "_Znwm*", "_Znam*", "tc_new*", "mi_malloc*", "mi_calloc*", "mi_realloc*", "mi_new*",
+    "mi_zalloc*", "alloc::alloc::alloc", "alloc::alloc::alloc_zeroed", "alloc::alloc::realloc",
+    "alloc::alloc::Global::alloc_impl", "mmap", "mmap64", "mremap", "brk", "sbrk", "__mmap",
+    "__mremap", "__sbrk", "__brk",
 };
 
 bool is_allocator(const char *function)
 {
+    if (massif_out_is_allocator(function, NULL, 0))
+        return true;
     for (size_t i = 0; function && i < ARRAY_LEN(allocators); i++) {
         size_t length = strlen(allocators[i]);
         if (allocators[i][length - 1] == '*' ? strncmp(function, allocators[i], length - 1) == 0

@@ -54,6 +54,20 @@ static bool begins_with_one_of(const char *text, const char *const *beginnings, 
     return false;
 }
 
+// `<u8 as alloc::…>::from_elem`: what a library does for a type without a path, one of the
+// language's or any. Nobody else may implement its traits for these.
+static bool is_rust_library(const char *function)
+{
+    static const char *const traits[] = {
+        " as alloc::", " as core::", " as std::", " as hashbrown::",
+    };
+
+    if (!function || function[0] != '<')
+        return false;
+    const char *as = strstr(function, " as "), *path = strstr(function, "::");
+    return as && path && as < path && begins_with_one_of(as, traits, ARRAY_LEN(traits));
+}
+
 bool frame_is_own(const RecordedFrame *frame, Recording *recording)
 {
     static const char *const objects[] = {"/lib/", "/lib32/", "/lib64/", "/libx32/", "/usr/lib",
@@ -71,7 +85,8 @@ bool frame_is_own(const RecordedFrame *frame, Recording *recording)
     if (!is_program && begins_with_one_of(frame->object, objects, ARRAY_LEN(objects)))
         return false;
     return !begins_with_one_of(frame->directory, directories, ARRAY_LEN(directories)) &&
-           !begins_with_one_of(frame->function, functions, ARRAY_LEN(functions));
+           !begins_with_one_of(frame->function, functions, ARRAY_LEN(functions)) &&
+           !is_rust_library(frame->function);
 }
 
 const RecordedFrame *stack_frame(const StackFrame *at, Recording *recording)

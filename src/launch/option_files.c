@@ -57,6 +57,32 @@ static int probe_output(char *path)
     return access(path, W_OK | X_OK) == 0 ? 0 : errno;
 }
 
+// The number that follows a name of our descriptors, or -1.
+static int named_descriptor(const char *path)
+{
+    static const char *const standard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+    static const char *const prefixes[] = {"/dev/fd/", "/proc/self/fd/"};
+    int number, length = 0;
+
+    for (int i = 0; i < (int)ARRAY_LEN(standard); i++)
+        if (strcmp(path, standard[i]) == 0)
+            return i;
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+        size_t prefix = strlen(prefixes[i]);
+        if (strncmp(path, prefixes[i], prefix) == 0 &&
+            sscanf(path + prefix, "%d%n", &number, &length) == 1 && path[prefix + length] == '\0')
+            return number;
+    }
+    return -1;
+}
+
+// By what name the monitor, whose own descriptors are others, finds one of the client's.
+static const char *descriptor_of_client(int number)
+{
+    char *path = NULL;
+    return asprintf(&path, "/proc/%%p/fd/%d", number) < 0 ? NULL : path;
+}
+
 static bool settle_output(Options *options, const OptionRow *row, const char **path)
 {
     char expanded[PATH_MAX];
@@ -76,8 +102,9 @@ static bool settle_output(Options *options, const OptionRow *row, const char **p
     if (is_device && options->recording && row->field == offsetof(Options, recording_file))
         return option_fail(options, "--%s=%.300s: a file is needed here; --recording=no makes none",
                            row->name, *path);
-    *path = make_absolute(*path, true);
-    return true;
+    int number = named_descriptor(*path);
+    *path = number < 0 ? make_absolute(*path, true) : descriptor_of_client(number);
+    return *path != NULL;
 }
 
 // ---------------------------------------------------------------- files to be read

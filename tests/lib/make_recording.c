@@ -8,8 +8,8 @@
 //
 // The same options give the same file. --live is about how many blocks live at once; --hostile
 // gives names that break what does not escape them; --bare leaves out the frames of some
-// contexts; --unclosed ends as a monitor that was killed would. On stdout: `events N`,
-// `peak BYTES NS`, `live BYTES`, `write_ns N` (for an event).
+// contexts, and the path of a module; --unclosed ends as a monitor that was killed would. On
+// stdout: `events N`, `peak BYTES NS`, `live BYTES`, `write_ns N` (for an event).
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,13 +170,17 @@ static void add_contexts(Run *run)
     recording_add_module(run->writer, &(RecordedModule){
         .path = "/usr/lib/x86_64-linux-gnu/libc.so.6", .start = 0x7f0000000000,
         .size = 0x200000 });
+    u32 nameless = recording_add_module(run->writer, &(RecordedModule){ .start = 0x2000000,
+                                                                        .size = 0x1000 });
     root = recording_add_context(run->writer, 0, 1, 0x401000, true);
     name_context(run, root, 0, false);
     for (u32 i = 1; i < inner; i++) {
         u32 back = (u32)min_u64(i, max_u64(1, inner / max_u64(1, set->depth)));
         u32 parent = root + i - 1 - (u32)below(run, back);
-        u32 context = recording_add_context(run->writer, parent, 1, 0x401000 + i * 16, true);
-        if (!set->bare || i % 3)
+        bool is_bare = set->bare && i % 3 == 0;
+        u32 module = is_bare && i % 2 ? nameless : 1;
+        u32 context = recording_add_context(run->writer, parent, module, 0x401000 + i * 16, true);
+        if (!is_bare)
             name_context(run, context, parent, false);
     }
     for (u32 i = inner; i < max_u64(set->contexts, inner + 1); i++) {

@@ -83,8 +83,10 @@ static void put_instruction(Heaptrack *track, u32 context)
     char *line = NULL;
     size_t size;
 
-    if (!module && row->module && row->module < recording_module_count(recording))
-        module = name_id(track, recording_module(recording, row->module)->path);
+    if (!module && row->module && row->module < recording_module_count(recording)) {
+        const char *path = recording_module(recording, row->module)->path;
+        module = path ? name_id(track, path) : 0;
+    }
     FILE *out = open_memstream(&line, &size);
     if (!out)
         abort();

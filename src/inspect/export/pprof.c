@@ -197,6 +197,27 @@ static u64 location_id(Profile *profile, u32 context)
     return id;
 }
 
+// Of what nobody in the program has allocated: pprof shows no sample without a location.
+static u64 nowhere_id(Profile *profile)
+{
+    enum { NOWHERE_KEY = 0 }; // the empty stack's
+    u64 id;
+    Message location, line;
+
+    if (map_get(&profile->locations, NOWHERE_KEY, &id))
+        return id;
+    id = ++profile->location_count;
+    if (!map_put(&profile->locations, NOWHERE_KEY, id))
+        abort();
+    message_begin(&location);
+    put_number(location.out, LOCATION_ID, id);
+    message_begin(&line);
+    put_number(line.out, LINE_FUNCTION, function_id(profile, "(no stack)", NULL));
+    message_end(&line, location.out, LOCATION_LINE);
+    message_end(&location, profile->out, PROFILE_LOCATION);
+    return id;
+}
+
 static void put_sample(Profile *profile, const StackSums *stack)
 {
     Recording *recording = profile->job->recording;
@@ -206,15 +227,15 @@ static void put_sample(Profile *profile, const StackSums *stack)
     u64 *ids = NULL;
     size_t count = 0, capacity = 0;
 
-    for (u32 context = stack->context; context > 0;) {
+    for (u32 context = stack->context; context > 0 || count == 0;) {
         if (count == capacity) {
             capacity = capacity * 2 + 32;
             ids = realloc(ids, capacity * sizeof(*ids));
             if (!ids)
                 abort();
         }
-        ids[count++] = location_id(profile, context);
-        u32 parent = recording_context(recording, context)->parent;
+        ids[count++] = context ? location_id(profile, context) : nowhere_id(profile);
+        u32 parent = context ? recording_context(recording, context)->parent : 0;
         context = parent < context ? parent : 0;
     }
     Message sample;

@@ -70,7 +70,40 @@ def exports():
         for name, file in (("known", known), ("random", random), ("hostile", hostile)):
             part(name, file, facts if name == "known" else None)
     heaptrack_of_part(known)
+    chosen(random)
     wrong(known)
+
+
+def chosen(file):
+    """A part of the recording in the formats that are made of events, and in pprof."""
+    for words in (("--min-size=1k",), ("--max-size=200", "--from=1s", "--to=3s"),
+                  ("--from=2s", "--to=4s"), ("--space=mapped", "--at=end"), ("--thread=2",)):
+        name = " ".join(words)
+        both = answer("summary", file, *words)
+        wanted = (both["allocated_bytes"], both["allocations"], both["live_bytes"])
+        with open(export("dhat", file, *words), encoding="utf-8") as out:
+            points = json.load(out)["pps"]
+        same(f"dhat with {name}", tuple(sum(p[k] for p in points) for k in ("tb", "tbk", "eb")),
+             wanted)
+        with open(export("heaptrack", file, *words), encoding="utf-8", errors="replace") as out:
+            lines = [line.split() for line in out]
+        sizes = [int(line[1], 16) for line in lines if line[0] == "a"]
+        live = sum((1 if line[0] == "+" else -1) * sizes[int(line[1], 16)]
+                   for line in lines if line[0] in "+-")
+        same(f"heaptrack with {name}", live, both["live_bytes"])
+        if not shutil.which("go"):
+            continue
+        done = subprocess.run(["go", "tool", "pprof", "-sample_index=alloc_space", "-unit=B",
+                               "-nodefraction=0", "-nodecount=100000", "-top",
+                               export("pprof", file, *words)], capture_output=True, text=True,
+                              check=False, errors="replace", env={**os.environ, "HOME": WORK})
+        sums = re.search(r"accounting for (\d+)B, .* of (\d+)B total", done.stdout)
+        same(f"pprof with {name}: all of it is somewhere", sums and sums.groups(),
+             (str(wanted[0]),) * 2)
+    for format_name in ("heaptrack", "dhat"):
+        done = heap("export", f"--format={format_name}", file, "--max-lifetime=1s")
+        check(f"{format_name} has no lifetimes to choose by", done.returncode == 1 and
+              b"lifetimes" in done.stderr, done.stderr.decode())
 
 
 def totals(file, at):

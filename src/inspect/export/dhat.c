@@ -38,7 +38,7 @@ static bool take_event(void *arg, const HeapEvent *event)
     u32 context = recording_site(dhat->job->recording, event->site)->context;
     Point *point = &dhat->points[context];
 
-    if (!dhat->is_selected[event->site])
+    if (!dhat->is_selected[event->site] || !size_is_wanted(dhat->job, event->size))
         return true;
     if (event->kind == EVENT_ALLOC) {
         point->bytes += event->size;
@@ -61,25 +61,28 @@ static bool take_living(void *arg, const RecordedBlock *block)
     Dhat *dhat = arg;
     u32 context = recording_site(dhat->job->recording, block->site)->context;
 
-    if (dhat->is_selected[block->site] && block->died_ns == 0 && block->born_ns < dhat->end_ns)
+    if (dhat->is_selected[block->site] && size_is_wanted(dhat->job, block->size) &&
+        block->died_ns == 0 && block->born_ns < dhat->end_ns)
         dhat->points[context].lifetimes_us += (dhat->end_ns - block->born_ns) / 1000;
     return true;
 }
 
-// What came before the events is known as sums.
+// What came before the events is known as sums. Of what came before the range, only what is
+// live counts.
 static void add_early(Dhat *dhat, const SiteSums *sums)
 {
+    bool is_range = dhat->job->selection.from_ns != 0;
     Recording *recording = dhat->job->recording;
 
     for (u32 i = 0; i < recording_site_count(recording); i++) {
         Point *point = &dhat->points[recording_site(recording, i)->context];
         if (!dhat->is_selected[i])
             continue;
-        point->bytes += sums[i].allocated_bytes;
-        point->blocks += sums[i].allocations;
+        point->bytes += is_range ? 0 : sums[i].allocated_bytes;
+        point->blocks += is_range ? 0 : sums[i].allocations;
         point->live += sums[i].live_bytes;
         point->live_blocks += sums[i].live_blocks;
-        point->most += sums[i].peak_bytes;
+        point->most += is_range ? sums[i].live_bytes : sums[i].peak_bytes;
         point->most_blocks += sums[i].live_blocks;
     }
 }
@@ -98,13 +101,13 @@ static void add_peak(Dhat *dhat, const SiteSums *sums)
 static bool fill_points(Dhat *dhat, char **ret_error)
 {
     Recording *recording = dhat->job->recording;
-    u64 since = recording_events_kept_since_ns(recording);
+    u64 since = max_u64(recording_events_kept_since_ns(recording), dhat->job->selection.from_ns);
     SiteSums *sums = calloc((size_t)recording_site_count(recording) + 1, sizeof(*sums));
     Selection peak = dhat->job->selection;
 
     if (!sums)
         return export_fail(ret_error, "no memory");
-    bool ok = since == 0 || recording_range(recording, 0, since, sums);
+    bool ok = since == 0 || sums_until(dhat->job, since, sums, ret_error);
     if (ok && since)
         add_early(dhat, sums);
     if (ok)
@@ -112,10 +115,7 @@ static bool fill_points(Dhat *dhat, char **ret_error)
     if (ok)
         recording_each_block(recording, dhat->end_ns, dhat->end_ns + 1, take_living, dhat);
     peak.at_peak = true;
-    peak.min_size = peak.max_size = peak.min_lifetime_ns = peak.max_lifetime_ns = 0;
-    if (!ok)
-        export_fail(ret_error, "the sums could not be read");
-    else
+    if (ok)
         ok = selection_sums(recording, &peak, sums, ret_error);
     if (ok)
         add_peak(dhat, sums);
@@ -168,7 +168,7 @@ static void put_dhat(Dhat *dhat)
     fprintf(out, ",\"pid\":%d,\"te\":%llu,\"tg\":%llu\n,\"pps\":[", info->pid,
             (unsigned long long)(dhat->end_ns / 1000), (unsigned long long)(peak_ns / 1000));
     for (u32 i = 0; i < recording_context_count(dhat->job->recording); i++) {
-        if (dhat->points[i].blocks == 0)
+        if (dhat->points[i].blocks == 0 && dhat->points[i].most_blocks == 0)
             continue;
         put_point(dhat, i, &stack, between);
         between = ",";

@@ -62,6 +62,13 @@ u64 selection_end_ns(const ExportJob *job)
     return job->selection.to_ns ? job->selection.to_ns : recording_last(job->recording).ns + 1;
 }
 
+bool size_is_wanted(const ExportJob *job, u64 size)
+{
+    const Selection *selection = &job->selection;
+
+    return size >= selection->min_size && (!selection->max_size || size <= selection->max_size);
+}
+
 // ----------------------------------------------------------------------------- sums
 
 static int by_context(const void *a, const void *b)
@@ -117,6 +124,16 @@ StackSums *stack_sums(const ExportJob *job, u32 *ret_count, char **ret_error)
     return NULL;
 }
 
+bool sums_until(const ExportJob *job, u64 ns, SiteSums *ret_sums, char **ret_error)
+{
+    Selection selection = job->selection;
+
+    selection.from_ns = 0;
+    selection.to_ns = ns;
+    selection.at_peak = false;
+    return selection_sums(job->recording, &selection, ret_sums, ret_error);
+}
+
 bool *selected_sites(const ExportJob *job, char **ret_error)
 {
     size_t site_count = recording_site_count(job->recording);
@@ -126,6 +143,13 @@ bool *selected_sites(const ExportJob *job, char **ret_error)
 
     if (!sums || !is_selected)
         abort();
+    if (selection.min_lifetime_ns || selection.max_lifetime_ns) {
+        free(sums);
+        free(is_selected);
+        export_fail(ret_error,
+                    "this format is made of events, which cannot be chosen by lifetimes");
+        return NULL;
+    }
     selection.from_ns = selection.to_ns = 0;
     selection.at_peak = false;
     bool ok = selection_sums(job->recording, &selection, sums, ret_error);

@@ -28,8 +28,13 @@ typedef struct StackSums {
 // In order of contexts; those with nothing are left out. NULL: *ret_error. To be freed.
 StackSums *stack_sums(const ExportJob *job, u32 *ret_count, char **ret_error);
 
+// For formats that are made of events, which know a block's size but not, at its birth, its
+// lifetime.
 // Which sites are selected, whatever the time; by site, to be freed. NULL: *ret_error.
 bool *selected_sites(const ExportJob *job, char **ret_error);
+bool size_is_wanted(const ExportJob *job, u64 size);
+// Of what is selected, up to a moment.
+bool sums_until(const ExportJob *job, u64 ns, SiteSums *ret_sums, char **ret_error);
 
 // The end of the selection, exclusive.
 u64 selection_end_ns(const ExportJob *job);

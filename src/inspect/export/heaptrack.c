@@ -172,7 +172,7 @@ static bool take_event(void *arg, const HeapEvent *event)
     Heaptrack *track = arg;
     const RecordedSite *site = recording_site(track->job->recording, event->site);
 
-    if (!track->is_selected[event->site])
+    if (!track->is_selected[event->site] || !size_is_wanted(track->job, event->size))
         return true;
     pass_time(track, event->time.ns);
     fprintf(track->job->out, "%c %x\n", event->kind == EVENT_ALLOC ? '+' : '-',
@@ -188,7 +188,7 @@ static bool take_early(void *arg, const HeapEvent *event)
     u32 context = recording_site(track->job->recording, event->site)->context;
 
     if (event->kind != EVENT_FREE || event->born_ns >= track->from_ns ||
-        !track->is_selected[event->site])
+        !track->is_selected[event->site] || !size_is_wanted(track->job, event->size))
         return true;
     fprintf(track->job->out, "+ %x\n", kind_of(track, event->size, context));
     early->live_blocks -= early->live_blocks != 0;
@@ -222,8 +222,8 @@ static bool put_early(Heaptrack *track, char **ret_error)
     track->early = calloc((size_t)site_count + 1, sizeof(*track->early));
     if (!track->early)
         abort();
-    if (!recording_range(recording, 0, track->from_ns, track->early))
-        return export_fail(ret_error, "what was live at the beginning could not be read");
+    if (!sums_until(track->job, track->from_ns, track->early, ret_error))
+        return false;
     recording_each_event(recording, track->from_ns, track->end_ns, take_early, track);
     for (u32 i = 0; i < site_count; i++)
         put_rest(track, i);

@@ -402,7 +402,7 @@ int recording_close(RecordingWriter *writer, const Moment *moment, const Recordi
     writer_put_chunk(writer, CHUNK_END, NULL);
     writer_bound_end(writer);
     writer_put_index(writer);
-    int result = writer->error ? -EIO : 0;
+    int result = writer->error ? -writer->error_number : 0;
     writer_free(writer);
     return result;
 }

@@ -66,6 +66,7 @@ struct RecordingWriter {
     RecordingInfo info;     // strings are owned
     u64 offset;             // where the next chunk goes
     char *error;            // nothing is written any more
+    int error_number;       // with it
 
     WrittenChunk *chunks;
     size_t chunk_count, chunk_capacity;

@@ -20,6 +20,7 @@ void writer_fail(RecordingWriter *writer, const char *what, int error)
 {
     if (writer->error)
         return;
+    writer->error_number = error;
     if (asprintf(&writer->error, "%s: %s: %s", writer->path, what, strerror(error)) < 0)
         writer->error = strdup("no memory for the recording");
     if (writer->fd >= 0 && ftruncate(writer->fd, (off_t)writer->offset) != 0)

@@ -338,8 +338,10 @@ int files_write_massif(HeapModel *model, const char *path, MassifWhich which, bo
             count = list_all(model, &peak, &last, at_end, list);
         else
             list[0] = shown(model, &last, false);
+        errno = 0;
         write_list(model, file, list, count);
-        error = ferror(file) ? -EIO : 0;
+        // Every write since the first that failed has failed for the same reason.
+        error = !ferror(file) ? 0 : errno ? -errno : -EIO;
         if (fclose(file) != 0 && error == 0)
             error = -errno;
         kept_free(&peak);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "engine/log/log.h"
+#include "engine/toolapi/toolapi.h"
 
 typedef struct Synonym {
     const char *name;
@@ -29,6 +31,29 @@ static void add_word(char *word)
     synonyms[synonym_count++] = (Synonym){word, (u32)(end - word), equals ? equals + 1 : NULL};
 }
 
+// Whether the tool has a row for any object of this name. One that belongs to an allocator is in
+// order for a tool that has no use for it, too.
+static bool is_function(const char *name)
+{
+    if (strcmp(name, "malloc_usable_size") == 0)
+        return true;
+    for (u32 row = 0; row < tool->function_count; row++) {
+        if (!tool->functions[row].object && strcmp(tool->functions[row].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+// A misspelt one would be taken for nothing, and nobody would know.
+static void check_functions(void)
+{
+    for (const Synonym *s = synonyms; s < synonyms + synonym_count; s++) {
+        if (s->function && !is_function(s->function))
+            log_refuse("--alloc-fns=%s=%s: no function that allocates or frees is called %s",
+                       s->name, s->function, s->function);
+    }
+}
+
 void synonyms_init(const Options *options)
 {
     u32 used = 0;
@@ -40,6 +65,7 @@ void synonyms_init(const Options *options)
         while ((word = strsep(&rest, ",")))
             add_word(word);
     }
+    check_functions();
     const char *sonames = options->soname_synonyms;
     only_libraries = sonames && strstr(sonames, "somalloc=nouserintercepts");
 }

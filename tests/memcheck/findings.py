@@ -71,6 +71,8 @@ def describe(finding, texts):
         fields["fn"] = found[1]
     if found := re.search(r"Argument '(\w+)' of function (.+?) has", what):
         fields["arg"], fields["fn"] = found[1], found[2]
+    if found := re.match(r"Invalid alignment value: (\d+)", what):
+        fields["alignment"] = found[1]
     if found := re.search(r"(?:\((-?[\d,]+) direct, ([\d,]+) indirect\) )?bytes in ([\d,]+) block",
                           what):
         if found[2]:

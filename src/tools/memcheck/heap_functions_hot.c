@@ -8,7 +8,7 @@
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/memcheck.h"
 
-enum { NO_MEMORY = 12, INVALID = 22 };
+enum { NO_MEMORY = 12, INVALID = 22, POINTER_BYTES = 8 };
 
 static HeapThread *heap_of(ToolThread *thread)
 {
@@ -77,6 +77,23 @@ static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, cons
         .text = what,
         .context = context_of(thread, call),
         .key = size,
+    });
+}
+
+// An alignment must be a power of two and, if `multiple` is not 0, a multiple of that.
+static bool is_alignment(u64 alignment, u64 multiple)
+{
+    return alignment && !(alignment & (alignment - 1)) && !(multiple && alignment % multiple);
+}
+
+static void report_alignment(ToolThread *thread, const ToolCall *call, u64 alignment, u64 multiple)
+{
+    relay_finding(thread, &(RelayFinding){
+        .kind = KIND_BAD_ALIGN,
+        .value_count = 2,
+        .values = {alignment, multiple},
+        .context = context_of(thread, call),
+        .key = alignment,
     });
 }
 
@@ -197,6 +214,8 @@ u64 replace_memalign(ToolThread *thread, ToolCall *call)
     while (power < alignment && power < 1ull << 40)
         power *= 2;
     u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, power, (u32)kind);
+    if (UNLIKELY(!is_alignment(alignment, 0)) && !call->needs_full)
+        report_alignment(thread, call, alignment, 0);
     return finish_allocation(thread, call, start);
 }
 
@@ -205,7 +224,8 @@ u64 replace_posix_memalign(ToolThread *thread, ToolCall *call)
     u64 alignment = call->args[1], size = call->args[2];
     check_argument(thread, call, RSI);
     check_argument(thread, call, RDX);
-    if (alignment < 8 || alignment & (alignment - 1)) {
+    if (!is_alignment(alignment, POINTER_BYTES)) {
+        report_alignment(thread, call, alignment, POINTER_BYTES);
         set_result_defined(thread);
         return INVALID;
     }

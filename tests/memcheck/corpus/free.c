@@ -254,6 +254,34 @@ CASE(posix_memalign_bad_alignment)
 {
     void *p = NULL;
     CHECK(posix_memalign(&p, 24, 10) == 22);
+    // EXPECT-MUNINN memcheck bad-alignment alignment=24 why=alignments
+    CHECK(posix_memalign(&p, 4, 10) == 22);
+    // EXPECT-MUNINN memcheck bad-alignment alignment=4 why=alignments
+    CHECK(posix_memalign(&p, 0, 10) == 22);
+    // EXPECT-MUNINN memcheck bad-alignment alignment=0 why=alignments
+    CHECK(p == NULL);
+}
+
+CASE(alignments_that_are_none)
+{
+    size_t forty = 40, none = 0, two = 2;
+    HIDE(forty);
+    HIDE(none);
+    HIDE(two);
+    void *p[4] = {
+        memalign(forty, 10),
+        // EXPECT-MUNINN memcheck bad-alignment alignment=40 top=memalign why=alignments
+        aligned_alloc(forty, 80),
+        // EXPECT-MUNINN memcheck bad-alignment alignment=40 why=alignments
+        memalign(none, 10),
+        // EXPECT-MUNINN memcheck bad-alignment alignment=0 why=alignments
+        memalign(two, 10),
+    };
+    for (int i = 0; i < 4; i++) {
+        HIDE(p[i]);
+        memset(p[i], 0, 10);
+        free(p[i]);
+    }
 }
 
 CASE(strdup_is_a_block)

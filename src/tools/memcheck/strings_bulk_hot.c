@@ -156,7 +156,8 @@ static bool check(StringCall *s, GuestAddr at, u64 size, bool is_write)
     if (bad == at + size)
         return true;
     // Of a wide element, its beginning.
-    string_tell_access(s, bad - (bad - at) % s->element, is_write);
+    while (bad - at < size && !string_tell_access(s, bad - (bad - at) % s->element, is_write))
+        bad = string_first_bad(s, bad + 1, size - (bad + 1 - at));
     return false;
 }
 

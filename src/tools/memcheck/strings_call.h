@@ -105,7 +105,8 @@ static inline u64 string_return(StringCall *s, u64 result)
     return result;
 }
 
-void string_tell_access(StringCall *s, GuestAddr address, bool is_write);
+// False: it is in a range that the program does not want to hear of.
+bool string_tell_access(StringCall *s, GuestAddr address, bool is_write);
 // Of an argument, or of an element.
 enum { STRING_ELEMENT = 6 };
 void string_tell_condition(StringCall *s, unsigned argument);

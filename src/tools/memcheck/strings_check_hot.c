@@ -5,6 +5,7 @@
 #include "tools/memcheck/strings_call.h"
 
 #include "tools/memcheck/heap_functions.h"
+#include "tools/memcheck/ranges.h"
 
 enum { RED_ZONE = 128 };
 
@@ -67,13 +68,16 @@ u64 string_decline(StringCall *s)
     return 0;
 }
 
-void string_tell_access(StringCall *s, GuestAddr address, bool is_write)
+bool string_tell_access(StringCall *s, GuestAddr address, bool is_write)
 {
     u32 bit = is_write ? STRING_TOLD_WRITE : STRING_TOLD_READ;
     if (s->told & bit)
-        return;
+        return true;
+    if (ranges_is_ignored(s->thread, address))
+        return false;
     s->told |= bit;
     string_report_access(s, address, is_write);
+    return true;
 }
 
 void string_tell_condition(StringCall *s, unsigned argument)

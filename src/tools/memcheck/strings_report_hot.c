@@ -2,7 +2,6 @@
 //
 // From an error in a string function to a finding, with that function as the innermost frame.
 #include "engine/relay/relay.h"
-#include "tools/memcheck/ranges.h"
 #include "tools/memcheck/strings_call.h"
 
 static u32 context_of(StringCall *s)
@@ -13,8 +12,6 @@ static u32 context_of(StringCall *s)
 void string_report_access(StringCall *s, GuestAddr address, bool is_write)
 {
     RelayPart parts[MEMCHECK_PARTS_MAX];
-    if (ranges_is_ignored(s->thread, address))
-        return;
     relay_finding(s->thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,
         .value_count = 2,

@@ -289,6 +289,23 @@ CASE(range_ignored)
     READ1(p + 5); // EXPECT memcheck invalid-read size=1 block=after:1 of=4
 }
 
+CASE(range_ignored_in_a_copy)
+{
+    u8 *p = block(16), *q = zeroed_block(64);
+    size_t ignored = 24, more = 26;
+    HIDE(ignored);
+    HIDE(more);
+    VALGRIND_DISABLE_ADDR_ERROR_REPORTING_IN_RANGE(p + 16, 8);
+    memset(p, 1, ignored);
+    memset(p, 1, more); // EXPECT memcheck invalid-write block=after:8 of=16
+    memcpy(p, q, more); // EXPECT memcheck invalid-write block=after:8 of=16
+    HIDE(p);
+    memcpy(q, p, more); // EXPECT memcheck invalid-read block=after:8 of=16
+    HIDE(q);
+    memcpy(q, p, ignored);
+    VALGRIND_ENABLE_ADDR_ERROR_REPORTING_IN_RANGE(p + 16, 8);
+}
+
 CASE(create_block)
 {
     static u8 arena[256];

@@ -169,6 +169,8 @@ TEST(large_and_huge_blocks_are_found_from_inside_and_from_both_gaps)
         CHECK(block.alloc_context == i && block.size_bytes == sizes[i]);
         CHECK(heap_find(a + sizes[i], &block) && block.start == a && block.relation == HEAP_AFTER);
         CHECK(heap_find(a - 1, &block) && block.start == a && block.relation == HEAP_BEFORE);
+        if (sizes[i] >= MiB) // where its mapping is not
+            CHECK(heap_find(a - 40, &block) && block.start == a && block.distance_bytes == 40);
     }
     finish();
 }

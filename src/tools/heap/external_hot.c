@@ -42,8 +42,8 @@ static bool find_inside(GuestAddr address, HeapBlock *ret_block)
     return false;
 }
 
-// The nearest block in whose own redzone the address is.
-static bool find_redzone(GuestAddr address, HeapBlock *ret_block)
+// The nearest block in whose own redzone the address is, or which is less than `reach` away.
+static bool find_near(GuestAddr address, u64 reach, HeapBlock *ret_block)
 {
     u64 best = ~0ull;
 
@@ -51,13 +51,15 @@ static bool find_redzone(GuestAddr address, HeapBlock *ret_block)
         const Node *below = external_tree_floor(tree, address);
         const Node *above = external_tree_ceiling(tree, address);
         u64 after = below ? address - below->start - below->size : 0;
-        if (below && after < max_u64(below->redzone, below->size == 0) && after < best) {
+        u64 zone = below ? max_u64(max_u64(below->redzone, reach), below->size == 0) : 0;
+        if (after < zone && after < best) {
             best = after;
             external_node_describe(tree, below, ret_block);
             ret_block->relation = HEAP_AFTER;
             ret_block->distance_bytes = after;
         }
-        if (above && above->start != address && above->start - address <= above->redzone &&
+        if (above && above->start != address &&
+            above->start - address <= max_u64(above->redzone, reach) &&
             above->start - address < best) {
             best = above->start - address;
             external_node_describe(tree, above, ret_block);
@@ -73,7 +75,18 @@ bool external_find(GuestAddr address, HeapBlock *ret_block)
     if (is_empty())
         return false;
     lock_acquire(&external_lock);
-    bool found = find_inside(address, ret_block) || find_redzone(address, ret_block);
+    bool found = find_inside(address, ret_block) || find_near(address, 0, ret_block);
+    lock_release(&external_lock);
+    return found;
+}
+
+bool external_find_near(GuestAddr address, HeapBlock *ret_block)
+{
+    enum { REACH = 64 }; // pools without redzones are common
+    if (is_empty())
+        return false;
+    lock_acquire(&external_lock);
+    bool found = find_near(address, REACH, ret_block);
     lock_release(&external_lock);
     return found;
 }

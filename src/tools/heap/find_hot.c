@@ -141,14 +141,18 @@ static bool find_huge(const HugeBlock *huge, GuestAddr address, HeapBlock *ret_b
     return true;
 }
 
+static bool find_own(GuestAddr address, HeapBlock *ret_block)
+{
+    u64 entry = table_entry(address);
+    if (entry && !entry_is_huge(entry))
+        return find_in_segment((Segment *)entry, address, ret_block);
+    if (!entry) // a huge block begins close to the start of its mapping
+        entry = table_entry(address + REACH);
+    return entry_is_huge(entry) && find_huge(entry_huge(entry), address, ret_block);
+}
+
 bool heap_find(GuestAddr address, HeapBlock *ret_block)
 {
-    if (external_find(address, ret_block))
-        return true;
-    u64 entry = table_entry(address);
-    if (!entry)
-        return false;
-    if (entry_is_huge(entry))
-        return find_huge(entry_huge(entry), address, ret_block);
-    return find_in_segment((Segment *)entry, address, ret_block);
+    return external_find(address, ret_block) || find_own(address, ret_block) ||
+           external_find_near(address, ret_block);
 }

@@ -176,7 +176,8 @@ HeapResult heap_realloc(HeapThread *thread, GuestAddr start, u64 size_bytes, u32
 bool heap_usable_size(GuestAddr start, u64 *ret_size_bytes);
 
 // The block that an address is in or near: the one whose redzone it is in, else the
-// nearest within 4 KiB in the same slab. Live and quarantined ones win over recycled.
+// nearest within 4 KiB in the same slab; else an external one within 64 bytes. Live and
+// quarantined ones win over recycled.
 bool heap_find(GuestAddr address, HeapBlock *ret_block);
 
 // Calls fn for every live block, ascending, external ones included. A block that

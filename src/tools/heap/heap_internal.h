@@ -373,7 +373,8 @@ void describe_huge(const HugeBlock *block, HeapBlock *ret_block);
 
 // --- external_hot.c: all of these take the external lock themselves, except where noted
 extern Lock external_lock;
-bool external_find(GuestAddr address, HeapBlock *ret_block);
+bool external_find(GuestAddr address, HeapBlock *ret_block); // inside, or in its redzone
+bool external_find_near(GuestAddr address, HeapBlock *ret_block); // of what has none, too
 bool external_live_at(GuestAddr start, HeapBlock *ret_block);
 // Live blocks, ascending: the first that starts at or after `from`. Under the lock.
 bool external_next(GuestAddr from, HeapBlock *ret_block);

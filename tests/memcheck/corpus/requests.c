@@ -335,6 +335,17 @@ CASE(create_block_zeroed)
     VALGRIND_FREELIKE_BLOCK(arena + 64, 0);
 }
 
+CASE(create_block_without_redzone)
+{
+    static u8 arena[256];
+    VALGRIND_MAKE_MEM_NOACCESS(arena, sizeof arena);
+    VALGRIND_MALLOCLIKE_BLOCK(arena + 64, 32, 0, 0);
+    WRITE1(arena + 63); // EXPECT memcheck invalid-write size=1 block=before:1 of=32 alloc=-1
+    WRITE1(arena + 96); // EXPECT memcheck invalid-write size=1 block=after:0 of=32 alloc=-2
+    VALGRIND_FREELIKE_BLOCK(arena + 64, 0);
+    WRITE1(arena + 96); // EXPECT memcheck invalid-write size=1 block=after:0 of=32 state=freed
+}
+
 CASE(free_block_twice)
 {
     static u8 arena[256];

@@ -36,7 +36,8 @@ typedef struct Node {
 
 // What heap_stats() adds, or leaves out, for the usage.
 typedef struct ExternalUsage {
-    u64 allocs, frees, bytes; // of chunks of pools, and what was refused
+    u64 allocs, bytes; // of chunks of pools, and what was refused
+    u64 frees;         // that were refused
     u64 grown_bytes;          // in place
 } ExternalUsage;
 extern ExternalUsage external_usage; // external lock

@@ -197,8 +197,8 @@ typedef struct HeapStats {
     u64 freed_bytes;
     u64 live_blocks;
     u64 live_bytes;
-    // For "total heap usage", as the incumbent counts: chunks of pools are in it, and calls that
-    // were refused; what a block grew in place is not.
+    // For "total heap usage", as the incumbent counts: chunks of pools are allocated in it and
+    // never freed; calls that were refused are in it; what a block grew in place is not.
     u64 usage_allocs, usage_frees, usage_bytes;
     u64 quarantine_bytes; // footprint, without the open chunks of threads
 } HeapStats;

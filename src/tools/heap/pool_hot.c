@@ -44,7 +44,6 @@ static void chunk_free(Node *chunk, u32 context)
 {
     chunk_unlink(chunk);
     external_tree_remove(TREE_CHUNK, chunk);
-    external_usage.frees++;
     external_remember(chunk, context);
 }
 

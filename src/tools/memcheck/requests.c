@@ -292,6 +292,17 @@ static void report_heap(ToolThread *thread, u32 kind, GuestAddr address)
     });
 }
 
+static void report_mismatched(ToolThread *thread, GuestAddr address, const HeapBlock *block)
+{
+    RelayPart parts[MEMCHECK_PARTS_MAX];
+    relay_finding(thread, &(RelayFinding){
+        .kind = KIND_MISMATCHED_FREE,
+        .context = requests_context(thread),
+        .part_count = describe_block(block, address, parts),
+        .parts = parts,
+    });
+}
+
 static void mark_redzones(GuestAddr start, u64 size, u64 redzone)
 {
     if (redzone == 0 || redzone > HEAP_REDZONE_MAX)
@@ -316,9 +327,19 @@ static u64 do_malloclike(ToolThread *thread, const u64 args[6], u64 otherwise)
 static u64 do_freelike(ToolThread *thread, const u64 args[6], u64 otherwise)
 {
     HeapBlock block;
+    u32 context = requests_context(thread);
     (void)otherwise;
-    if (heap_freelike(heap_of(thread), args[1], requests_context(thread), &block) != HEAP_OK)
-        report_heap(thread, KIND_INVALID_FREE, args[1]);
+    HeapResult result = heap_freelike(heap_of(thread), args[1], context, &block);
+    if (result == HEAP_NOT_A_BLOCK) // announced; what malloc gave is freed in a wrong way
+        result = heap_free(heap_of(thread), args[1], HEAP_CUSTOM, context, &block);
+    if (result == HEAP_OK)
+        return 0;
+    if (result == HEAP_MISMATCHED && memcheck_options->show_mismatched_frees)
+        report_mismatched(thread, args[1], &block);
+    if (result == HEAP_MISMATCHED)
+        return 0;
+    heap_count_refused_free();
+    report_heap(thread, KIND_INVALID_FREE, args[1]);
     return 0;
 }
 

@@ -346,6 +346,15 @@ CASE(create_block_without_redzone)
     WRITE1(arena + 96); // EXPECT memcheck invalid-write size=1 block=after:0 of=32 state=freed
 }
 
+CASE(free_block_of_malloc)
+{
+    u8 *p = block(100), *q = block(2 << 20);
+    VALGRIND_FREELIKE_BLOCK(p, 0); // EXPECT memcheck mismatched-free block=inside:0 of=100
+    VALGRIND_FREELIKE_BLOCK(q, 0); // EXPECT memcheck mismatched-free block=inside:0 of=2097152
+    WRITE1(p + 3); // EXPECT memcheck invalid-write block=inside:3 of=100 state=freed free=-2
+    free(p);       // EXPECT memcheck invalid-free block=inside:0 of=100 state=freed
+}
+
 CASE(free_block_twice)
 {
     static u8 arena[256];

@@ -309,7 +309,8 @@ static void walk_string_array(Walk *w, Target *t, const SyscallPath *path)
     for (u64 i = 0; i < count; i++) {
         if (!read_guest(w, t->address + i * 8, &string, sizeof(string)) || !string)
             break;
-        SyscallPath element = { path, "", INDEX_LETTER, (u32)i };
+        bool is_program = i == 0 && strcmp(path->name, "argv") == 0;
+        SyscallPath element = { path, "", is_program ? INDEX_NUMBER : INDEX_LETTER, (u32)i };
         Target s = { string, 0, DIR_IN, ON_SUCCESS, ARG_STR };
         walk_string(w, &s, &element);
     }

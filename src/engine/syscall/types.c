@@ -121,7 +121,7 @@ const SyscallType type_pollfd = {
 const SyscallType type_epoll_event = {
     "epoll_event", SIZE_epoll_event,
     .fields = FIELDS(
-        { ".events", ARG_FLAGS, AT(0, 4) }),
+        { "", ARG_FLAGS, AT(0, 4) }),
 };
 
 const SyscallType type_iovec_in = {

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -268,6 +269,23 @@ CASE(sendto_undefined)
     u8 *p = block(5);
     send(ends[0], p, 5, 0);
     // EXPECT memcheck syscall-param param=socketcall.sendto(msg) by=pointer bad=uninitialised block=inside:0 of=5 origin=heap:-1
+}
+
+CASE(words_of_parameters)
+{
+    char *text = (char *)block(3), *argv[] = {text, text, NULL}, *envp[] = {text, NULL};
+    CHECK(execve("/nonexistent/program", argv, envp) == -1);
+    // EXPECT memcheck syscall-param param=execve(argv[0]) bad=uninitialised origin=heap:-1
+    // EXPECT memcheck syscall-param param=execve(argv[i]) bad=uninitialised origin=heap:-1
+    // EXPECT memcheck syscall-param param=execve(envp[i]) bad=uninitialised origin=heap:-1
+    struct epoll_event *event = (struct epoll_event *)block(sizeof *event);
+    epoll_ctl(epoll_create1(0), EPOLL_CTL_ADD, 0, event);
+    // EXPECT memcheck syscall-param param=epoll_ctl(event) bad=uninitialised origin=heap:-1
+    u8 *four = block(4);
+    int set = semget(IPC_PRIVATE, 2, 0600 | IPC_CREAT);
+    semctl(set, 0, SETALL, four);
+    // EXPECT memcheck syscall-param block=inside:0 of=4 origin=heap:-2
+    semctl(set, 0, IPC_RMID);
 }
 
 CASE(poll_and_epoll)

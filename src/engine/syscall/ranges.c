@@ -74,13 +74,16 @@ static u64 scope_value(const Scope *s, unsigned i)
     return load(s->bytes + a->offset, a->size);
 }
 
-// A value used as a length. A negative int is an error to the kernel, not 4 GiB.
+// A value used as a length. A negative int is an error to the kernel, not 4 GiB; a negative size is
+// what a program takes for one when it did not look whether a call had failed.
 static u64 scope_length(const Scope *s, unsigned i)
 {
     const SyscallArg *a = &s->list[i];
     u64 value = scope_value(s, i);
     unsigned size = s->registers ? syscall_kind_bytes(a->kind) : a->size;
-    return (size == 4 && value > INT32_MAX) || value > INT64_MAX ? 0 : value;
+    if (value > INT64_MAX)
+        return a->kind == ARG_SIZE ? INT64_MAX : 0;
+    return size == 4 && value > INT32_MAX ? 0 : value;
 }
 
 static void keep(Walk *w, GuestAddr address, u64 value)
@@ -294,7 +297,8 @@ static bool take_element(Walk *w)
     return true;
 }
 
-// execve(argv) is the array with its NULL, execve(argv[i]) one of its strings.
+// execve(argv) is the array with its NULL, execve(argv[i]) one of its strings, whose first has a
+// name of its own: execve(argv[0]), but execve(envp[i]).
 static void walk_string_array(Walk *w, Target *t, const SyscallPath *path)
 {
     if (w->phase != SYSCALL_BEFORE)

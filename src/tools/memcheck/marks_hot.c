@@ -140,11 +140,22 @@ bool shadow_all_touchable(ToolThread *thread, GuestAddr start, u64 size)
     return true;
 }
 
+// The first of these bytes whose shadow is not there. The size may be nonsense.
+static GuestAddr first_without_shadow(GuestAddr start, u64 size)
+{
+    if (start >= SHADOWED_END)
+        return start;
+    GuestAddr end = start + min_u64(size, SHADOWED_END - start), page = PAGE_DOWN(start);
+    while (page < end && shadow_is_open(page))
+        page += PAGE_SIZE;
+    return max_u64(start, min_u64(page, end));
+}
+
 GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
 {
-    GuestAddr end = start + size;
     if (!shadow_is_mapped(start, size))
-        return start;
+        size = first_without_shadow(start, size) - start;
+    GuestAddr end = start + size;
     if (LIKELY(shadow_all_touchable(thread, start, size)))
         return end;
     for (GuestAddr at = skip_zero(start, end); at < end; at = skip_zero(at + 1, end)) {

@@ -54,7 +54,7 @@ static void check_range(const SyscallRange *range, void *arg)
     char text[128];
     GuestAddr end = range->address + range->size_bytes;
     GuestAddr bad = shadow_first_noaccess(thread, range->address, range->size_bytes);
-    if (bad < end) {
+    if (bad - range->address < range->size_bytes) { // a negative size has no end behind its start
         report(thread, syscall_range_text(range, text, sizeof(text)), true, true, bad, 0);
         return;
     }

@@ -271,6 +271,24 @@ CASE(sendto_undefined)
     // EXPECT memcheck syscall-param param=socketcall.sendto(msg) by=pointer bad=uninitialised block=inside:0 of=5 origin=heap:-1
 }
 
+// As from a call that has failed.
+CASE(negative_sizes)
+{
+    u8 *p = zeroed_block(8);
+    ssize_t size = -1;
+    HIDE(size);
+    int fd = open("/dev/null", O_WRONLY);
+    write(fd, p, (size_t)size);
+    // EXPECT memcheck syscall-param param=write(buf) bad=unaddressable block=after:0 of=8
+    write(fd, p, (size_t)size >> 1);
+    // EXPECT memcheck syscall-param param=write(buf) bad=unaddressable block=after:0 of=8
+    read(fd, p, (size_t)size);
+    // EXPECT memcheck syscall-param param=read(buf) bad=unaddressable block=after:0 of=8
+    write(fd, p, (size_t)((u8 *)&fd - p)); // what lies between is not all mapped
+    // EXPECT memcheck syscall-param param=write(buf) bad=unaddressable block=after:0 of=8
+    close(fd);
+}
+
 CASE(words_of_parameters)
 {
     char *text = (char *)block(3), *argv[] = {text, text, NULL}, *envp[] = {text, NULL};

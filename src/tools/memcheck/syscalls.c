@@ -48,22 +48,21 @@ static void check_registers(ToolThread *thread, const SyscallCall *call)
     }
 }
 
+// Tells of the first byte that is wrong.
 static void check_range(const SyscallRange *range, void *arg)
 {
     ToolThread *thread = arg;
     char text[128];
-    GuestAddr end = range->address + range->size_bytes;
-    GuestAddr bad = shadow_first_noaccess(thread, range->address, range->size_bytes);
-    if (bad - range->address < range->size_bytes) { // a negative size has no end behind its start
+    GuestAddr start = range->address;
+    GuestAddr bad = shadow_first_noaccess(thread, start, range->size_bytes);
+    GuestAddr undefined = bad;
+    if (range->dir == RANGE_IN && memcheck_options->undef_value_errors)
+        undefined = shadow_first_undefined(start, bad - start);
+    if (undefined < bad)
+        report(thread, syscall_range_text(range, text, sizeof(text)), true, false, undefined,
+               origins_of_memory(thread, undefined));
+    else if (bad - start < range->size_bytes) // a negative size has no end behind its start
         report(thread, syscall_range_text(range, text, sizeof(text)), true, true, bad, 0);
-        return;
-    }
-    if (range->dir != RANGE_IN || !memcheck_options->undef_value_errors)
-        return;
-    bad = shadow_first_undefined(range->address, range->size_bytes);
-    if (bad < end)
-        report(thread, syscall_range_text(range, text, sizeof(text)), true, false, bad,
-               origins_of_memory(thread, bad));
 }
 
 static void mark_written(const SyscallRange *range, void *arg)

@@ -271,6 +271,19 @@ CASE(sendto_undefined)
     // EXPECT memcheck syscall-param param=socketcall.sendto(msg) by=pointer bad=uninitialised block=inside:0 of=5 origin=heap:-1
 }
 
+// The first byte that is wrong says what is wrong.
+CASE(undefined_before_too_short)
+{
+    int ends[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    u8 *p = zeroed_block(8), *q = zeroed_block(8);
+    *(u8 *)(p + 5) = *block(1);
+    write(ends[0], p, 12);
+    // EXPECT memcheck syscall-param param=write(buf) bad=uninitialised block=inside:5 of=8 origin=heap:-1
+    write(ends[0], q, 12);
+    // EXPECT memcheck syscall-param param=write(buf) bad=unaddressable block=after:0 of=8
+}
+
 // As from a call that has failed.
 CASE(negative_sizes)
 {

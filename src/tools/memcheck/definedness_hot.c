@@ -107,16 +107,35 @@ static void clear_member(Definedness *d, u32 member)
     d->set &= ~(1ull << member);
 }
 
-// What was reported counts as defined.
+// Of general registers. What was reported counts as defined.
 static u32 check_addresses(const DefinednessStep *step, Definedness *d)
 {
     u32 events = 0;
-    for (MemberSet set = step->address & d->set; set; set &= set - 1) {
+    for (MemberSet set = step->address & d->set & ~MEMBERS_VECTOR; set; set &= set - 1) {
         u32 member = (u32)__builtin_ctzll(set);
         if (member_is_undefined(d, member))
             events = EVENT_ADDRESS;
         clear_member(d, member);
     }
+    return events;
+}
+
+// Of a gather's or scatter's index the lanes count that are on: nobody asks what others are.
+static u32 check_indices(const DefinednessStep *step, Definedness *d,
+                         const DefinednessValues *values)
+{
+    LaneAccess lanes[LANES_MAX];
+    u32 number = step->source[2].number, n = step->lane_to, events = 0;
+    u32 count = definedness_lanes(step, values, lanes);
+    for (u32 i = 0; i < count; i++) {
+        u8 *at = d->vector[number] + lanes[i].at / step->lane * n;
+        for (u32 k = 0; k < n; k += 4) {
+            events |= *(Any32 *)(at + k) ? EVENT_ADDRESS : 0;
+            *(Any32 *)(at + k) = 0;
+        }
+    }
+    if (!member_is_undefined(d, 32 + number))
+        d->set &= ~MEMBER_VECTOR(number);
     return events;
 }
 
@@ -143,8 +162,11 @@ static void update_set(const DefinednessStep *step, Definedness *d)
 u32 definedness_run(const DefinednessStep *step, Definedness *d, const DefinednessValues *values)
 {
     Running r = {.step = step, .d = d, .values = values};
+    bool by_index = step->lanes == LANES_GATHER || step->lanes == LANES_SCATTER;
     if (step->address & d->set)
         r.events = check_addresses(step, d);
+    if (by_index && step->address & d->set)
+        r.events |= check_indices(step, d, values);
     if (step->lanes != LANES_NONE)
         r.events |= check_lanes(step, d);
     family_of[step->rule](&r);

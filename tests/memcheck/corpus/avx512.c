@@ -296,6 +296,20 @@ CASE(mask_of_a_comparison) // NOT-VALGRIND avx512
     BRANCH(mask & 0xff); // EXPECT memcheck uninit-branch origin=heap
 }
 
+CASE(gather_by_undefined_indices) // NOT-VALGRIND avx512
+{
+    u32 *indices = (u32 *)zeroed_block(64), *p = (u32 *)zeroed_block(4);
+    VALGRIND_MAKE_MEM_UNDEFINED(&indices[3], 4);
+#define MOVE_BY_INDEX(mask) \
+    __asm__ volatile("kmovw %2, %%k1\n\tkmovw %2, %%k2\n\tvmovdqu64 (%0), %%zmm17\n\t" \
+                     "vpgatherdd (%1,%%zmm17,4), %%zmm0%{%%k1%}\n\t" \
+                     "vpscatterdd %%zmm0, (%1,%%zmm17,4)%{%%k2%}" \
+                     : : "r"(indices), "r"(p), "r"(mask) : "xmm17", "k1", "k2", CLOBBERS)
+    MOVE_BY_INDEX(0xfff7);
+    MOVE_BY_INDEX(0xffff); // EXPECT memcheck uninit-value origin=client
+    BRANCH(p[0]);
+}
+
 // ---------------------------------------------------------------- through memory by xsave
 
 static _Alignas(64) u8 image[8192];

@@ -481,6 +481,28 @@ CASE(gather_beyond)
     BRANCH(GATHER(p, indices)); // EXPECT memcheck invalid-read size=4 block=after:0 of=60
 }
 
+// The index of a lane that is off is nobody's address.
+#define GATHER_WHERE(p, indices, mask) \
+    __extension__({ \
+        u64 out[4]; \
+        __asm__ volatile("vmovups (%3), %%ymm2\n\tvmovups (%1), %%ymm1\n\t" \
+                         "vpxor %%ymm0, %%ymm0, %%ymm0\n\t" \
+                         "vpgatherdd %%ymm2, (%2,%%ymm1,4), %%ymm0\n\tvmovups %%ymm0, (%0)" \
+                         : : "r"(out), "r"(indices), "r"(p), "r"(mask) \
+                         : "xmm0", "xmm1", "xmm2", "memory"); \
+        out[0] | out[1] | out[2] | out[3]; \
+    })
+
+CASE(gather_by_undefined_indices)
+{
+    static const u32 mask[8] = {0, ~0u, ~0u, ~0u, 0, ~0u, ~0u, ~0u};
+    u32 *indices = (u32 *)zeroed_block(40), *p = (u32 *)zeroed_block(4);
+    VALGRIND_MAKE_MEM_UNDEFINED(&indices[0], 4);
+    VALGRIND_MAKE_MEM_UNDEFINED(&indices[4], 4);
+    BRANCH(GATHER_WHERE(p, indices, mask));
+    BRANCH(GATHER_WHERE(p, indices + 1, mask)); // EXPECT memcheck uninit-value
+}
+
 CASE(x87_words_undefined)
 {
     u8 *p = block(28), *q = block(108);

@@ -132,6 +132,18 @@ void place_bytes_v(Running *r, const Place *place, Bytes *ret)
     spread(ret, place);
 }
 
+// Where a mask has lanes off, the operand may reach beyond what there is.
+static bool read_lanes(Running *r, Bytes *ret)
+{
+    LaneAccess lanes[LANES_MAX];
+    u32 count = r->step->lanes == LANES_MASK ? definedness_lanes(r->step, r->values, lanes) : 0;
+    for (u32 i = 0; i < count; i++) {
+        if (!guest_read(lanes[i].address, ret->at + lanes[i].at, lanes[i].size))
+            return false;
+    }
+    return r->step->lanes == LANES_MASK;
+}
+
 void place_bytes_value(Running *r, const Place *place, Bytes *ret)
 {
     clear(ret);
@@ -141,7 +153,8 @@ void place_bytes_value(Running *r, const Place *place, Bytes *ret)
             *(Any64 *)(ret->at + i) = *(const Any64 *)(at + i);
     } else if (place->kind == PLACE_MEMORY) {
         if (!r->values->memory ||
-            !guest_read((GuestAddr)r->values->memory, ret->at, place->size))
+            (!guest_read((GuestAddr)r->values->memory, ret->at, place->size) &&
+             !read_lanes(r, ret)))
             r->unreadable = true;
         spread(ret, place);
     } else {

@@ -5,6 +5,7 @@
 // NEEDS avx512f avx512bw avx512vl
 #include "corpus.h"
 
+#include <sys/mman.h>
 #include <valgrind/memcheck.h>
 
 #define CLOBBERS "xmm0", "xmm1", "xmm2", "memory", "cc"
@@ -308,6 +309,22 @@ CASE(gather_by_undefined_indices) // NOT-VALGRIND avx512
     MOVE_BY_INDEX(0xfff7);
     MOVE_BY_INDEX(0xffff); // EXPECT memcheck uninit-value origin=client
     BRANCH(p[0]);
+}
+
+// The rest of the operand is no memory.
+CASE(masked_operand_at_the_end_of_memory) // NOT-VALGRIND avx512
+{
+    u8 *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    u32 *p = (u32 *)(pages + 4096) - 8;
+    u64 out[8];
+    munmap(pages + 4096, 4096);
+    VALGRIND_MAKE_MEM_UNDEFINED(&p[5], 4);
+    __asm__ volatile("movl $0xff, %%eax\n\tkmovw %%eax, %%k1\n\tvpxord %%zmm1, %%zmm1, %%zmm1\n\t"
+                     "vpaddd (%1), %%zmm1, %%zmm0%{%%k1%}%{z%}\n\tvmovdqu64 %%zmm0, (%0)"
+                     : : "r"(out), "r"(p) : "rax", CLOBBERS);
+    for (int i = 0; i < 8; i++)
+        BRANCH(i == 2 ? (u32)out[i] : out[i]);
+    BRANCH(out[2] >> 32); // EXPECT memcheck uninit-branch origin=client
 }
 
 // ---------------------------------------------------------------- through memory by xsave

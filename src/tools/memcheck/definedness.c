@@ -267,6 +267,13 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
         break;
     case RULE_VEQUAL:
     case RULE_VGREATER:
+        if (!to_mask)
+            break;
+        step->immediate = step->rule == RULE_VEQUAL ? PREDICATE_EQUAL
+                                                    : PREDICATE_LESS_EQUAL | PREDICATE_NOT;
+        step->rule = RULE_VCOMPARE;
+        step->lane_to = COMPARE_SIGNED;
+        break;
     case RULE_ANY:
         if (to_mask)
             step->rule = RULE_COMPARE_MASK;
@@ -489,7 +496,8 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
     choose_form(&z, operands, step);
     if (step->rule == RULE_LEA)
         note_lea(&z, operands, step);
-    if (step->rule == RULE_COMPARE_MASK || z.mnemonic == ZYDIS_MNEMONIC_VPSHUFBITQMB)
+    if (step->rule == RULE_COMPARE_MASK || step->rule == RULE_VCOMPARE ||
+        z.mnemonic == ZYDIS_MNEMONIC_VPSHUFBITQMB)
         step->size = (u8)(z.avx.vector_length / 8);
     if (step->rule == RULE_GATHER || step->rule == RULE_SCATTER)
         note_gather(&z, operands, step);

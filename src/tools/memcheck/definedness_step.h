@@ -64,6 +64,15 @@ typedef enum LaneKind {
     LANES_GATHER, LANES_SCATTER, // where the mask says, each at an index
 } LaneKind;
 
+// What rule VCOMPARE asks of two lanes, its second argument; by a predicate, or whether there
+// is a bit that both have.
+typedef enum Comparison {
+    COMPARE_SIGNED, COMPARE_UNSIGNED, COMPARE_ANY_ONE, COMPARE_NO_ONE,
+} Comparison;
+
+// The predicates: equal, less, less or equal, false, and 4 more for the opposite of each.
+enum { PREDICATE_EQUAL, PREDICATE_LESS, PREDICATE_LESS_EQUAL, PREDICATE_FALSE, PREDICATE_NOT };
+
 typedef enum MaskMode { MASK_NONE, MASK_MERGE, MASK_ZERO } MaskMode;
 
 struct DefinednessStep {

@@ -403,20 +403,74 @@ static void float_flags(Running *r)
 
 // ----------------------------------------------------------------------- masks
 
+// What a comparison may come to, over all values of what is undefined.
+typedef struct Outcome {
+    bool may_be_true, may_be_false;
+} Outcome;
+
+static Outcome outcome_by_order(Known a, Known b, u32 predicate)
+{
+    u64 a_least = a.value & ~a.v, a_greatest = a.value | a.v;
+    u64 b_least = b.value & ~b.v, b_greatest = b.value | b.v;
+    Outcome out = {false, true};
+    switch (predicate & ~PREDICATE_NOT) {
+    case PREDICATE_EQUAL:
+        out = (Outcome){!((a.value ^ b.value) & ~a.v & ~b.v), a.v || b.v || a.value != b.value};
+        break;
+    case PREDICATE_LESS: out = (Outcome){a_least < b_greatest, a_greatest >= b_least}; break;
+    case PREDICATE_LESS_EQUAL: out = (Outcome){a_least <= b_greatest, a_greatest > b_least}; break;
+    default: break;
+    }
+    return predicate & PREDICATE_NOT ? (Outcome){out.may_be_false, out.may_be_true} : out;
+}
+
+static Outcome outcome_by_bits(Known a, Known b, bool wants_one)
+{
+    bool one = (a.value | a.v) & (b.value | b.v), none = !(a.value & ~a.v & b.value & ~b.v);
+    return wants_one ? (Outcome){one, none} : (Outcome){none, one};
+}
+
+static Outcome outcome_of_lane(const DefinednessStep *step, Known a, Known b)
+{
+    u64 sign = 1ull << (step->lane * 8 - 1);
+    switch (step->lane_to) {
+    case COMPARE_ANY_ONE:
+    case COMPARE_NO_ONE: return outcome_by_bits(a, b, step->lane_to == COMPARE_ANY_ONE);
+    case COMPARE_SIGNED:
+        a.value ^= sign;
+        b.value ^= sign;
+        break;
+    default: break;
+    }
+    if (same_vector(step))
+        a.v = b.v = 0;
+    return outcome_by_order(a, b, (u32)step->immediate & 7);
+}
+
+// A lane that is off gives a zero, and one that gives a zero anyway need not be known to be on.
 static void compare_into_mask(Running *r)
 {
     const DefinednessStep *step = r->step;
+    bool by_value = step->rule == RULE_VCOMPARE;
     u32 n = step->lane, lanes = step->mask_scalar ? 1 : step->size / n;
+    u64 all = lanes == 64 ? ~0ull : (1ull << lanes) - 1, may_be_true = 0, may_be_false = 0;
     Operands o;
-    u64 v = 0;
-    load_operands(r, false, &o);
-    for (u32 i = 0; i < lanes; i++)
-        v |= (u64)(any_v(&o, i, n) != 0) << i;
-    if (step->mask_mode != MASK_NONE) {
-        u64 all = lanes == 64 ? ~0ull : (1ull << lanes) - 1;
-        v = (v & rule_mask_value(step->mask, lanes)) | (r->d->mask[step->mask] & all);
+    load_operands(r, by_value, &o);
+    for (u32 i = 0; i < lanes; i++) {
+        Outcome out = {true, false}; // whichever it is
+        if (by_value)
+            out = outcome_of_lane(step, lane_known(&o, 0, i, n), lane_known(&o, 1, i, n));
+        else if (any_v(&o, i, n))
+            out.may_be_false = true;
+        may_be_true |= (u64)out.may_be_true << i;
+        may_be_false |= (u64)out.may_be_false << i;
     }
-    place_set_v(r, &step->destination, v);
+    if (step->mask_mode != MASK_NONE) {
+        u64 on = rule_mask_value(step->mask, lanes), undefined = r->d->mask[step->mask];
+        may_be_true &= on | undefined;
+        may_be_false |= ~on | undefined;
+    }
+    place_set_v(r, &step->destination, may_be_true & may_be_false & all);
 }
 
 static void test_masks(Running *r)
@@ -514,7 +568,8 @@ void family_vector(Running *r)
     case RULE_VTEST: test_vectors(r); break;
     case RULE_STRINGS: compare_strings(r); break;
     case RULE_FLOAT_FLAGS: float_flags(r); break;
-    case RULE_COMPARE_MASK: compare_into_mask(r); break;
+    case RULE_COMPARE_MASK:
+    case RULE_VCOMPARE: compare_into_mask(r); break;
     case RULE_KORTEST: test_masks(r); break;
     case RULE_FLOAT_TO_GPR: float_to_gpr(r); break;
     case RULE_KMOVE:

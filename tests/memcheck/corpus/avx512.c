@@ -297,6 +297,52 @@ CASE(mask_of_a_comparison) // NOT-VALGRIND avx512
     BRANCH(mask & 0xff); // EXPECT memcheck uninit-branch origin=heap
 }
 
+// A bit of 16 words from comparing each with one number.
+#define COMPARE(p, how, with) \
+    __extension__({ \
+        u64 mask; \
+        __asm__ volatile("vmovdqu64 (%1), %%zmm1\n\tvpbroadcastd %2, %%zmm2\n\t" \
+                         how ", %%zmm1, %%k2\n\tkmovq %%k2, %0" \
+                         : "=r"(mask) : "r"(p), "r"(with) : "k2", CLOBBERS); \
+        mask; \
+    })
+
+CASE(comparisons_that_defined_bits_decide) // NOT-VALGRIND avx512
+{
+    u32 *p = (u32 *)zeroed_block(64), bit = 1;
+    p[3] = 0x80000010;
+    VALGRIND_SET_VBITS(&p[3], &bit, 4);
+    BRANCH(COMPARE(p, "vptestmd %%zmm2", 0x30));
+    BRANCH(COMPARE(p, "vptestnmd %%zmm2", 0x31));
+    BRANCH(COMPARE(p, "vptestmd %%zmm2", 1)); // EXPECT memcheck uninit-branch
+    BRANCH(COMPARE(p, "vpcmpeqd %%zmm2", 0x10));
+    BRANCH(COMPARE(p, "vpcmpeqd %%zmm2", 0x80000010)); // EXPECT memcheck uninit-branch
+    BRANCH(COMPARE(p, "vpcmpgtd %%zmm2", 0));
+    BRANCH(COMPARE(p, "vpcmpnleud %%zmm2", 0x80000012));
+    BRANCH(COMPARE(p, "vpcmpltud %%zmm2", 0x80000011) & 8); // EXPECT memcheck uninit-branch
+    BRANCH(COMPARE(p, "vpcmpled %%zmm2", 0x80000010)); // EXPECT memcheck uninit-branch
+    BRANCH(COMPARE(p, "vpcmpeqd %%zmm1", 0));
+}
+
+// A vectorised `a && b`, each undefined where the other is false.
+CASE(comparisons_under_a_mask) // NOT-VALGRIND avx512
+{
+    u32 *p = (u32 *)zeroed_block(64), *q = (u32 *)zeroed_block(64);
+    u64 mask;
+    p[2] = q[5] = 1;
+    VALGRIND_MAKE_MEM_UNDEFINED(&p[5], 4);
+    VALGRIND_MAKE_MEM_UNDEFINED(&q[7], 4);
+#define BOTH_ARE(number) \
+    __asm__ volatile("vpbroadcastd %3, %%zmm1\n\tvpcmpeqd (%1), %%zmm1, %%k1\n\t" \
+                     "vpcmpgtd (%2), %%zmm1, %%k2%{%%k1%}\n\tkmovq %%k2, %0" \
+                     : "=r"(mask) : "r"(p), "r"(q), "r"(number) : "k1", "k2", CLOBBERS)
+    BOTH_ARE(1);
+    BRANCH(mask);
+    VALGRIND_MAKE_MEM_UNDEFINED(&q[2], 4);
+    BOTH_ARE(1);
+    BRANCH(mask); // EXPECT memcheck uninit-branch origin=client
+}
+
 CASE(gather_by_undefined_indices) // NOT-VALGRIND avx512
 {
     u32 *indices = (u32 *)zeroed_block(64), *p = (u32 *)zeroed_block(4);

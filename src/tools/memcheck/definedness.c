@@ -473,6 +473,14 @@ static bool is_constant(const DefinednessStep *step)
     }
 }
 
+// What is moved between registers by a mask. Of memory, lanes that are off are not looked at.
+static bool moves_by_mask(const DefinednessStep *step)
+{
+    return step->mask_mode != MASK_NONE && !step->memory_size &&
+           step->destination.kind == PLACE_VECTOR &&
+           (step->rule == RULE_MOVE || step->rule == RULE_PERMUTE || step->rule == RULE_BLEND_MASK);
+}
+
 bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
 {
     ZydisDecodedInstruction z;
@@ -516,6 +524,10 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
     }
     if (kinds[step->rule].values && !shifts_by_immediate(step) && !note_values(step))
         step->rule = kinds[step->rule].blind;
+    if (moves_by_mask(step)) {
+        step->mask_knows_values = note_values(step);
+        step->needs_vectors |= 1u << step->destination.number;
+    }
     return is_known(&z, step);
 }
 

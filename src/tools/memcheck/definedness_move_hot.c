@@ -14,9 +14,11 @@ static void move(Running *r)
         place_set_v(r, to, place_v(r, from));
         return;
     }
-    Bytes v;
+    Bytes v, value;
     place_bytes_v(r, from, &v);
-    rule_finish(r, &v);
+    if (step->mask_knows_values)
+        place_bytes_value(r, from, &value);
+    rule_finish_moved(r, &v, step->mask_knows_values ? &value : NULL);
 }
 
 static void exchange(Running *r)

@@ -36,45 +36,66 @@ u64 rule_mask_value(u32 number, u32 lanes)
     return mask_value(number, lanes > 16);
 }
 
-static void apply_mask(Running *r, Bytes *v)
+// `value`: what is moved, or NULL. Where the mask is undefined, a bit that is the same whether
+// its lane is on or off is defined all the same.
+static void apply_mask(Running *r, Bytes *v, const Bytes *value)
 {
     const DefinednessStep *step = r->step;
     u32 lane = step->mask_lane, lanes = step->mask_scalar ? 1
                                         : step->mask_lanes ? step->mask_lanes
                                                            : step->destination.size / lane;
     u64 undefined = r->d->mask[step->mask], on = rule_mask_value(step->mask, lanes);
-    Bytes old;
-    place_bytes_v(r, &step->destination, &old);
+    Bytes old = {0}, old_value = {0};
+    if (step->mask_mode == MASK_MERGE) {
+        place_bytes_v(r, &step->destination, &old);
+        if (value)
+            place_bytes_value(r, &step->destination, &old_value);
+    }
     for (u32 i = 0; i < lanes; i++) {
         for (u32 k = i * lane; k < (i + 1) * lane; k++) {
             if (undefined >> i & 1)
-                v->at[k] = 0xff;
+                v->at[k] = value ? v->at[k] | old.at[k] | (value->at[k] ^ old_value.at[k]) : 0xff;
             else if (!(on >> i & 1))
-                v->at[k] = step->mask_mode == MASK_MERGE ? old.at[k] : 0;
+                v->at[k] = old.at[k];
         }
     }
 }
 
-void rule_finish(Running *r, Bytes *v)
+void rule_finish_moved(Running *r, Bytes *v, const Bytes *value)
 {
     if (r->step->mask_mode != MASK_NONE)
-        apply_mask(r, v);
+        apply_mask(r, v, value);
     place_set_bytes(r, &r->step->destination, v);
+}
+
+void rule_finish(Running *r, Bytes *v)
+{
+    rule_finish_moved(r, v, NULL);
+}
+
+static void permute_bytes(const DefinednessStep *step, const Bytes from[2], Bytes *ret)
+{
+    const u8 *all = from[0].at;
+    u32 total = step->destination.size;
+    for (u32 i = 0; i < total; i++)
+        ret->at[i] = step->permutation[i] == PERMUTE_ZERO ? 0 : all[step->permutation[i]];
+    for (u32 i = total; i < 8; i++)
+        ret->at[i] = 0;
 }
 
 static void permute(Running *r)
 {
     const DefinednessStep *step = r->step;
-    _Alignas(8) Bytes from[2], v;
+    _Alignas(8) Bytes from[2], v, value;
     place_bytes_v(r, &step->source[0], &from[0]);
     place_bytes_v(r, &step->source[1], &from[1]);
-    const u8 *all = from[0].at;
-    u32 total = step->destination.size;
-    for (u32 i = 0; i < total; i++)
-        v.at[i] = step->permutation[i] == PERMUTE_ZERO ? 0 : all[step->permutation[i]];
-    for (u32 i = total; i < 8; i++)
-        v.at[i] = 0;
-    rule_finish(r, &v);
+    permute_bytes(step, from, &v);
+    if (step->mask_knows_values) {
+        place_bytes_value(r, &step->source[0], &from[0]);
+        place_bytes_value(r, &step->source[1], &from[1]);
+        permute_bytes(step, from, &value);
+    }
+    rule_finish_moved(r, &v, step->mask_knows_values ? &value : NULL);
 }
 
 static void widen_signed(Running *r)
@@ -219,17 +240,23 @@ static void blend_by_mask(Running *r)
 {
     const DefinednessStep *step = r->step;
     u32 n = step->lane, lanes = step->destination.size / n;
-    Bytes a, b;
+    bool knows = step->mask_knows_values, zeros = step->mask_mode == MASK_ZERO;
+    Bytes a, b, a_value = {0}, b_value = {0};
     place_bytes_v(r, &step->source[0], &a);
     place_bytes_v(r, &step->source[1], &b);
+    if (knows && !zeros)
+        place_bytes_value(r, &step->source[0], &a_value);
+    if (knows)
+        place_bytes_value(r, &step->source[1], &b_value);
     u64 on = step->mask_mode == MASK_NONE ? ~0ull : rule_mask_value(step->mask, lanes);
     u64 undefined = step->mask_mode == MASK_NONE ? 0 : r->d->mask[step->mask];
     for (u32 at = 0; at < step->destination.size; at++) {
         u32 i = at / n;
+        u8 off = zeros ? 0 : a.at[at];
         if (undefined >> i & 1)
-            b.at[at] = 0xff;
+            b.at[at] = knows ? b.at[at] | off | (b_value.at[at] ^ a_value.at[at]) : 0xff;
         else if (!(on >> i & 1))
-            b.at[at] = step->mask_mode == MASK_ZERO ? 0 : a.at[at];
+            b.at[at] = off;
     }
     place_set_bytes(r, &step->destination, &b);
 }

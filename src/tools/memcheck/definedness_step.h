@@ -91,6 +91,7 @@ struct DefinednessStep {
     u8 mask_lane;                    // bytes that a mask bit stands for
     u8 mask_scalar;                  // only the lowest of its bits counts
     u8 mask_lanes;                   // so many do: above are zeros; 0: as many as there is room for
+    u8 mask_knows_values;            // what is moved is known, and what it is merged with
     u8 string, element;              // StringKind; bytes
     u8 string_flags;
     u8 x87_number, x87_to_number;    // st(i) of the operand; whether the result goes there
@@ -188,6 +189,8 @@ bool definedness_lanes_undefined(const DefinednessStep *step, const Definedness 
                                  MemberSet *ret_mask);
 // Stores the V bytes of a vector result, as far as the mask lets it.
 void rule_finish(Running *r, Bytes *v);
+// The same, where the value of the result may be known.
+void rule_finish_moved(Running *r, Bytes *v, const Bytes *value);
 // The value of a mask register of the client's, as far as that many lanes need.
 u64 rule_mask_value(u32 number, u32 lanes);
 bool rule_condition(Running *r, u32 condition);    // true: it is undefined

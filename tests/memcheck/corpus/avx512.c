@@ -373,6 +373,30 @@ CASE(masked_operand_at_the_end_of_memory) // NOT-VALGRIND avx512
     BRANCH(out[2] >> 32); // EXPECT memcheck uninit-branch origin=client
 }
 
+// 1 or 0, 3 or 2: by a mask that is undefined in one lane, of which one bit follows.
+CASE(moves_by_an_undefined_mask) // NOT-VALGRIND avx512
+{
+    u32 *p = (u32 *)zeroed_block(64);
+    u64 out[8];
+    VALGRIND_MAKE_MEM_UNDEFINED(&p[2], 4);
+#define CHOOSE(move) \
+    __asm__ volatile("vmovdqu64 (%1), %%zmm1\n\tvptestmd %%zmm1, %%zmm1, %%k1\n\t" \
+                     "vpbroadcastd %2, %%zmm0\n\tvpbroadcastd %3, %%zmm1\n\t" move "\n\t" \
+                     "vmovdqu64 %%zmm0, (%0)" : : "r"(out), "r"(p), "r"(2), "r"(3) : CLOBBERS)
+    CHOOSE("vpbroadcastd %3, %%zmm0%{%%k1%}");
+    BRANCH(out[1] & ~1u);
+    BRANCH(out[1] & 1); // EXPECT memcheck uninit-branch origin=client
+    CHOOSE("vmovdqa32 %%zmm1, %%zmm0%{%%k1%}");
+    BRANCH(out[1] & ~1u);
+    BRANCH(out[1] & 1); // EXPECT memcheck uninit-branch origin=client
+    CHOOSE("vpblendmd %%zmm1, %%zmm0, %%zmm0%{%%k1%}");
+    BRANCH(out[1] & ~1u);
+    BRANCH(out[1] & 1); // EXPECT memcheck uninit-branch origin=client
+    CHOOSE("vpshufd $0, %%zmm1, %%zmm0%{%%k1%}%{z%}");
+    BRANCH(out[1] & ~3u);
+    BRANCH(out[1] & 2); // EXPECT memcheck uninit-branch origin=client
+}
+
 // ---------------------------------------------------------------- through memory by xsave
 
 static _Alignas(64) u8 image[8192];

@@ -299,16 +299,37 @@ static bool may_be_below(const Insn *insn)
            modrm[0] >> 6 != NO_DISP && modrm[0] >> 6 != REGISTER && insn_disp(insn) < 0;
 }
 
+// `mov rsp, rbp` and `lea rsp, [rbp + end]`: rbp tells where what is left is, as rsp does.
+static bool leaves_by_rbp(const Insn *insn, i64 *ret_end)
+{
+    InsnForm room;
+    bool is_lea = insn->mnemonic == ZYDIS_MNEMONIC_LEA;
+    if (!is_lea && insn->mnemonic != ZYDIS_MNEMONIC_MOV)
+        return false;
+    const InsnForm *form = insn_form(insn, &room);
+    if (is_lea ? form->lea_base != RBP || form->lea_indexed : form->src != RBP)
+        return false;
+    *ret_end = is_lea ? insn_disp(insn) : 0;
+    return true;
+}
+
 bool lookahead_is_left_read(const Insn *insn, const Insn *end)
 {
     enum { ACCESSES_MAX = 4 };
     InsnAccess accesses[ACCESSES_MAX];
+    i64 left_end = 0;
+    bool by_rbp = leaves_by_rbp(insn, &left_end);
     for (insn++; insn < end; insn++) {
-        unsigned count = may_be_below(insn) ? insn_accesses(insn, accesses, ACCESSES_MAX) : 0;
+        bool below = may_be_below(insn);
+        unsigned count = below || by_rbp ? insn_accesses(insn, accesses, ACCESSES_MAX) : 0;
         for (unsigned i = 0; i < count; i++) {
-            if (accesses[i].reads && accesses[i].address.base == RSP)
+            const InsnAddress *at = &accesses[i].address;
+            if (accesses[i].reads && ((below && at->base == RSP) ||
+                                      (by_rbp && at->base == RBP && at->disp < left_end)))
                 return true;
         }
+        if (by_rbp && step_gist(insn).writes & MEMBER_GPR(RBP))
+            by_rbp = false;
         if (insn->lowering != LOWER_COPY && insn->lowering != LOWER_JCC)
             return false;
     }

@@ -554,6 +554,28 @@ CASE popped_call_and_read_again
 3:
 END popped_call_and_read_again
 
+// libffi takes what it has saved from behind a frame that it has left already.
+CASE left_and_read_by_rbp
+    pushq %rbp
+    subq $64, %rsp
+    movq $1, 16(%rsp)
+    movq $2, 24(%rsp)
+    leaq 16(%rsp), %rbp
+    call 9f
+    leaq 32(%rbp), %rsp
+    movq (%rbp), %rcx
+    movq 8(%rbp), %rdx
+    cmpq $2, %rdx
+    jne 1f
+    cmpq $1, %rcx
+    jne 1f
+    leaq 48(%rbp), %rsp
+    popq %rbp
+    ret
+1:  ud2
+9:  ret
+END left_and_read_by_rbp
+
 // A frame that is left may still say where to go on: trampolines jump there, or return it.
 CASE left_and_jumped_to
     pushq %rbp

@@ -385,6 +385,18 @@ typedef struct VectorOperands {
     bool to_mask;
 } VectorOperands;
 
+// What these load is half of a vector, which keeps the other half.
+static bool loads_half(ZydisMnemonic mnemonic)
+{
+    switch (mnemonic) {
+    case ZYDIS_MNEMONIC_MOVHPD:
+    case ZYDIS_MNEMONIC_MOVLPD:
+    case ZYDIS_MNEMONIC_MOVHPS:
+    case ZYDIS_MNEMONIC_MOVLPS: return true;
+    default: return false;
+    }
+}
+
 static bool find_vectors(const Insn *insn, VectorOperands *ret)
 {
     ZydisDecodedInstruction z;
@@ -404,6 +416,8 @@ static bool find_vectors(const Insn *insn, VectorOperands *ret)
         if (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
             ret->written |= 1u << n;
     }
+    if (loads_half(insn->mnemonic))
+        ret->read |= ret->written;
     ret->to_mask = operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
                    ZydisRegisterGetClass(operands[0].reg.value) == ZYDIS_REGCLASS_MASK;
     return true;

@@ -354,6 +354,22 @@ CASE(search_of_nothing)
     // EXPECT memcheck invalid-read size=16 block=inside:65 of=160 state=freed
 }
 
+// The same by halves, one after the other.
+#define SEARCH8_8(p) \
+    __asm__ volatile("pxor %%xmm0, %%xmm0\n\tmovlpd (%0), %%xmm1\n\tmovhpd 8(%0), %%xmm1\n\t" \
+                     "pcmpeqb %%xmm0, %%xmm1\n\tpmovmskb %%xmm1, %%eax\n\ttestl %%eax, %%eax\n\t" \
+                     "jz 1f\n\tnop\n1:" : : "r"(p) : "xmm0", "xmm1", "rax", "cc")
+
+CASE(search_by_halves)
+{
+    u8 *p = block(8);
+    memcpy(p, "$ORIGIN", 8);
+    HIDE(p);
+    SEARCH8_8(p + 1);
+    // EXPECT-VALGRIND memcheck invalid-read size=8 why=searches
+    // EXPECT-VALGRIND memcheck invalid-read size=8 why=searches
+}
+
 // The least of four vectors has a zero where one has.
 #define SEARCH64(p) \
     __asm__ volatile("pxor %%xmm0, %%xmm0\n\tmovdqa (%0), %%xmm1\n\tpminub 16(%0), %%xmm1\n\t" \

@@ -230,6 +230,24 @@ static void any_lanes(Running *r)
     rule_finish(r, &v);
 }
 
+// A lane has a bit for each of those below it that is the same.
+static void conflicts(Running *r)
+{
+    u32 n = r->step->lane;
+    Operands o;
+    Bytes v = {0};
+    load_operands(r, true, &o);
+    for (u32 i = 0; i < o.total / n; i++) {
+        u64 lane = 0;
+        for (u32 k = 0; k < i; k++) {
+            u64 one = lane_v(RULE_VEQUAL, lane_known(&o, 0, i, n), lane_known(&o, 0, k, n), n);
+            lane |= (one & 1) << k;
+        }
+        lane_set(&v, i, n, lane);
+    }
+    rule_finish(r, &v);
+}
+
 static void horizontal(Running *r)
 {
     const DefinednessStep *step = r->step;
@@ -526,6 +544,16 @@ static void mask_rule(Running *r)
     }
 }
 
+static void broadcast_mask(Running *r)
+{
+    const DefinednessStep *step = r->step;
+    u64 mask = place_v(r, &step->source[0]) & mask_of(step->lane_to);
+    Bytes v = {0};
+    for (u32 i = 0; i < step->destination.size / step->lane; i++)
+        lane_set(&v, i, step->lane, mask);
+    place_set_bytes(r, &step->destination, &v);
+}
+
 static void float_to_gpr(Running *r)
 {
     u64 v = place_v(r, &r->step->source[0]) & mask_of(r->step->lane);
@@ -553,6 +581,7 @@ void family_vector(Running *r)
     case RULE_ANY:
     case RULE_LOWMUL:
     case RULE_EVENMUL: any_lanes(r); break;
+    case RULE_CONFLICT: conflicts(r); break;
     case RULE_HORIZONTAL: horizontal(r); break;
     case RULE_VSHL:
     case RULE_VSHR:
@@ -571,6 +600,7 @@ void family_vector(Running *r)
     case RULE_COMPARE_MASK:
     case RULE_VCOMPARE: compare_into_mask(r); break;
     case RULE_KORTEST: test_masks(r); break;
+    case RULE_BROADCAST_MASK: broadcast_mask(r); break;
     case RULE_FLOAT_TO_GPR: float_to_gpr(r); break;
     case RULE_KMOVE:
     case RULE_KLOGIC:

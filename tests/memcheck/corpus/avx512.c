@@ -297,6 +297,25 @@ CASE(mask_of_a_comparison) // NOT-VALGRIND avx512
     BRANCH(mask & 0xff); // EXPECT memcheck uninit-branch origin=heap
 }
 
+// Histograms: of lanes that are off, nobody asks whether they are the same as others.
+CASE(conflicts_of_undefined_lanes) // NOT-VALGRIND avx512
+{
+    u32 *p = (u32 *)zeroed_block(64);
+    u64 mask;
+    p[5] = p[7] = 1;
+    VALGRIND_MAKE_MEM_UNDEFINED(&p[9], 4);
+#define CONFLICTS(on) \
+    __asm__ volatile("kmovw %2, %%k1\n\tvmovdqu64 (%1), %%zmm1\n\tvpconflictd %%zmm1, %%zmm2\n\t" \
+                     "vpbroadcastmw2d %%k1, %%zmm0\n\tvptestmd %%zmm0, %%zmm2, %%k2%{%%k1%}\n\t" \
+                     "kmovq %%k2, %0" : "=r"(mask) : "r"(p), "r"(on) : "k1", "k2", CLOBBERS)
+    CONFLICTS(0xa0);
+    BRANCH(mask);
+    CONFLICTS(0x0101);
+    BRANCH(mask);
+    CONFLICTS(0x0221); // lanes 0 and 9 may be the same
+    BRANCH(mask); // EXPECT memcheck uninit-branch
+}
+
 // A bit of 16 words from comparing each with one number.
 #define COMPARE(p, how, with) \
     __extension__({ \

@@ -136,12 +136,32 @@ static void threads(long count, long each)
 
 // ------------------------------------------------------------------- ways to end
 
+__attribute__((noinline)) static int use_stack(int depth)
+{
+    volatile char frame[2000];
+    frame[0] = (char)depth;
+    return depth < 0 ? 0 : use_stack(depth + 1) + frame[0];
+}
+
+static void *use_stack_of_thread(void *unused)
+{
+    (void)unused;
+    return use_stack(0) ? &barrier : NULL;
+}
+
 static void die(const char *how)
 {
     if (strcmp(how, "abort") == 0)
         abort();
     if (strcmp(how, "segv") == 0)
         *(volatile int *)8 = 0;
+    if (strcmp(how, "overflow") == 0)
+        exit(use_stack(0));
+    if (strcmp(how, "overflow-thread") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, use_stack_of_thread, NULL);
+        pthread_join(thread, NULL);
+    }
     if (strcmp(how, "fpe") == 0)
         raise(SIGFPE);
     if (strcmp(how, "term") == 0)

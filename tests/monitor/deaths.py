@@ -119,9 +119,24 @@ def a_fatal_signal_is_reported_with_its_stack():
         r"==\d+==    at 0x[0-9A-F]+: die \(actor.c:\d+\)\n",
         done.log,
     ), done
+    assert "overflow" not in done.log, done
     done = run("die", "abort")
     died_of(done, signal.SIGABRT)
     assert "terminating with default action of signal 6 (SIGABRT)" in done.log, done
+
+
+@test
+def a_stack_that_is_full_is_told_as_such():
+    for how, thread in (("overflow", 1), ("overflow-thread", 2)):
+        done = run("die", how)
+        died_of(done, signal.SIGSEGV)
+        told = re.search(r" at address 0x([0-9A-F]+)\n==\d+== Stack overflow in thread #(\d): can't "
+                         r"grow stack to 0x([0-9a-f]+)\n==\d+==    at 0x[0-9A-F]+: use_stack ",
+                         done.log)
+        assert told, done.log
+        assert int(told[1], 16) & ~4095 == int(told[3], 16) and int(told[2]) == thread, told[0]
+        advice = "The main thread stack size used in this run was 8388608." in done.log
+        assert advice == (thread == 1), done.log
 
 
 @test

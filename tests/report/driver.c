@@ -285,7 +285,7 @@ static bool pass_on(char **words)
         FatalSignal fatal = {.signal = (i32)number(words[1]),
                              .code = (i32)strtol(words[2], NULL, 0),
                              .address = number(words[3]),
-                             .main_stack_bytes = number(words[4]),
+                             .full_stack_bytes = number(words[4]),
                              .tid = (u32)number(words[5]),
                              .stack = frames};
         report_fatal_signal(report, &fatal);

@@ -563,11 +563,15 @@ void relay_fatal_signal(ThreadCtx *ctx, const siginfo_t *info, u32 context)
     if (!producer)
         return;
     size_t count = context ? context_frames(context, frames, WIRE_FRAMES_MAX) : 0;
+    u64 stack_bytes = 0;
+    if (info->si_signo == SIGSEGV && info->si_code > 0)
+        thread_overflowed_stack(ctx, (GuestAddr)info->si_addr, &stack_bytes);
     wire_put_fatal_signal(producer, &(Wire_fatal_signal){
         .tid = ctx->number,
         .signal = (u64)info->si_signo,
         .code = (u64)(i64)info->si_code,
         .address = (u64)info->si_addr,
+        .stack_bytes = stack_bytes,
         .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
     });
 }

@@ -56,6 +56,9 @@ void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data);
 
 // Whether the calling thread is the only one of its process.
 bool thread_is_only(const ThreadCtx *ctx);
+// True: an access at the address failed because the thread's stack is full, of which it tells the
+// size. Takes engine_lock.
+bool thread_overflowed_stack(const ThreadCtx *ctx, GuestAddr address, u64 *ret_stack_bytes);
 
 // --- stopping the others. All other threads stand still, at a point where they hold no lock or
 // in the kernel, until thread_resume_others(); the caller may run client code meanwhile. Calls

@@ -62,6 +62,7 @@ static void take_fatal_signal(Run *run, const WireRecord *record)
         .signal = (i32)fatal.signal,
         .code = (i32)fatal.code,
         .address = fatal.address,
+        .full_stack_bytes = fatal.stack_bytes,
         .stack = findings_stack(run, fatal.pcs),
     });
 }

@@ -287,6 +287,9 @@ static void put_fatal(TextWriter *text, const FatalSignal *fatal)
     else if (event)
         text_printf_line(text, '=', " %s at address 0x%llX", event,
                          (unsigned long long)fatal->address);
+    if (fatal->full_stack_bytes)
+        text_printf_line(text, '=', "Stack overflow in thread #%u: can't grow stack to 0x%llx",
+                         fatal->tid, (unsigned long long)PAGE_DOWN(fatal->address));
     put_stack(text, &fatal->stack);
 }
 
@@ -298,10 +301,10 @@ static void text_fatal(Writer *writer, const FatalSignal *fatal)
     if (writer->report->text_is_main && (!is_quiet || signal_is_fault(fatal->signal, fatal->code)))
         put_fatal(text, fatal);
     // Also beside XML: cargo-valgrind looks for it there.
-    if (fatal->signal == SIGSEGV && fatal->code == SEGV_MAPERR && fatal->main_stack_bytes) {
+    if (fatal->full_stack_bytes && fatal->tid == 1) {
         text_put_line(text, '=', overflow_advice);
         text_printf_line(text, '=', " The main thread stack size used in this run was %llu.",
-                         (unsigned long long)fatal->main_stack_bytes);
+                         (unsigned long long)fatal->full_stack_bytes);
     }
     writer_flush(writer);
 }

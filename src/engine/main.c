@@ -160,6 +160,12 @@ static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
     relay_end(ctx, 0, info->si_signo);
 }
 
+static bool on_option(ThreadCtx *ctx, const char *option)
+{
+    (void)ctx;
+    return tool->change_option && tool->change_option(option);
+}
+
 static void on_exec(ThreadCtx *ctx)
 {
     request_text_flush(ctx);
@@ -267,6 +273,7 @@ int main(int argc, char **argv, char **envp)
         request_error_count = relay_error_count;
         request_monitor_hook = relay_run_command;
         request_place_hook = relay_place;
+        request_option_hook = on_option;
         signal_kicks = true;
     }
     redirect_init(&options);

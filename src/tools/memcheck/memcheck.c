@@ -17,7 +17,7 @@
 #include "tools/memcheck/ranges.h"
 #include "tools/tools.h"
 
-enum { DIRTY_INSNS_MAX = 16 };
+enum { DIRTY_INSNS_MAX = 16, OPTION_TEXT_MAX = 256 };
 
 const Options *memcheck_options;
 
@@ -70,6 +70,32 @@ static void set_ignored(const Options *options)
         u64 start = strtoull(at, &at, 16), last = strtoull(at + 1, &at, 16);
         ranges_set_ignored(start, last - start + 1, true);
     }
+}
+
+// What is asked for anew each time it matters.
+static bool change_option(const char *option)
+{
+    static const char *const names[] = {
+        "leak-check", "show-leak-kinds", "show-reachable", "show-possibly-lost",
+        "errors-for-leak-kinds", "leak-check-heuristics", "show-mismatched-frees",
+    };
+    static Options changed;
+    char text[OPTION_TEXT_MAX], *argv[] = {"", text, NULL};
+    bool may_change = false;
+    for (size_t i = 0; i < ARRAY_LEN(names) && !may_change; i++) {
+        size_t length = strlen(names[i]);
+        may_change = strncmp(option, "--", 2) == 0 &&
+                     strncmp(option + 2, names[i], length) == 0 && option[2 + length] == '=';
+    }
+    if (!may_change || strlen(option) >= sizeof(text))
+        return false;
+    strcpy(text, option);
+    Options wanted = *memcheck_options;
+    if (options_parse(2, argv, &wanted) < 0)
+        return false;
+    changed = wanted;
+    memcheck_options = &changed;
+    return true;
 }
 
 static void prepare(const Options *options)
@@ -146,6 +172,7 @@ const Tool tool_memcheck = {
     .functions = memcheck_functions,
     .function_count = MEMCHECK_FUNCTIONS,
     .allocation_count = MEMCHECK_CXX_FREERES,
+    .change_option = change_option,
     .exiting = summary_exiting,
     .finish = summary_finish,
     .stats = stats_tell,

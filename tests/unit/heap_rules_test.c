@@ -543,14 +543,18 @@ TEST(client_that_writes_over_everything_does_not_disturb_the_heap)
     finish();
 }
 
+// Counted page by page: what statm says is off by what each processor has not yet told.
 static u64 resident_bytes(void)
 {
-    unsigned long long total = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long long kib = 0;
+    char line[256];
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
 
-    CHECK(file && fscanf(file, "%llu %llu", &total, &resident) == 2);
+    while (file && !kib && fgets(line, sizeof(line), file))
+        sscanf(line, "Rss: %llu kB", &kib);
+    CHECK(kib);
     fclose(file);
-    return resident * PAGE_SIZE;
+    return kib * KiB;
 }
 
 TEST(a_block_costs_a_gap_and_at_most_24_bytes_more)
@@ -558,12 +562,15 @@ TEST(a_block_costs_a_gap_and_at_most_24_bytes_more)
     enum { BLOCKS = 500000 };
 
     start();
+    for (u32 i = 0; i < BLOCKS / 4; i++) // what the heap has anyway is no block's
+        memset((void *)get(32), 1, 32);
     u64 before = resident_bytes();
     for (u32 i = 0; i < BLOCKS; i++)
         memset((void *)get(32), 1, 32);
-    u64 cost = (resident_bytes() - before) / BLOCKS;
-    printf("# a block of 32 bytes costs %llu\n", (unsigned long long)cost);
-    CHECK(cost <= 32 + 16 + 24);
+    u64 cost = resident_bytes() - before;
+    printf("# a block of 32 bytes costs %.1f\n", (double)cost / BLOCKS);
+    // Where in the tables' pages the blocks' addresses fall differs from run to run.
+    CHECK(cost <= (32 + 16 + 24) * (u64)BLOCKS + 1 * MiB);
     finish();
 }
 

@@ -68,7 +68,7 @@ static void set_ignored(const Options *options)
     }
     for (at = (char *)options->ignore_ranges; at && *at; at += *at == ',') {
         u64 start = strtoull(at, &at, 16), last = strtoull(at + 1, &at, 16);
-        ranges_set_ignored(start, last - start + 1, true);
+        ranges_set_ignored(start, last - start + 1, true, false);
     }
 }
 

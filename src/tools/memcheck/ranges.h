@@ -10,7 +10,9 @@
 // --- ranges_hot.c: light
 // Errors of accesses there are not wanted, or are again. False: the range is empty, or
 // there are too many.
-bool ranges_set_ignored(GuestAddr start, u64 size, bool is_ignored);
+bool ranges_set_ignored(GuestAddr start, u64 size, bool is_ignored, bool by_program);
+// The lowest range from `at` on that the program does not want to hear of.
+bool ranges_next_of_program(GuestAddr at, GuestAddr *ret_start, GuestAddr *ret_end);
 // Whether the program, or the user by an option, does not want to hear of an access there.
 bool ranges_is_ignored(ToolThread *thread, GuestAddr address);
 // --ignore-range-below-sp: at these distances, both included.

@@ -9,6 +9,7 @@ enum { IGNORED_MAX = 4096 };
 
 typedef struct Range {
     GuestAddr start, end;
+    bool by_program; // else by an option
 } Range;
 
 static Lock lock; // of all that follows
@@ -29,7 +30,7 @@ static void take_out(GuestAddr start, GuestAddr end)
         Range *range = &ignored[i];
         if (range->end <= start || range->start >= end)
             continue;
-        Range above = {end, range->end};
+        Range above = {end, range->end, range->by_program};
         if (range->start < start) {
             range->end = start;
             if (above.start < above.end && ignored_count < IGNORED_MAX)
@@ -43,7 +44,7 @@ static void take_out(GuestAddr start, GuestAddr end)
     }
 }
 
-bool ranges_set_ignored(GuestAddr start, u64 size, bool is_ignored)
+bool ranges_set_ignored(GuestAddr start, u64 size, bool is_ignored, bool by_program)
 {
     GuestAddr end = start + size;
     if (size == 0 || end < start)
@@ -52,9 +53,26 @@ bool ranges_set_ignored(GuestAddr start, u64 size, bool is_ignored)
     take_out(start, end);
     bool ok = !is_ignored || ignored_count < IGNORED_MAX;
     if (is_ignored && ok)
-        ignored[ignored_count++] = (Range){start, end};
+        ignored[ignored_count++] = (Range){start, end, by_program};
     lock_release(&lock);
     return ok;
+}
+
+bool ranges_next_of_program(GuestAddr at, GuestAddr *ret_start, GuestAddr *ret_end)
+{
+    const Range *next = NULL;
+    lock_acquire(&lock);
+    for (u32 i = 0; i < ignored_count; i++) {
+        const Range *range = &ignored[i];
+        if (range->by_program && range->start >= at && (!next || range->start < next->start))
+            next = range;
+    }
+    if (next) {
+        *ret_start = next->start;
+        *ret_end = next->end;
+    }
+    lock_release(&lock);
+    return next != NULL;
 }
 
 static u64 below_high, below_low = ~0ull; // set before the client runs

@@ -237,7 +237,7 @@ static u64 do_report_in_range(ToolThread *thread, const u64 args[6], u64 otherwi
 {
     (void)thread;
     (void)otherwise;
-    return ranges_set_ignored(args[1], args[2], args[0] == MC(14));
+    return ranges_set_ignored(args[1], args[2], args[0] == MC(14), true);
 }
 
 // ------------------------------------------------------------------ leaks

@@ -9,6 +9,7 @@
 #include "engine/thread/thread.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/leaks.h"
+#include "tools/memcheck/ranges.h"
 
 enum { LINE_MAX = 256 };
 
@@ -155,6 +156,27 @@ void summary_exiting(ToolThread *thread)
     }
 }
 
+// Somebody may have forgotten to want their errors again.
+static void warn_of_ignored(ToolThread *thread)
+{
+    static const char *const warning[] = {
+        "WARNING: exiting program has the following client-requested",
+        "WARNING: address error disablement range(s) still in force,",
+        "WARNING: possibly as a result of some mistake in the use of the",
+        "WARNING: VALGRIND_{DISABLE,ENABLE}_ERROR_REPORTING_IN_RANGE macros.",
+    };
+    GuestAddr start, end = 0;
+    u32 count = 0;
+    while (ranges_next_of_program(end, &start, &end)) {
+        char text[80];
+        for (size_t i = 0; count == 0 && i < ARRAY_LEN(warning); i++)
+            relay_line(thread, warning[i]);
+        snprintf(text, sizeof(text), "   [%u]  0x%016lx-0x%016lx  ClientReq", ++count, start,
+                 end - 1);
+        relay_line(thread, text);
+    }
+}
+
 void summary_finish(void)
 {
     ToolThread *thread = &thread_ctx;
@@ -181,4 +203,5 @@ void summary_finish(void)
     }
     if (!memcheck_options->track_origins && error_undefined_count)
         relay_line(thread, "Use --track-origins=yes to see where uninitialised values come from");
+    warn_of_ignored(thread);
 }

@@ -987,7 +987,7 @@ _Noreturn void guest_main(u64 *stack)
         end = case_after(end);
     while (c < end)
         c = run_batch(c, end, file->slot_bytes);
-    if (options.async && !async_seen)
+    if (options.async && !async_seen && !options.dump) // single cases are too short for it
         die("no timer signal arrived", 0);
     quit(0);
 }

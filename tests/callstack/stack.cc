@@ -3,6 +3,7 @@
 // Compares the engine's call stack with what the C++ unwinder says, in every
 // situation that moves stack pointers. One scenario per argument; prints how many
 // checks disagreed. stacktest_check() is replaced by the tool of that name.
+#include <alloca.h>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -254,6 +255,35 @@ static void recursion()
     check();
 }
 
+__attribute__((noinline)) static int wide(int n)
+{
+    volatile char room[3 << 20];
+    room[0] = 1;
+    check();
+    int r = n > 0 ? wide(n - 1) : deep(1);
+    check();
+    return r + room[0];
+}
+
+__attribute__((noinline)) static int elastic(size_t bytes)
+{
+    volatile char *room = static_cast<volatile char *>(alloca(bytes));
+    room[0] = 1;
+    check();
+    deep(1);
+    return room[0];
+}
+
+// Frames of megabytes, and such as have another size each time.
+static void large()
+{
+    for (int i = 0; i < 200; i++) {
+        wide(i % 2);
+        elastic(i % 3 == 0 ? 5 << 20 : i % 3 == 1 ? 300000 : 16);
+    }
+    check();
+}
+
 static const struct {
     const char *name;
     void (*run)();
@@ -261,7 +291,7 @@ static const struct {
     {"plain", plain},         {"callbacks", callbacks}, {"longjmps", longjmps},
     {"exceptions", exceptions}, {"signals", signals},   {"alternate", alternate},
     {"coroutines", coroutines}, {"tails", tails},       {"threads", threads},
-    {"recursion", recursion},
+    {"recursion", recursion},   {"large", large},
 };
 
 int main(int argc, char **argv)

@@ -14,7 +14,7 @@ u64 calltags_offset;
 static bool map_own(void)
 {
     void *start = (void *)PAGE_DOWN(CALLTAGS_OFFSET);
-    u64 size = CLIENT_END + PAGE_SIZE;
+    u64 size = CLIENT_END + CALLTAGS_FRAME_MAX + PAGE_SIZE;
     void *at = mmap(start, size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (at != start)

@@ -30,8 +30,10 @@
 // What must stay true
 //   K1  A word with a context stands for a frame whose callers are what they were when it was
 //       found: they have not returned, since it has not.
-//   K2  Shadow is there for all that the client can have, and is the engine's alone; or, where
-//       it is shared, for all that the client has, and the tool marks what a stack has left.
+//   K2  Shadow is there for all that the client can have and the largest frame beyond it, so that
+//       emitted code may look where the slot would be if the frame were what it was the last
+//       time, and is the engine's alone; or, where it is shared, for all that the client has, and
+//       the tool marks what a stack has left.
 #ifndef MUNINN_ENGINE_CALLTAGS_CALLTAGS_H
 #define MUNINN_ENGINE_CALLTAGS_CALLTAGS_H
 
@@ -50,6 +52,9 @@
 // the displacement (Zen does for rsp) overlook the segment, and would take the tag for
 // what the next pop reads. sqlite3 ran 2.4 times as long without it.
 #define CALLTAGS_DISP (-116)
+
+// What is not found within so many bytes above the frame below it is no frame.
+#define CALLTAGS_FRAME_MAX (64ull << 20)
 
 #define CALLTAG_FIXED 0x26262626u // bits of a hash that are always those of the pattern
 #define CALLTAG_PATTERN 0x22222222u

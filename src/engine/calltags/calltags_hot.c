@@ -11,7 +11,8 @@
 enum {
     OUTER_FRAMES = 512,
     BATCH = 1024,             // new frames of one query; those above them are left out
-    WALK_BYTES = 1 << 20,     // without a frame or a root: there is none
+    NEAR_BYTES = 1 << 20,     // few frames are larger
+    FAR_MISSES = 64,          // walks up to CALLTAGS_FRAME_MAX for nothing
     FRESH_BYTES = 512,        // some tag is within these, of a stack that is resumed
     SAME_STACK_BYTES = 8 << 20,
 };
@@ -119,10 +120,9 @@ static inline const u64 *next_word(const u64 *word, const u64 *end)
     return word;
 }
 
-// The first frame from `at` on; 0: there is none.
-static inline GuestAddr find_frame(GuestAddr at, u64 *ret_word)
+// The first frame from `at` on and below `end`; 0: there is none.
+static inline GuestAddr find_frame_below(GuestAddr end, GuestAddr at, u64 *ret_word)
 {
-    GuestAddr end = min_u64(calltags_root_above(at), at + WALK_BYTES);
     const u64 *word = calltags_word(at), *last_of_all = calltags_word(end);
     while (word < last_of_all) {
         if (UNLIKELY(!engine_can_read(word)))
@@ -140,6 +140,29 @@ static inline GuestAddr find_frame(GuestAddr at, u64 *ret_word)
         }
     }
     return 0;
+}
+
+static u32 far_misses; // of all threads, one after the other
+
+// A frame with a large array, or else this is a stack whose end nobody knows: then each walk would
+// be for nothing, milliseconds long, and after some of them none is made.
+static __attribute__((noinline)) GuestAddr find_far_frame(GuestAddr end, GuestAddr at,
+                                                          u64 *ret_word)
+{
+    u32 misses = __atomic_load_n(&far_misses, __ATOMIC_RELAXED);
+    if (misses >= FAR_MISSES)
+        return 0;
+    GuestAddr slot = find_frame_below(min_u64(end, at + CALLTAGS_FRAME_MAX), at, ret_word);
+    __atomic_store_n(&far_misses, slot ? 0 : misses + 1, __ATOMIC_RELAXED);
+    return slot;
+}
+
+// The first frame from `at` on; 0: there is none.
+static inline GuestAddr find_frame(GuestAddr at, u64 *ret_word)
+{
+    GuestAddr root = calltags_root_above(at), near = at + NEAR_BYTES;
+    GuestAddr slot = find_frame_below(min_u64(root, near), at, ret_word);
+    return LIKELY(slot || root <= near) ? slot : find_far_frame(root, at, ret_word);
 }
 
 GuestAddr calltags_frame_slot(GuestAddr address)
@@ -325,8 +348,8 @@ u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache)
 static void begin_if_fresh(GuestAddr sp)
 {
     u64 word;
-    GuestAddr slot = find_frame(sp, &word);
-    if (!slot || slot >= sp + FRESH_BYTES)
+    GuestAddr end = min_u64(calltags_root_above(sp), sp + FRESH_BYTES);
+    if (!find_frame_below(end, sp, &word))
         calltags_add_root(sp + FRESH_BYTES / 2); // its first registers are popped yet
 }
 

@@ -146,15 +146,17 @@ typedef struct CachedContext {
     GuestAddr pc;
     u32 parent, context; // context 0: empty
 } CachedContext;
-enum { CONTEXTS_CACHED = 32768 };
+enum { CONTEXTS_CACHED = 32768, CALLTAGS_SHAPES = 2048 };
 
 // Contexts that are made one after the other, of a recursion say, have numbers one after the
 // other: with the same pc they share lines of the cache. The bits are not the highest of the
 // product, which are nearly the same for pcs that are 8, 13, 21, 34 or 55 bytes apart: calls of
 // one function often are, and drove each other out.
+#define CALLTAGS_CACHE_HASH 0x9e3779b97f4a7c15ull
+enum { CALLTAGS_CACHE_SHIFT = 40 };
 static inline u32 calltags_cache_index(GuestAddr pc, u32 parent)
 {
-    return ((u32)(pc * 0x9e3779b97f4a7c15ull >> 40) + parent) % CONTEXTS_CACHED;
+    return ((u32)(pc * CALLTAGS_CACHE_HASH >> CALLTAGS_CACHE_SHIFT) + parent) % CONTEXTS_CACHED;
 }
 
 // A thread's own memory of contexts. `fn`, if set, is called for every context that enters it.
@@ -163,11 +165,11 @@ typedef struct ContextCache {
     void *arg;
     CachedContext slots[CONTEXTS_CACHED];
     // How far it is from rsp, where a function is at this pc, to its return address: the same
-    // each time, unless the function takes stack as it needs it.
+    // each time, unless the function is elastic. Emitted code reads it, too.
     struct CallShape {
         GuestAddr pc;
         u64 up; // CALLTAGS_VARIES: not the same
-    } shapes[2048];
+    } shapes[CALLTAGS_SHAPES];
     CallChain chains[CALLTAGS_CHAINS]; // by function, stack pointer and return address
 } ContextCache;
 #define CALLTAGS_VARIES UINT64_MAX
@@ -195,7 +197,7 @@ static inline bool calltags_is_call(GuestAddr slot, GuestAddr to)
 
 static inline struct CallShape *calltags_shape(ContextCache *cache, GuestAddr pc)
 {
-    return &cache->shapes[(pc ^ pc >> 11) % ARRAY_LEN(cache->shapes)];
+    return &cache->shapes[(pc ^ pc >> 11) % CALLTAGS_SHAPES];
 }
 
 // The return address's slot of the frame that is at `pc` and has the stack pointer `at`, if it is

@@ -284,6 +284,40 @@ static void large()
     check();
 }
 
+// Ways of which the second and third have frames of a size that changes: where a frame is smaller
+// than it was, others stand where its caller was found.
+static unsigned way_state = 1;
+static void go_ways(int depth);
+__attribute__((noinline)) static void way_fixed(int depth) { go_ways(depth); }
+__attribute__((noinline)) static void way_aligned(int depth)
+{
+    alignas(64) volatile char room[8] = {};
+    go_ways(depth + room[0]);
+}
+__attribute__((noinline)) static void way_elastic(int depth)
+{
+    volatile char *room = static_cast<volatile char *>(alloca(16 + 16 * (way_state >> 20) % 256));
+    room[0] = 0;
+    go_ways(depth + room[0]);
+}
+
+__attribute__((always_inline)) static inline void go_ways(int depth)
+{
+    static void (*const ways[])(int) = {way_fixed, way_aligned, way_elastic};
+    way_state = way_state * 1103515245 + 12345;
+    if ((way_state >> 16) % 2)
+        check();
+    if (depth > 0)
+        ways[(way_state >> 18) % 3](depth - 1);
+    __asm__ volatile("" ::: "memory"); // no tail call
+}
+
+static void ways()
+{
+    for (int i = 0; i < 1500; i++)
+        go_ways(6);
+}
+
 static const struct {
     const char *name;
     void (*run)();
@@ -291,7 +325,7 @@ static const struct {
     {"plain", plain},         {"callbacks", callbacks}, {"longjmps", longjmps},
     {"exceptions", exceptions}, {"signals", signals},   {"alternate", alternate},
     {"coroutines", coroutines}, {"tails", tails},       {"threads", threads},
-    {"recursion", recursion},   {"large", large},
+    {"recursion", recursion},   {"large", large},         {"ways", ways},
 };
 
 int main(int argc, char **argv)

@@ -24,6 +24,7 @@
 //            The upper half is the context of that frame, once somebody has asked (0: nobody has).
 //            Some bits are the same in all tags, and no run of ones: V bytes hardly ever have them
 //   signal   the lower half of the word of a handler's return address: an Interruption is known
+//   elastic  a function whose frames may differ in size between two visits of the same place
 //   root     the end of a stack: no frame is there or above. Known for each stack that was seen
 //            to begin
 //
@@ -34,6 +35,8 @@
 //       emitted code may look where the slot would be if the frame were what it was the last
 //       time, and is the engine's alone; or, where it is shared, for all that the client has, and
 //       the tool marks what a stack has left.
+//   K3  Of a function that is elastic no size of a frame is remembered, nor which frame follows
+//       its own: the next one is searched for each time.
 #ifndef MUNINN_ENGINE_CALLTAGS_CALLTAGS_H
 #define MUNINN_ENGINE_CALLTAGS_CALLTAGS_H
 
@@ -120,6 +123,23 @@ bool calltags_load_sp(u64 old_sp, u64 new_sp);
 GuestAddr calltags_root_above(GuestAddr address);
 void calltags_add_root(GuestAddr root);
 void calltags_drop_roots(GuestAddr start, GuestAddr end);
+
+// elastic.c: the instruction at `pc` makes its function elastic. Engine lock held.
+void calltags_note_elastic(GuestAddr pc);
+// Whether the code at `pc` may be of such a function: a bit for every 16 bytes of 16 MiB.
+enum { ELASTIC_BYTES = 16, ELASTIC_BITS = 1 << 20, ELASTIC_WORDS = ELASTIC_BITS / 64 };
+extern u64 calltags_elastic[ELASTIC_WORDS];
+
+static inline u64 calltags_elastic_bit(GuestAddr pc)
+{
+    return pc / ELASTIC_BYTES % ELASTIC_BITS;
+}
+
+static inline bool calltags_is_elastic(GuestAddr pc)
+{
+    u64 bit = calltags_elastic_bit(pc);
+    return __atomic_load_n(&calltags_elastic[bit / 64], __ATOMIC_RELAXED) >> bit % 64 & 1;
+}
 
 // A stack from which a function was called, as far up as it had to be walked then. If its return
 // addresses stand there again, down from one whose context is known, the call's context is the

@@ -193,7 +193,8 @@ static __attribute__((noinline)) GuestAddr learn_frame(struct CallShape *shape, 
     if (!slot)
         return 0;
     u64 up = slot - at;
-    shape->up = shape->pc == pc && shape->up != up ? CALLTAGS_VARIES : up;
+    bool varies = calltags_is_elastic(pc) || (shape->pc == pc && shape->up != up);
+    shape->up = varies ? CALLTAGS_VARIES : up;
     shape->pc = pc;
     return slot;
 }
@@ -236,6 +237,7 @@ static inline void walk_up(Walk *walk, GuestAddr slot, ContextCache *cache)
     walk->known_word = word;
 }
 
+// Without frames it never holds.
 static void note_chain(CallChain *chain, const Walk *walk)
 {
     u32 count = walk->count;
@@ -245,6 +247,8 @@ static void note_chain(CallChain *chain, const Walk *walk)
     if (walk->is_interrupted || count >= ARRAY_LEN(chain->frames))
         return;
     for (u32 i = 0; i < count; i++) {
+        if (calltags_is_elastic(walk->to[i]))
+            return;
         chain->frames[i].slot = walk->slots[i];
         chain->frames[i].to = walk->to[i];
         chain->frames[i].word = *calltags_word(walk->slots[i]);
@@ -336,7 +340,7 @@ u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache)
     } else {
         parent = name_frames(above, cache, chain);
     }
-    chain->pc = pc;
+    chain->pc = calltags_is_elastic(to) ? 0 : pc;
     chain->sp = sp;
     chain->to = to;
     chain->context = find_cached(cache, find_cached(cache, parent, to), pc);

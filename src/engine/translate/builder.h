@@ -155,6 +155,8 @@ void emit_callstack_return(Builder *b, u16 pop_bytes);
 // Of the tags (calltags/calltags.h), which emit_callstack_push() sets: in any other return.
 void emit_calltag_clear(Builder *b, i32 disp);
 void emit_load_landing(Builder *b);
+// Frames of whose function may differ in size, if it is one that tells so.
+void callstack_note_frame(const Builder *b);
 // Around an instruction that loads rsp from something that is no frame.
 bool callstack_watches(const Builder *b);
 void emit_callstack_before_load(Builder *b);

@@ -184,9 +184,8 @@ static bool loads_rsp(const Builder *b, const Insn *insn)
            (source == INSN_NO_REG || !comes_from_rsp(b, insn, source));
 }
 
-// Goes back within this frame by what is known only then. Constants and rbp the tool sees for
-// itself.
-static bool leaves_by_register(const Insn *insn)
+// Goes within this frame by what is known only then. Constants and rbp the tool sees for itself.
+static bool moves_by_register(const Insn *insn)
 {
     InsnForm room;
     const InsnForm *form = insn_form(insn, &room);
@@ -201,10 +200,24 @@ static bool leaves_by_register(const Insn *insn)
     }
 }
 
+// Takes stack by a number that is known only then, or rounds: frames of this function may differ.
+static bool is_elastic(const Insn *insn)
+{
+    InsnForm room;
+    bool rounds = insn->mnemonic == ZYDIS_MNEMONIC_AND && insn_form(insn, &room)->writes_rsp;
+    return rounds || moves_by_register(insn);
+}
+
+void callstack_note_frame(const Builder *b)
+{
+    if (calltags_wanted && is_elastic(b->insn))
+        calltags_note_elastic(b->insn->pc);
+}
+
 bool callstack_watches(const Builder *b)
 {
     return (callstack_wanted || calltags_wanted) &&
-           (loads_rsp(b, b->insn) || (tool->stack_loaded && leaves_by_register(b->insn)));
+           (loads_rsp(b, b->insn) || (tool->stack_loaded && moves_by_register(b->insn)));
 }
 
 void emit_callstack_before_load(Builder *b)

@@ -335,6 +335,7 @@ static void emit_insn(Builder *b, unsigned index)
     if (tool->insn)
         tool->insn(b, b->insn);
     bool followed = b->insn->lowering == LOWER_JMP && index + 1 < b->insn_count;
+    callstack_note_frame(b);
     bool loads_rsp = callstack_watches(b);
     if (loads_rsp)
         emit_callstack_before_load(b);

@@ -134,7 +134,7 @@ static inline bool is_alone(const ToolThread *thread)
 // Then repetitions are counted by emitted code.
 static inline bool may_repeat(const ToolThread *thread, GuestAddr pc, GuestAddr slot)
 {
-    return is_alone(thread) && slot && pc <= UINT32_MAX;
+    return is_alone(thread) && slot && pc <= UINT32_MAX && !calltags_is_elastic(pc);
 }
 
 static void put_alloc(ToolThread *thread, WireProducer *producer, GuestAddr pc, WireAlloc *alloc)
@@ -186,7 +186,7 @@ u32 event_site_context(ToolThread *thread, GuestAddr pc)
     if (UNLIKELY(!is_alone(thread) || massif_thread(thread)->ring != thread->wire.ring))
         return 0;
     u32 context = stack_context(thread, pc, &slot, &chain);
-    if (UNLIKELY(!slot))
+    if (UNLIKELY(!slot || calltags_is_elastic(pc)))
         return 0;
     remember_site(thread, pc, slot, chain);
     return context;

@@ -35,12 +35,14 @@ static __attribute__((noinline)) void learn(StackChain *chain, GuestAddr pc, u64
                                             GuestAddr slot)
 {
     u32 count = 0;
-    while (slot && count < ARRAY_LEN(chain->frames)) {
+    GuestAddr at = pc;
+    while (slot && count < ARRAY_LEN(chain->frames) && !calltags_is_elastic(at)) {
         u64 word = *calltags_word(slot);
         if (word >> 32 == 0 || (u32)word == CALLTAG_SIGNAL)
             break; // what it has interrupted is elsewhere
         chain->frames[count].slot = slot;
         chain->frames[count++].tag = word;
+        at = calltags_read(slot);
         slot = calltags_frame_slot(slot + 8);
     }
     chain->pc = pc;

@@ -77,7 +77,7 @@ typedef struct Limit {
 } Limit;
 enum LimitKind { LIMIT_AS, LIMIT_DATA, LIMIT_KINDS };
 
-enum { LEAN_SITES = 1024 };
+enum { LEAN_SITES = 1024, LEAN_SLOTS = 2 };
 
 // A signal that the kernel gave us and the client has not seen yet. There is
 // at most one per thread (R3); the kernel queues the others.
@@ -143,6 +143,7 @@ typedef struct ThreadCtx {
     // it calls with the same argument is not told again.
     u64 lean_told;
     u64 lean_told_function, lean_told_sp;
+    GuestAddr lean_slots[LEAN_SLOTS]; // frames that emitted code is naming
     GuestAddr lean_known[LEAN_SITES]; // return sites that are hooked
 
     // --- owned by the dispatcher

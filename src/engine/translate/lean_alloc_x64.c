@@ -4,7 +4,6 @@
 // one thread, if the last stamp may be shared and the tool knows the place (ToolSite).
 // Registers: rax is the block, rcx the context, rdx and rsi are at hand, rdi is the ring and r8
 // the site.
-#include "engine/calltags/calltags.h"
 #include "engine/redirect/redirect.h"
 #include "engine/translate/lean_x64.h"
 
@@ -17,13 +16,6 @@ static void put_disp_imm(Emitter *e, const u8 *bytes, size_t size, i32 disp, u32
     put_bytes(e, bytes, size);
     put_u32(e, (u32)disp);
     put_u32(e, imm);
-}
-
-// mov reg, gs:[base + DISP]
-static void emit_load_tag(Emitter *e, unsigned reg, unsigned base)
-{
-    put_u8(e, 0x65);
-    emit_op_base(e, 0x8b, reg, base, CALLTAGS_DISP);
 }
 
 // The functions are those of the site. Not both as one word: they were stored as two, and a load
@@ -105,95 +97,6 @@ static void emit_name_again(Emitter *e, u32 pc, CodePtr named, Slow *other)
     emit_op_base(e, 0x89, RDX, RSI, CALLTAGS_DISP);
     put_bytes(e, (u8[]){0x48, 0xc1, 0xea, 32}, 4);
     emit_jmp(e, named);
-}
-
-// calltags_known_frame() of the caller's return address, which is rdi:= [rsi]. rdx := the slot of
-// its caller, r8 := the word of that, whose tag is a landing's.
-//     mov rdi, [rsi] ; mov rdx, rdi ; shr rdx, 11 ; xor edx, edi ; and edx, SHAPES - 1
-//     shl edx, 4 ; add rdx, fs:[lean_contexts] ; cmp [rdx + pc], rdi ; jne unknown
-//     mov rdx, [rdx + up] ; test dl, 7 ; jne unknown ; lea rdx, [rsi + rdx + 8]
-//     mov r8, gs:[rdx + DISP] ; lea ecx, [r8 - LANDING] ; cmp ecx, MAX ; jae unknown
-//     mov rcx, [rcx*8 + LANDING_PCS] ; cmp rcx, [rdx] ; jne unknown
-static void emit_find_above(Emitter *e, Slow *unknown)
-{
-    enum { SHAPES = offsetof(ContextCache, shapes) - offsetof(ContextCache, slots) };
-    _Static_assert(sizeof(struct CallShape) == 1 << 4 && CALLTAGS_VARIES % 8 != 0, "");
-    emit_op_base(e, 0x8b, RDI, RSI, 0);
-    put_bytes(e, (u8[]){0x48, 0x89, 0xfa, 0x48, 0xc1, 0xea, 11, 0x31, 0xfa, 0x81, 0xe2}, 11);
-    put_u32(e, CALLTAGS_SHAPES - 1);
-    put_bytes(e, (u8[]){0xc1, 0xe2, 4}, 3);
-    emit_op_fs(e, 0x03, RDX, CTX(lean_contexts));
-    emit_op_base(e, 0x39, RDI, RDX, SHAPES + (i32)offsetof(struct CallShape, pc));
-    unless(e, JNE, unknown);
-    emit_op_base(e, 0x8b, RDX, RDX, SHAPES + (i32)offsetof(struct CallShape, up));
-    put_bytes(e, (u8[]){0xf6, 0xc2, 7}, 3);
-    unless(e, JNE, unknown);
-    put_bytes(e, (u8[]){0x48, 0x8d, 0x54, 0x16, 8}, 5);
-    emit_load_tag(e, R8, RDX);
-    put_bytes(e, (u8[]){0x41, 0x8d, 0x88}, 3);
-    put_u32(e, -CALLTAG_LANDING);
-    put_bytes(e, (u8[]){0x81, 0xf9}, 2);
-    put_u32(e, LANDINGS_MAX);
-    unless(e, JAE, unknown);
-    put_bytes(e, (u8[]){0x48, 0x8b, 0x0c, 0xcd}, 4);
-    put_u32(e, (u32)LANDING_PCS);
-    emit_op_base(e, 0x3b, RCX, RDX, 0);
-    unless(e, JNE, unknown);
-}
-
-// The context of a frame whose slot is rsi and holds rdi; r8d is that of its caller. edx := it
-//     mov rcx, HASH ; imul rcx, rdi ; shr rcx, 40 ; add ecx, r8d ; and ecx, CACHED - 1
-//     shl ecx, 4 ; add rcx, fs:[lean_contexts] ; cmp [rcx + pc], rdi ; jne unknown
-//     cmp [rcx + parent], r8d ; jne unknown ; mov edx, [rcx + context] ; test edx, edx
-//     je unknown ; mov ecx, gs:[rsi + DISP] ; mov r8, rdx ; shl r8, 32 ; or r8, rcx
-//     mov gs:[rsi + DISP], r8
-static void emit_name_frame(Emitter *e, Slow *unknown)
-{
-    put_bytes(e, (u8[]){0x48, 0xb9}, 2);
-    put_u32(e, (u32)CALLTAGS_CACHE_HASH);
-    put_u32(e, (u32)(CALLTAGS_CACHE_HASH >> 32));
-    put_bytes(e, (u8[]){0x48, 0x0f, 0xaf, 0xcf, 0x48, 0xc1, 0xe9, CALLTAGS_CACHE_SHIFT}, 8);
-    put_bytes(e, (u8[]){0x44, 0x01, 0xc1, 0x81, 0xe1}, 5);
-    put_u32(e, CONTEXTS_CACHED - 1);
-    put_bytes(e, (u8[]){0xc1, 0xe1, 4}, 3);
-    emit_op_fs(e, 0x03, RCX, CTX(lean_contexts));
-    emit_op_base(e, 0x39, RDI, RCX, (i32)offsetof(CachedContext, pc));
-    unless(e, JNE, unknown);
-    put_bytes(e, (u8[]){0x44, 0x39, 0x41, offsetof(CachedContext, parent)}, 4);
-    unless(e, JNE, unknown);
-    put_bytes(e, (u8[]){0x8b, 0x51, offsetof(CachedContext, context), 0x85, 0xd2}, 5);
-    unless(e, JE, unknown);
-    put_bytes(e, (u8[]){0x65, 0x8b, 0x8e}, 3);
-    put_u32(e, (u32)CALLTAGS_DISP);
-    put_bytes(e, (u8[]){0x49, 0x89, 0xd0, 0x49, 0xc1, 0xe0, 32, 0x49, 0x09, 0xc8, 0x65}, 11);
-    emit_op_base(e, 0x89, R8, RSI, CALLTAGS_DISP);
-}
-
-// The caller has been called anew, and its own caller has a context or has been called anew by one
-// that has: name_frames() of one or two frames.
-//     find above ; shr r8, 32 ; je deeper
-//   one: name ; mov r8, fs:[lean_sites] ; jmp named
-//   deeper: spill rsi as r9 ; mov rsi, rdx ; find above ; shr r8, 32 ; je unknown ; name
-//     mov r8d, edx ; rsi ; mov rdi, [rsi] ; jmp one
-static void emit_name_caller(Emitter *e, CodePtr named, Slow *unknown)
-{
-    emit_find_above(e, unknown);
-    put_bytes(e, (u8[]){0x49, 0xc1, 0xe8, 32}, 4);
-    CodePtr deeper = far_jcc(e, JE), one = e->pc;
-    emit_name_frame(e, unknown);
-    emit_load_fs(e, R8, CTX(lean_sites));
-    emit_jmp(e, named);
-    far_land(e, deeper);
-    emit_store_fs(e, CTX_SPILL(R9), RSI);
-    put_bytes(e, (u8[]){0x48, 0x89, 0xd6}, 3);
-    emit_find_above(e, unknown);
-    put_bytes(e, (u8[]){0x49, 0xc1, 0xe8, 32}, 4);
-    unless(e, JE, unknown);
-    emit_name_frame(e, unknown);
-    put_bytes(e, (u8[]){0x41, 0x89, 0xd0}, 3);
-    emit_load_fs(e, RSI, CTX_SPILL(R9));
-    emit_op_base(e, 0x8b, RDI, RSI, 0);
-    emit_jmp(e, one);
 }
 
 // What calltags_context() finds if the caller's context is known and that of the call was found
@@ -366,7 +269,7 @@ static void emit_restore(Emitter *e)
 //     flush ; room ; record ; hold ; mov qword fs:[lean_told], 0 ; mov qword fs:[lean_sp], 0
 //     registers ; jmp on
 //   unnamed: that of the last time
-//   other: that of its own caller and the return address
+//   other: name the caller (lean_name_x64.c)
 //   unknown: ask ; jmp known
 //   slow: registers but rcx
 CodePtr lean_alloc_event(Emitter *e, u32 pc)
@@ -393,7 +296,7 @@ CodePtr lean_alloc_event(Emitter *e, u32 pc)
     far_land(e, unnamed);
     emit_name_again(e, pc, named, &other);
     land_all(e, &other);
-    emit_name_caller(e, named, &unknown);
+    lean_name_caller(e, named);
     land_all(e, &unknown);
     emit_ask_context(e, pc, &slow);
     emit_jmp(e, known);

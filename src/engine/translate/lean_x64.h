@@ -4,6 +4,7 @@
 #ifndef MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 #define MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 
+#include "engine/calltags/calltags.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 #include "wire/heap_events.h"
@@ -68,6 +69,13 @@ static inline void emit_increment(Emitter *e, i32 disp)
     put_u8(e, 1);
 }
 
+// mov reg, gs:[base + DISP]
+static inline void emit_load_tag(Emitter *e, unsigned reg, unsigned base)
+{
+    put_u8(e, 0x65);
+    emit_op_base(e, 0x8b, reg, base, CALLTAGS_DISP);
+}
+
 // Branches to where the event takes the way through C.
 typedef struct Slow {
     CodePtr from[24];
@@ -125,5 +133,10 @@ CodePtr lean_alloc_next(Emitter *e);
 // An allocation that returns to `pc`, with rcx and rdx spilled: puts its event into the ring.
 // Returns the jump behind everything; behind the code it could not, and nothing has changed.
 CodePtr lean_alloc_event(Emitter *e, u32 pc);
+
+// In it: rsi is the slot of its caller's return address, whose tag is a landing's without a
+// context. Goes on at `named` with that context in edx and the site in r8; behind the code it could
+// not. Uses rcx, rdx, rdi, rsi and r8.
+void lean_name_caller(Emitter *e, CodePtr named);
 
 #endif

@@ -208,10 +208,20 @@ static bool is_elastic(const Insn *insn)
     return rounds || moves_by_register(insn);
 }
 
+// What is hardly ever needed of a function may be elsewhere, and looks like another one.
+static bool leaves_elastic(const Insn *insn)
+{
+    return insn->lowering == LOWER_JCC && calltags_is_elastic(insn->pc);
+}
+
 void callstack_note_frame(const Builder *b)
 {
-    if (calltags_wanted && is_elastic(b->insn))
+    if (!calltags_wanted)
+        return;
+    if (is_elastic(b->insn))
         calltags_note_elastic(b->insn->pc);
+    else if (leaves_elastic(b->insn))
+        calltags_note_elastic(b->insn->target);
 }
 
 bool callstack_watches(const Builder *b)

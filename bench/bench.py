@@ -4,6 +4,7 @@ import math
 import os
 import shutil
 import statistics
+import subprocess
 from dataclasses import dataclass
 from typing import Optional
 
@@ -31,6 +32,7 @@ class Bench:
         self.environment = inputs.quiet_environment(cache)
         self.failures = []
         self.marks = []
+        self.distances_ns = []
 
     def fail(self, message):
         self.failures.append(message)
@@ -44,6 +46,13 @@ class Bench:
         self.marks.append({"what": what, "value": value, "limit": limit, "unit": unit,
                            "at_least": at_least, "met": met})
         return "PASS" if met else "OVER"
+
+    def measure_distance(self):
+        """Where the host has put the two processors, which it may change at any time, decides what
+        it costs a program that another one reads along."""
+        argv = [inputs.program(self.cache, "distance.c")]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+        self.distances_ns.append(int(done.stdout))
 
     def ours(self):
         """Native and muninn's columns: what is judged."""
@@ -70,6 +79,7 @@ class Bench:
         columns = columns or self.columns
         runs = {column.name: [] for column in columns}
         for turn in range(max(column.repetitions for column in columns)):
+            self.measure_distance()
             for column in columns:
                 if turn >= column.repetitions:
                     continue

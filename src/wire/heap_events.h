@@ -22,6 +22,7 @@
 #ifndef MUNINN_WIRE_HEAP_EVENTS_H
 #define MUNINN_WIRE_HEAP_EVENTS_H
 
+#include "base/prefetch.h"
 #include "wire/wire.h"
 
 // What pages are.
@@ -200,8 +201,11 @@ static inline u64 *wire_heap_place(WireProducer *producer, WireRecordType type, 
 {
     enum { HEADER_WORDS = 2 };
     WireRing *ring = producer->ring;
-    if (LIKELY(wire_heap_fits(producer, (HEADER_WORDS + words) * 8)))
-        return (u64 *)(ring->data + ring->write % WIRE_RING_BYTES);
+    if (LIKELY(wire_heap_fits(producer, (HEADER_WORDS + words) * 8))) {
+        u8 *at = ring->data + ring->write % WIRE_RING_BYTES;
+        prefetch_line_to_write(at + WIRE_FETCH_BYTES);
+        return (u64 *)at;
+    }
     u64 *at = wire_reserve(producer, type, 0, words, stamp);
     return at ? at - HEADER_WORDS : NULL;
 }

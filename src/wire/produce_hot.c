@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "base/prefetch.h"
 #include "base/raw_syscall.h"
 #include "wire/heap_events.h"
 #include "wire/wire.h"
@@ -128,6 +129,7 @@ u64 *wire_reserve(WireProducer *producer, WireRecordType type, u32 run, size_t w
         __atomic_store_n(&ring->write, write, __ATOMIC_RELEASE);
     }
     u64 *at = (u64 *)(ring->data + write % WIRE_RING_BYTES);
+    prefetch_line_to_write((u8 *)at + WIRE_FETCH_BYTES);
     at[0] = (u64)type | (u64)(run & 0xff) << 8 | (words + HEADER_WORDS) << 16;
     at[1] = stamp;
     return at + HEADER_WORDS;

@@ -36,6 +36,8 @@ enum { WIRE_VERSION = 1 };
 
 enum {
     WIRE_RING_BYTES = 1 << 20, // what a stream of events makes while another has the core
+    WIRE_FETCH_BYTES = 640, // the producer asks for the ring's lines so far ahead: they are in
+                            // the consumer's cache, which may be 300 ns away
     WIRE_RINGS = 2048,
     WIRE_RECORD_BYTES_MAX = 64 * 1024,
     WIRE_FINDINGS = 1 << 18,
@@ -173,6 +175,7 @@ typedef struct WireRing {
     _Alignas(64) u32 state; // WireRingState
     u32 lock;               // of the last ring, which threads share when there are too many
     _Alignas(64) u8 data[WIRE_RING_BYTES];
+    u8 beyond[WIRE_FETCH_BYTES]; // no data: may be asked for, and shall be nobody's line
 } WireRing;
 
 typedef enum WireVerdict {

@@ -119,6 +119,7 @@ static void emit_publish_pair(Emitter *e, Slow *no)
 }
 
 // A series behind it, in the context of the pair:
+//     prefetchw [rsi + FETCH] ; prefetchw [rsi + FETCH + 64]
 //     mov edi, [rcx + run] ; add edi, 1 ; mov [rcx + run], edi ; shr edi, 1 ; add edi, 1
 //     movzx edi, dil ; shl edi, 8 ; or edi, PAIRS ; mov [rsi + 32], edi
 //     mov edi, [rsi + 4] ; mov [rsi + 36], edi ; mov rdi, [rcx + begun] ; mov [rsi + 40], rdi
@@ -127,6 +128,8 @@ static void emit_publish_pair(Emitter *e, Slow *no)
 //     mov [rcx + result], rax ; mov qword [rcx + state], PAIRS + 1 ; add dword [rcx + run], 1
 static void emit_begin_series(Emitter *e)
 {
+    emit_fetch_ring(e, RSI, 0);
+    emit_fetch_ring(e, RSI, 64);
     emit_held_edi(e, 0x8b, HELD(held.run));
     put_bytes(e, (u8[]){0x83, 0xc7, 1}, 3);
     emit_held_edi(e, 0x89, HELD(held.run));
@@ -182,7 +185,8 @@ CodePtr lean_alloc_again(Emitter *e)
 }
 
 //     cmp edx, [rcx + pairs_end] ; jae no ; test dl, 1 ; jne no ; spill rsi ; word
-//     mov rsi, [rcx + next] ; mov [rcx + rsi], rdx ; add rsi, 8 ; mov [rcx + next], rsi
+//     mov rsi, [rcx + next] ; mov [rcx + rsi], rdx ; prefetchw [rcx + rsi + FETCH]
+//     add rsi, 8 ; mov [rcx + next], rsi
 //     mov [rcx + result], rax ; add qword [rcx + state], 1 ; done
 //   full: rsi
 //   no:
@@ -198,7 +202,10 @@ CodePtr lean_alloc_next(Emitter *e)
     emit_store_fs(e, CTX_SPILL(RSI), RSI);
     emit_word(e, &full);
     emit_op_base(e, 0x8b, RSI, RCX, HELD(held.next));
-    put_bytes(e, (u8[]){0x48, 0x89, 0x14, 0x31, 0x48, 0x83, 0xc6, 8}, 8);
+    put_bytes(e, (u8[]){0x48, 0x89, 0x14, 0x31}, 4);
+    put_bytes(e, (u8[]){0x0f, 0x0d, 0x8c, 0x31}, 4);
+    put_u32(e, WIRE_FETCH_BYTES);
+    put_bytes(e, (u8[]){0x48, 0x83, 0xc6, 8}, 4);
     emit_op_base(e, 0x89, RSI, RCX, HELD(held.next));
     emit_op_base(e, 0x89, RAX, RCX, HELD(held.repeat.result));
     emit_increment(e, HELD(held.repeat.state));

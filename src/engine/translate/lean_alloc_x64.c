@@ -208,6 +208,7 @@ static void emit_find_room(Emitter *e, Slow *slow)
 }
 
 // wire_heap_hold():
+//     prefetchw [rsi + FETCH]
 //     mov edx, [rdi + run] ; add edx, 1 ; mov [rdi + run], edx ; shr edx, 1 ; add edx, 1
 //     movzx edx, dl ; shl edx, 8 ; or edx, head ; shl rcx, 32 ; or rdx, rcx ; mov [rsi], rdx
 //     mov rdx, [rdi + begun] ; mov [rsi + 8], rdx ; mov [rdi + allocated], rdx
@@ -215,6 +216,7 @@ static void emit_find_room(Emitter *e, Slow *slow)
 //     mov rdx, fs:[lean_size] ; mov [rsi + 24], rdx ; mov [rdi + size], rdx
 static void emit_record(Emitter *e)
 {
+    emit_fetch_ring(e, RSI, RING(data));
     put_bytes(e, (u8[]){0x8b, 0x97}, 2);
     put_u32(e, (u32)RING(held.run));
     put_bytes(e, (u8[]){0x83, 0xc2, 1, 0x89, 0x97}, 5);

@@ -155,6 +155,7 @@ static CodePtr emit_end_held(Emitter *e)
 //     flush ; mov rdx, [rcx + write]
 //     lea rsi, [rdx + 24] ; sub rsi, fs:[read_seen] ; cmp rsi, RING_BYTES ; ja slow
 //     and edx, RING_BYTES - 1 ; cmp edx, RING_BYTES - 24 ; ja slow ; lea rsi, [rcx + rdx]
+//     prefetchw [rsi + data + FETCH]
 //     mov qword [rsi + data], head ; mov rdx, [rcx + begun] ; mov [rsi + data + 8], rdx
 //     mov [rsi + data + 16], rdi ; add qword [rcx + write], 24
 static void emit_put_free(Emitter *e, Slow *slow)
@@ -172,6 +173,7 @@ static void emit_put_free(Emitter *e, Slow *slow)
     put_u32(e, WIRE_RING_BYTES - FREE_BYTES);
     unless(e, JA, slow);
     emit_lea_sum(e, RSI, RCX, RDX);
+    emit_fetch_ring(e, RSI, RING(data));
     emit_store_imm(e, RSI, RING(data), WIRE_STREAM_HEAD(RECORD_HEAP_FREE, WIRE_STREAM_FREE));
     emit_op_base(e, 0x8b, RDX, RCX, RING(begun));
     emit_op_base(e, 0x89, RDX, RSI, RING(data) + 8);

@@ -69,6 +69,13 @@ static inline void emit_increment(Emitter *e, i32 disp)
     put_u8(e, 1);
 }
 
+// prefetchw [base + disp + FETCH]: the line of the ring that is written some events later
+static inline void emit_fetch_ring(Emitter *e, unsigned base, i32 disp)
+{
+    put_bytes(e, (u8[]){0x0f, 0x0d, (u8)(0x88 | base)}, 3);
+    put_u32(e, (u32)(disp + WIRE_FETCH_BYTES));
+}
+
 // mov reg, gs:[base + DISP]
 static inline void emit_load_tag(Emitter *e, unsigned reg, unsigned base)
 {

@@ -208,6 +208,7 @@ typedef struct WriterConfig {
 RecordingWriter *recording_create(const WriterConfig *config, const RecordingInfo *info,
                                   int *ret_error);
 const char *recording_writer_error(const RecordingWriter *writer); // NULL: none
+int recording_writer_fd(const RecordingWriter *writer); // of the file, until it is made smaller
 u32 recording_add_module(RecordingWriter *writer, const RecordedModule *module);
 // Contexts in order of their ids, from 1.
 u32 recording_add_context(RecordingWriter *writer, u32 parent, u32 module, u64 pc,

@@ -241,6 +241,11 @@ bool writer_prepare(RecordingWriter *writer, u64 ns)
     return writer->encoder.count < writer->encoder.capacity || make_room(writer);
 }
 
+int recording_writer_fd(const RecordingWriter *writer)
+{
+    return writer->fd;
+}
+
 u32 recording_add_event(RecordingWriter *writer, const HeapEvent *event)
 {
     ASSERT(event->site < writer->site_count);

@@ -289,6 +289,37 @@ NOINLINE void forks_and_goes_on(void)
     sink = (size_t)write(ends[1], "", 1);
 }
 
+// What its child has is older: blocks that it frees since, and perhaps gets again; pages.
+NOINLINE void forks_and_frees(void)
+{
+    enum { PAGES = 7 << 20, HOLE = 2 << 20 };
+    int ends[2];
+    char byte;
+    char *pages = mmap(NULL, PAGES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sink = (size_t)pipe(ends);
+    for (int i = 0; i < 100; i++)
+        blocks[i] = allocate(5000);
+    if (fork() == 0) {
+        sink = (size_t)read(ends[0], &byte, 1);
+        blocks[100] = in_child(700);
+        free(blocks[0]);
+        _exit(0);
+    }
+    for (int i = 0; i < 50; i++)
+        free(blocks[i]);
+    for (int i = 0; i < 25; i++)
+        blocks[i] = in_parent(5000);
+    blocks[50] = realloc(blocks[50], 20000);
+    for (int i = 0; i < 500000; i++)
+        free(in_parent(100 + (size_t)i % 900));
+    munmap(pages + HOLE, HOLE);
+    munmap(pages, PAGES);
+    usleep(50000);
+    sink = (size_t)write(ends[1], "", 1);
+    wait(NULL);
+    free(blocks[99]);
+}
+
 // As daemons do.
 NOINLINE void forks_and_ends(void)
 {
@@ -300,7 +331,9 @@ NOINLINE void forks_and_ends(void)
             usleep(1000);
         free(blocks[0]);
         blocks[2] = in_child(700);
+        return;
     }
+    free(blocks[1]);
 }
 
 static pthread_barrier_t filled;
@@ -438,6 +471,7 @@ static const struct {
     {"until_killed", until_killed},
     {"forks", forks},
     {"forks_and_goes_on", forks_and_goes_on},
+    {"forks_and_frees", forks_and_frees},
     {"forks_and_ends", forks_and_ends},
     {"fills_and_forks", fills_and_forks},
     {"executes", executes},

@@ -3,6 +3,7 @@
 // What is left of a run: the recording, which grows while the program runs, and
 // massif.out, which is written at its end or when somebody asks.
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,6 +234,8 @@ static void close_recording(HeapModel *model, const HeapEnd *how)
     if (error < 0)
         say(model, "the recording", model->recording_path, strerror(-error));
     model->writer = NULL;
+    // Twins may be to come, and the name may be another's by then.
+    model->recording_fd = open(model->recording_path, O_RDONLY | O_CLOEXEC);
 }
 
 // ------------------------------------------------------------------ massif.out

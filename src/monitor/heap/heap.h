@@ -101,8 +101,12 @@ typedef struct HeapConfig {
 // NULL: there is no memory for it. Files are opened at once, so that one that cannot be
 // is told early; the run goes on without it.
 HeapModel *heap_open(const HeapConfig *config);
-// In the monitor of a fork child: goes on with a copy of what the parent has live, under
+// The monitor of a fork child is a copy of the parent's. First, in the parent's: its recording is
+// to tell everything since the fork began, at this stamp. Then, in the copy, whose descriptors
+// are still the parent's: what is live is again what was live at the fork. Last it goes on under
 // the child's name. What the parent has written stays the parent's.
+void heap_prepare_copy(HeapModel *model, u64 fork_stamp);
+void heap_go_back(HeapModel *model, u64 fork_stamp);
 void heap_divide(HeapModel *model, const HeapConfig *config);
 // Code that was mapped, beside symbols_map(): the recording names its modules.
 void heap_code(HeapModel *model, const SymbolsMapping *mapping);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// From heap_open() to heap_close(), and the twin in between.
+// From heap_open() to heap_close().
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "monitor/heap/model_event.h"
 
-static void set_up(HeapModel *model, const HeapConfig *config)
+void model_set_up(HeapModel *model, const HeapConfig *config)
 {
     const Options *options = config->options;
 
@@ -37,7 +38,8 @@ HeapModel *heap_open(const HeapConfig *config)
         free(model);
         return NULL;
     }
-    set_up(model, config);
+    model->recording_fd = -1;
+    model_set_up(model, config);
     places_init(model);
     triggers_init(model);
     files_open(model);
@@ -49,143 +51,6 @@ HeapModel *heap_open(const HeapConfig *config)
 HeapDecoder *heap_decoder(HeapModel *model)
 {
     return &model->decoder;
-}
-
-// --------------------------------------------------------------------- the twin
-
-// The child began with these. They are told as allocated at its start.
-static void record_inherited(HeapModel *model)
-{
-    for (u32 i = 1; i < model->blocks.used; i++) {
-        LiveBlock *block = &model->blocks.pool[i];
-        if (block->place == 0)
-            continue;
-        block->born_ns = 0;
-        if (block->site != SITE_IGNORED)
-            block->number = model_record(model, &(HeapEvent){
-                .kind = EVENT_ALLOC,
-                .site = block->site,
-                .thread = model->sites[block->site].thread,
-                .address = block_address(block),
-                .size = block->size,
-                .usable = block_usable(block),
-            });
-    }
-    for (size_t i = 0; i < model->ranges.count; i++) {
-        Range *range = vec_at(&model->ranges, i);
-        range->born_ns = 0;
-        model_record(model, &(HeapEvent){
-            .kind = EVENT_ALLOC,
-            .site = range->site,
-            .thread = model->sites[range->site].thread,
-            .address = range->start,
-            .size = range->end - range->start,
-            .usable = range->end - range->start,
-        });
-    }
-}
-
-// What the parent has allocated after the child was made is not the child's.
-static void forget_younger(HeapModel *model, u64 ns)
-{
-    Vec younger;
-
-    vec_init(&younger, sizeof(u64));
-    for (u32 i = 1; i < model->blocks.used; i++) {
-        const LiveBlock *block = &model->blocks.pool[i];
-        u64 address = block_address(block);
-        if (address != 0 && block->born_ns > ns)
-            vec_push(&younger, &address);
-    }
-    for (size_t i = 0; i < younger.count; i++) {
-        LiveBlock *block = blocks_find(&model->blocks, *(u64 *)vec_at(&younger, i));
-        if (block->site != SITE_IGNORED)
-            site_shrink(model, block->site, block->size, block_usable(block), 1);
-        blocks_remove(&model->blocks, block);
-    }
-    vec_free(&younger);
-    ranges_forget_younger(model, ns);
-}
-
-// The child's process tells its stacks anew, under ids of which the parent may have given those
-// that were free at the fork to others since.
-static void doubt_contexts(HeapModel *model)
-{
-    for (size_t i = 1; i < model->contexts.count; i++)
-        ((Context *)vec_at(&model->contexts, i))->is_inherited = true;
-}
-
-// Clocks and counts begin anew; what is live stays, and is the first peak.
-static void forget_past(HeapModel *model)
-{
-    model->now = (Moment){0};
-    model->allocated_bytes = model->requested_bytes = model->recorded_ns = 0;
-    model->allocations = model->frees = model->temporary = model->reallocations = 0;
-    model->events = 0;
-    model->oddities = (Oddities){0};
-    map_free(&model->late);
-    for (u32 i = 0; i < model->site_count; i++) {
-        Site *site = &model->sites[i];
-        free(site->sizes.counts);
-        free(site->lifetimes.counts);
-        *site = (Site){
-            .live = site->live,
-            .allocations = site->live.blocks,
-            .allocated_bytes = site->live.bytes,
-            .context = site->context,
-            .thread = site->thread,
-            .space = site->space,
-        };
-    }
-    for (int kind = 0; kind < PEAK_KINDS; kind++)
-        model->peaks[kind] = (Peak){
-            .bytes = model->total[kind],
-            .epoch = 1,
-            .site_count = model->site_count,
-        };
-    model->epoch = 1;
-}
-
-// Threads are not inherited; the one that goes on is told anew.
-static void forget_threads(HeapModel *model)
-{
-    for (size_t i = 0; i < model->threads.count; i++) {
-        ModelThread *thread = vec_at(&model->threads, i);
-        u64 bytes = thread->stack_bytes;
-        if (bytes)
-            site_shrink(model, thread->stack_site, bytes, bytes, 1);
-        *thread = (ModelThread){.stack_site = SITE_NONE};
-    }
-}
-
-void heap_divide(HeapModel *model, const HeapConfig *config)
-{
-    // The parent's files are the parent's: what this process has of their buffers is forgotten
-    // with the writer, whose memory is not worth the risk of a call.
-    model->writer = NULL;
-    free(model->massif_path);
-    free(model->recording_path);
-    free(model->usual_path);
-    model->massif_path = model->recording_path = model->usual_path = NULL;
-    model->sampler.directory = -1;
-    copy_forget_all(model, false); // their descriptors are closed
-    snapshots_free(model);
-    symbols_after_fork(model->config.symbols);
-    if (config->shared)
-        forget_younger(model,
-                       heap_decoder_past_ns(&model->decoder, config->shared->header.fork_stamp));
-    doubt_contexts(model);
-    forget_threads(model);
-    model->names = (NameQueue){0};
-    set_up(model, config);
-    forget_past(model);
-    files_open(model);
-    if (model->writer) {
-        places_record_all(model);
-        record_inherited(model);
-    }
-    snapshots_init(model);
-    sample_open(model);
 }
 
 // -------------------------------------------------------------------- the turns
@@ -304,5 +169,7 @@ void heap_free_model(HeapModel *model)
     places_free(model);
     blocks_free(&model->blocks);
     arena_free(&model->arena);
+    if (model->recording_fd >= 0)
+        close(model->recording_fd);
     free(model);
 }

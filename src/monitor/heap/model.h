@@ -16,6 +16,7 @@
 //   top.c        and who holds most
 //   copy.c       a copy of this process, for what takes long
 //   life.c       from heap_open() to heap_close()
+//   twin.c       going on in the monitor of a fork's child
 //
 // What must stay true
 //   M1  model->totals is the sum of the live figures of all sites, and those of the heap are
@@ -262,6 +263,8 @@ struct HeapModel {
 
     RecordingWriter *writer;    // NULL: none
     char *recording_path, *massif_path;
+    int recording_fd;           // of one that is closed, for twins; -1: none
+    bool misses_past;           // of a twin: its parent's recording has not all since the fork
     char *usual_path;           // of the recording, while it has made way
     Sampler sampler;
     u64 marked_ns;              // of sites' marks
@@ -312,10 +315,15 @@ static inline Live site_at_peak(const HeapModel *model, const Site *site, PeakKi
 {
     return site->epoch >= model->peaks[kind].epoch ? site->saved[kind] : site->live;
 }
+// --------------------------------------------------------------------- life.c
+
+void model_set_up(HeapModel *model, const HeapConfig *config);
+
 // ------------------------------------------------------------------- ranges.c
 
-// Of a twin: what its parent has mapped since.
+// Of a twin: what its parent has mapped since, and what it has unmapped.
 void ranges_forget_younger(HeapModel *model, u64 ns);
+void ranges_bring_back(HeapModel *model, u32 site, u64 start, u64 size, u64 born_ns);
 
 // --------------------------------------------------------------------- top.c
 

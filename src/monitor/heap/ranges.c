@@ -190,6 +190,19 @@ void ranges_forget_younger(HeapModel *model, u64 ns)
     }
 }
 
+void ranges_bring_back(HeapModel *model, u32 site, u64 start, u64 size, u64 born_ns)
+{
+    Range range = {.start = start, .end = start + size, .born_ns = born_ns, .site = site};
+
+    if (!is_range(start, size))
+        return;
+    take_away(model, start, range.end, 0, 0);
+    if (range_insert(model, range_from(model, start), &range))
+        site_grow(model, site, size, size, 1);
+    else
+        model->oddities.lost_blocks++;
+}
+
 // ---------------------------------------------------------------------- stacks
 
 static void record_stack(HeapModel *model, EventKind kind, u32 thread, u32 site, u64 bytes)

@@ -219,9 +219,12 @@ static bool receive(int socket, Attachment *ret_attachment)
 
 // In the twin: the parent's run is forgotten. Its symbols too, since their reader is
 // the parent's child.
-static void become_twin(Run *run, const Attachment *attachment)
+static void become_twin(Run *run, const Attachment *attachment, u64 fork_stamp)
 {
+    HeapModel *heap = run->heap ? run->heap : run->ended_heap;
     static const int places[] = {INTAKE_WIRE, INTAKE_LIFE, INTAKE_ATTACH, INTAKE_LOG};
+    if (heap)
+        heap_go_back(heap, fork_stamp);
     // The parent's report stays with the parent: what is written is on its way already.
     commands_forget(run);
     wire_consumer_free(run->consumer);
@@ -234,7 +237,7 @@ static void become_twin(Run *run, const Attachment *attachment)
         .command = run->command,
         .options = run->options,
         .suppressions = run->suppressions,
-        .heap = run->heap ? run->heap : run->ended_heap,
+        .heap = heap,
         .os_pid = attachment->pid,
     };
     for (size_t i = 0; i < suppress_count(run->suppressions); i++)
@@ -246,14 +249,10 @@ static void become_twin(Run *run, const Attachment *attachment)
 
 // Takes what the client did before it made this child; what it did since as well, if that is
 // between. A thread that was stopped in the middle of a record is not waited for for ever.
-static void catch_up(Run *run, const Attachment *attachment)
+static void catch_up(Run *run, u64 stamp)
 {
     enum { TRIES = 1000, PAUSE_US = 1000 };
-    WireShared *shared = wire_map(attachment->fds[0]);
-    u64 stamp = shared ? shared->header.fork_stamp : 0;
 
-    if (shared)
-        wire_unmap(shared);
     for (int i = 0; i < TRIES && !run->finished; i++) {
         bool gone = client_is_gone(run);
         size_t count = wire_drain(run->consumer, gone, run_take, run);
@@ -264,6 +263,17 @@ static void catch_up(Run *run, const Attachment *attachment)
     }
 }
 
+// When the child began to be made.
+static u64 fork_stamp_of(const Attachment *attachment)
+{
+    WireShared *shared = wire_map(attachment->fds[0]);
+    u64 stamp = shared ? shared->header.fork_stamp : 0;
+
+    if (shared)
+        wire_unmap(shared);
+    return stamp;
+}
+
 // A child of the client wants a monitor: this process divides, and the twin serves it. A
 // twin stays our child, for in a container orphans might come to the client, which
 // would find a child that it does not know.
@@ -272,11 +282,14 @@ static bool divide(Run *run)
     Attachment attachment;
     if (!receive(run->attach, &attachment))
         return false;
-    if (run->heap)
-        catch_up(run, &attachment);
+    u64 stamp = fork_stamp_of(&attachment);
+    if (run->heap) {
+        catch_up(run, stamp);
+        heap_prepare_copy(run->heap, stamp);
+    }
     pid_t pid = fork();
     if (pid == 0) {
-        become_twin(run, &attachment);
+        become_twin(run, &attachment, stamp);
         return true;
     }
     for (int i = 0; i < attachment.count; i++)

@@ -173,7 +173,6 @@ static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
     });
     for (u32 i = 0; i < finding->part_count; i++)
         put_part(&ctx->wire, id, &finding->parts[i]);
-    wire_ring_bell(&ctx->wire);
 }
 
 // In the cache the vector registers are the client's, and the place that they have
@@ -211,33 +210,61 @@ WireProducer *relay_wire(ThreadCtx *ctx)
     return ctx->wire.ring && relay.life >= 0 ? &ctx->wire : NULL;
 }
 
-WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
+// The finding's id, and its record on the wire if it is a new one.
+static u32 tell(ThreadCtx *ctx, const RelayFinding *finding, bool *ret_new)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];
     WireProducer *producer = ctx->errors_disabled ? NULL : relay_wire(ctx);
-    bool is_new;
 
+    *ret_new = false;
     if (!producer)
-        return VERDICT_IGNORED;
-    WireHeader *header = &producer->shared->header;
+        return WIRE_FINDINGS;
     size_t count = context_frames(finding->context, frames, WIRE_FRAMES_MAX);
     count = min_u64(count, WIRE_FRAMES_MAX);
-    bool closed = __atomic_load_n(&header->stop_findings, __ATOMIC_RELAXED) &&
+    bool closed = __atomic_load_n(&producer->shared->header.stop_findings, __ATOMIC_RELAXED) &&
                   !(finding->flags & FINDING_ASKED_FOR);
-    u32 id = find_or_add(names_of(finding, frames, count), closed, &is_new);
+    u32 id = find_or_add(names_of(finding, frames, count), closed, ret_new);
+    if (id == WIRE_FINDINGS)
+        return WIRE_FINDINGS;
+    __atomic_add_fetch(&producer->shared->findings[id].count, 1, __ATOMIC_RELAXED);
+    if (*ret_new)
+        put_finding(ctx, id, finding, frames, count);
+    return id;
+}
+
+static WireVerdict verdict_of(u32 id)
+{
+    return __atomic_load_n(&relay.shared->findings[id].verdict, __ATOMIC_ACQUIRE);
+}
+
+u32 relay_finding_tell(ThreadCtx *ctx, const RelayFinding *finding)
+{
+    bool is_new;
+    return tell(ctx, finding, &is_new);
+}
+
+WireVerdict relay_finding_verdict(ThreadCtx *ctx, u32 id)
+{
     if (id == WIRE_FINDINGS)
         return VERDICT_IGNORED;
-    WireFinding *shared = &producer->shared->findings[id];
-    __atomic_add_fetch(&shared->count, 1, __ATOMIC_RELAXED);
-    if (!is_new)
-        return __atomic_load_n(&shared->verdict, __ATOMIC_RELAXED);
-    put_finding(ctx, id, finding, frames, count);
-    WireVerdict verdict = wire_finding_wait(producer->shared, id, &relay.life);
-    if (__atomic_load_n(&header->exit_now, __ATOMIC_ACQUIRE))
+    WireVerdict verdict = verdict_of(id);
+    bool waits = verdict == VERDICT_NONE;
+    if (waits) {
+        wire_ring_bell(&ctx->wire);
+        verdict = wire_finding_wait(relay.shared, id, &relay.life);
+    }
+    if (__atomic_load_n(&relay.shared->header.exit_now, __ATOMIC_ACQUIRE))
         process_exit(ctx, 1);
-    if (relay.life >= 0 && wire_hung_up(relay.life))
+    if (waits && relay.life >= 0 && wire_hung_up(relay.life))
         relay_outside(ctx, say_lost, NULL);
     return verdict;
+}
+
+WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding)
+{
+    bool is_new;
+    u32 id = tell(ctx, finding, &is_new);
+    return is_new || id == WIRE_FINDINGS ? relay_finding_verdict(ctx, id) : verdict_of(id);
 }
 
 bool relay_is_closed(ThreadCtx *ctx)

@@ -68,6 +68,9 @@ typedef struct RelayFinding {
 // Callable from the cache. Does not come back when the user wants the run to end at
 // the first error.
 WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
+// The same in two steps, for who has many at once: all are told, then the monitor is waited for.
+u32 relay_finding_tell(ThreadCtx *ctx, const RelayFinding *finding);
+WireVerdict relay_finding_verdict(ThreadCtx *ctx, u32 id);
 // The errors counted so far: shown ones, repetitions included.
 u64 relay_error_count(void);
 // True: so many different findings were shown that no more are wanted (--error-limit). Who makes

@@ -149,7 +149,7 @@ static RelayPart part_of_holder(const LeakScene *scene, const LeakCheck *check,
     return part;
 }
 
-static WireVerdict tell(ToolThread *thread, const LeakWish *wish, u64 number, bool is_shown)
+static u32 tell(ToolThread *thread, const LeakWish *wish, u64 number, bool is_shown)
 {
     const LeakRecord *record = leak_record(last.check, number - 1);
     LeakHolder holders[LEAK_HOLDERS_MAX];
@@ -164,7 +164,7 @@ static WireVerdict tell(ToolThread *thread, const LeakWish *wish, u64 number, bo
         leaks_record_text(record, number, count, true, text, sizeof(text));
     for (u32 i = 0; i < holder_count; i++)
         parts[i] = part_of_holder(&last.scene, last.check, &holders[i]);
-    return relay_finding(thread, &(RelayFinding){
+    return relay_finding_tell(thread, &(RelayFinding){
         .kind = finding_kinds[record->kind],
         .value_count = 7,
         .values = {record->bytes + record->indirect_bytes, record->blocks, number, count,
@@ -196,16 +196,27 @@ static bool is_wanted(const LeakWish *wish, const LeakRecord *record)
            leak_record_matches(record, wish->delta);
 }
 
+// Many at a time: the monitor, which has to wake for the first, finds the others there.
 static void tell_records(ToolThread *thread, const LeakWish *wish)
 {
+    enum { TOLD_AT_ONCE = 256 };
     u64 count = leak_record_count(last.check), shown = 0;
+    u64 told[TOLD_AT_ONCE]; // records
+    u32 ids[TOLD_AT_ONCE], told_count = 0;
     for (u64 i = 0; i < count; i++) {
         const LeakRecord *record = leak_record(last.check, i);
         bool is_shown = is_wanted(wish, record) && (!wish->limit || shown < wish->limit);
         shown += is_shown;
-        if (record->blocks == 0 && !is_shown)
+        if (record->blocks || is_shown) {
+            told[told_count] = i;
+            ids[told_count++] = tell(thread, wish, i + 1, is_shown);
+        }
+        if (told_count < TOLD_AT_ONCE && i + 1 < count)
             continue;
-        count_in(&leaks_totals, record, tell(thread, wish, i + 1, is_shown));
+        for (u32 k = 0; k < told_count; k++)
+            count_in(&leaks_totals, leak_record(last.check, told[k]),
+                     relay_finding_verdict(thread, ids[k]));
+        told_count = 0;
     }
 }
 

@@ -21,10 +21,11 @@
 #define TRAILER_MAGIC "MUNHEAPE"
 #define CHUNK_MAGIC 0x4b4e4843u // "CHNK"
 enum {
-    FORMAT_VERSION = 3, // 2 has no rows; 1 has no pairs either, and every time and site
+    FORMAT_VERSION = 4, // 3 has no kinds of pages; 2 no rows; 1 no pairs, and every time and site
     FORMAT_VERSION_READ = 1, // and later
     INFO_MAX = 1 << 20,   // bytes of an info
     BODY_MAX = 256 << 20, // plain bytes of a body
+    SITE_SPACE_BITS = 2,  // of a site's first number; the rest is its PagesKind
     LEVELS = 7,           // of nodes: slices, and what joins 16 of the level below
     FAN_OUT = 16,
     BACK_REFERENCES = 1 << 14, // how many allocations back a free may point

@@ -11,7 +11,7 @@ typedef enum NameKind {
     NAME_FRAMES,   // context, count; of each: texts of function, file, directory, object; pc,
                    // offset in the object, line << 1 | inlined
     NAME_THREAD,   // number, tid (zigzag), text of its name, start ns, end ns
-    NAME_SITE,     // space, context, thread
+    NAME_SITE,     // space and kind of pages, context, thread
 } NameKind;
 
 #endif

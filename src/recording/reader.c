@@ -254,6 +254,15 @@ u32 recording_site_count(const Recording *recording)
     return (u32)recording->site_count;
 }
 
+const char *pages_kind_name(PagesKind kind)
+{
+    static const char *const names[PAGES_KINDS] = {
+        [PAGES_ANONYMOUS] = "anonymous", [PAGES_FILE] = "file",   [PAGES_BRK] = "brk",
+        [PAGES_SHM] = "shm",             [PAGES_STACK] = "stack", [PAGES_PROGRAM] = "program",
+    };
+    return kind < PAGES_KINDS ? names[kind] : NULL;
+}
+
 const RecordedSite *recording_site(const Recording *recording, u32 site)
 {
     return site < recording->site_count ? &recording->sites[site] : NULL;

@@ -156,7 +156,11 @@ static bool take_thread(Recording *recording, Cursor *cursor)
 
 static bool take_site(Recording *recording, Cursor *cursor)
 {
-    RecordedSite site = { .space = (Space)cursor_varint(cursor) };
+    u64 what = cursor_varint(cursor), pages = what >> SITE_SPACE_BITS;
+    RecordedSite site = {
+        .space = (Space)(what & ((1 << SITE_SPACE_BITS) - 1)),
+        .pages = pages < PAGES_KINDS ? (PagesKind)pages : PAGES_NOT_KNOWN,
+    };
 
     site.context = (u32)cursor_varint(cursor);
     site.thread = (u32)cursor_varint(cursor);

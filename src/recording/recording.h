@@ -83,10 +83,23 @@ typedef struct RecordedThread {
     u64 start_ns, end_ns; // end 0: lived until the end
 } RecordedThread;
 
+// What mapped pages are.
+typedef enum PagesKind {
+    PAGES_NOT_KNOWN, // or they are none
+    PAGES_ANONYMOUS,
+    PAGES_FILE,
+    PAGES_BRK,
+    PAGES_SHM,       // System V's
+    PAGES_STACK,     // of a thread
+    PAGES_PROGRAM,   // there before its first instruction
+    PAGES_KINDS,
+} PagesKind;
+
 typedef struct RecordedSite {
     Space space;
     u32 context;
     u32 thread;
+    PagesKind pages;
 } RecordedSite;
 
 typedef enum EventKind { EVENT_ALLOC, EVENT_FREE } EventKind;
@@ -269,6 +282,7 @@ u32 recording_thread_count(const Recording *recording);
 const RecordedThread *recording_thread(const Recording *recording, u32 index);
 u32 recording_site_count(const Recording *recording);
 const RecordedSite *recording_site(const Recording *recording, u32 site);
+const char *pages_kind_name(PagesKind kind); // NULL: not known
 // Of the whole run. False: the recording has none.
 bool recording_histogram(Recording *recording, u32 site, SiteHistogram *ret_histogram);
 

@@ -122,7 +122,10 @@ static const char *const allocators[] = {
     "cfree", "_Znwm*", "_Znam*", "tc_new*", "mi_malloc*", "mi_calloc*", "mi_realloc*", "mi_new*",
     "mi_zalloc*", "alloc::alloc::alloc", "alloc::alloc::alloc_zeroed", "alloc::alloc::realloc",
     "alloc::alloc::Global::alloc_impl", "mmap", "mmap64", "mremap", "brk", "sbrk", "__mmap",
-    "__mremap", "__sbrk", "__brk",
+    "__mmap64", "__GI___mmap*", "__mremap", "__GI___mremap", "__sbrk", "__GI___sbrk", "__brk",
+    "__GI___brk", "__brk_call", "__shmat", "shmat", "__glibc_morecore", "sysmalloc*",
+    "_int_malloc", "_int_realloc", "_int_memalign", "alloc_new_heap", "new_heap", "arena_get2*",
+    "tcache_init*", "__minimal_malloc",
 };
 
 bool is_allocator(const char *function)

@@ -180,7 +180,7 @@ u32 recording_add_site(RecordingWriter *writer, const RecordedSite *site)
     }
     begin_names(writer);
     bytes_put_varint(&writer->names, NAME_SITE);
-    bytes_put_varint(&writer->names, site->space);
+    bytes_put_varint(&writer->names, (u64)site->space | (u64)site->pages << SITE_SPACE_BITS);
     bytes_put_varint(&writer->names, site->context);
     bytes_put_varint(&writer->names, site->thread);
     SiteState *state = &writer->sites[writer->site_count];

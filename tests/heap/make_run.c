@@ -101,7 +101,7 @@ static u32 site_of(Run *run, u32 caller, const char *allocator, u32 thread)
     u32 context = add_frame(run, caller, LIBC, allocator, NULL, 0);
 
     run->site_count++;
-    return recording_add_site(run->writer, &(RecordedSite){SPACE_HEAP, context, thread});
+    return recording_add_site(run->writer, &(RecordedSite){.context = context, .thread = thread});
 }
 
 static Places add_places(Run *run)

@@ -152,7 +152,9 @@ static void name_context(Run *run, u32 context, u32 parent, bool is_allocator)
 
 static void add_site(Run *run, Space space, u32 context, u32 thread)
 {
-    recording_add_site(run->writer, &(RecordedSite){ space, context, thread });
+    recording_add_site(run->writer, &(RecordedSite){
+        space, context, thread,
+        space == SPACE_MAPPED ? (PagesKind)(run->site_count % PAGES_KINDS) : PAGES_NOT_KNOWN });
     run->sites = realloc(run->sites, (run->site_count + 1) * sizeof(PeakSite));
     run->sites[run->site_count++] = (PeakSite){ 0 };
 }

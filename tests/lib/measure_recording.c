@@ -170,7 +170,7 @@ static bool measure_kind(const char *path, const Kind *kind)
         return false;
     for (u32 i = 0; i < kind->sites; i++) {
         u32 context = recording_add_context(writer, 0, 0, i, false);
-        recording_add_site(writer, &(RecordedSite){ SPACE_HEAP, context, 1 });
+        recording_add_site(writer, &(RecordedSite){ .context = context, .thread = 1 });
     }
     for (u64 done = 0; done < WRITTEN; done += BATCH) {
         for (u32 i = 0; i < BATCH; i++)

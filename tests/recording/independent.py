@@ -57,7 +57,7 @@ def decompress(data, size):
 def chunks(file):
     """(kind, info, body) of every chunk, with every checksum looked at."""
     magic, version, zero = struct.unpack_from("<8sII", file, 0)
-    assert (magic, version, zero) == (b"MUNHEAP\n", 3, 0)
+    assert (magic, version, zero) == (b"MUNHEAP\n", 4, 0)
     at = 16
     while at + 28 <= len(file):
         head = struct.unpack_from("<IHHIIIII", file, at)
@@ -177,6 +177,7 @@ class Recording:
         with open(path, "rb") as file:
             self.file = file.read()
         self.texts, self.modules, self.contexts, self.sites = [None], [None], [None], []
+        self.kinds = []  # of the pages of each site
         self.frames, self.threads, self.states = {}, {}, []
         self.nodes, self.events, self.samples, self.histograms = [], {}, [], {}
         self.end = self.run = None
@@ -232,7 +233,9 @@ class Recording:
                                         body.varint(), body.varint())
             else:
                 assert kind == 6
-                self.sites.append((body.varint(), body.varint(), body.varint()))
+                what = body.varint()
+                self.sites.append((what & 3, body.varint(), body.varint()))
+                self.kinds.append(what >> 2)
 
     def take_node(self, info, body, sums):
         level, first, count = (info.varint() for _ in range(3))

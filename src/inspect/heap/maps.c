@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// `muninn heap maps`: the pages. The regions that are mapped at the moment asked for, who
-// mapped how much, and how much of all that was resident.
+// `muninn heap maps`: the pages. The regions that are mapped at the moment asked for, what they
+// are, who mapped how much, and how much of all that was resident.
 #include <stdlib.h>
 
 #include "inspect/heap/command.h"
@@ -52,6 +52,7 @@ static void print_regions(Regions *regions)
         {"bytes", "size", COLUMN_RIGHT | COLUMN_STRONG},
         {"born_ns", "mapped at", COLUMN_RIGHT},
         {"thread", "thread", COLUMN_RIGHT},
+        {"kind", "kind", 0},
         {"where", "where", COLUMN_STRONG | COLUMN_PLACE},
         {"stack", "", COLUMN_DATA_ONLY},
     };
@@ -74,6 +75,7 @@ static void print_regions(Regions *regions)
         const Cell cells[] = {
             cell_u64(CELL_ADDRESS, block->address), cell_u64(CELL_BYTES, block->size),
             cell_u64(CELL_NS, block->born_ns),      cell_u64(CELL_COUNT, site->thread),
+            cell_text(pages_kind_name(site->pages)),
             cell_text(where.own),
             cell_list((const char *const *)where.labels, where.count),
         };
@@ -81,6 +83,33 @@ static void print_regions(Regions *regions)
         where_free(&where);
     }
     printer_more(question->out, left_rows, left, NULL);
+}
+
+static void print_kinds(const Regions *regions)
+{
+    static const Column columns[] = {
+        {"kind", "kind", COLUMN_STRONG},
+        {"bytes", "size", COLUMN_RIGHT | COLUMN_STRONG},
+        {"regions", "regions", COLUMN_RIGHT},
+    };
+    const Question *question = regions->question;
+    u64 bytes[PAGES_KINDS] = {0}, counts[PAGES_KINDS] = {0};
+
+    for (size_t i = 0; i < regions->count; i++) {
+        const RecordedBlock *block = &regions->items[i];
+        PagesKind kind = recording_site(question->recording, block->site)->pages;
+        bytes[kind] += block->size;
+        counts[kind]++;
+    }
+    printer_table(question->out, "kinds", "By kind", columns, ARRAY_LEN(columns));
+    for (u32 kind = 0; kind < PAGES_KINDS; kind++) {
+        if (counts[kind] == 0)
+            continue;
+        const char *name = pages_kind_name((PagesKind)kind);
+        printer_row(question->out, (const Cell[]){cell_text(name ? name : "not known"),
+                                                  cell_u64(CELL_BYTES, bytes[kind]),
+                                                  cell_u64(CELL_COUNT, counts[kind])});
+    }
 }
 
 static void print_resident(Question *question, u64 at_ns)
@@ -133,6 +162,7 @@ int heap_maps(Question *question)
     print_resident(question, regions.at_ns);
     printer_line(question->out, "%s", "");
     print_regions(&regions);
+    print_kinds(&regions);
     groups_print(question, groups, METRIC_LIVE, "groups", "By who mapped them");
     groups_free(groups);
     free(regions.items);

@@ -208,6 +208,7 @@ static const SqlColumn site_columns[] = {
     {"last_ns", "INTEGER", "of its allocations"},
     {"at_peak_bytes", "INTEGER", "live at the peak of the heap"},
     {"at_peak_blocks", "INTEGER", "live at the peak of the heap"},
+    {"kind", "TEXT", "of mapped pages; NULL: not known"},
 };
 
 static u64 count_sites(Recording *recording)
@@ -258,6 +259,7 @@ static void site_column(TableCursor *cursor, u32 column, sqlite3_context *contex
     case 15: put(context, sums->last_ns); break;
     case 16: put(context, peak->live_bytes); break;
     case 17: put(context, peak->live_blocks); break;
+    case 18: result_text(context, pages_kind_name(site->pages)); break;
     }
 }
 

@@ -25,6 +25,7 @@ typedef enum BlockColumn {
     BLOCK_SPACE,
     BLOCK_TEMPORARY,
     BLOCK_REALLOCATED,
+    BLOCK_KIND,
     BLOCK_COLUMNS,
 } BlockColumn;
 
@@ -42,6 +43,8 @@ static const SqlColumn block_columns[BLOCK_COLUMNS] = {
     [BLOCK_SPACE] = {"space", "TEXT", "heap, mapped or stack"},
     [BLOCK_TEMPORARY] = {"temporary", "INTEGER", "1: freed before its thread allocated another"},
     [BLOCK_REALLOCATED] = {"reallocated", "INTEGER", "1: its end was a realloc"},
+    [BLOCK_KIND] = {"kind", "TEXT",
+                    "of mapped pages: anonymous, file, brk, shm, stack, program; NULL: not known"},
 };
 
 typedef enum EventColumn {
@@ -400,6 +403,7 @@ static void block_column(TableCursor *cursor, u32 column, sqlite3_context *conte
     case BLOCK_SPACE: result_text(context, space_name(site->space)); break;
     case BLOCK_TEMPORARY: result_if(context, true, (block->flags & EVENT_TEMPORARY) != 0); break;
     case BLOCK_REALLOCATED: result_if(context, true, (block->flags & EVENT_BY_REALLOC) != 0); break;
+    case BLOCK_KIND: result_text(context, pages_kind_name(site->pages)); break;
     case BLOCK_COLUMNS: break;
     }
 }

@@ -131,6 +131,18 @@ static void say_sums(const HeapModel *model)
     say(model, "monitor: %.3f s of processor time so far", (double)clock() / CLOCKS_PER_SEC);
 }
 
+// Bytes and blocks are right nevertheless.
+static void say_what_is_joined(const HeapModel *model)
+{
+    if (model->oddities.cut_contexts)
+        say(model, "muninn: more than %u different stacks: %" PRIu64
+            " that came later are counted as those of their callers", model->places_max,
+            model->oddities.cut_contexts);
+    if (model->site_count >= 2 * model->sites_max)
+        say(model, "muninn: more than %u different stacks allocated: what those that came later "
+            "allocated is counted without a stack", 2 * model->sites_max);
+}
+
 void heap_before_exec(HeapModel *model)
 {
     names_resolve_all(model);
@@ -156,6 +168,8 @@ void heap_close(HeapModel *model, const HeapEnd *end)
     sample_turn(model, true);
     if (model->options->verbosity > 0)
         say_sums(model);
+    if (model->options->verbosity >= 0)
+        say_what_is_joined(model);
     files_close(model, end);
     sample_close(model);
     copy_forget_all(model, true);

@@ -45,6 +45,7 @@
 enum {
     CONTEXTS_MAX = 8 << 20,
     SITES_MAX = 2 << 20,
+    SITE_THREAD_MASK = (1 << 27) - 1,
     FRAMES_OF_PC_MAX = 64,
 };
 #define SITE_IGNORED UINT32_MAX // of blocks that --ignore-fn leaves out
@@ -85,7 +86,7 @@ typedef struct Site {
     Window sizes, lifetimes; // the others
     u64 reallocations;
     u32 context;
-    u32 thread : 30, space : 2;
+    u32 thread : 27, pages : 3, space : 2;
     u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
     Live saved[PEAK_KINDS];
 } Site;
@@ -138,7 +139,6 @@ typedef struct Range {
     u64 start, end;
     u64 born_ns;
     u32 site;
-    u32 kind; // HeapMapKind
 } Range;
 
 typedef struct ModelThread {
@@ -228,6 +228,7 @@ struct HeapModel {
     BlockTable blocks;
     Site *sites;
     u32 site_count, site_capacity;
+    u32 sites_max, places_max; // M4
     u64 admin_bytes;            // --heap-admin
     u64 allocated_bytes;        // time unit B of massif.out: with what allocators add
     u64 requested_bytes;        // the same as the recording has it: what was asked for
@@ -276,6 +277,7 @@ struct HeapModel {
 void places_init(HeapModel *model);
 // The site of a context of the engine's. SITE_IGNORED: --ignore-fn leaves it out.
 u32 site_find(HeapModel *model, Space space, u32 context, u32 thread);
+u32 site_find_pages(HeapModel *model, PagesKind pages, u32 context, u32 thread);
 // Tells a new writer everything known so far.
 void places_record_all(HeapModel *model);
 void places_free(HeapModel *model);

@@ -19,6 +19,8 @@ void places_init(HeapModel *model)
     vec_init(&model->places, sizeof(Place));
     vec_init(&model->codes, sizeof(Code));
     vec_init(&model->modules, sizeof(Module));
+    model->places_max = CONTEXTS_MAX;
+    model->sites_max = SITES_MAX;
     vec_push(&model->contexts, NULL); // the empty stack
     vec_push(&model->places, NULL);
     vec_push(&model->codes, NULL);
@@ -156,7 +158,7 @@ void heap_context(HeapModel *model, u32 id, u32 parent, u64 pc)
     if (!context || (context->number != 0 && !is_other(model, context, outer, pc)))
         return;
     *context = (Context){0};
-    if (model->places.count >= CONTEXTS_MAX) {
+    if (model->places.count >= model->places_max) {
         model->oddities.cut_contexts++;
         context->number = outer; // M4
         return;
@@ -187,7 +189,8 @@ static u32 site_add(HeapModel *model, u64 key, const RecordedSite *recorded)
     u32 number = model->site_count++;
     model->sites[number] = (Site){
         .context = recorded->context,
-        .thread = recorded->thread & 0x3fffffff,
+        .thread = recorded->thread & SITE_THREAD_MASK,
+        .pages = recorded->pages & 7,
         .space = recorded->space & 3,
     };
     map_put(&model->site_of, key, number);
@@ -196,23 +199,27 @@ static u32 site_add(HeapModel *model, u64 key, const RecordedSite *recorded)
     return number;
 }
 
-static u64 site_key(Space space, u32 context, u32 thread)
+static u64 site_key(const RecordedSite *site)
 {
-    return (u64)context << 32 | (u64)space << 30 | (thread & 0x3fffffff);
+    return (u64)site->context << 32 | (u64)site->space << 30 | (u64)site->pages << 27 |
+           (site->thread & SITE_THREAD_MASK);
 }
 
-// Beyond SITES_MAX threads are told apart no more; beyond twice that nobody is.
-static u32 site_look_up(HeapModel *model, Space space, u32 place, u32 thread)
+// Beyond sites_max threads are told apart no more; beyond twice that stacks are not, either.
+static u32 site_look_up(HeapModel *model, RecordedSite site)
 {
-    u64 key = site_key(space, place, thread), known;
+    u64 known;
 
-    if (map_get(&model->site_of, key, &known))
-        return (u32)known;
-    if (model->site_count >= SITES_MAX && (thread != 0 || place != 0)) {
+    if (!map_get(&model->site_of, site_key(&site), &known) &&
+        model->site_count >= model->sites_max) {
+        if (model->site_count >= 2 * model->sites_max)
+            site.context = 0;
+        site.thread = 0;
         model->oddities.joined_sites++;
-        return site_look_up(model, space, model->site_count >= 2 * SITES_MAX ? 0 : place, 0);
     }
-    return site_add(model, key, &(RecordedSite){space, place, thread});
+    if (map_get(&model->site_of, site_key(&site), &known))
+        return (u32)known;
+    return site_add(model, site_key(&site), &site);
 }
 
 static bool is_ignored(HeapModel *model, u32 number)
@@ -223,18 +230,31 @@ static bool is_ignored(HeapModel *model, u32 number)
     return place->ignored == 2;
 }
 
-u32 site_find(HeapModel *model, Space space, u32 id, u32 thread)
+// site->context is the wire's here.
+static u32 find_site(HeapModel *model, RecordedSite site)
 {
+    u32 id = site.context;
     Context *context = id < model->contexts.count ? vec_at(&model->contexts, id) : NULL;
-    u32 place = context ? context->number : 0;
-    u32 site = model->options->ignore_fn.count && model->counts[space] && is_ignored(model, place)
-                   ? SITE_IGNORED
-                   : site_look_up(model, space, place, thread);
-    if (context && place && space == SPACE_HEAP) {
-        context->thread = thread + 1;
-        context->site = site;
+    site.context = context ? context->number : 0;
+    u32 number = model->options->ignore_fn.count && model->counts[site.space] &&
+                         is_ignored(model, site.context)
+                     ? SITE_IGNORED
+                     : site_look_up(model, site);
+    if (context && site.context && site.space == SPACE_HEAP) {
+        context->thread = site.thread + 1;
+        context->site = number;
     }
-    return site;
+    return number;
+}
+
+u32 site_find(HeapModel *model, Space space, u32 context, u32 thread)
+{
+    return find_site(model, (RecordedSite){.space = space, .context = context, .thread = thread});
+}
+
+u32 site_find_pages(HeapModel *model, PagesKind pages, u32 context, u32 thread)
+{
+    return find_site(model, (RecordedSite){SPACE_MAPPED, context, thread, pages});
 }
 
 // ------------------------------------------------------------------- threads
@@ -324,7 +344,8 @@ void places_record_all(HeapModel *model)
     for (u32 i = 0; i < model->site_count; i++) {
         const Site *site = &model->sites[i];
         recording_add_site(model->writer,
-                           &(RecordedSite){site->space, site->context, site->thread});
+                           &(RecordedSite){(Space)site->space, site->context, site->thread,
+                                           (PagesKind)site->pages});
     }
     for (u32 i = 1; i < model->threads.count; i++) {
         if (thread_at(model, i)->is_live)

@@ -54,7 +54,8 @@ static void record_range(HeapModel *model, EventKind kind, u32 flags, u32 thread
     });
 }
 
-// [start, end), which lies in the range, goes. Returns how many ranges are left of it.
+// [start, end), which lies in the range, goes. Returns how many ranges are left of it, which begin
+// now, as what realloc makes does.
 static size_t range_cut(HeapModel *model, size_t at, u64 start, u64 end, u32 thread, u32 flags)
 {
     Range old = *(Range *)vec_at(&model->ranges, at), head = old, tail = old;
@@ -63,6 +64,7 @@ static size_t range_cut(HeapModel *model, size_t at, u64 start, u64 end, u32 thr
 
     head.end = start;
     tail.start = end;
+    head.born_ns = tail.born_ns = model->now.ns;
     site_shrink(model, old.site, gone, gone, !has_head && !has_tail);
     record_range(model, EVENT_FREE, has_head || has_tail ? EVENT_BY_REALLOC : flags, thread, &old);
     if (has_head) {
@@ -99,15 +101,14 @@ static void take_away(HeapModel *model, u64 start, u64 end, u32 thread, u32 flag
     }
 }
 
-static void put_range(HeapModel *model, const HeapNew *pages, HeapMapKind kind, u32 flags)
+static void put_range(HeapModel *model, const HeapNew *pages, PagesKind kind, u32 flags)
 {
-    u32 site = site_find(model, SPACE_MAPPED, pages->context, pages->thread);
+    u32 site = site_find_pages(model, kind, pages->context, pages->thread);
     Range range = {
         .start = pages->address,
         .end = pages->address + pages->size,
         .born_ns = pages->time.ns,
         .site = site,
-        .kind = kind,
     };
     // With --pages-as-heap=yes, --ignore-fn is about pages.
     if (site == SITE_IGNORED)
@@ -140,12 +141,17 @@ static bool is_range(u64 address, u64 size)
 
 void heap_map(HeapModel *model, const HeapNew *pages, HeapMapKind kind)
 {
+    static const PagesKind kinds[HEAP_MAP_KINDS] = {
+        [HEAP_MAP_ANONYMOUS] = PAGES_ANONYMOUS, [HEAP_MAP_FILE] = PAGES_FILE,
+        [HEAP_MAP_BRK] = PAGES_BRK,             [HEAP_MAP_SHM] = PAGES_SHM,
+        [HEAP_MAP_STACK] = PAGES_STACK,         [HEAP_MAP_IMAGE] = PAGES_PROGRAM,
+    };
     if (!is_range(pages->address, pages->size))
         return;
     model_set_time(model, &pages->time);
     take_away(model, pages->address, pages->address + pages->size, pages->thread, 0);
     advance(model, pages->size);
-    put_range(model, pages, kind, 0);
+    put_range(model, pages, kinds[kind], 0);
     model_check(model, SPACE_MAPPED);
 }
 
@@ -167,7 +173,8 @@ void heap_remap(HeapModel *model, const HeapNew *pages, u64 old_address, u64 old
     size_t at = range_from(model, old_address);
     if (at < model->ranges.count)
         old = vec_at(&model->ranges, at);
-    HeapMapKind kind = old && old->start <= old_address ? old->kind : HEAP_MAP_ANONYMOUS;
+    PagesKind kind = old && old->start <= old_address ? (PagesKind)model->sites[old->site].pages
+                                                      : PAGES_ANONYMOUS;
     if (is_range(old_address, old_size))
         take_away(model, old_address, old_address + old_size, pages->thread, EVENT_BY_REALLOC);
     if (is_range(pages->address, pages->size)) {

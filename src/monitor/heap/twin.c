@@ -35,8 +35,7 @@ static void forget_younger(HeapModel *model, u64 ns)
 
 typedef struct Past {
     HeapModel *model;
-    u64 ns;      // of the fork
-    Vec ranges;  // HeapEvent: the frees of ranges, in order
+    u64 ns; // of the fork
 } Past;
 
 static void bring_back_block(HeapModel *model, const HeapEvent *end)
@@ -56,6 +55,8 @@ static void bring_back_block(HeapModel *model, const HeapEvent *end)
     site_grow(model, end->site, block->size, block_usable(block), 1);
 }
 
+// What was live at the fork has ended once since, if it has. What is left of a range that was cut
+// is younger.
 static bool take_past(void *opaque, const HeapEvent *event)
 {
     Past *past = opaque;
@@ -66,30 +67,17 @@ static bool take_past(void *opaque, const HeapEvent *event)
     if (model->sites[event->site].space == SPACE_HEAP)
         bring_back_block(model, event);
     else if (model->sites[event->site].space == SPACE_MAPPED)
-        vec_push(&past->ranges, event);
+        ranges_bring_back(model, event->site, event->address, event->size, event->born_ns);
     return true;
-}
-
-// What is left of a range that was cut is as old as the range. So the last goes first, and
-// the first, which is as it was at the fork, covers what came of it.
-static void bring_back_ranges(Past *past)
-{
-    for (size_t i = past->ranges.count; i-- > 0;) {
-        const HeapEvent *end = vec_at(&past->ranges, i);
-        ranges_bring_back(past->model, end->site, end->address, end->size, end->born_ns);
-    }
-    vec_free(&past->ranges);
 }
 
 static void take_from(Recording *recording, HeapModel *model, u64 ns)
 {
     Past past = {.model = model, .ns = ns};
 
-    vec_init(&past.ranges, sizeof(HeapEvent));
     if (recording_events_kept_since_ns(recording) > ns)
         model->misses_past = true;
     recording_each_event(recording, ns + 1, UINT64_MAX, take_past, &past);
-    bring_back_ranges(&past);
 }
 
 void heap_prepare_copy(HeapModel *model, u64 fork_stamp)
@@ -179,6 +167,7 @@ static void forget_past(HeapModel *model)
             .allocated_bytes = site->live.bytes,
             .context = site->context,
             .thread = site->thread,
+            .pages = site->pages,
             .space = site->space,
         };
     }

@@ -45,7 +45,7 @@ static Recording *make(char *path)
     RecordingWriter *writer = recording_create(&(WriterConfig){.path = path}, &info, &code);
     CHECK(writer != NULL);
     u32 context = recording_add_context(writer, 0, 0, 0x1000, false);
-    u32 site = recording_add_site(writer, &(RecordedSite){SPACE_HEAP, context, 1});
+    u32 site = recording_add_site(writer, &(RecordedSite){.context = context, .thread = 1});
     for (u64 i = 1; i <= 100; i++) {
         HeapEvent event = {.kind = EVENT_ALLOC, .site = site, .thread = 1, .time = {.ns = i * 10},
                            .address = i * 64, .size = i, .usable = 64};

@@ -574,6 +574,40 @@ TEST(stacks_have_their_deepest)
     world_end(&world);
 }
 
+// ----------------------------------------------------------------------- limits
+
+TEST(beyond_the_limits_stacks_and_threads_are_joined)
+{
+    enum { MOST = 20 };
+    World world;
+
+    world_begin(&world, 11);
+    HeapModel *model = world.model;
+    model->sites_max = MOST;
+    model->places_max = (u32)model->places.count;
+    heap_context(model, CONTEXTS + 1, 7, 0x9999);
+    CHECK_EQ(model->oddities.cut_contexts, 1);
+    for (u32 i = 0; i < THREADS * (CONTEXTS + 1); i++)
+        heap_alloc(model, &(HeapNew){.time = {i, 0}, .thread = 1 + i % THREADS,
+                                     .context = 1 + i / THREADS, .address = 0x10000 + i * 64,
+                                     .size = 10, .usable = 16});
+    CHECK_EQ(model->totals.blocks[SPACE_HEAP], THREADS * (CONTEXTS + 1));
+    CHECK(model->site_count <= 2 * MOST + 1);
+    u64 joined = 0, told_apart = 0;
+    for (u32 i = 0; i < model->site_count; i++) {
+        joined += model->sites[i].context == 0 ? model->sites[i].live.blocks : 0;
+        told_apart += model->sites[i].thread != 0;
+    }
+    CHECK_EQ(told_apart, MOST);
+    CHECK(joined > 0 && joined < THREADS * CONTEXTS);
+    for (u32 i = 0; i < THREADS * (CONTEXTS + 1); i++)
+        heap_free(model, &(HeapTime){1000 + i, 0}, 1, 0x10000 + i * 64);
+    CHECK_EQ(model->totals.bytes[SPACE_HEAP], 0);
+    for (u32 i = 0; i < model->site_count; i++)
+        CHECK_EQ(model->sites[i].live.blocks, 0);
+    world_end(&world);
+}
+
 // ----------------------------------------------------------------------- size and speed
 
 TEST(ten_million_blocks_fit)

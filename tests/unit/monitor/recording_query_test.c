@@ -308,7 +308,7 @@ static void small_begin(SmallTree *small)
     }
     u32 sites[] = { 6, 8, 9, 6 };
     for (u32 i = 0; i < 4; i++)
-        recording_add_site(writer, &(RecordedSite){ SPACE_HEAP, sites[i], i == 3 ? 2 : 1 });
+        recording_add_site(writer, &(RecordedSite){ .context = sites[i], .thread = i == 3 ? 2 : 1 });
     CHECK_EQ(recording_close(writer, &(Moment){ 0 }, &(RecordingEnd){ 0 }), 0);
     small->recording = world_open(world);
     memcpy(small->values, (i64[]){ 100, 30, 7, -1 }, sizeof(small->values));

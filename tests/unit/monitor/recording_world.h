@@ -74,7 +74,8 @@ static void world_begin(World *world, u64 seed, u32 site_count, u64 max_bytes)
         u32 context = recording_add_context(world->writer, (u32)world_random(world, i + 1), 1,
                                             0x1000 + i, i & 1);
         world->sites[i] = (RecordedSite){ (Space)world_random(world, SPACE_COUNT), context,
-                                          1 + (u32)world_random(world, 3) };
+                                          1 + (u32)world_random(world, 3),
+                                          (PagesKind)world_random(world, PAGES_KINDS) };
         CHECK_EQ(recording_add_site(world->writer, &world->sites[i]), i);
     }
 }

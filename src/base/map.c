@@ -11,13 +11,15 @@
 
 #define FIRST_SLOT_COUNT (PAGE_SIZE / sizeof(MapSlot))
 
-// Keys are addresses and ids: regular in their low bits. The multiplication
-// (2^64 / golden ratio) spreads them, and its high half is the good half.
+// Keys are addresses, ids and two of these side by side: regular in any of their bits. Each bit of
+// them has to matter for each of the slot's, or probing ends up in few places: one product mixes
+// upwards only, so its upper half is mixed in again below.
 static size_t home_slot(const Map *map, u64 key)
 {
-    u64 mixed = key * 0x9e3779b97f4a7c15ull;
+    u64 mixed = (key ^ key >> 32) * 0x9e3779b97f4a7c15ull;
 
-    return (mixed ^ mixed >> 32) >> 16 & (map->slot_count - 1);
+    mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93ull;
+    return mixed >> 32 & (map->slot_count - 1);
 }
 
 static size_t find_slot(const Map *map, u64 key)

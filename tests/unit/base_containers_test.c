@@ -162,6 +162,29 @@ TEST(map_grows_to_a_million_keys)
     map_free(&map);
 }
 
+// What is put in has to be near to where it is looked for: a run of slots in use is as long as the
+// way that a search for a key that is not there may take. At random it is some hundreds here.
+TEST(regular_keys_are_spread_over_a_map)
+{
+    enum { KEYS = 90000, RUN_MAX = 800 };
+    static const u64 starts[] = {0, 1, 0x7f0000000000, 1ull << 62};
+
+    for (u32 pattern = 0; pattern < ARRAY_LEN(starts) * 45; pattern++) {
+        u32 shift = pattern % 45;
+        Map map = {0};
+        size_t run = 0, longest = 0;
+        for (u64 i = 1; i <= KEYS; i++)
+            CHECK(map_put(&map, (i << shift) + starts[pattern / 45], i));
+        for (size_t i = 0; i < 2 * map.slot_count; i++) {
+            run = map.slots[i % map.slot_count].key ? run + 1 : 0;
+            longest = run > longest ? run : longest;
+        }
+        if (longest > RUN_MAX)
+            FAIL("%u slots in a row of keys %u bits apart", (u32)longest, shift);
+        map_free(&map);
+    }
+}
+
 TEST(vec_keeps_its_elements_while_it_grows)
 {
     Vec vec;

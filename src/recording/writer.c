@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -117,6 +118,8 @@ RecordingWriter *recording_create(const WriterConfig *config, const RecordingInf
     writer->events_level = config->level ? (int)config->level : DEFAULT_EVENTS_LEVEL;
     writer->is_fixed_level = config->level != 0;
     writer->fd = open(config->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (writer->fd >= 0)
+        flock(writer->fd, LOCK_EX | LOCK_NB); // a second writer of this name takes another
     if (writer->fd < 0 || !writer_begin(writer, info) ||
         (!config->has_numbers && !encoder_keep_seen(&writer->encoder))) {
         *ret_error = errno ? errno : EIO;

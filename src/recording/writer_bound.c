@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -183,6 +184,7 @@ static void rewrite(Shrink *shrink)
         writer_fail(writer, "cannot be made smaller", error);
         return;
     }
+    flock(fd, LOCK_EX | LOCK_NB);
     close(writer->fd);
     writer->fd = fd;
     writer->offset = end;

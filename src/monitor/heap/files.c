@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,7 +56,16 @@ static char *join_words(int count, const char *const *words, bool quote, bool ou
     return text;
 }
 
-static char *expand(HeapModel *model, const char *template, const char *what)
+static bool put_pid(const HeapModel *model, char path[PATH_MAX])
+{
+    size_t length = strlen(path);
+    return snprintf(path + length, PATH_MAX - length, ".%d", model->config.pid) <
+           (int)(PATH_MAX - length);
+}
+
+// `parents`: the name that a fork's parent has for its own, or NULL.
+static char *expand(HeapModel *model, const char *template, const char *what,
+                    const char *parents)
 {
     char path[PATH_MAX];
     int error = options_expand_path(template, model->config.pid, 1, path, sizeof(path));
@@ -64,6 +74,8 @@ static char *expand(HeapModel *model, const char *template, const char *what)
         say(model, what, template, "the name cannot be expanded");
         return NULL;
     }
+    if (parents && strcmp(path, parents) == 0 && !put_pid(model, path))
+        return NULL;
     return strdup(path);
 }
 
@@ -76,11 +88,47 @@ static u64 wall_clock_ns(void)
     return (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
 }
 
+// Its writer has it locked.
+static bool is_being_written(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    bool is_locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+
+    if (fd >= 0)
+        close(fd);
+    return is_locked;
+}
+
+// Makes way for a recording. Whoever reads an old one goes on reading it; one that another
+// process is still writing stays, and this one gets another name.
+static void take_name(HeapModel *model)
+{
+    struct stat status;
+    char path[PATH_MAX];
+
+    if (lstat(model->recording_path, &status) != 0 || !S_ISREG(status.st_mode))
+        return;
+    if (!is_being_written(model->recording_path)) {
+        unlink(model->recording_path);
+        return;
+    }
+    snprintf(path, sizeof(path), "%s", model->recording_path);
+    char *other = put_pid(model, path) ? strdup(path) : NULL;
+    if (!other)
+        return;
+    say(model, "the recording is", other,
+        "another process is writing the one that was named (%p in a name is the process's id)");
+    free(model->recording_path);
+    model->recording_path = other;
+    unlink(other);
+}
+
 static void open_recording(HeapModel *model)
 {
     const Options *options = model->options;
     const HeapConfig *config = &model->config;
     int error = 0;
+    take_name(model);
     char *command = join_words(config->argc, config->argv, true, false);
     char *words = join_words(config->option_count, config->option_words, true, true);
     RecordingInfo info = {
@@ -103,10 +151,6 @@ static void open_recording(HeapModel *model)
         .max_bytes = options->max_recording_bytes,
         .has_numbers = true,
     };
-    // Whoever writes a file of this name, the program before execve perhaps, keeps it.
-    struct stat status;
-    if (lstat(model->recording_path, &status) == 0 && S_ISREG(status.st_mode))
-        unlink(model->recording_path);
     model->writer = recording_create(&writer, &info, &error);
     if (!model->writer)
         say(model, "the recording", model->recording_path, strerror(error < 0 ? -error : error));
@@ -114,14 +158,16 @@ static void open_recording(HeapModel *model)
     free(words);
 }
 
-void files_open(HeapModel *model)
+void files_open(HeapModel *model, const char *parents_massif, const char *parents_recording)
 {
     const Options *options = model->options;
 
-    model->massif_path = expand(model, options->massif_out_file, "--massif-out-file");
+    model->massif_path = expand(model, options->massif_out_file, "--massif-out-file",
+                                parents_massif);
     if (!options->recording)
         return;
-    model->recording_path = expand(model, options->recording_file, "--recording-file");
+    model->recording_path = expand(model, options->recording_file, "--recording-file",
+                                   parents_recording);
     if (model->recording_path)
         open_recording(model);
 }
@@ -403,8 +449,4 @@ void files_close(HeapModel *model, const HeapEnd *end)
     }
     if (model->writer)
         close_recording(model, end);
-    free(model->massif_path);
-    free(model->recording_path);
-    free(model->usual_path);
-    model->massif_path = model->recording_path = model->usual_path = NULL;
 }

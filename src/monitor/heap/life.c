@@ -42,7 +42,7 @@ HeapModel *heap_open(const HeapConfig *config)
     model_set_up(model, config);
     places_init(model);
     triggers_init(model);
-    files_open(model);
+    files_open(model, NULL, NULL);
     snapshots_init(model);
     sample_open(model);
     return model;
@@ -183,6 +183,9 @@ void heap_free_model(HeapModel *model)
     places_free(model);
     blocks_free(&model->blocks);
     arena_free(&model->arena);
+    free(model->massif_path);
+    free(model->recording_path);
+    free(model->usual_path);
     if (model->recording_fd >= 0)
         close(model->recording_fd);
     free(model);

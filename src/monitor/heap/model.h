@@ -373,7 +373,8 @@ void triggers_check(HeapModel *model);
 
 // -------------------------------------------------------------------- files.c
 
-void files_open(HeapModel *model);
+// The names are those that a fork's parent has for its own, or NULL.
+void files_open(HeapModel *model, const char *parents_massif, const char *parents_recording);
 void files_close(HeapModel *model, const HeapEnd *end);
 void files_make_way(HeapModel *model);  // --trace-children=yes: for the next program's
 void files_come_back(HeapModel *model); // which did not come

@@ -202,8 +202,8 @@ static void say_what_is_missing(const HeapModel *model)
 
 void heap_divide(HeapModel *model, const HeapConfig *config)
 {
-    free(model->massif_path);
-    free(model->recording_path);
+    char *parents_massif = model->massif_path, *parents_recording = model->recording_path;
+
     free(model->usual_path);
     model->massif_path = model->recording_path = model->usual_path = NULL;
     model->sampler.directory = model->recording_fd = -1;
@@ -216,7 +216,9 @@ void heap_divide(HeapModel *model, const HeapConfig *config)
     model_set_up(model, config);
     forget_past(model);
     say_what_is_missing(model);
-    files_open(model);
+    files_open(model, parents_massif, parents_recording);
+    free(parents_massif);
+    free(parents_recording);
     if (model->writer) {
         places_record_all(model);
         record_inherited(model);

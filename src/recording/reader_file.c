@@ -142,7 +142,7 @@ static bool take_state(Recording *recording, Cursor *info, u64 offset)
     chunk.state.label = cursor_text(info);
     chunk.state.moment = get_moment(info);
     get_totals(info, &chunk.state.totals);
-    if (info->failed || chunk.state.reason > STATE_END) {
+    if (info->failed || chunk.state.reason >= STATE_REASONS) {
         free((char *)chunk.state.label);
         info->failed = true;
         return true;

@@ -158,7 +158,7 @@ typedef struct SiteHistogram {
 
 typedef enum StateReason {
     STATE_KEY_FRAME, // made by the writer, for quick access
-    STATE_PEAK,      // of the heap (or of pages, --pages-as-heap=yes)
+    STATE_PEAK,      // of the heap, with what the allocator added
     STATE_PEAK_MAPPED,
     STATE_PEAK_STACK,
     STATE_PEAK_ALL,  // of the sum
@@ -166,6 +166,8 @@ typedef enum StateReason {
     STATE_THRESHOLD, // --snapshot-when
     STATE_PERIODIC,
     STATE_END,
+    STATE_PEAK_COUNTED, // of what massif.out's total is, if that is not the heap
+    STATE_REASONS,
 } StateReason;
 
 typedef struct RecordingInfo {

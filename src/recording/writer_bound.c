@@ -41,12 +41,13 @@ static void drop(Shrink *shrink, size_t chunk)
 
 static void drop_passed_peaks(Shrink *shrink)
 {
-    bool seen[STATE_END + 1] = { false };
+    bool seen[STATE_REASONS] = { false };
 
     for (size_t i = shrink->writer->chunk_count; i-- > 0;) {
         const WrittenChunk *chunk = &shrink->writer->chunks[i];
-        bool is_peak = chunk->kind == CHUNK_STATE && chunk->reason >= STATE_PEAK &&
-                       chunk->reason <= STATE_PEAK_ALL;
+        bool is_peak = chunk->kind == CHUNK_STATE &&
+                       ((chunk->reason >= STATE_PEAK && chunk->reason <= STATE_PEAK_ALL) ||
+                        chunk->reason == STATE_PEAK_COUNTED);
         if (is_peak && seen[chunk->reason])
             drop(shrink, i);
         if (is_peak)

@@ -289,6 +289,24 @@ NOINLINE void forks_and_goes_on(void)
     sink = (size_t)write(ends[1], "", 1);
 }
 
+// The most stack and the most pages are not when the most heap is.
+NOINLINE void peaks_apart(void)
+{
+    volatile char frame[2 << 20];
+    for (size_t i = 0; i < sizeof(frame); i += 4096)
+        frame[i] = 1;
+    munmap(mmap(NULL, 50 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 50 << 20);
+}
+
+NOINLINE void peaks(void)
+{
+    for (int i = 0; i < 10; i++)
+        sink = (size_t)allocate(100);
+    peaks_apart();
+    for (int i = 0; i < 5000; i++)
+        sink = (size_t)allocate(100);
+}
+
 // What its child has is older: blocks that it frees since, and perhaps gets again; pages.
 NOINLINE void forks_and_frees(void)
 {
@@ -472,6 +490,7 @@ static const struct {
     {"forks", forks},
     {"forks_and_goes_on", forks_and_goes_on},
     {"forks_and_frees", forks_and_frees},
+    {"peaks", peaks},
     {"forks_and_ends", forks_and_ends},
     {"fills_and_forks", fills_and_forks},
     {"executes", executes},

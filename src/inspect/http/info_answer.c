@@ -72,6 +72,7 @@ static const char *const reason_names[] = {
     [STATE_THRESHOLD] = "threshold",
     [STATE_PERIODIC] = "periodic",
     [STATE_END] = "end",
+    [STATE_PEAK_COUNTED] = "peak-counted",
 };
 
 static void put_bytes(Json *out, const u64 bytes[SPACE_COUNT])

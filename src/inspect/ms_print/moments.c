@@ -61,7 +61,8 @@ static bool take_moment(Recording *recording, const Moment *moment, RecordedMome
 
 bool moment_of_peak(Recording *recording, RecordedMoment *ret_moment)
 {
-    size_t index = recording_find_state(recording, STATE_PEAK);
+    size_t counted = recording_find_state(recording, STATE_PEAK_COUNTED);
+    size_t index = counted != SIZE_MAX ? counted : recording_find_state(recording, STATE_PEAK);
     SiteSums *live = index != SIZE_MAX ? new_sums(recording) : NULL;
     RecordedMoment around; // a state knows only what is live
 

@@ -292,7 +292,7 @@ static const char *reason_name(StateReason reason)
         [STATE_PEAK_MAPPED] = "peak mapped", [STATE_PEAK_STACK] = "peak stack",
         [STATE_PEAK_ALL] = "peak all",       [STATE_ASKED] = "asked",
         [STATE_THRESHOLD] = "threshold",     [STATE_PERIODIC] = "periodic",
-        [STATE_END] = "end",
+        [STATE_END] = "end",           [STATE_PEAK_COUNTED] = "peak counted",
     };
 
     return (size_t)reason < ARRAY_LEN(names) ? names[reason] : "?";

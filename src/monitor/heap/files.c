@@ -212,15 +212,20 @@ void files_keep_state(HeapModel *model, StateReason reason, const char *label,
 static void keep_peaks(HeapModel *model)
 {
     static const StateReason reasons[PEAK_KINDS] = {
-        [PEAK_MAIN] = STATE_PEAK,
+        [PEAK_HEAP] = STATE_PEAK,
         [PEAK_MAPPED] = STATE_PEAK_MAPPED,
         [PEAK_STACK] = STATE_PEAK_STACK,
         [PEAK_ALL] = STATE_PEAK_ALL,
     };
+    PeakKind main = model->main_peak;
     for (int kind = 0; kind < PEAK_KINDS; kind++) {
         if (model->peaks[kind].bytes)
-            keep_state(model, reasons[kind], NULL, &model->peaks[kind].moment, site_at_peak, kind);
+            keep_state(model, kind == PEAK_BOTH ? STATE_PEAK_COUNTED : reasons[kind], NULL,
+                       &model->peaks[kind].moment, site_at_peak, (PeakKind)kind);
     }
+    if ((main == PEAK_MAPPED || main == PEAK_STACK) && model->peaks[main].bytes)
+        keep_state(model, STATE_PEAK_COUNTED, NULL, &model->peaks[main].moment, site_at_peak,
+                   main);
 }
 
 static void add_counts(const Window *window, const u16 *few, u32 few_count,
@@ -322,7 +327,8 @@ static size_t list_all(HeapModel *model, const Kept *peak, const Kept *last, boo
 {
     const SnapshotList *list = &model->snapshots;
     u64 peak_at = model_clock(model, &peak->moment);
-    bool has_peak = model->peaks[PEAK_MAIN].bytes > 0, is_put = !has_peak;
+    bool has_peak = model->main_peak != PEAK_KINDS && model->peaks[model->main_peak].bytes > 0;
+    bool is_put = !has_peak;
     u64 before = has_peak ? peak->moment.allocated_bytes : 0; // when the last one was
     size_t count = 0;
 

@@ -24,6 +24,10 @@ void model_set_up(HeapModel *model, const HeapConfig *config)
     model->counts[SPACE_HEAP] = options->heap && !options->pages_as_heap;
     model->counts[SPACE_MAPPED] = options->pages_as_heap;
     model->counts[SPACE_STACK] = options->stacks == STACKS_YES && !options->pages_as_heap;
+    model->main_peak = options->pages_as_heap      ? PEAK_MAPPED
+                       : !model->counts[SPACE_STACK] ? (options->heap ? PEAK_HEAP : PEAK_KINDS)
+                       : options->heap               ? PEAK_BOTH
+                                                     : PEAK_STACK;
     model->clock_space = options->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
     model->periodic_next_ns = (u64)options->snapshot_every_s * 1000000000;
     if (config->shared)
@@ -122,7 +126,7 @@ static void say_sums(const HeapModel *model)
         model->allocations, model->frees, bytes, model->reallocations, model->temporary);
     say(model, "in use at exit: %" PRIu64 " bytes in %" PRIu64 " blocks; the peak is %" PRIu64
         " bytes with what allocators add", model->totals.bytes[SPACE_HEAP],
-        model->totals.blocks[SPACE_HEAP], model->peaks[PEAK_MAIN].bytes);
+        model->totals.blocks[SPACE_HEAP], model->peaks[PEAK_HEAP].bytes);
     say(model, "model: %" PRIu64 " events, %u sites, %zu stacks; frees of blocks not known: %"
         PRIu64 ", late: %" PRIu64 ", blocks lost: %" PRIu64 ", stacks cut: %" PRIu64
         ", sites joined: %" PRIu64, model->events, model->site_count, model->places.count - 1,
@@ -183,6 +187,7 @@ void heap_free_model(HeapModel *model)
     places_free(model);
     blocks_free(&model->blocks);
     arena_free(&model->arena);
+    free(model->marks);
     free(model->massif_path);
     free(model->recording_path);
     free(model->usual_path);

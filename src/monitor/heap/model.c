@@ -30,12 +30,25 @@ Moment model_moment(const HeapModel *model)
 
 // ----------------------------------------------------------------------- sites
 
-// What massif.out counts for blocks of a space; `usable` is what the allocator gave.
-static u64 main_bytes(const HeapModel *model, Space space, u64 usable, u64 blocks)
+// The peaks that a space has a part in, beside that of all: its own and perhaps massif.out's total.
+// `more` is what the allocator added, and what massif.out adds for its administration.
+static void grow_totals(HeapModel *model, Space space, u64 size, u64 more)
 {
-    if (!model->counts[space])
-        return 0;
-    return space == SPACE_HEAP ? usable + blocks * model->admin_bytes : usable;
+    static const PeakKind own[SPACE_COUNT] = {PEAK_HEAP, PEAK_MAPPED, PEAK_STACK};
+
+    model->total[own[space]] += size + more;
+    model->total[PEAK_ALL] += size;
+    peak_check(model, own[space]);
+    peak_check(model, PEAK_ALL);
+    if (model->main_peak == PEAK_BOTH && model->counts[space]) {
+        model->total[PEAK_BOTH] += size + more;
+        peak_check(model, PEAK_BOTH);
+    }
+}
+
+static u64 added_bytes(const HeapModel *model, Space space, u64 size, u64 usable, u64 blocks)
+{
+    return space == SPACE_HEAP ? usable - size + blocks * model->admin_bytes : 0;
 }
 
 void site_grow(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
@@ -50,15 +63,7 @@ void site_grow(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
     model->totals.bytes[space] += size;
     model->totals.usable[space] += usable;
     model->totals.blocks[space] += blocks;
-    model->total[PEAK_MAIN] += main_bytes(model, space, usable, blocks);
-    model->total[PEAK_ALL] += size;
-    peak_check(model, PEAK_MAIN);
-    peak_check(model, PEAK_ALL);
-    if (space == SPACE_HEAP)
-        return;
-    PeakKind kind = space == SPACE_MAPPED ? PEAK_MAPPED : PEAK_STACK;
-    model->total[kind] += size;
-    peak_check(model, kind);
+    grow_totals(model, space, size, added_bytes(model, space, size, usable, blocks));
 }
 
 void site_shrink(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
@@ -73,10 +78,8 @@ void site_shrink(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
     model->totals.bytes[space] -= size;
     model->totals.usable[space] -= usable;
     model->totals.blocks[space] -= blocks;
-    model->total[PEAK_MAIN] -= main_bytes(model, space, usable, blocks);
-    model->total[PEAK_ALL] -= size;
-    if (space != SPACE_HEAP)
-        model->total[space == SPACE_MAPPED ? PEAK_MAPPED : PEAK_STACK] -= size;
+    // Less is no new peak.
+    grow_totals(model, space, 0 - size, 0 - added_bytes(model, space, size, usable, blocks));
 }
 
 // Wider than it was.

@@ -53,10 +53,11 @@ enum {
 
 // Which maxima are kept exactly.
 typedef enum PeakKind {
-    PEAK_MAIN,   // what massif.out calls the total
+    PEAK_HEAP,   // with what the allocator added, as massif.out has it
     PEAK_MAPPED,
     PEAK_STACK,
     PEAK_ALL,    // the bytes of all spaces
+    PEAK_BOTH,   // heap and stacks: --stacks=yes
     PEAK_KINDS,
 } PeakKind;
 
@@ -87,11 +88,15 @@ typedef struct Site {
     u64 reallocations;
     u32 context;
     u32 thread : 27, pages : 3, space : 2;
-    u64 marked_bytes, marked_allocations, marked_temporary; // when heap_top was last asked
     Live saved[PEAK_KINDS];
 } Site;
 
 _Static_assert(sizeof(Site) == 320 && offsetof(Site, sizes) == 128, "whole lines");
+
+// What a site had when heap_top was last asked.
+typedef struct Mark {
+    u64 bytes, allocations, temporary;
+} Mark;
 
 typedef struct Peak {
     u64 bytes;
@@ -239,7 +244,8 @@ struct HeapModel {
     Peak peaks[PEAK_KINDS];
     u64 epoch;                  // M2
     u64 next_check;             // on the clock of --time-unit: a snapshot is due
-    bool counts[SPACE_COUNT];   // in PEAK_MAIN
+    bool counts[SPACE_COUNT];   // in what massif.out calls the total
+    PeakKind main_peak;         // of that total; PEAK_KINDS: it is nothing
     Moment now;
 
     Map site_of;                // key → site
@@ -268,7 +274,9 @@ struct HeapModel {
     bool misses_past;           // of a twin: its parent's recording has not all since the fork
     char *usual_path;           // of the recording, while it has made way
     Sampler sampler;
-    u64 marked_ns;              // of sites' marks
+    Mark *marks;                // of sites
+    u32 mark_count;
+    u64 marked_ns;
     CopyTask copies[COPIES_MAX];
 };
 

@@ -65,11 +65,14 @@ static inline void heap_grow(HeapModel *model, Site *site, u64 size, u64 usable)
     model->totals.bytes[SPACE_HEAP] += size;
     model->totals.usable[SPACE_HEAP] += usable;
     model->totals.blocks[SPACE_HEAP]++;
-    if (model->counts[SPACE_HEAP])
-        model->total[PEAK_MAIN] += usable + model->admin_bytes;
+    model->total[PEAK_HEAP] += usable + model->admin_bytes;
     model->total[PEAK_ALL] += size;
-    peak_check(model, PEAK_MAIN);
+    peak_check(model, PEAK_HEAP);
     peak_check(model, PEAK_ALL);
+    if (UNLIKELY(model->main_peak == PEAK_BOTH)) {
+        model->total[PEAK_BOTH] += usable + model->admin_bytes;
+        peak_check(model, PEAK_BOTH);
+    }
 }
 
 static inline void heap_shrink(HeapModel *model, Site *site, u64 size, u64 usable)
@@ -81,9 +84,10 @@ static inline void heap_shrink(HeapModel *model, Site *site, u64 size, u64 usabl
     model->totals.bytes[SPACE_HEAP] -= size;
     model->totals.usable[SPACE_HEAP] -= usable;
     model->totals.blocks[SPACE_HEAP]--;
-    if (model->counts[SPACE_HEAP])
-        model->total[PEAK_MAIN] -= usable + model->admin_bytes;
+    model->total[PEAK_HEAP] -= usable + model->admin_bytes;
     model->total[PEAK_ALL] -= size;
+    if (UNLIKELY(model->main_peak == PEAK_BOTH))
+        model->total[PEAK_BOTH] -= usable + model->admin_bytes;
 }
 
 // Counts of powers of two: 0, 1, 2-3, 4-7 … up to 2^63.
@@ -288,13 +292,15 @@ static inline void model_free(HeapModel *model, const HeapTime *time, u32 thread
 // Whether something would be seen of a block that comes and goes: a peak or a snapshot.
 static inline bool is_seen(const HeapModel *model, u64 ns, u64 size, u64 usable)
 {
-    u64 main = model->counts[SPACE_HEAP] ? clock_bytes(model, usable) : 0;
+    u64 heap = clock_bytes(model, usable);
     Moment then = model->now;
 
     then.ns = max_u64(then.ns, ns);
-    then.allocated_bytes += 2 * main;
-    return model->total[PEAK_MAIN] + main > model->peaks[PEAK_MAIN].bytes ||
+    then.allocated_bytes += model->counts[SPACE_HEAP] ? 2 * heap : 0;
+    return model->total[PEAK_HEAP] + heap > model->peaks[PEAK_HEAP].bytes ||
            model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
+           (model->main_peak == PEAK_BOTH &&
+            model->total[PEAK_BOTH] + heap > model->peaks[PEAK_BOTH].bytes) ||
            model->trigger_count != 0 || model_clock(model, &then) >= model->next_check;
 }
 

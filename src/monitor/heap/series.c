@@ -42,7 +42,7 @@ static void end_run(Stream *stream, const PairRun *run, u32 number)
 static u64 largest_unseen(const Stream *stream, u32 *count)
 {
     const HeapModel *model = stream->model;
-    u64 main = model->peaks[PEAK_MAIN].bytes - model->total[PEAK_MAIN];
+    u64 main = model->peaks[PEAK_HEAP].bytes - model->total[PEAK_HEAP];
     u64 all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL];
     u64 most = 2 * clock_bytes(model, HEAP_WORD_SIZE_MAX + HEAP_WORD_EXTRA_MAX);
     u64 clock_left = stream->limit_bytes - model->allocated_bytes;

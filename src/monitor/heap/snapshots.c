@@ -129,16 +129,18 @@ Kept snapshots_now(HeapModel *model, bool detailed)
 
 Kept snapshots_peak(HeapModel *model)
 {
-    const Peak *peak = &model->peaks[PEAK_MAIN];
-    Kept kept = {.moment = peak->moment, .site_count = peak->site_count};
     Space space = tree_space(model);
     u32 count = 0;
 
+    if (model->main_peak == PEAK_KINDS)
+        return (Kept){0};
+    const Peak *peak = &model->peaks[model->main_peak];
+    Kept kept = {.moment = peak->moment, .site_count = peak->site_count};
     if (!make_scratch(model))
         return kept;
     for (u32 i = 0; i < model->site_count; i++) {
         const Site *site = &model->sites[i];
-        Live live = site_at_peak(model, site, PEAK_MAIN);
+        Live live = site_at_peak(model, site, model->main_peak);
         add_figures(model, &kept, site, &live);
         if (site->space == space && live.bytes != 0)
             model->snapshots.scratch[count++] = (SiteBytes){live.bytes, i};

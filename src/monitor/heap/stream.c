@@ -22,7 +22,7 @@ static void keep_before(Stream *stream)
     const HeapModel *model = stream->model;
     stream->before = (Before){
         .left = stream->left,
-        .main = model->total[PEAK_MAIN],
+        .main = model->total[PEAK_HEAP],
         .all = model->total[PEAK_ALL],
         .allocations = model->allocations,
         .frees = model->frees,
@@ -51,7 +51,7 @@ void stream_settle(Stream *stream)
     const Before *before = &stream->before;
     u32 events = before->left - stream->left;
     u64 blocks = model->allocations - before->allocations - (model->frees - before->frees);
-    u64 main = model->total[PEAK_MAIN] - before->main;
+    u64 main = model->total[PEAK_HEAP] - before->main;
 
     model->totals.bytes[SPACE_HEAP] += model->total[PEAK_ALL] - before->all;
     model->totals.usable[SPACE_HEAP] += main - blocks * model->admin_bytes;
@@ -74,7 +74,7 @@ static void look(Stream *stream)
 
     stream->left = 0;
     stream->self = thread_at(model, stream->thread);
-    if (!model->counts[SPACE_HEAP] || model->trigger_count || map_count(&model->late) ||
+    if (model->main_peak != PEAK_HEAP || model->trigger_count || map_count(&model->late) ||
         stream->time.instructions || (writer && writer->encoder.last.ns > stream->time.ns) ||
         model->recorded_ns > stream->time.ns || model->now.ns > stream->time.ns)
         return;
@@ -99,7 +99,7 @@ void stream_peak(Stream *stream)
     stream_settle(stream);
     model->now.ns = stream->time.ns;
     model->now.allocated_bytes = model->allocated_bytes;
-    peak_check(model, PEAK_MAIN);
+    peak_check(model, PEAK_HEAP);
     peak_check(model, PEAK_ALL);
 }
 

@@ -78,16 +78,16 @@ static USUAL u32 record_usual(Stream *stream, HeapEvent *event)
 static USUAL void usual_grow(Stream *stream, Site *site, u64 size, u64 usable)
 {
     HeapModel *model = stream->model;
-    u64 main = model->total[PEAK_MAIN] + usable + model->admin_bytes;
+    u64 main = model->total[PEAK_HEAP] + usable + model->admin_bytes;
     u64 all = model->total[PEAK_ALL] + size;
 
     site_touch(model, site);
     site->live.bytes += size;
     site->live.usable += usable;
     site->live.blocks++;
-    model->total[PEAK_MAIN] = main;
+    model->total[PEAK_HEAP] = main;
     model->total[PEAK_ALL] = all;
-    if (UNLIKELY((main > model->peaks[PEAK_MAIN].bytes) | (all > model->peaks[PEAK_ALL].bytes)))
+    if (UNLIKELY((main > model->peaks[PEAK_HEAP].bytes) | (all > model->peaks[PEAK_ALL].bytes)))
         stream_peak(stream);
 }
 
@@ -99,7 +99,7 @@ static USUAL void usual_shrink(Stream *stream, Site *site, u64 size, u64 usable)
     site->live.bytes -= size;
     site->live.usable -= usable;
     site->live.blocks--;
-    model->total[PEAK_MAIN] -= usable + model->admin_bytes;
+    model->total[PEAK_HEAP] -= usable + model->admin_bytes;
     model->total[PEAK_ALL] -= size;
 }
 
@@ -231,7 +231,7 @@ static USUAL bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 si
     const Context *context = (const Context *)model->contexts.data + id;
     if (UNLIKELY(context->thread != stream->thread + 1 || context->site == SITE_IGNORED ||
                  clock >= stream->limit_bytes ||
-                 model->total[PEAK_MAIN] + main > model->peaks[PEAK_MAIN].bytes ||
+                 model->total[PEAK_HEAP] + main > model->peaks[PEAK_HEAP].bytes ||
                  model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
                  blocks_find_from(&model->blocks, home, address) != NULL))
         return false;

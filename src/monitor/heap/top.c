@@ -52,6 +52,22 @@ static int compare_rows(const void *a, const void *b, void *arg)
 }
 
 // One row for each context of a space; what is there now is what the next call compares with.
+static const PeakKind space_peaks[SPACE_COUNT] = {PEAK_HEAP, PEAK_MAPPED, PEAK_STACK};
+
+static void mark_sites(HeapModel *model)
+{
+    Mark *marks = realloc(model->marks, (model->site_count + 1) * sizeof(*marks));
+
+    if (!marks)
+        return;
+    for (u32 i = 0; i < model->site_count; i++) {
+        const Site *site = &model->sites[i];
+        marks[i] = (Mark){site->live.bytes, site->allocations, site->temporary};
+    }
+    model->marks = marks;
+    model->mark_count = model->site_count;
+}
+
 static TopRow *gather_rows(HeapModel *model, Space space, size_t *ret_count)
 {
     Map row_of = {0};
@@ -70,15 +86,13 @@ static TopRow *gather_rows(HeapModel *model, Space space, size_t *ret_count)
         }
         rows[at].bytes += site->live.bytes;
         rows[at].blocks += site->live.blocks;
-        rows[at].peak_bytes += site_at_peak(model, site, PEAK_MAIN).bytes;
+        rows[at].peak_bytes += site_at_peak(model, site, space_peaks[space]).bytes;
         rows[at].allocations += site->allocations;
         rows[at].temporary += site->temporary;
-        rows[at].growth += (i64)(site->live.bytes - site->marked_bytes);
-        rows[at].new_allocations += site->allocations - site->marked_allocations;
-        rows[at].new_temporary += site->temporary - site->marked_temporary;
-        site->marked_bytes = site->live.bytes;
-        site->marked_allocations = site->allocations;
-        site->marked_temporary = site->temporary;
+        const Mark *mark = i < model->mark_count ? &model->marks[i] : &(Mark){0};
+        rows[at].growth += (i64)(site->live.bytes - mark->bytes);
+        rows[at].new_allocations += site->allocations - mark->allocations;
+        rows[at].new_temporary += site->temporary - mark->temporary;
     }
     map_free(&row_of);
     *ret_count = rows ? count : 0;
@@ -154,12 +168,11 @@ static void put_row(HeapModel *model, FILE *out, const TopRow *row, double secon
 
 static void put_totals(HeapModel *model, FILE *out, u64 now_ns, u64 interval_ns)
 {
-    static const PeakKind peaks[SPACE_COUNT] = {PEAK_MAIN, PEAK_MAPPED, PEAK_STACK};
     u64 heap_peak = 0;
 
     for (u32 i = 0; i < model->site_count; i++) {
         if (model->sites[i].space == SPACE_HEAP)
-            heap_peak += site_at_peak(model, &model->sites[i], PEAK_MAIN).bytes;
+            heap_peak += site_at_peak(model, &model->sites[i], PEAK_HEAP).bytes;
     }
     fprintf(out, "{\"pid\":%d,\"time_ms\":%" PRIu64 ",\"interval_ms\":%" PRIu64 ",",
             model->config.pid, now_ns / 1000000, interval_ns / 1000000);
@@ -169,8 +182,8 @@ static void put_totals(HeapModel *model, FILE *out, u64 now_ns, u64 interval_ns)
                 ",\"peak_bytes\":%" PRIu64 ",\"peak_time_ms\":%" PRIu64 "},",
                 space_names[space], model->totals.bytes[space], model->totals.blocks[space],
                 model->totals.usable[space],
-                space == SPACE_HEAP ? heap_peak : model->peaks[peaks[space]].bytes,
-                model->peaks[peaks[space]].moment.ns / 1000000);
+                space == SPACE_HEAP ? heap_peak : model->peaks[space_peaks[space]].bytes,
+                model->peaks[space_peaks[space]].moment.ns / 1000000);
     fprintf(out,
             "\"rss_bytes\":%" PRIu64 ",\"rss_peak_bytes\":%" PRIu64
             ",\"allocations\":%" PRIu64 ",\"frees\":%" PRIu64 ",\"temporary\":%" PRIu64
@@ -295,6 +308,7 @@ static TopTask *make_task(HeapModel *model, const TopQuestion *question, const A
         fclose(out);
     }
     task->rows = gather_rows(model, question->space, &task->count);
+    mark_sites(model);
     if (!task->totals || !task->rows) {
         task_free(task);
         return NULL;

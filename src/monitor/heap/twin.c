@@ -157,6 +157,7 @@ static void forget_past(HeapModel *model)
     model->events = 0;
     model->oddities = (Oddities){0};
     map_free(&model->late);
+    model->mark_count = 0;
     for (u32 i = 0; i < model->site_count; i++) {
         Site *site = &model->sites[i];
         free(site->sizes.counts);

@@ -171,7 +171,7 @@ static bool sites_agree(const World *world, const PlainFigures *plain, bool at_p
 
     for (u32 i = 0; i < model->site_count; i++) {
         const Site *site = &model->sites[i];
-        Live live = at_peak ? site_at_peak(model, site, PEAK_MAIN) : site->live;
+        Live live = at_peak ? site_at_peak(model, site, PEAK_HEAP) : site->live;
         if (site->space != SPACE_HEAP)
             continue;
         found.bytes[site->context][site->thread] += live.bytes;
@@ -191,11 +191,11 @@ TEST(every_site_is_exact_now_and_at_the_peak)
             if (i % 501 == 0) {
                 CHECK(sites_agree(&world, &world.live, false));
                 CHECK(sites_agree(&world, &world.at_peak, true));
-                CHECK_EQ(world.model->peaks[PEAK_MAIN].bytes, world.peak);
-                CHECK(world.model->peaks[PEAK_MAIN].moment.ns <= world.peak_ns);
+                CHECK_EQ(world.model->peaks[PEAK_HEAP].bytes, world.peak);
+                CHECK(world.model->peaks[PEAK_HEAP].moment.ns <= world.peak_ns);
             }
         }
-        CHECK_EQ(world.model->total[PEAK_MAIN], world.total);
+        CHECK_EQ(world.model->total[PEAK_HEAP], world.total);
         world_end(&world);
     }
 }
@@ -277,8 +277,8 @@ TEST(runs_of_temporary_blocks_count_as_if_told_one_by_one)
     CHECK_EQ(many.model->frees, 50);
     CHECK_EQ(many.model->temporary, one.model->temporary);
     CHECK_EQ(many.model->allocated_bytes, one.model->allocated_bytes);
-    CHECK_EQ(many.model->peaks[PEAK_MAIN].bytes, 112);
-    CHECK_EQ(many.model->total[PEAK_MAIN], 0);
+    CHECK_EQ(many.model->peaks[PEAK_HEAP].bytes, 112);
+    CHECK_EQ(many.model->total[PEAK_HEAP], 0);
     CHECK_EQ(many.model->events, one.model->events);
     const Site *site = &many.model->sites[many.model->site_count - 1];
     CHECK_EQ(site->allocations, 50);

@@ -232,7 +232,7 @@ static void compare_models(const HeapModel *a, const HeapModel *b)
     CHECK_EQ(memcmp(a->peaks, b->peaks, sizeof(a->peaks)), 0);
     for (u32 i = 0; i < a->site_count; i++) {
         const Site *one = &a->sites[i], *other = &b->sites[i];
-        Live x = site_at_peak(a, one, PEAK_MAIN), y = site_at_peak(b, other, PEAK_MAIN);
+        Live x = site_at_peak(a, one, PEAK_HEAP), y = site_at_peak(b, other, PEAK_HEAP);
         CHECK_EQ(memcmp(&one->live, &other->live, sizeof(one->live)), 0);
         CHECK_EQ(memcmp(&x, &y, sizeof(x)), 0);
         CHECK_EQ(one->allocations, other->allocations);

@@ -69,25 +69,51 @@ static void fork_child(ToolThread *thread)
     requests_fork_child();
 }
 
-// A handler may allocate: it is not part of the call that it interrupted.
+// A handler that is left by longjmp never returns, and what it interrupted stays here, until there
+// is no room for another.
 static void signal_begins(ToolThread *thread, int sig)
 {
     MassifThread *mt = massif_thread(thread);
     (void)sig;
-    if (mt->held_count < ARRAY_LEN(mt->held_sp))
-        mt->held_sp[mt->held_count] = thread->lean_sp;
-    mt->held_count++;
-    thread->lean_sp = 0;
+    if (mt->held_count == ARRAY_LEN(mt->held))
+        memmove(mt->held, mt->held + 1, --mt->held_count * sizeof(HeldCall));
+    HeldCall *call = &mt->held[mt->held_count++];
+    *call = (HeldCall){
+        .handler_sp = thread->gpr[RSP],
+        .sp = thread->lean_sp,
+        .size = thread->lean_size,
+        .hook = thread->lean_hook,
+        .inner = thread->lean_inner,
+        .told = thread->lean_told,
+        .told_function = thread->lean_told_function,
+        .told_sp = thread->lean_told_sp,
+    };
+    memcpy(call->args, thread->lean_args, sizeof(call->args));
+    thread->lean_sp = thread->lean_told = 0;
 }
 
 static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
 {
     MassifThread *mt = massif_thread(thread);
-    (void)handler_sp;
-    if (mt->held_count == 0)
-        return; // an earlier handler was left by longjmp, and this is one more return
-    mt->held_count--;
-    thread->lean_sp = mt->held_count < ARRAY_LEN(mt->held_sp) ? mt->held_sp[mt->held_count] : 0;
+    u32 at = mt->held_count;
+
+    // The handler has returned, and so popped one word.
+    while (at > 0 && mt->held[at - 1].handler_sp + 8 != handler_sp)
+        at--;
+    if (at == 0) { // it has moved its stack, or its call was given up
+        thread->lean_sp = 0;
+        return;
+    }
+    const HeldCall *call = &mt->held[at - 1];
+    mt->held_count = at - 1;
+    thread->lean_sp = call->sp;
+    thread->lean_size = call->size;
+    thread->lean_hook = call->hook;
+    thread->lean_inner = call->inner;
+    thread->lean_told = call->told;
+    thread->lean_told_function = call->told_function;
+    thread->lean_told_sp = call->told_sp;
+    memcpy(thread->lean_args, call->args, sizeof(call->args));
 }
 
 const Tool tool_massif = {

@@ -56,6 +56,15 @@ typedef struct StackChain {
 } StackChain;
 enum { STACK_CHAINS = 512 };
 
+// What the engine knows of a call that a signal interrupts: an allocation in the handler is no
+// part of it.
+typedef struct HeldCall {
+    u64 handler_sp;
+    u64 sp, size, args[4];
+    u32 hook, inner;
+    u64 told, told_function, told_sp;
+} HeldCall;
+
 typedef struct MassifThread {
     WireRing *ring;           // that lean_repeat is of
     u64 *announced;           // a bit for each context that this ring knows
@@ -70,9 +79,8 @@ typedef struct MassifThread {
     u64 told_bytes;           // of its stack
     u64 deepest_bytes;        // it has ever been, as far as that was told
     u32 deep_context;         // of the last look since it was told; 0: none
-    // An allocation in a signal handler is no part of the call that the signal interrupted.
-    u32 held_count;
-    u64 held_sp[16];
+    u32 held_count;           // calls that signals have interrupted, the last on top
+    HeldCall held[16];
 } MassifThread;
 
 static inline MassifThread *massif_thread(ToolThread *thread)

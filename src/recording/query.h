@@ -37,6 +37,9 @@ typedef struct Selection {
 // line in *ret_error (to be freed): a bad pattern, or events that are not kept.
 bool selection_sums(Recording *recording, const Selection *selection, SiteSums *ret_sums,
                     char **ret_error);
+// The moment of the peak of these spaces (0: of the heap). Not known: only that it was in the span
+// that ends then.
+u64 recording_peak_ns(Recording *recording, u32 spaces, bool *ret_is_known);
 // The metric of one site's sums, where peak and leaked have been selected by selection_metric().
 bool selection_metric(Recording *recording, const Selection *selection, Metric metric,
                       i64 *ret_values, char **ret_error);

@@ -199,14 +199,20 @@ u64 recording_plain_bytes(const Recording *recording)
     return recording->plain_bytes;
 }
 
+// Events go from the oldest on. Where some are missing between others the file is broken: that was
+// said when it was found.
 u64 recording_events_kept_since_ns(const Recording *recording)
 {
-    for (size_t i = recording->leaf_count; i-- > 0;) {
+    u64 since_ns = 0;
+
+    for (size_t i = 0; i < recording->leaf_count; i++) {
         const Node *leaf = reader_leaf(recording, i);
-        if (leaf->info.events && !leaf->events_offset)
-            return leaf->info.end.ns;
+        if (leaf->events_offset)
+            break;
+        if (leaf->info.events)
+            since_ns = leaf->info.end.ns;
     }
-    return 0;
+    return since_ns;
 }
 
 u32 recording_context_count(const Recording *recording)

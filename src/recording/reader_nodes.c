@@ -98,6 +98,23 @@ static u64 next_slice(const Recording *recording, u64 slice)
     return next;
 }
 
+// A slice is written before its events. Where the file ends between them it ends before both, so
+// that sums, blocks and peaks are of one moment.
+static void forget_half_written(Recording *recording)
+{
+    size_t count = recording->leaf_count;
+
+    if (recording->is_whole || count < 2)
+        return;
+    const Node *last = reader_leaf(recording, count - 1);
+    const Node *before = reader_leaf(recording, count - 2);
+    if (!last->info.events || last->events_offset || !before->events_offset)
+        return;
+    recording->leaf_count--;
+    if (recording->last.ns == last->info.end.ns)
+        recording->last = before->info.end;
+}
+
 bool reader_build_leaves(Recording *recording)
 {
     u64 slice = 0;
@@ -115,10 +132,12 @@ bool reader_build_leaves(Recording *recording)
         recording->leaves[recording->leaf_count++] = (u32)(node - recording->nodes);
         slice = node->first + node->count;
     }
+    forget_half_written(recording);
     return true;
 }
 
-Position reader_position(const Recording *recording, u64 ns, bool exact)
+// The first leaf with events at or after a moment, or the end.
+static size_t leaf_at(const Recording *recording, u64 ns)
 {
     size_t low = 0, high = recording->leaf_count;
 
@@ -129,17 +148,38 @@ Position reader_position(const Recording *recording, u64 ns, bool exact)
         else
             high = middle;
     }
-    Position position = { .leaf = low };
-    if (low == recording->leaf_count)
+    return low;
+}
+
+static bool is_nearer_to_end(const Node *leaf, u64 ns)
+{
+    return ns - leaf->first_event_ns >= leaf->last_event_ns - ns;
+}
+
+Position reader_position(const Recording *recording, u64 ns, bool exact)
+{
+    Position position = { .leaf = leaf_at(recording, ns) };
+
+    if (position.leaf == recording->leaf_count)
         return position;
-    const Node *leaf = reader_leaf(recording, low);
+    const Node *leaf = reader_leaf(recording, position.leaf);
     if (leaf->first_event_ns >= ns)
         return position;
     if (leaf->events_offset && exact)
         position.is_inside = true;
-    else if (ns - leaf->first_event_ns >= leaf->last_event_ns - ns)
+    else if (is_nearer_to_end(leaf, ns))
         position.leaf++;
     return position;
+}
+
+u64 recording_nearest_ns(const Recording *recording, u64 ns)
+{
+    size_t at = leaf_at(recording, ns);
+    const Node *leaf = at < recording->leaf_count ? reader_leaf(recording, at) : NULL;
+
+    if (!leaf || leaf->first_event_ns >= ns || leaf->events_offset)
+        return ns;
+    return is_nearer_to_end(leaf, ns) ? leaf->last_event_ns + 1 : leaf->first_event_ns;
 }
 
 // The leaf that begins with this slice or a later one.

@@ -273,6 +273,8 @@ Moment recording_last(const Recording *recording); // the end of what is there
 u64 recording_event_count(const Recording *recording); // counted, whether kept or not
 u64 recording_plain_bytes(const Recording *recording); // of the file, were it not compressed
 u64 recording_events_kept_since_ns(const Recording *recording); // before it there are sums only
+// The moment nearest to this one of which the sums before it are known: mostly itself.
+u64 recording_nearest_ns(const Recording *recording, u64 ns);
 
 u32 recording_context_count(const Recording *recording); // with context 0
 const RecordedContext *recording_context(const Recording *recording, u32 context);

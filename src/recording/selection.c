@@ -66,14 +66,13 @@ static void mask_sums(const Recording *recording, const u8 *sites, SiteSums *sum
 }
 
 // ---------------------------------------------------------------- the peak
-static size_t peak_state(const Recording *recording, const Selection *selection)
+static size_t peak_state(const Recording *recording, u32 spaces)
 {
     static const StateReason of_space[SPACE_COUNT] = {
         [SPACE_HEAP] = STATE_PEAK,
         [SPACE_MAPPED] = STATE_PEAK_MAPPED,
         [SPACE_STACK] = STATE_PEAK_STACK,
     };
-    u32 spaces = spaces_of(selection);
 
     for (u32 i = 0; i < SPACE_COUNT; i++)
         if (spaces == 1u << i)
@@ -110,8 +109,9 @@ static u64 sum_spaces(const u64 *values, u32 spaces)
     return sum;
 }
 
-// The moment just after the highest point, as the slices and their events tell it.
-static u64 search_peak(Recording *recording, u32 spaces)
+// The highest point, as the slices and their events tell it. Without the events of the slice it is
+// somewhere in it, and this is its end.
+static u64 search_peak(Recording *recording, u32 spaces, bool *ret_is_known)
 {
     size_t best = SIZE_MAX;
     u64 high = 0;
@@ -123,27 +123,40 @@ static u64 search_peak(Recording *recording, u32 spaces)
             best = i;
         }
     }
+    *ret_is_known = true;
     if (best == SIZE_MAX)
-        return recording->last.ns;
+        return 0;
     const Node *leaf = reader_leaf(recording, best);
-    u64 end_ns = leaf->last_event_ns + 1;
+    u64 end_ns = leaf->last_event_ns;
+    *ret_is_known = leaf->events_offset != 0;
     if (!leaf->events_offset)
         return end_ns;
     PeakSearch search = { .recording = recording, .spaces = spaces };
     if (best)
         search.now = sum_spaces(reader_leaf(recording, best - 1)->info.totals.bytes, spaces);
-    recording_each_event(recording, leaf->first_event_ns, end_ns, search_event, &search);
-    return search.high_ns + 1;
+    recording_each_event(recording, leaf->first_event_ns, end_ns + 1, search_event, &search);
+    return search.high_ns;
+}
+
+u64 recording_peak_ns(Recording *recording, u32 spaces, bool *ret_is_known)
+{
+    u32 asked = spaces ? spaces : 1u << SPACE_HEAP;
+    size_t state = peak_state(recording, asked);
+
+    *ret_is_known = true;
+    if (state != SIZE_MAX)
+        return recording->states[state].state.moment.ns;
+    return search_peak(recording, asked, ret_is_known);
 }
 
 // live_ at the peak and, with the rest, what led to it. Not masked.
 static bool peak_sums(Recording *recording, const Selection *selection, SiteSums *ret_sums,
                       u64 *ret_ns)
 {
-    size_t state = peak_state(recording, selection);
+    size_t state = peak_state(recording, spaces_of(selection));
+    bool is_known;
 
-    *ret_ns = state == SIZE_MAX ? search_peak(recording, spaces_of(selection))
-                                : recording->states[state].state.moment.ns + 1;
+    *ret_ns = recording_peak_ns(recording, spaces_of(selection), &is_known) + 1;
     if (!recording_range(recording, 0, *ret_ns, ret_sums))
         return false;
     SiteSums *live = state == SIZE_MAX ? NULL : calloc(recording->site_count + 1, sizeof(*live));

@@ -6,10 +6,14 @@
 // copied as they are. What goes, until enough is gone:
 //
 //   1. peaks that have been passed since
-//   2. events, the oldest first: sums stay exact at the ends of slices
-//   3. slices that a node above sums up, the oldest first; then those nodes, and so on
-//   4. the blocks that live at the end
-//   5. periodic states, the oldest first
+//   2. the list of blocks that live at the end, if it alone is more than half
+//   3. events, the oldest first: sums stay exact at the ends of slices
+//   4. slices of which 256 are summed up above, the oldest first
+//   5. the list of blocks
+//   6. larger spans, the oldest and smallest first
+//   7. periodic states, the oldest first
+//
+// The list goes as a whole: half of it is of no use.
 //
 // Names, the peak and the states that somebody asked for stay, even if they alone are more.
 #include <errno.h>
@@ -79,9 +83,9 @@ static void drop_below(Shrink *shrink, size_t node)
     }
 }
 
-static void join_slices(Shrink *shrink)
+static void join_slices(Shrink *shrink, u32 from_level, u32 to_level)
 {
-    for (u32 level = 1; level < LEVELS; level++) {
+    for (u32 level = from_level; level <= to_level; level++) {
         for (size_t i = 0; i < shrink->writer->chunk_count; i++) {
             if (shrink->bytes <= shrink->wanted)
                 return;
@@ -92,9 +96,19 @@ static void join_slices(Shrink *shrink)
     }
 }
 
+static u64 living_bytes(const Shrink *shrink)
+{
+    u64 sum = 0;
+
+    for (size_t i = 0; i < shrink->writer->chunk_count; i++)
+        if (shrink->writer->chunks[i].kind == CHUNK_LIVING)
+            sum += shrink->writer->chunks[i].bytes;
+    return sum;
+}
+
 static void drop_living(Shrink *shrink)
 {
-    for (size_t i = 0; i < shrink->writer->chunk_count && shrink->bytes > shrink->wanted; i++)
+    for (size_t i = 0; i < shrink->writer->chunk_count; i++)
         if (shrink->writer->chunks[i].kind == CHUNK_LIVING)
             drop(shrink, i);
 }
@@ -213,9 +227,13 @@ static void shrink_to(RecordingWriter *writer, u64 wanted)
     }
     u64 before = shrink.bytes;
     drop_passed_peaks(&shrink);
+    if (shrink.bytes > wanted && living_bytes(&shrink) > wanted / 2)
+        drop_living(&shrink);
     drop_events(&shrink);
-    join_slices(&shrink);
-    drop_living(&shrink);
+    join_slices(&shrink, 1, 2);
+    if (shrink.bytes > wanted)
+        drop_living(&shrink);
+    join_slices(&shrink, 3, LEVELS - 1);
     drop_periodic(&shrink);
     if (shrink.bytes < before)
         rewrite(&shrink);

@@ -51,27 +51,9 @@ const char *metric_title(Metric metric)
 // The peak of the space that is asked for: the heap if none is, the sum if several are.
 u64 peak_ns(Recording *recording, const Selection *selection)
 {
-    static const StateReason reasons[SPACE_COUNT] = {
-        [SPACE_HEAP] = STATE_PEAK, [SPACE_MAPPED] = STATE_PEAK_MAPPED,
-        [SPACE_STACK] = STATE_PEAK_STACK};
-    u32 spaces = selection->spaces ? selection->spaces : 1u << SPACE_HEAP;
-    StateReason reason = STATE_PEAK_ALL;
-    u64 high = 0, ns = 0;
+    bool is_known;
 
-    for (u32 i = 0; i < SPACE_COUNT; i++)
-        reason = spaces == 1u << i ? reasons[i] : reason;
-    size_t state = recording_find_state(recording, reason);
-    if (state != SIZE_MAX)
-        return recording_state_info(recording, state)->moment.ns;
-    for (size_t i = 0; i < recording_slice_count(recording); i++) {
-        const SliceInfo *slice = recording_slice(recording, i);
-        u64 here = 0;
-        for (u32 space = 0; space < SPACE_COUNT; space++)
-            here += spaces >> space & 1 ? slice->high[space] : 0;
-        ns = here > high ? slice->end.ns : ns;
-        high = max_u64(high, here);
-    }
-    return ns;
+    return recording_peak_ns(recording, selection->spaces, &is_known);
 }
 
 static bool time_resolve(Question *question, const char *text, u64 *ret_ns, bool *ret_is_peak)
@@ -129,6 +111,34 @@ static bool resolve_range(Question *question)
     return true;
 }
 
+// Where the recording has sums of longer spans only, their ends are what can be told of. Times are
+// those from then on, so that every answer says of which it is.
+static bool go_to_known(const Question *question, u64 *ns, u64 shown_less)
+{
+    char asked[VALUE_BYTES_MAX], known[VALUE_BYTES_MAX];
+    u64 nearest = *ns ? recording_nearest_ns(question->recording, *ns) : 0;
+
+    if (nearest == *ns)
+        return false;
+    value_ns(*ns - shown_less, asked);
+    value_ns(nearest - shown_less, known);
+    if (strcmp(asked, known) != 0)
+        heap_error("details of %s were not kept: the nearest moment is %s", asked, known);
+    *ns = nearest;
+    return true;
+}
+
+static bool round_range(Question *question)
+{
+    Selection *selection = &question->selection;
+    bool from = go_to_known(question, &selection->from_ns, 0);
+    bool to = go_to_known(question, &selection->to_ns, question->arguments->at ? 1 : 0);
+
+    if ((from || to) && selection->to_ns && selection->to_ns <= selection->from_ns)
+        return heap_error("so nothing is known of what was between them"), false;
+    return true;
+}
+
 const char *moment_text(const Question *question, char *text)
 {
     enum { TEXT_MAX = 128 };
@@ -136,9 +146,12 @@ const char *moment_text(const Question *question, char *text)
     char from[VALUE_BYTES_MAX], to[VALUE_BYTES_MAX];
     u64 end = selection->to_ns ? selection->to_ns : recording_last(question->recording).ns;
 
-    if (selection->at_peak)
-        snprintf(text, TEXT_MAX, "at the peak (%s)",
-                 value_ns(peak_ns(question->recording, selection), to));
+    if (selection->at_peak) {
+        bool is_known;
+        u64 ns = recording_peak_ns(question->recording, selection->spaces, &is_known);
+        snprintf(text, TEXT_MAX, is_known ? "at the peak (%s)" : "at the peak or later (%s)",
+                 value_ns(ns, to));
+    }
     else if (question->arguments->at)
         snprintf(text, TEXT_MAX, "at %s", value_ns(selection->to_ns ? end - 1 : end, to));
     else if (question->has_time)
@@ -163,7 +176,7 @@ bool question_open(Question *question, const Arguments *arguments, const char *p
         heap_error_line(error);
         return false;
     }
-    if (!resolve_range(question)) {
+    if (!resolve_range(question) || !round_range(question)) {
         recording_free(question->recording);
         return false;
     }

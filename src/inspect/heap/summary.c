@@ -38,6 +38,19 @@ static void print_run(Question *question)
                  cell_u64(CELL_COUNT, recording_context_count(recording) - 1));
 }
 
+// As long as the run goes on, or if it was cut off, there is no state of the peak.
+static void print_high(Question *question, Space space, const char *key)
+{
+    u64 high = 0;
+
+    for (size_t i = 0; i < recording_slice_count(question->recording) && space < SPACE_COUNT; i++)
+        high = max_u64(high, recording_slice(question->recording, i)->high[space]);
+    const Cell cells[] = {cell_text(key), cell_u64(CELL_BYTES, high), cell_none(), cell_none(),
+                          cell_none()};
+    if (high)
+        printer_row(question->out, cells);
+}
+
 static void print_peaks(Question *question)
 {
     static const struct {
@@ -62,8 +75,10 @@ static void print_peaks(Question *question)
     printer_table(question->out, "peaks", NULL, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < ARRAY_LEN(peaks); i++) {
         size_t index = recording_find_state(question->recording, peaks[i].reason);
-        if (index == SIZE_MAX)
+        if (index == SIZE_MAX) {
+            print_high(question, peaks[i].space, peaks[i].key);
             continue;
+        }
         const RecordedState *state = recording_state_info(question->recording, index);
         u64 bytes = 0, blocks = 0, usable = 0;
         for (u32 space = 0; space < SPACE_COUNT; space++) {

@@ -114,6 +114,28 @@ TEST(slices_are_joined_when_events_are_not_enough)
     world_end(&world);
 }
 
+// Its list of blocks is worth less than the course of the run.
+TEST(a_bounded_recording_of_many_living_blocks_keeps_its_slices)
+{
+    for (u32 blocks = 20000; blocks <= 160000; blocks *= 8) {
+        World world;
+
+        world_begin(&world, 44, 100, 400000);
+        world_events(&world, 1500000, 2000);
+        for (u32 i = 0; i < blocks; i++)
+            recording_add_living(world.writer, &(RecordedBlock){
+                .site = i % 100, .address = 0x1000 + world_random(&world, 1ull << 40),
+                .size = 100 + i % 1000, .usable = 1200, .born_ns = world_random(&world, 1 << 30) });
+        world_close(&world);
+        Recording *recording = world_open(&world);
+        CHECK_EQ(recording_event_count(recording), world.count);
+        CHECK(recording_slice_count(recording) > 10);
+        check_slice_ends(&world, recording, 20);
+        recording_free(recording);
+        world_end(&world);
+    }
+}
+
 TEST(a_reader_follows_a_recording_that_is_being_written)
 {
     for (u32 bounded = 0; bounded < 2; bounded++) {

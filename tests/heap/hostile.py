@@ -81,6 +81,55 @@ def bad_files():
     mutated(data)
 
 
+def mistakes():
+    """What would destroy the recording, or select everything where nothing was meant."""
+    file, _ = make_recording("mistakes", "--events=4000")
+    with open(file, "rb") as before:
+        data = before.read()
+    for words in (("export", "--format=folded", file, "-o", file), ("flame", file, "-o", file)):
+        done = heap(*words)
+        with open(file, "rb") as after:
+            check(f"{words[0]} does not write over what it reads", done.returncode == 1 and
+                  after.read() == data and b"would be lost" in done.stderr, str(done))
+    for option in ("--max-size=0", "--max-lifetime=0s", "--thread=0", "--function=", "--file=!",
+                   "--object="):
+        done = heap("top", file, option)
+        check(f"{option} is refused", done.returncode == 1 and not done.stdout and
+              b"would select nothing" in done.stderr, str(done))
+    done = heap("top", file, "--json", "--csv")
+    check("two forms are refused", done.returncode == 1 and not done.stdout, str(done))
+    done = heap("query", file, "-- all\nSELECT count(*) FROM threads")
+    check("SQL may begin with a comment", done.returncode == 0, str(done))
+
+
+def partly_known():
+    """Of a bounded recording the moment is named that the answer is of; a cut one has its peak."""
+    bounded, _ = make_recording("partly", "--events=3000000", "--max-bytes=300000")
+    done = heap("top", bounded, "--at=7%", "--limit=1")
+    shown = re.match(rb".* live at (\S+ \S+)\n", done.stdout)
+    noted = re.search(rb"details of (.*) were not kept: the nearest moment is (.*)\n", done.stderr)
+    check("a bounded recording says of which moment it tells",
+          shown and noted and noted[2] == shown[1] and noted[1] != noted[2], str(done)[:600])
+    done = heap("query", bounded, "SELECT count(*) FROM allocations")
+    check("a query of events that were not kept says so", done.returncode == 0 and
+          b"were not kept" in done.stderr, str(done))
+    done = heap("query", bounded, "SELECT count(*) FROM sites")
+    same("a query of sums does not", done.stderr, b"")
+    whole, _ = make_recording("whole", "--events=3000000")
+    with open(whole, "rb") as file:
+        data = file.read()
+    for share in (3, 5, 6, 8):
+        with open(path("cut"), "wb") as cut:
+            cut.write(data[:len(data) * share // 10])
+        filtered = heap("top", path("cut"), "--min-size=1", "--at=end", "--json")
+        most = json.loads(heap("query", path("cut"), "SELECT max(heap_high) m FROM slices",
+                               "--json").stdout)["rows"][0]["m"]
+        peak = json.loads(heap("top", path("cut"), "--json").stdout)["total"]
+        check(f"of a recording cut at {share}0 % blocks can be filtered", filtered.returncode == 0,
+              filtered.stderr)
+        same(f"a recording cut at {share}0 % has its peak", peak, most)
+
+
 def truncated(data):
     """What can be read is read, and the rest told with its offset."""
     with open(path("cut"), "wb") as cut:

@@ -65,7 +65,7 @@ static const OptionRow options[] = {
     {"depth", 0, FOR_GROUPS | FOR_TREE, VALUE_COUNT, AT(depth), "N", NULL,
         "How many frames of a stack, or levels of a tree, are shown."},
     {"limit", 'n', FOR_ROWS, VALUE_COUNT, AT(limit), "N", NULL,
-        "So many rows; 0: all. Without it 20, and all with --json and --csv."},
+        "So many rows; 0: all. Without it 20, and all with --json, --csv and of a query."},
     {"threshold", 0, FOR_TREE, VALUE_PERCENT, AT(threshold), "PERCENT", NULL,
         "What is below is summed up in one line; without it 1, and 0 with --json and --csv."},
     {"top-down", 0, FOR_TREE, VALUE_FLAG, AT(top_down), NULL, NULL,
@@ -195,6 +195,16 @@ static bool parse_spaces(const char *text, u32 *ret_spaces)
     return spaces != 0;
 }
 
+// 0 stands for "not given" in a selection, and would select everything.
+static bool selects_nothing(const OptionRow *row, const char *text)
+{
+    const char *name = text[0] == '!' ? text + 1 : text;
+
+    if (!(row->sets & FOR_FILTER) || strncmp(row->name, "min-", 4) == 0)
+        return false;
+    return row->kind == VALUE_TEXT ? *name == '\0' : strtod(text, NULL) == 0;
+}
+
 static bool set_value(Arguments *arguments, const OptionRow *row, char *text)
 {
     void *field = (char *)arguments + row->offset;
@@ -241,14 +251,22 @@ static const OptionRow *find_letter(const Arguments *arguments, char letter)
     return NULL;
 }
 
-static void set_flag(Arguments *arguments, const OptionRow *row)
+static bool set_form(Arguments *arguments, PrintForm form)
+{
+    if (arguments->form != PRINT_TEXT && arguments->form != form)
+        return heap_error("--json or --csv, not both"), false;
+    arguments->form = form;
+    return true;
+}
+
+static bool set_flag(Arguments *arguments, const OptionRow *row)
 {
     if (strcmp(row->name, "json") == 0)
-        arguments->form = PRINT_JSON;
-    else if (strcmp(row->name, "csv") == 0)
-        arguments->form = PRINT_CSV;
-    else
-        *(bool *)((char *)arguments + row->offset) = true;
+        return set_form(arguments, PRINT_JSON);
+    if (strcmp(row->name, "csv") == 0)
+        return set_form(arguments, PRINT_CSV);
+    *(bool *)((char *)arguments + row->offset) = true;
+    return true;
 }
 
 // Takes the option at *at, and the word behind it if that is its value.
@@ -270,8 +288,7 @@ static bool take_option(Arguments *arguments, int argc, char **argv, int *at)
     if (row->kind == VALUE_FLAG) {
         if (value)
             return heap_error("--%s takes no value", row->name), false;
-        set_flag(arguments, row);
-        return true;
+        return set_flag(arguments, row);
     }
     if (is_long && value)
         value++;
@@ -279,6 +296,12 @@ static bool take_option(Arguments *arguments, int argc, char **argv, int *at)
         value = argv[++*at];
     if (!value)
         return heap_error("--%s needs a value: %s", row->name, row->value), false;
+    if (row->kind != VALUE_SPACES && selects_nothing(row, value)) {
+        heap_error("--%s=%s would select nothing%s", row->name, value,
+                   strcmp(row->name, "max-size") == 0
+                       ? "; blocks of no bytes are found by muninn heap query, WHERE size = 0" : "");
+        return false;
+    }
     if (!set_value(arguments, row, value))
         return heap_error("--%s=%s: that is not a %s%s%s", row->name, value, row->value,
                           row->choices ? ": " : "", row->choices ? row->choices : ""), false;
@@ -307,6 +330,12 @@ static bool check(Arguments *arguments)
     return true;
 }
 
+// SQL may begin with one.
+static bool is_comment(const char *word)
+{
+    return word[0] == '-' && word[1] == '-' && (word[2] == ' ' || word[2] == '\n');
+}
+
 bool arguments_parse(Arguments *arguments, const HeapCommand *command, int argc, char **argv)
 {
     bool only_words = false;
@@ -316,7 +345,7 @@ bool arguments_parse(Arguments *arguments, const HeapCommand *command, int argc,
     for (int i = 0; i < argc; i++) {
         if (!only_words && strcmp(argv[i], "--") == 0) {
             only_words = true;
-        } else if (!only_words && argv[i][0] == '-' && argv[i][1]) {
+        } else if (!only_words && argv[i][0] == '-' && argv[i][1] && !is_comment(argv[i])) {
             if (!take_option(arguments, argc, argv, &i))
                 return false;
         } else if (arguments->word_count == command->word_count) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/same_file.h"
 #include "inspect/export/export.h"
 #include "inspect/heap/command.h"
 
@@ -56,6 +57,10 @@ int heap_export_as(Question *question, const char *name)
         return heap_error("%s is no format to export to; there are %s", name, export_names());
     if (to_stdout && format->is_binary && isatty(STDOUT_FILENO))
         return heap_error("%s is not text: name a file with -o", name);
+    for (u32 i = 0; i < question->arguments->word_count && !to_stdout; i++) {
+        if (is_same_file(path, question->arguments->words[i]))
+            return heap_error("%s is what is read: it would be lost", path);
+    }
     FILE *out = to_stdout ? stdout : fopen(path, "we");
     if (!out)
         return heap_error("cannot write %s: %s", path, strerror(errno));

@@ -92,6 +92,12 @@ static int finish(Question *question, const SqlOutcome *outcome, const char *err
     printer_fact(question->out, "error", NULL, cell_text(error));
     if (outcome->is_cut)
         heap_error("there are more rows than --limit=%u", question->arguments->limit);
+    if (outcome->events_since_ns) {
+        char since[VALUE_BYTES_MAX];
+        heap_error("this is about single blocks or events, and those before %s were not kept; "
+                   "the table sites has the sums of all",
+                   value_ns(outcome->events_since_ns, since));
+    }
     return answer_end(question);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/same_file.h"
 #include "inspect/dom/dom.h"
 #include "inspect/http/export.h"
 #include "inspect/http/server.h"
@@ -341,6 +342,13 @@ bool export_write(Viewer *viewer, const char *path, char **ret_error)
     Json page = {0};
     u64 assets = 0;
 
+    for (u32 i = 0; i < viewer->file_count; i++) {
+        if (!is_same_file(path, viewer->files[i]->path))
+            continue;
+        if (asprintf(ret_error, "%s is what is read: it would be lost", path) < 0)
+            *ret_error = NULL;
+        return false;
+    }
     viewer->is_export = true;
     if (asset_find("/", &index) && asset_find("/app.js", &script) && asset_find("/app.css", &style))
         assets = index.size + script.size + style.size;

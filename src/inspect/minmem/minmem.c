@@ -213,7 +213,10 @@ static int work(Session *session)
         return EXIT_REFUSED;
     }
     report_print(session, &baseline, &profile, &result);
-    return fflush(stdout) == 0 ? 0 : EXIT_REFUSED;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "muninn minmem: cannot write the answer: %s\n", strerror(errno));
+    return EXIT_REFUSED;
 }
 
 static void block_signals(sigset_t *ret_before)

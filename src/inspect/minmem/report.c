@@ -94,9 +94,14 @@ static void print_baseline(const Session *session, const Baseline *baseline)
     print_range(" resident", low->rss_bytes, high->rss_bytes);
     if (high->tree_rss_bytes > high->rss_bytes)
         print_range(", with children", low->tree_rss_bytes, high->tree_rss_bytes);
-    print_seen(", address space", low->as_bytes, high->as_bytes);
-    print_seen(", private writable", low->data_bytes, high->data_bytes);
-    print_seen(", stack", low->stack_bytes, high->stack_bytes);
+    // A program that ends at once may never have been looked at when it was large.
+    if (high->as_bytes < high->rss_bytes) {
+        print_seen(", address space", 0, high->rss_bytes);
+    } else {
+        print_seen(", address space", low->as_bytes, high->as_bytes);
+        print_seen(", private writable", low->data_bytes, high->data_bytes);
+        print_seen(", stack", low->stack_bytes, high->stack_bytes);
+    }
     putchar('\n');
     if (high->left_running > 0)
         printf("  it leaves up to %u processes running, which were ended\n", high->left_running);

@@ -2,6 +2,7 @@
 //
 // The options of `muninn ms_print`, and which kind of file it was given.
 #include <ctype.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,5 +204,10 @@ int ms_print_main(int argc, char **argv)
     if (status >= 0)
         return status;
     status = print_any(&request);
-    return fflush(stdout) == 0 ? status : EXIT_REFUSED;
+    if (recorded_is_damaged() && status == 0)
+        status = EXIT_REFUSED;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "muninn ms_print: cannot write the answer: %s\n", strerror(errno));
+    return EXIT_REFUSED;
 }

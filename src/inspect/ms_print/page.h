@@ -46,6 +46,8 @@ static inline u64 snapshot_total(const MassifFileSnapshot *snapshot)
 // A recording, or what can be made one, in the form of massif.out: all of it, or one moment. NULL:
 // *ret_error (to be freed) says why.
 Recording *recorded_open(const char *path, char **ret_error);
+// Whether the one that was opened told of damage; the lines that were held back are counted.
+bool recorded_is_damaged(void);
 MassifFile *recorded_whole(Recording *recording, char **ret_error);
 MassifFile *recorded_at(Recording *recording, const char *time, char **ret_error);
 // Prints the page of a difference, "TIME,TIME". Returns the status to exit with.

@@ -14,15 +14,34 @@
 
 enum { SNAPSHOTS = 100 };
 
+// A file that is broken in many places is told of once it is clear that it is.
+enum { WARNINGS_SHOWN = 4 };
+static u64 warning_count;
+static bool is_ours;
+
 static void tell_warning(void *unused, const char *line)
 {
     (void)unused;
-    fprintf(stderr, "muninn ms_print: %s\n", line);
+    if (++warning_count <= WARNINGS_SHOWN)
+        fprintf(stderr, "muninn ms_print: %s\n", line);
+}
+
+bool recorded_is_damaged(void)
+{
+    if (warning_count > WARNINGS_SHOWN)
+        fprintf(stderr, "muninn ms_print: %llu more places cannot be read\n",
+                (unsigned long long)(warning_count - WARNINGS_SHOWN));
+    return is_ours && warning_count > 0; // of another program's profile parts may be missing
 }
 
 Recording *recorded_open(const char *path, char **ret_error)
 {
-    return foreign_open(path, tell_warning, NULL, ret_error);
+    Recording *recording = foreign_open(path, tell_warning, NULL, ret_error);
+
+    const char *tool = recording ? recording_info(recording)->tool : NULL;
+
+    is_ours = recording && (!tool || strcmp(tool, "massif") == 0);
+    return recording;
 }
 
 // ------------------------------------------------------------------ its stacks

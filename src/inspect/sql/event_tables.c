@@ -270,6 +270,14 @@ static void raise_to(u64 *value, i64 bound)
         *value = max_u64(*value, (u64)bound);
 }
 
+static void note_what_is_missing(const Batch *batch)
+{
+    const TableCursor *cursor = batch->cursor;
+
+    if (batch->from_ns < recording_events_kept_since_ns(cursor->recording))
+        cursor->database->lacks_events = true;
+}
+
 static int start_blocks(TableCursor *cursor, u32 spaces)
 {
     Batch *batch = start_batch(cursor, spaces, BLOCK_SITE, BLOCK_CONTEXT, BLOCK_THREAD);
@@ -282,6 +290,7 @@ static int start_blocks(TableCursor *cursor, u32 spaces)
     batch->wants_living = died->min == INT64_MIN && died->max == INT64_MAX;
     raise_to(&batch->from_ns, died->min);
     raise_to(&batch->from_ns, born->min);
+    note_what_is_missing(batch);
     if (died->max != INT64_MAX)
         batch->to_ns = died->max < 0 ? 0 : (u64)died->max + 1;
     return SQLITE_OK;
@@ -308,6 +317,7 @@ static int start_events(TableCursor *cursor)
     batch->item_bytes = sizeof(HeapEvent);
     batch->gave_living = true;
     raise_to(&batch->from_ns, time->min);
+    note_what_is_missing(batch);
     if (time->max != INT64_MAX)
         batch->to_ns = time->max < 0 ? 0 : (u64)time->max + 1;
     return SQLITE_OK;

@@ -261,7 +261,7 @@ bool sql_run(SqlDatabase *database, const char *text, const SqlLimits *limits, S
     const char *tail = "";
     u64 start = clock_ns();
 
-    database->is_late = false;
+    database->is_late = database->lacks_events = false;
     database->deadline_ns = limits->time_ms ? start + limits->time_ms * 1000000ull : 0;
     int status = sqlite3_prepare_v2(database->handle, text, -1, &run.statement, &tail);
     if (status == SQLITE_OK && (!run.statement || !is_blank(tail))) {
@@ -272,6 +272,8 @@ bool sql_run(SqlDatabase *database, const char *text, const SqlLimits *limits, S
     if (status == SQLITE_OK)
         status = run_statement(&run);
     run.outcome.elapsed_ns = clock_ns() - start;
+    if (database->lacks_events)
+        run.outcome.events_since_ns = recording_events_kept_since_ns(database->recording);
     bool ok = status == SQLITE_DONE;
     if (!ok)
         *ret_error = explain(&run, status, text);

@@ -39,6 +39,7 @@ typedef struct SqlOutcome {
     u64 rows;
     bool is_cut; // there were more rows than the limit
     u64 elapsed_ns;
+    u64 events_since_ns; // it asked for blocks or events, of which those before were not kept; or 0
 } SqlOutcome;
 
 enum { SQL_COLUMNS_MAX = 64 }; // of a result

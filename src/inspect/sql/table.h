@@ -58,6 +58,7 @@ struct SqlDatabase {
     Recording *recording;
     u64 deadline_ns;    // of the query that runs; 0: none
     bool is_late;
+    bool lacks_events;  // the query that runs wants some that were not kept
 };
 
 // True: the query has used up its time. For loops that SQLite does not see.

@@ -226,8 +226,10 @@ static int run_batch(const Options *options, Looks *looks, View *view)
             return EXIT_REFUSED;
         print_look(options, view);
         printed++;
-        if (ferror(stdout))
+        if (ferror(stdout)) {
+            fprintf(stderr, "muninn top: cannot write: %s\n", strerror(errno));
             return EXIT_REFUSED;
+        }
     }
     return 0;
 }

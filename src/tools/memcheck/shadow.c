@@ -25,13 +25,18 @@ static void ones_moved(int fd)
     ones_fd = fd;
 }
 
+_Noreturn static void refuse(void)
+{
+    log_refuse("the addresses of the shadow memory are taken, or the limit on address space or "
+               "data (ulimit -v, -d) is too small for them");
+}
+
 static void reserve(u64 start, u64 size)
 {
     void *at = mmap((void *)start, size, PROT_NONE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (at != (void *)start)
-        log_refuse("the addresses of the shadow memory are taken, or the limit on address space "
-                   "(ulimit -v) is too small for them");
+        refuse();
 }
 
 static void map_fresh(u64 start, u64 end)
@@ -132,13 +137,14 @@ void shadow_init(void)
     make_ones();
     shadow_open_pages = mmap(NULL, SHADOWED_END / PAGE_SIZE / 8, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ASSERT(shadow_open_pages != MAP_FAILED);
+    if (shadow_open_pages == MAP_FAILED)
+        refuse();
     aspace_end = SHADOWED_END;
     reserve(PAGE_DOWN(SHADOW_OFFSET), V_BYTES + PAGE_SIZE);
     reserve(PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE);
     // The U map needs no mapping for what is not there; where it is, it starts as zero.
-    ASSERT(mprotect((void *)PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE,
-                    PROT_READ | PROT_WRITE) == 0);
+    if (mprotect((void *)PAGE_DOWN(U_MAP_OFFSET), U_BYTES + PAGE_SIZE, PROT_READ | PROT_WRITE) != 0)
+        refuse();
 }
 
 static bool in_client(GuestAddr start, GuestAddr end)

@@ -261,8 +261,8 @@ int main(int argc, char **argv, char **envp)
     calltags_wanted = tool->needs & TOOL_NEEDS_CALLTAGS;
     if (calltags_wanted && !calltags_init(tool->shadow_offset))
         log_refuse("the addresses for the tags of calls are taken, or the limit on address space "
-                   "or data (ulimit -v, -d) is too small for them, or the kernel lends no more memory than "
-                   "there is (vm.overcommit_memory is 2)");
+                   "or data (ulimit -v, -d) is too small for them, or the kernel lends no more "
+                   "memory than there is (vm.overcommit_memory is 2)");
     callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK ||
                        (options.track_fds != TRACK_FDS_NO && !calltags_wanted);
     fdtrack_init(options.track_fds);

@@ -299,7 +299,8 @@ static bool take_option(Arguments *arguments, int argc, char **argv, int *at)
     if (row->kind != VALUE_SPACES && selects_nothing(row, value)) {
         heap_error("--%s=%s would select nothing%s", row->name, value,
                    strcmp(row->name, "max-size") == 0
-                       ? "; blocks of no bytes are found by muninn heap query, WHERE size = 0" : "");
+                       ? "; blocks of no bytes are found by query, WHERE size = 0"
+                       : "");
         return false;
     }
     if (!set_value(arguments, row, value))

@@ -100,7 +100,7 @@ static bool parse_int(Options *options, const OptionRow *row, const char *value,
     errno = 0;
     long number = strtol(value, &end, 10);
     if (end == value || *end != '\0' || !(is_digit(value[0]) || value[0] == '-'))
-        return option_fail(options, "--%s=%s: the value must be a number", row->name, value);
+        return option_fail(options, "--%s=%s: the value must be a whole number", row->name, value);
     return store_number(options, row, value, number, field);
 }
 

@@ -4,6 +4,7 @@
 // since nobody knows better; its place on the stack makes its address.
 #include "inspect/foreign/import.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -242,6 +243,33 @@ static bool make_recording(Import *import, ForeignText *text, char **ret_error)
     return is_made;
 }
 
+static bool is_recording(const ForeignText *text)
+{
+    return text->size >= sizeof(FILE_MAGIC) - 1 &&
+           memcmp(text->data, FILE_MAGIC, sizeof(FILE_MAGIC) - 1) == 0;
+}
+
+// A recording that was compressed.
+static Recording *open_unpacked(Import *import, const ForeignText *text, int fd, const char *path,
+                                char **ret_error)
+{
+    size_t done = 0;
+
+    if (text->problem)
+        import_warn(import, "%s: %s", path, text->problem);
+    while (done < text->size) {
+        ssize_t n = write(fd, text->data + done, text->size - done);
+        if (n > 0) {
+            done += (size_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            if (asprintf(ret_error, "%s: it cannot be unpacked: %s", path, strerror(errno)) < 0)
+                *ret_error = NULL;
+            return NULL;
+        }
+    }
+    return recording_open(import->path, import->warn, import->warn_argument, ret_error);
+}
+
 static Recording *open_profile(const char *path, RecordingWarnFn *warn, void *arg,
                                char **ret_error)
 {
@@ -258,11 +286,15 @@ static Recording *open_profile(const char *path, RecordingWarnFn *warn, void *ar
         *ret_error = strdup("there is no place for a temporary file");
         return NULL;
     }
-    close(fd);
-    if (make_recording(&import, &text, &why))
+    if (is_recording(&text)) {
+        recording = open_unpacked(&import, &text, fd, path, ret_error);
+        foreign_free(&text);
+    } else if (make_recording(&import, &text, &why)) {
         recording = recording_open(import.path, warn, arg, ret_error);
-    else if (asprintf(ret_error, "%s: %s", path, why ? why : "there is not enough memory") < 0)
+    } else if (asprintf(ret_error, "%s: %s", path, why ? why : "there is not enough memory") < 0) {
         *ret_error = NULL;
+    }
+    close(fd);
     free(why);
     unlink(import.path);
     free_import(&import);
@@ -271,10 +303,7 @@ static Recording *open_profile(const char *path, RecordingWarnFn *warn, void *ar
 
 bool foreign_is_recordable(const ForeignText *text)
 {
-    bool is_recording = text->size >= sizeof(FILE_MAGIC) - 1 &&
-                        memcmp(text->data, FILE_MAGIC, sizeof(FILE_MAGIC) - 1) == 0;
-
-    return is_recording || (!massif_file_is(text) && (heaptrack_is(text) || pprof_is(text)));
+    return is_recording(text) || (!massif_file_is(text) && (heaptrack_is(text) || pprof_is(text)));
 }
 
 Recording *foreign_open(const char *path, RecordingWarnFn *warn, void *arg, char **ret_error)

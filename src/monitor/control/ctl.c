@@ -164,6 +164,8 @@ int control_ctl_main(int argc, char **argv)
         return list_commands();
     }
     if (argc < 2 || !parse_pid(argv[0], &pid)) {
+        if (argc >= 2)
+            fprintf(stderr, "muninn ctl: %s is not the number of a process\n", argv[0]);
         print_usage(stderr);
         return EXIT_ASKED_WRONGLY;
     }

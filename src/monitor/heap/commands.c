@@ -81,7 +81,8 @@ static int write_snapshot(HeapModel *model, HeapCommand command, const char *pat
         [HEAP_DETAILED_SNAPSHOT] = MASSIF_NOW_DETAILED,
         [HEAP_ALL_SNAPSHOTS] = MASSIF_ALL,
     };
-    if (*path == '\0')
+    const char *label = *path ? path : NULL;
+    if (!label)
         path = "massif.vgdb.out"; // the incumbent's name for it
     SnapshotTask *task = malloc(sizeof(*task) + strlen(path) + 1);
     if (!task)
@@ -89,7 +90,7 @@ static int write_snapshot(HeapModel *model, HeapCommand command, const char *pat
     *task = (SnapshotTask){.asker = *asker, .which = which[command]};
     strcpy(task->path, path);
     Moment moment = model_moment(model);
-    files_keep_state(model, STATE_ASKED, NULL, &moment);
+    files_keep_state(model, STATE_ASKED, label, &moment);
     if (model->writer)
         recording_flush(model->writer);
     CopyTask copy = {.work = write_file, .end = file_is_written, .arg = task};

@@ -147,6 +147,21 @@ static void say_what_is_joined(const HeapModel *model)
             "allocated is counted without a stack", 2 * model->sites_max);
 }
 
+// Without a dynamic linker the allocator is found by the program's own symbols, or not at all.
+static void say_what_is_hidden(const HeapModel *model)
+{
+    if (model->allocations || model->frees || model->totals.blocks[SPACE_HEAP])
+        return;
+    for (size_t i = 0; i < model->modules.count; i++) {
+        const Module *module = vec_at(&model->modules, i);
+        if (strstr(module->recorded.path, "/ld-"))
+            return;
+    }
+    if (model->modules.count)
+        say(model, "muninn: no allocation was seen: a program that is linked statically shows "
+            "its allocator by its symbols, if it has not been stripped");
+}
+
 void heap_before_exec(HeapModel *model)
 {
     names_resolve_all(model);
@@ -172,8 +187,10 @@ void heap_close(HeapModel *model, const HeapEnd *end)
     sample_turn(model, true);
     if (model->options->verbosity > 0)
         say_sums(model);
-    if (model->options->verbosity >= 0)
+    if (model->options->verbosity >= 0) {
         say_what_is_joined(model);
+        say_what_is_hidden(model);
+    }
     files_close(model, end);
     sample_close(model);
     copy_forget_all(model, true);

@@ -156,6 +156,7 @@ const REASONS: Record<string, string> = {
     'peak-mapped': 'peak of mapped pages',
     'peak-stack': 'peak of stacks',
     'peak-all': 'peak of all',
+    'peak-counted': 'peak of what massif.out counts',
     asked: 'snapshot',
     threshold: 'threshold',
 };

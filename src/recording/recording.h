@@ -220,6 +220,7 @@ typedef struct WriterConfig {
 
 // NULL: *ret_error says why, errno-like. Every function below is cheap when nothing is to be
 // written; a full disk ends the writing, once told by recording_writer_error().
+// NULL and EWOULDBLOCK: another writer has a file of this name open.
 RecordingWriter *recording_create(const WriterConfig *config, const RecordingInfo *info,
                                   int *ret_error);
 const char *recording_writer_error(const RecordingWriter *writer); // NULL: none

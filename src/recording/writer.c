@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -98,6 +99,31 @@ static bool writer_begin(RecordingWriter *writer, const RecordingInfo *info)
     return writer_put_chunk(writer, CHUNK_RUN, NULL) != NULL;
 }
 
+// The file, locked and empty. -1 and EWOULDBLOCK: another writer has it. Whoever was about to lock
+// it may have found it unlinked: then it is another file's name by now.
+static int open_locked(const char *path)
+{
+    enum { TRIES = 100 };
+    struct stat own, named;
+
+    for (int i = 0; i < TRIES; i++) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0 || fstat(fd, &own) != 0 || !S_ISREG(own.st_mode))
+            return fd;
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            close(fd);
+            break;
+        }
+        bool is_named = stat(path, &named) == 0 && named.st_ino == own.st_ino &&
+                        named.st_dev == own.st_dev;
+        if (is_named && ftruncate(fd, 0) == 0)
+            return fd;
+        close(fd);
+    }
+    errno = EWOULDBLOCK;
+    return -1;
+}
+
 RecordingWriter *recording_create(const WriterConfig *config, const RecordingInfo *info,
                                   int *ret_error)
 {
@@ -117,9 +143,7 @@ RecordingWriter *recording_create(const WriterConfig *config, const RecordingInf
     writer->level = config->level ? (int)config->level : DEFAULT_LEVEL;
     writer->events_level = config->level ? (int)config->level : DEFAULT_EVENTS_LEVEL;
     writer->is_fixed_level = config->level != 0;
-    writer->fd = open(config->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (writer->fd >= 0)
-        flock(writer->fd, LOCK_EX | LOCK_NB); // a second writer of this name takes another
+    writer->fd = open_locked(config->path);
     if (writer->fd < 0 || !writer_begin(writer, info) ||
         (!config->has_numbers && !encoder_keep_seen(&writer->encoder))) {
         *ret_error = errno ? errno : EIO;

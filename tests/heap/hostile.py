@@ -110,6 +110,13 @@ def partly_known():
     noted = re.search(rb"details of (.*) were not kept: the nearest moment is (.*)\n", done.stderr)
     check("a bounded recording says of which moment it tells",
           shown and noted and noted[2] == shown[1] and noted[1] != noted[2], str(done)[:600])
+    page = subprocess.run([MUNINN, "ms_print", "--at=7%", bounded], capture_output=True, text=True,
+                          check=True).stdout
+    live = re.search(r"^ +0 +([\d,]+) +[\d,]+ +([\d,]+)", page, re.M)
+    told = json.loads(heap("top", bounded, "--at=7%", "--json").stdout)
+    same("ms_print tells of the same moment",
+         (int(live[1].replace(",", "")), int(live[2].replace(",", ""))),
+         ((told["to_ns"] - 1) // 1000000, told["total"]))
     done = heap("query", bounded, "SELECT count(*) FROM allocations")
     check("a query of events that were not kept says so", done.returncode == 0 and
           b"were not kept" in done.stderr, str(done))

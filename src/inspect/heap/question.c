@@ -151,14 +151,14 @@ const char *moment_text(const Question *question, char *text)
         u64 ns = recording_peak_ns(question->recording, selection->spaces, &is_known);
         snprintf(text, TEXT_MAX, is_known ? "at the peak (%s)" : "at the peak or later (%s)",
                  value_ns(ns, to));
-    }
-    else if (question->arguments->at)
+    } else if (question->arguments->at) {
         snprintf(text, TEXT_MAX, "at %s", value_ns(selection->to_ns ? end - 1 : end, to));
-    else if (question->has_time)
+    } else if (question->has_time) {
         snprintf(text, TEXT_MAX, "from %s to %s", value_ns(selection->from_ns, from),
                  value_ns(end, to));
-    else
+    } else {
         snprintf(text, TEXT_MAX, "of the whole run (%s)", value_ns(end, to));
+    }
     return text;
 }
 

@@ -182,6 +182,26 @@ static bool parse_time(Recording *recording, const char *text, Moment *ret_momen
     return false;
 }
 
+// Of what a bounded recording has sums only, the nearest end of such a span: the page then has that
+// moment's time.
+static void go_to_known(Recording *recording, Moment *moment)
+{
+    u64 nearest = recording_nearest_ns(recording, moment->ns + 1);
+    Moment before = {0};
+
+    if (nearest == moment->ns + 1)
+        return;
+    for (size_t i = 0; i < recording_slice_count(recording); i++) {
+        const SliceInfo *slice = recording_slice(recording, i);
+        if (slice->end.ns > moment->ns) {
+            *moment = nearest > moment->ns + 1 ? slice->end : before;
+            break;
+        }
+        before = slice->end;
+    }
+    moment->ns = nearest - 1;
+}
+
 bool moment_find(Recording *recording, const char *text, RecordedMoment *ret_moment,
                  char **ret_error)
 {
@@ -199,6 +219,7 @@ bool moment_find(Recording *recording, const char *text, RecordedMoment *ret_mom
             *ret_error = NULL;
         return false;
     }
+    go_to_known(recording, &moment);
     if (take_moment(recording, &moment, ret_moment))
         return true;
     *ret_error = strdup("what was live then cannot be read");

@@ -99,28 +99,30 @@ static bool is_being_written(const char *path)
     return is_locked;
 }
 
-// Makes way for a recording. Whoever reads an old one goes on reading it; one that another
-// process is still writing stays, and this one gets another name.
-static void take_name(HeapModel *model)
+// Whoever reads an old recording of this name goes on reading it.
+static void make_way_for_new(const char *path)
 {
     struct stat status;
+
+    if (lstat(path, &status) == 0 && S_ISREG(status.st_mode) && !is_being_written(path))
+        unlink(path);
+}
+
+// One that another process is still writing stays, and this one gets another name.
+static bool take_other_name(HeapModel *model)
+{
     char path[PATH_MAX];
 
-    if (lstat(model->recording_path, &status) != 0 || !S_ISREG(status.st_mode))
-        return;
-    if (!is_being_written(model->recording_path)) {
-        unlink(model->recording_path);
-        return;
-    }
     snprintf(path, sizeof(path), "%s", model->recording_path);
     char *other = put_pid(model, path) ? strdup(path) : NULL;
     if (!other)
-        return;
+        return false;
     say(model, "the recording is", other,
         "another process is writing the one that was named (%p in a name is the process's id)");
     free(model->recording_path);
     model->recording_path = other;
-    unlink(other);
+    make_way_for_new(other);
+    return true;
 }
 
 static void open_recording(HeapModel *model)
@@ -128,7 +130,7 @@ static void open_recording(HeapModel *model)
     const Options *options = model->options;
     const HeapConfig *config = &model->config;
     int error = 0;
-    take_name(model);
+    make_way_for_new(model->recording_path);
     char *command = join_words(config->argc, config->argv, true, false);
     char *words = join_words(config->option_count, config->option_words, true, true);
     RecordingInfo info = {
@@ -152,6 +154,10 @@ static void open_recording(HeapModel *model)
         .has_numbers = true,
     };
     model->writer = recording_create(&writer, &info, &error);
+    if (!model->writer && error == EWOULDBLOCK && take_other_name(model)) {
+        writer.path = model->recording_path;
+        model->writer = recording_create(&writer, &info, &error);
+    }
     if (!model->writer)
         say(model, "the recording", model->recording_path, strerror(error < 0 ? -error : error));
     free(command);
@@ -216,12 +222,12 @@ static void keep_peaks(HeapModel *model)
         [PEAK_MAPPED] = STATE_PEAK_MAPPED,
         [PEAK_STACK] = STATE_PEAK_STACK,
         [PEAK_ALL] = STATE_PEAK_ALL,
+        [PEAK_BOTH] = STATE_PEAK_COUNTED,
     };
     PeakKind main = model->main_peak;
     for (int kind = 0; kind < PEAK_KINDS; kind++) {
         if (model->peaks[kind].bytes)
-            keep_state(model, kind == PEAK_BOTH ? STATE_PEAK_COUNTED : reasons[kind], NULL,
-                       &model->peaks[kind].moment, site_at_peak, (PeakKind)kind);
+            keep_state(model, reasons[kind], NULL, &model->peaks[kind].moment, site_at_peak, kind);
     }
     if ((main == PEAK_MAPPED || main == PEAK_STACK) && model->peaks[main].bytes)
         keep_state(model, STATE_PEAK_COUNTED, NULL, &model->peaks[main].moment, site_at_peak,

@@ -11,6 +11,15 @@
 
 #include "monitor/heap/model_event.h"
 
+static PeakKind main_peak(const bool counts[SPACE_COUNT])
+{
+    if (counts[SPACE_MAPPED])
+        return PEAK_MAPPED;
+    if (counts[SPACE_STACK])
+        return counts[SPACE_HEAP] ? PEAK_BOTH : PEAK_STACK;
+    return counts[SPACE_HEAP] ? PEAK_HEAP : PEAK_KINDS;
+}
+
 void model_set_up(HeapModel *model, const HeapConfig *config)
 {
     const Options *options = config->options;
@@ -24,10 +33,7 @@ void model_set_up(HeapModel *model, const HeapConfig *config)
     model->counts[SPACE_HEAP] = options->heap && !options->pages_as_heap;
     model->counts[SPACE_MAPPED] = options->pages_as_heap;
     model->counts[SPACE_STACK] = options->stacks == STACKS_YES && !options->pages_as_heap;
-    model->main_peak = options->pages_as_heap      ? PEAK_MAPPED
-                       : !model->counts[SPACE_STACK] ? (options->heap ? PEAK_HEAP : PEAK_KINDS)
-                       : options->heap               ? PEAK_BOTH
-                                                     : PEAK_STACK;
+    model->main_peak = main_peak(model->counts);
     model->clock_space = options->pages_as_heap ? SPACE_MAPPED : SPACE_HEAP;
     model->periodic_next_ns = (u64)options->snapshot_every_s * 1000000000;
     if (config->shared)

@@ -42,13 +42,13 @@ static void end_run(Stream *stream, const PairRun *run, u32 number)
 static u64 largest_unseen(const Stream *stream, u32 *count)
 {
     const HeapModel *model = stream->model;
-    u64 main = model->peaks[PEAK_HEAP].bytes - model->total[PEAK_HEAP];
+    u64 heap = model->peaks[PEAK_HEAP].bytes - model->total[PEAK_HEAP];
     u64 all = model->peaks[PEAK_ALL].bytes - model->total[PEAK_ALL];
     u64 most = 2 * clock_bytes(model, HEAP_WORD_SIZE_MAX + HEAP_WORD_EXTRA_MAX);
     u64 clock_left = stream->limit_bytes - model->allocated_bytes;
 
     *count = (u32)min_u64(*count, (clock_left - 1) / most);
-    return main < model->admin_bytes ? 0 : min_u64(main - model->admin_bytes, all);
+    return heap < model->admin_bytes ? 0 : min_u64(heap - model->admin_bytes, all);
 }
 
 // How many of these are where the last pair of their class was, and nobody's by now.

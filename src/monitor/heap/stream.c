@@ -22,7 +22,7 @@ static void keep_before(Stream *stream)
     const HeapModel *model = stream->model;
     stream->before = (Before){
         .left = stream->left,
-        .main = model->total[PEAK_HEAP],
+        .heap = model->total[PEAK_HEAP],
         .all = model->total[PEAK_ALL],
         .allocations = model->allocations,
         .frees = model->frees,
@@ -51,10 +51,10 @@ void stream_settle(Stream *stream)
     const Before *before = &stream->before;
     u32 events = before->left - stream->left;
     u64 blocks = model->allocations - before->allocations - (model->frees - before->frees);
-    u64 main = model->total[PEAK_HEAP] - before->main;
+    u64 heap = model->total[PEAK_HEAP] - before->heap;
 
     model->totals.bytes[SPACE_HEAP] += model->total[PEAK_ALL] - before->all;
-    model->totals.usable[SPACE_HEAP] += main - blocks * model->admin_bytes;
+    model->totals.usable[SPACE_HEAP] += heap - blocks * model->admin_bytes;
     model->totals.blocks[SPACE_HEAP] += blocks;
     if (events) {
         model->events += events;

@@ -14,7 +14,7 @@ enum { AHEAD = 8 };
 // What the model had at the last look.
 typedef struct Before {
     u32 left;
-    u64 main, all; // HeapModel.total
+    u64 heap, all; // HeapModel.total
     u64 allocations, frees;
 } Before;
 
@@ -78,16 +78,16 @@ static USUAL u32 record_usual(Stream *stream, HeapEvent *event)
 static USUAL void usual_grow(Stream *stream, Site *site, u64 size, u64 usable)
 {
     HeapModel *model = stream->model;
-    u64 main = model->total[PEAK_HEAP] + usable + model->admin_bytes;
+    u64 heap = model->total[PEAK_HEAP] + usable + model->admin_bytes;
     u64 all = model->total[PEAK_ALL] + size;
 
     site_touch(model, site);
     site->live.bytes += size;
     site->live.usable += usable;
     site->live.blocks++;
-    model->total[PEAK_HEAP] = main;
+    model->total[PEAK_HEAP] = heap;
     model->total[PEAK_ALL] = all;
-    if (UNLIKELY((main > model->peaks[PEAK_HEAP].bytes) | (all > model->peaks[PEAK_ALL].bytes)))
+    if (UNLIKELY((heap > model->peaks[PEAK_HEAP].bytes) | (all > model->peaks[PEAK_ALL].bytes)))
         stream_peak(stream);
 }
 
@@ -224,14 +224,14 @@ static USUAL bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 si
 {
     HeapModel *model = stream->model;
     u64 usable = size + heap_place_extra(place), address = heap_place_address(place);
-    u64 main = clock_bytes(model, usable), clock = model->allocated_bytes + 2 * main;
+    u64 heap = clock_bytes(model, usable), clock = model->allocated_bytes + 2 * heap;
 
     if (UNLIKELY(id >= model->contexts.count || stream->left < 2 || address == 0))
         return false;
     const Context *context = (const Context *)model->contexts.data + id;
     if (UNLIKELY(context->thread != stream->thread + 1 || context->site == SITE_IGNORED ||
                  clock >= stream->limit_bytes ||
-                 model->total[PEAK_HEAP] + main > model->peaks[PEAK_HEAP].bytes ||
+                 model->total[PEAK_HEAP] + heap > model->peaks[PEAK_HEAP].bytes ||
                  model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
                  blocks_find_from(&model->blocks, home, address) != NULL))
         return false;

@@ -51,9 +51,9 @@ static int compare_rows(const void *a, const void *b, void *arg)
     return left > right ? -1 : 1;
 }
 
-// One row for each context of a space; what is there now is what the next call compares with.
 static const PeakKind space_peaks[SPACE_COUNT] = {PEAK_HEAP, PEAK_MAPPED, PEAK_STACK};
 
+// What is there now is what the next call compares with.
 static void mark_sites(HeapModel *model)
 {
     Mark *marks = realloc(model->marks, (model->site_count + 1) * sizeof(*marks));
@@ -68,6 +68,7 @@ static void mark_sites(HeapModel *model)
     model->mark_count = model->site_count;
 }
 
+// One row for each context of a space.
 static TopRow *gather_rows(HeapModel *model, Space space, size_t *ret_count)
 {
     Map row_of = {0};

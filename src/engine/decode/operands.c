@@ -91,6 +91,7 @@ static unsigned find_accesses(const ZydisDecodedInstruction *z,
             .writes = op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE,
             .operand = (u8)i,
         };
+        access->address.disp += insn_popped_bytes(z->mnemonic, access);
         access->is_plain = access->address.is_one && !is_repeated(z) && !is_masked(z);
     }
     return n;

@@ -199,7 +199,8 @@ unsigned insn_accesses(const Insn *insn, InsnAccess *ret_accesses, unsigned max)
     for (unsigned i = 0; i < count; i++) {
         ret_accesses[i] = shape->accesses[i];
         if (shape->has_disp >> i & 1)
-            ret_accesses[i].address.disp = insn_disp(insn);
+            ret_accesses[i].address.disp =
+                insn_disp(insn) + insn_popped_bytes(insn->mnemonic, &ret_accesses[i]);
     }
     return count;
 }

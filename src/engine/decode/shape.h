@@ -49,6 +49,16 @@ bool shape_make(const Insn *insn, InsnShape *ret_shape);
 // decides what they are.
 bool decode_may_be_request(const u8 *bytes);
 
+// `pop [rsp + disp]` adds to rsp before it computes the address that it stores to: the displacement
+// from what rsp is before the instruction is larger by so many bytes.
+static inline i64 insn_popped_bytes(ZydisMnemonic mnemonic, const InsnAccess *access)
+{
+    enum { RSP_NUMBER = 4 };
+    bool counts_from_behind = mnemonic == ZYDIS_MNEMONIC_POP && !access->address.is_hidden &&
+                              access->address.base == RSP_NUMBER;
+    return counts_from_behind ? access->size_bytes : 0;
+}
+
 // By Zydis.
 unsigned operands_accesses(const Insn *insn, InsnAccess *ret_accesses, unsigned max);
 void operands_form(const Insn *insn, InsnForm *ret_form);

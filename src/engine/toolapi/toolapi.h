@@ -369,8 +369,9 @@ void tool_shadow_guard_bits(ToolBlock *block, const ToolAccess *access, u32 bits
 // The same of what is accessed further on, or might be: if there is nothing to read, that is a
 // failure of the guard, and no fault. Where flags are dead.
 void tool_shadow_guard_early(ToolBlock *block, const ToolAccess *access);
-// Takes the step out of line unless that shadow is zero, and goes on.
-void tool_shadow_guard_step(ToolBlock *block, const ToolAccess *access, const ToolStep *step);
+// Takes the step out of line unless that shadow is zero, and goes on where tool_guard_end() is
+// called with the answer: behind the checks of the other accesses, if the step makes those, too.
+unsigned tool_shadow_guard_step(ToolBlock *block, const ToolAccess *access, const ToolStep *step);
 // The same once for several, of up to 32 words and each at a constant distance of a register, and
 // for bits of the first word of thread->tool_state; the step gets the address of the first. If
 // there is nothing to read the step is taken, too. Where flags are dead.

@@ -127,7 +127,8 @@ static u32 piece(u32 left)
 
 // Flags dead:   cmp gs:[op], 0 ; jne stub                      for each 8 bytes
 // Flags live:   spill rcx ; mov rcx, gs:[op] ; jrcxz next ; jmp stub ; next: …
-static void guard(Builder *b, const ToolAccess *access, const GuardAction *action)
+// Returns the first of the guards. Where they go on is still to be said: builder_guards_end().
+static unsigned open_guard(Builder *b, const ToolAccess *access, const GuardAction *action)
 {
     ShadowOperand op;
     unsigned first = b->guard_count;
@@ -156,7 +157,12 @@ static void guard(Builder *b, const ToolAccess *access, const GuardAction *actio
         builder_guard(b, OP_JMP_REL32, action);
     }
     close_operand(b);
-    builder_guards_end(b, first);
+    return first;
+}
+
+static void guard(Builder *b, const ToolAccess *access, const GuardAction *action)
+{
+    builder_guards_end(b, open_guard(b, access, action));
 }
 
 void tool_shadow_guard(ToolBlock *b, const ToolAccess *access)
@@ -185,9 +191,10 @@ void tool_shadow_guard_early(ToolBlock *b, const ToolAccess *access)
     guard(b, access, &(GuardAction){.kind = GUARD_FAIL, .is_early = true});
 }
 
-void tool_shadow_guard_step(ToolBlock *b, const ToolAccess *access, const ToolStep *step)
+unsigned tool_shadow_guard_step(ToolBlock *b, const ToolAccess *access, const ToolStep *step)
 {
-    guard(b, access, &(GuardAction){.kind = GUARD_STEP, .step = *step, .access = access});
+    const GuardAction action = {.kind = GUARD_STEP, .step = *step, .access = access};
+    return open_guard(b, access, &action);
 }
 
 void tool_shadow_guards_step(ToolBlock *b, const ToolAccess *accesses, unsigned count, u64 state,

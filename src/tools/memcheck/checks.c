@@ -148,7 +148,7 @@ void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
     if (access->reads && !memcheck_options->undef_value_errors) {
         u64 compared = step_loads_to_compare(insn, access) ? ACCESS_COMPARED : 0;
         const ToolStep step = {.fn = access_load, .arg = what | compared};
-        tool_shadow_guard_step(block, access, &step);
+        tool_guard_end(block, tool_shadow_guard_step(block, access, &step));
     } else if (access->reads) {
         ahead_guard(block, insn, access);
     } else if (!below && stack.on_stack && !stack.indexed) {

@@ -327,8 +327,11 @@ static bool load_often(Insertion *at)
     call.counts = stats_of_step(at->block, true);
     forget_if_overwritten(at);
     check_below(at->block, at->insn, &at->accesses[0]);
-    tool_shadow_guard_step(at->block, &at->accesses[0], &call);
+    unsigned first = tool_shadow_guard_step(at->block, &at->accesses[0], &call);
+    // The step has done what is inserted from here on: a check of what the instruction stores would
+    // make that defined again (`push [m]`).
     check_accesses(at->block, at->insn, at->accesses + 1, at->count - 1);
+    tool_guard_end(at->block, first);
     known_nothing();
     current |= step_leaves(at->insn, at->step);
     exact = false;

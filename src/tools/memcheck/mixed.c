@@ -111,15 +111,19 @@ bool mixed_insert(ToolBlock *block, const ToolInsn *insn, const ToolAccess *acce
     MemberSet forgotten = step_forgets(insn, step, current, low, &bytes);
     ToolStep call = step_of(insn, step, access, bytes);
     call.counts = stats_of_step(block, false);
-    unsigned asks = touched ? tool_state_guard_step(block, touched, access, &call) : 0;
+    unsigned asks = 0, loads = 0;
+    if (touched)
+        asks = tool_state_guard_step(block, touched, access, &call);
     call.counts = stats_of_step(block, true);
     if (often) {
         check_below(block, insn, access);
-        tool_shadow_guard_step(block, access, &call);
+        loads = tool_shadow_guard_step(block, access, &call);
     }
+    // A step has done what is inserted from here on: a check of what the instruction stores would
+    // make that defined again (`push [m]`).
     check_accesses(block, insn, accesses + often, count - often);
-    if (touched)
-        tool_guard_end(block, asks);
+    if (touched || often)
+        tool_guard_end(block, touched ? asks : loads);
     if (count)
         known_nothing();
     note_written(insn, step);

@@ -379,3 +379,56 @@ CASE(free_fill)
     VALGRIND_MAKE_MEM_DEFINED(&v, 1);
     CHECK(v == 0x7b);
 }
+
+typedef struct Three {
+    u64 a, b, c;
+} Three;
+
+static void take_three(Three three);
+static void take_long_double(long double value);
+
+CASE(struct_passed_by_value_in_a_loop)
+{
+    void (*take)(Three) = take_three;
+    u64 found = 0;
+    HIDE(take);
+    for (u32 i = 0; i < 10000; i++) {
+        Three *p = (Three *)zeroed_block(sizeof(Three));
+        take(*p);
+        free(p);
+        p = (Three *)block(sizeof(Three));
+        p->a = p->c = i;
+        u64 before = VALGRIND_COUNT_ERRORS;
+        take(*p);
+        found += VALGRIND_COUNT_ERRORS - before;
+        free(p);
+    }
+    CHECK(found == 10000);
+}
+
+static NOINLINE void take_three(Three three)
+{
+    BRANCH(three.b); // EXPECT memcheck uninit-branch origin=heap:-12
+}
+
+CASE(long_double_passed_by_value_in_a_loop)
+{
+    void (*take)(long double) = take_long_double;
+    u64 found = 0;
+    HIDE(take);
+    for (u32 i = 0; i < 10000; i++) {
+        long double *p = (long double *)block(sizeof(long double));
+        u64 before = VALGRIND_COUNT_ERRORS;
+        take(*p);
+        found += VALGRIND_COUNT_ERRORS - before;
+        free(p);
+    }
+    CHECK(found == 10000);
+}
+
+static NOINLINE void take_long_double(long double value)
+{
+    u64 bits;
+    memcpy(&bits, &value, sizeof(bits));
+    BRANCH(bits); // EXPECT memcheck uninit-branch origin=heap:-13
+}

@@ -255,7 +255,7 @@ int main(int argc, char **argv, char **envp)
     gateway_init();
     aspace_init();
     u64 cache_size = limits_cache_size(options.cache_size_bytes, room);
-    cache_init(options.stress & STRESS_TINY_CACHE ? 512 * KiB : cache_size,
+    cache_init(options.stress & STRESS_TINY_CACHE ? 0 : cache_size, translate_code_room(),
                !(options.stress & STRESS_NO_LINK));
     translate_init(options.stress & STRESS_TINY_BLOCKS ? 2 : 0, options.stress & STRESS_ENTRIES);
     calltags_wanted = tool->needs & TOOL_NEEDS_CALLTAGS;

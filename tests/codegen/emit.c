@@ -175,7 +175,7 @@ int main(void)
 {
     gateway_init();
     aspace_init();
-    cache_init(8 * MiB, true);
+    cache_init(8 * MiB, translate_code_room(), true);
     translate_init(0, false);
     Case c;
     while (read_case(&c)) {

@@ -186,9 +186,10 @@ typedef struct CacheStats {
 } CacheStats;
 extern CacheStats cache_stats;
 
-// `size_bytes` is shared evenly by the units. With `link` false no exit is ever
-// linked and the lookup table stays empty (--stress=no-link).
-void cache_init(u64 size_bytes, bool link);
+// `size_bytes` is shared evenly by the units. It is raised if a unit could not hold many blocks:
+// `block_room` is the most that cache_reserve() will be asked for. With `link` false no exit is
+// ever linked and the lookup table stays empty (--stress=no-link).
+void cache_init(u64 size_bytes, size_t block_room, bool link);
 
 // True if `host_pc` lies in the cache's reservation (gateways excluded).
 bool cache_contains(u64 host_pc);

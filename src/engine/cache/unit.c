@@ -75,18 +75,22 @@ static u32 table_size(u64 max)
     return (u32)max_u64(max / UNIT_TABLES_LEAST, min_u64(max, max * unit_size / UNIT_FULL_BYTES));
 }
 
-static void size_units(u64 size_bytes)
+// Blocks are reserved at the size of the largest, and most turn out to be a hundredth of that. A
+// unit that has just that room would hold one block, and a program would translate each of its
+// blocks anew each time. With twice the room, the first blocks of a unit may also fall into the
+// next one (cache_has_room_behind()).
+static void size_units(u64 size_bytes, size_t block_room)
 {
     unit_size = PAGE_DOWN(min_u64(size_bytes, CACHE_END - BLOCKS_START) / CACHE_UNITS);
-    unit_size = max_u64(unit_size, 64 * KiB);
+    unit_size = max_u64(unit_size, 2 * block_room + 16 * KiB);
     blocks_max = table_size(UNIT_BLOCKS_MAX);
     exits_max = table_size(UNIT_EXITS_MAX);
     mark_bytes_max = table_size(UNIT_MARK_BYTES_MAX);
 }
 
-void cache_init(u64 size_bytes, bool link)
+void cache_init(u64 size_bytes, size_t block_room, bool link)
 {
-    size_units(size_bytes);
+    size_units(size_bytes, block_room);
     cache_links = link;
     return_shift = tool->needs & TOOL_LOOSE_FLAGS ? RETURN_SHIFT : 0;
     exits = cache_reserve_table(sizeof(Exit) * (u64)exits_max * CACHE_UNITS);

@@ -27,6 +27,11 @@ void translate_init(unsigned max_insns, bool other_entries)
         block_insns_max = max_insns;
 }
 
+size_t translate_code_room(void)
+{
+    return tool->version ? BLOCK_CODE_ROOM_GUARDED : BLOCK_CODE_ROOM;
+}
+
 // ------------------------------------------------------------------ builder
 
 static void add_mark(Builder *b, u16 spilled, bool boundary)
@@ -391,7 +396,7 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     Builder *b = &builder;
     u64 start = __builtin_ia32_rdtsc();
 
-    size_t code_room = tool->version ? BLOCK_CODE_ROOM_GUARDED : BLOCK_CODE_ROOM;
+    size_t code_room = translate_code_room();
     size_t stubs_room = EXIT_STUBS_ROOM + (tool->version ? GUARD_STUBS_ROOM : 0);
     b->block = cache_reserve(code_room, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);
     b->may_fall = cache_has_room_behind(b->block, code_room, BLOCK_EXITS_MAX, BLOCK_MARKS_MAX);

@@ -31,6 +31,9 @@ extern TranslateStats translate_stats;
 // `max_insns` bounds a block (--stress=tiny-blocks lowers it), `other_entries` is --stress=entries.
 void translate_init(unsigned max_insns, bool other_entries);
 
+// Bytes of the cache that a block of the tool chosen may need, stubs included.
+size_t translate_code_room(void);
+
 // Makes the block for (pc, version) and puts it into the cache, with the prefix
 // for the kind of indirect branch that leads here. Engine lock held. On
 // failure *ret_fault is the address that could not be fetched or decoded.

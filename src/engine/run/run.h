@@ -154,6 +154,7 @@ typedef struct ThreadCtx {
     u32 client_step;  // ClientStep
     u32 stress_steps; // --stress=signals: single steps left before the thread is taken out
     u32 stress_seed;
+    u32 stress_taken; // how often that was begun
 
     // --- owned by signal/
     PendingSignal pending;

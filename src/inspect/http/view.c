@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // `muninn view FILE…` and `muninn view PID`: opens, serves, shows, until Ctrl-C.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -141,13 +142,39 @@ static bool open_files(Viewer *viewer, char **words, int count)
 
 // ---------------------------------------------------------------------------- browser
 
+static bool has_browser(void)
+{
+    return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY") || getenv("BROWSER");
+}
+
+// A server that was killed has left its file; the number in its name is the server's pid.
+static void remove_stale_redirects(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    struct stat st;
+    int pid;
+
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (sscanf(entry->d_name, "muninn-view-%9d-", &pid) != 1 || kill(pid, 0) == 0 ||
+            errno != ESRCH)
+            continue;
+        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode) && st.st_uid == geteuid())
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    if (dir)
+        closedir(dir);
+}
+
 // The address has the token, and a command line can be read by all users: so the browser is
 // given a file that only this user can read, which leads there.
 static bool write_redirect(const char *url, char path[PATH_MAX])
 {
     const char *folder = getenv("XDG_RUNTIME_DIR");
 
-    snprintf(path, PATH_MAX, "%s/muninn-view-XXXXXX.html", folder && *folder ? folder : "/tmp");
+    folder = folder && *folder ? folder : "/tmp";
+    remove_stale_redirects(folder);
+    snprintf(path, PATH_MAX, "%s/muninn-view-%d-XXXXXX.html", folder, (int)getpid());
     int fd = mkostemps(path, 5, O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -165,8 +192,6 @@ static bool open_browser(const char *path)
     posix_spawn_file_actions_t actions;
     pid_t pid;
 
-    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("BROWSER"))
-        return false;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
@@ -221,7 +246,8 @@ static int serve(Viewer *viewer, const ViewOptions *options)
                 options->server.host);
     printf("muninn view: %s   (Ctrl-C ends it)\n", server_url(server));
     fflush(stdout);
-    bool has_redirect = options->opens && write_redirect(server_url(server), redirect);
+    bool has_redirect =
+        options->opens && has_browser() && write_redirect(server_url(server), redirect);
     if (has_redirect)
         open_browser(redirect);
     wait_for_end();

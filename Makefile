@@ -6,7 +6,7 @@
 #   make                 build/muninn, muninn-engine, muninn-monitor and muninn-inspect
 #   make check           set up, build, run every test suite    (SUITES="insn unit" picks some)
 #   make demo            set up, build, run the bundled program natively and under muninn
-#   make bench           measure ratios to native
+#   make bench, hunt     measure ratios to native; search for bugs, for hours
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make install-compat  that, and the name valgrind for it
 #   make man             rewrite the manual page, docs/user/options.md and completions/
@@ -119,7 +119,7 @@ inspect_libs := -lsqlite3 -lmicrohttpd $(monitor_libs)
 
 # ---- rules ----------------------------------------------------------------------------------
 
-.PHONY: all unit check demo bench install clean install-compat update-codegen man completions \
+.PHONY: all unit check demo bench hunt install clean install-compat update-codegen man completions \
         bootstrap FORCE
 
 all: $(launcher) $(engine) $(monitor) $(inspect)
@@ -199,7 +199,7 @@ $(OUT)/tests/unit/%: $(OBJ)/tests/unit/%.o $(library)
 	$(call say,LINK)
 	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $< $(library) $(engine_libs)
 
--include $(patsubst %.o,%.d,$(all_obj) $(unit_obj)) tests/lib/lib.mk
+-include $(patsubst %.o,%.d,$(all_obj) $(unit_obj)) tests/lib/lib.mk tests/hunt/hunt.mk
 
 # ---- what users run -------------------------------------------------------------------------
 

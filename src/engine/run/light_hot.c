@@ -88,8 +88,8 @@ EntryKind run_entry_kind(const ThreadCtx *ctx)
 
 bool stress_signals;
 
-// One entry in 16 is interrupted at first and fewer and fewer later: each costs up to 64 traps of the
-// kernel's. Where all exits come here (--stress=no-link) a program would not end otherwise.
+// One entry in 16 is interrupted at first and fewer and fewer later: each costs up to 64 traps.
+// Where all exits come here (--stress=no-link) a program would not end otherwise.
 void stress_maybe_step(ThreadCtx *ctx)
 {
     ctx->stress_seed = ctx->stress_seed * 1664525u + 1013904223u;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "recording/reader.h"
 
 enum {
@@ -42,12 +43,12 @@ static void add_all(SiteSums *to, const SiteSums *from)
         to->first_ns = to->allocations ? to->first_ns : from->first_ns;
         to->last_ns = from->last_ns;
     }
-    to->allocated_bytes += from->allocated_bytes;
-    to->allocations += from->allocations;
-    to->freed_bytes += from->freed_bytes;
-    to->frees += from->frees;
-    to->temporary += from->temporary;
-    to->reallocations += from->reallocations;
+    saturate_grow_u64(&to->allocated_bytes, from->allocated_bytes);
+    saturate_grow_u64(&to->allocations, from->allocations);
+    saturate_grow_u64(&to->freed_bytes, from->freed_bytes);
+    saturate_grow_u64(&to->frees, from->frees);
+    saturate_grow_u64(&to->temporary, from->temporary);
+    saturate_grow_u64(&to->reallocations, from->reallocations);
     to->peak_bytes = max_u64(to->peak_bytes, from->peak_bytes);
 }
 

@@ -193,7 +193,7 @@ static ContextValue *sum_contexts(const Recording *recording, const i64 *values,
 
     for (size_t i = 0; sums && i < recording->site_count; i++) {
         ContextValue *sum = &sums[recording->sites[i].context];
-        sum->value = wrapping_add(sum->value, values[i]);
+        sum->value = saturate_add_i64(sum->value, values[i]);
         sum->count += counts && values[i] ? counts[i] : 0;
     }
     return sums;
@@ -201,8 +201,8 @@ static ContextValue *sum_contexts(const Recording *recording, const i64 *values,
 
 void builder_add_value(Builder *builder, u32 node, const ContextValue *value)
 {
-    builder->nodes[node].self = wrapping_add(builder->nodes[node].self, value->value);
-    builder->nodes[node].value = wrapping_add(builder->nodes[node].value, value->value);
+    builder->nodes[node].self = saturate_add_i64(builder->nodes[node].self, value->value);
+    builder->nodes[node].value = saturate_add_i64(builder->nodes[node].value, value->value);
     builder->nodes[node].count += value->count;
 }
 
@@ -297,7 +297,7 @@ static void finish(Builder *builder)
 {
     for (size_t i = builder->count; i-- > 1;) {
         TreeNode *node = &builder->nodes[i], *parent = &builder->nodes[node->parent];
-        parent->value = wrapping_add(parent->value, node->value);
+        parent->value = saturate_add_i64(parent->value, node->value);
         parent->count += node->count;
     }
     link_children(builder);

@@ -5,6 +5,7 @@
 #ifndef MUNINN_RECORDING_TREE_BUILDER_H
 #define MUNINN_RECORDING_TREE_BUILDER_H
 
+#include "base/saturate.h"
 #include "recording/query.h"
 #include "recording/stacks.h"
 
@@ -36,12 +37,6 @@ typedef struct ContextValue {
     i64 value;
     u64 count;
 } ContextValue;
-
-// Values of a broken file may be anything: they wrap.
-static inline i64 wrapping_add(i64 a, i64 b)
-{
-    return (i64)((u64)a + (u64)b);
-}
 
 static inline bool same_key(const FrameKey *a, const FrameKey *b)
 {

@@ -149,7 +149,7 @@ void builder_build_up(Builder *builder, const ContextValue *values)
             continue;
         }
         ContextValue *join = &joined[at.context];
-        join->value = wrapping_add(join->value, values[i].value);
+        join->value = saturate_add_i64(join->value, values[i].value);
         join->count += values[i].count;
     }
     for (u32 i = 0; i < count && !builder->failed; i++)

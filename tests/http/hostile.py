@@ -222,3 +222,34 @@ def only_sources_that_a_recording_names_are_read():
         equal([bool(t) for t in texts], [False, True, False, False, False, False])
     finally:
         server.stop()
+
+
+@test
+def sums_that_do_not_fit_stay_at_the_largest_number():
+    most = 2 ** 64 - 1
+    findings = [{"id": i, "kind": "leak-definite", "tool": "Memcheck", "what": "x",
+                 "fingerprint": f"{i:016x}", "count": most, "thread": {"id": 1},
+                 "leak": {"bytes": most, "blocks": most},
+                 "stack": [{"pc": "0x1", "function": name}, {"pc": "0x2", "function": "main"}],
+                 "parts": []} for i, name in enumerate("abc")]
+    report = WORK / "sums.json"
+    report.write_text(json.dumps({"format": "muninn-report", "version": 1, "run": {},
+                                  "findings": findings, "status": "finished"}))
+    # A profile says its sizes as text; what no memory has is damage.
+    profile = WORK / "sums.out"
+    profile.write_text("desc: -\ncmd: x\ntime_unit: B\nsnapshot=0\ntime=1\nmem_heap_B=7\n"
+                       "mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=empty\nsnapshot=1\ntime=2\n"
+                       "mem_heap_B=9223372036854775807\nmem_heap_extra_B=0\nmem_stacks_B=0\n"
+                       "heap_tree=empty\n")
+    server = Server(report, profile)
+    try:
+        info = server.api("info")
+        equal([info["errors"], info["leaked"], info["leaked_blocks"]], [most] * 3)
+        equal(server.api("findings")["errors"], most)
+        equal(server.api("findings")["kinds"][0]["count"], most)
+        equal(server.api("leaks")["total"], 2 ** 63 - 1)
+        equal(server.api("contexts", f=1)["totals"]["live"], 7)
+        warnings = server.api("files")["files"][1]["warnings"]
+        assert any("a size of at most a PiB" in line for line in warnings), warnings
+    finally:
+        server.stop()

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/export/formats.h"
 
 typedef struct Point {
@@ -41,15 +42,15 @@ static bool take_event(void *arg, const HeapEvent *event)
     if (!dhat->is_selected[event->site] || !size_is_wanted(dhat->job, event->size))
         return true;
     if (event->kind == EVENT_ALLOC) {
-        point->bytes += event->size;
+        saturate_grow_u64(&point->bytes, event->size);
         point->blocks++;
-        point->live += event->size;
+        saturate_grow_u64(&point->live, event->size);
         point->live_blocks++;
         note_most(point);
     } else {
         point->live -= min_u64(point->live, event->size);
         point->live_blocks -= point->live_blocks != 0;
-        point->lifetimes_us += (event->time.ns - event->born_ns) / 1000;
+        saturate_grow_u64(&point->lifetimes_us, (event->time.ns - event->born_ns) / 1000);
     }
     if (dhat->job->progress)
         dhat->job->progress(event->time.ns, dhat->end_ns);
@@ -63,7 +64,8 @@ static bool take_living(void *arg, const RecordedBlock *block)
 
     if (dhat->is_selected[block->site] && size_is_wanted(dhat->job, block->size) &&
         block->died_ns == 0 && block->born_ns < dhat->end_ns)
-        dhat->points[context].lifetimes_us += (dhat->end_ns - block->born_ns) / 1000;
+        saturate_grow_u64(&dhat->points[context].lifetimes_us,
+                          (dhat->end_ns - block->born_ns) / 1000);
     return true;
 }
 
@@ -78,12 +80,12 @@ static void add_early(Dhat *dhat, const SiteSums *sums)
         Point *point = &dhat->points[recording_site(recording, i)->context];
         if (!dhat->is_selected[i])
             continue;
-        point->bytes += is_range ? 0 : sums[i].allocated_bytes;
-        point->blocks += is_range ? 0 : sums[i].allocations;
-        point->live += sums[i].live_bytes;
-        point->live_blocks += sums[i].live_blocks;
-        point->most += is_range ? sums[i].live_bytes : sums[i].peak_bytes;
-        point->most_blocks += sums[i].live_blocks;
+        saturate_grow_u64(&point->bytes, is_range ? 0 : sums[i].allocated_bytes);
+        saturate_grow_u64(&point->blocks, is_range ? 0 : sums[i].allocations);
+        saturate_grow_u64(&point->live, sums[i].live_bytes);
+        saturate_grow_u64(&point->live_blocks, sums[i].live_blocks);
+        saturate_grow_u64(&point->most, is_range ? sums[i].live_bytes : sums[i].peak_bytes);
+        saturate_grow_u64(&point->most_blocks, sums[i].live_blocks);
     }
 }
 
@@ -93,8 +95,8 @@ static void add_peak(Dhat *dhat, const SiteSums *sums)
 
     for (u32 i = 0; i < recording_site_count(recording); i++) {
         Point *point = &dhat->points[recording_site(recording, i)->context];
-        point->peak += dhat->is_selected[i] ? sums[i].live_bytes : 0;
-        point->peak_blocks += dhat->is_selected[i] ? sums[i].live_blocks : 0;
+        saturate_grow_u64(&point->peak, dhat->is_selected[i] ? sums[i].live_bytes : 0);
+        saturate_grow_u64(&point->peak_blocks, dhat->is_selected[i] ? sums[i].live_blocks : 0);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "base/map.h"
 #include "inspect/export/formats.h"
 
@@ -94,7 +95,7 @@ static u32 join_sites(const ExportJob *job, const SiteSums *sums, const i64 *val
                 abort();
             ret_stacks[count++] = (StackSums){.context = context};
         }
-        ret_stacks[index].value += values[i];
+        saturate_grow_i64(&ret_stacks[index].value, values[i]);
         site_sums_add(&ret_stacks[index].sums, &sums[i]);
     }
     map_free(&index_of);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/export/formats.h"
 
 static void put_folded_name(FILE *out, const char *name)
@@ -125,7 +126,7 @@ static void put_scope_profile(Speedscope *scope, const ScopeMetric *metric)
     u64 total = 0;
 
     for (u32 i = 0; i < scope->count; i++)
-        total += metric_of(&scope->stacks[i], metric);
+        saturate_grow_u64(&total, metric_of(&scope->stacks[i], metric));
     fputs("\n {\"type\":\"sampled\",\"name\":", out);
     json_string(out, metric->name);
     fprintf(out, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/export/formats.h"
 
 enum { WIDTH = 1200, ROW = 17, TOP = 60, BOTTOM = 30, MARGIN = 10, DEPTH_MAX = 1000 };
@@ -115,7 +116,7 @@ static void measure_depth(Svg *svg, u32 index, u32 depth)
     if ((double)magnitude(nodes[index].value) * svg->pixels_per_unit < narrowest ||
         depth >= DEPTH_MAX) {
         svg->left_frames += nodes[index].value != 0;
-        svg->left += magnitude(nodes[index].value);
+        saturate_grow_u64(&svg->left, magnitude(nodes[index].value));
         return;
     }
     svg->depth = depth + 1 > svg->depth ? depth + 1 : svg->depth;

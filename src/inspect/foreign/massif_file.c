@@ -22,6 +22,8 @@
 
 #include "inspect/foreign/foreign.h"
 
+static const u64 SIZE_BYTES_MAX = 1ull << 50;
+
 typedef struct Parser {
     MassifFile *file;
     char *next, *end;
@@ -90,6 +92,18 @@ static bool parse_number(const char *text, char **ret_end, u64 *ret_number)
     return true;
 }
 
+// Bytes. More than a PiB is a number of a damaged file: sums of such numbers would not fit, and no
+// program has that much memory. False: this, or no number.
+static bool parse_size(const char *text, char **ret_end, u64 *ret_bytes)
+{
+    u64 bytes;
+
+    if (!parse_number(text, ret_end, &bytes) || bytes > SIZE_BYTES_MAX)
+        return false;
+    *ret_bytes = bytes;
+    return true;
+}
+
 // Doubles the array when it is full. False: no memory.
 static bool grow(void **array, u32 count, u32 *room, size_t element_bytes)
 {
@@ -116,7 +130,7 @@ static bool parse_node(char *line, u32 depth_max, MassifNode *ret_node, u64 *ret
     if (*text != 'n' || !parse_number(text + 1, &text, ret_children) || *text++ != ':')
         return false;
     text += strspn(text, " ");
-    if (!parse_number(text, &text, &ret_node->bytes))
+    if (!parse_size(text, &text, &ret_node->bytes))
         return false;
     ret_node->label = text + (*text == ' ');
     ret_node->depth = (u32)min_u64(strspn(line, " "), depth_max);
@@ -222,9 +236,8 @@ static bool finish_snapshot(Parser *parser, const char *kind)
 static bool parse_snapshot_line(Parser *parser)
 {
     MassifFileSnapshot *open = &parser->open;
-    u64 *const numbers[] = {[KEY_NUMBER] = &open->number, [KEY_HEAP] = &open->heap_bytes,
-                            [KEY_EXTRA] = &open->extra_bytes,
-                            [KEY_STACKS] = &open->stacks_bytes};
+    u64 *const sizes[] = {[KEY_HEAP] = &open->heap_bytes, [KEY_EXTRA] = &open->extra_bytes,
+                          [KEY_STACKS] = &open->stacks_bytes};
     char *value = NULL, *end;
     size_t key = 0;
 
@@ -241,9 +254,14 @@ static bool parse_snapshot_line(Parser *parser)
     }
     if (key == KEY_TREE)
         return finish_snapshot(parser, value);
-    if (key == KEY_TIME ? !parse_time(parser, value, &open->time)
-                        : !parse_number(value, &end, numbers[key])) {
-        set_problem(parser, "expected a number, found \"%.40s\"", value);
+    bool is_good = key == KEY_TIME     ? parse_time(parser, value, &open->time)
+                   : key == KEY_NUMBER ? parse_number(value, &end, &open->number)
+                                       : parse_size(value, &end, sizes[key]);
+    if (!is_good) {
+        set_problem(parser, "expected %s, found \"%.40s\"",
+                    key == KEY_TIME || key == KEY_NUMBER ? "a number"
+                                                              : "a size of at most a PiB",
+                    value);
         return false;
     }
     next_line(parser);

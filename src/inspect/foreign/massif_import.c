@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/foreign/import.h"
 
 static const char below_threshold[] = "[below massif's threshold]";
@@ -78,7 +79,7 @@ static void add_wanted(MassifImport *massif, u32 site, u64 bytes)
         massif->wanted = larger;
         massif->wanted_room = room;
     }
-    massif->wanted[site] += bytes;
+    saturate_grow_u64(&massif->wanted[site], bytes);
 }
 
 static u64 wanted_of(const MassifImport *massif, u32 site)
@@ -122,7 +123,7 @@ static void want_tree(MassifImport *massif, const MassifFileSnapshot *snapshot)
         }
         massif->path[nodes[i].depth] = i;
         for (u32 c = i + 1; c < nodes[i].end; c = nodes[c].end)
-            below += nodes[c].bytes;
+            saturate_grow_u64(&below, nodes[c].bytes);
         if (nodes[i].bytes <= below)
             continue;
         u32 context = context_of_path(massif, nodes[i].depth);
@@ -140,7 +141,7 @@ static void want_total(MassifImport *massif, u64 total)
 
     for (u32 i = 0; i < import->site_count; i++) {
         if (import->sites[i].space == SPACE_HEAP && i != rest)
-            known += import->sites[i].live_bytes;
+            saturate_grow_u64(&known, import->sites[i].live_bytes);
     }
     double share = known > total ? (double)total / (double)known : 1;
     for (u32 i = 0; i < import->site_count; i++) {

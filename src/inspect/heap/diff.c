@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/saturate.h"
 #include "inspect/heap/command.h"
 
 enum { BEFORE, AFTER, SIDES };
@@ -107,8 +108,8 @@ static bool add_side(Diff *diff, u32 side)
             continue;
         u32 context = recording_site(question->recording, i)->context;
         Entry *entry = entry_of(diff, name_stack(diff, question, &stack, context));
-        entry->value[side] += values[i];
-        entry->blocks[side] += sums[i].live_blocks;
+        saturate_grow_i64(&entry->value[side], values[i]);
+        saturate_grow_u64(&entry->blocks[side], sums[i].live_blocks);
         entry->context[side] = context;
     }
     stack_free(&stack);
@@ -132,7 +133,7 @@ static const Column columns[] = {
 
 static i64 change_of(const Entry *entry)
 {
-    return entry->value[AFTER] - entry->value[BEFORE];
+    return saturate_sub_i64(entry->value[AFTER], entry->value[BEFORE]);
 }
 
 static int largest_change_first(const void *a, const void *b)
@@ -184,8 +185,8 @@ static void print_totals(Diff *diff, Printer *out, u32 count)
     char moment[128], sum[VALUE_BYTES_MAX], line[256];
 
     for (u32 i = 0; i < count; i++) {
-        total[BEFORE] += diff->entries[i].value[BEFORE];
-        total[AFTER] += diff->entries[i].value[AFTER];
+        saturate_grow_i64(&total[BEFORE], diff->entries[i].value[BEFORE]);
+        saturate_grow_i64(&total[AFTER], diff->entries[i].value[AFTER]);
     }
     printer_fact(out, "metric", NULL, cell_text(metric_name(diff->metric)));
     for (u32 side = 0; side < SIDES; side++) {
@@ -199,9 +200,9 @@ static void print_totals(Diff *diff, Printer *out, u32 count)
         printer_fact(out, side == BEFORE ? "total_before" : "total_after", NULL,
                      cell_i64(CELL_NUMBER, total[side]));
     }
-    printer_fact(out, "total_change", NULL,
-                 cell_i64(CELL_NUMBER, total[AFTER] - total[BEFORE]));
-    printer_line(out, "change   %s", value_change(total[AFTER] - total[BEFORE], sum));
+    i64 change = saturate_sub_i64(total[AFTER], total[BEFORE]);
+    printer_fact(out, "total_change", NULL, cell_i64(CELL_NUMBER, change));
+    printer_line(out, "change   %s", value_change(change, sum));
     printer_line(out, "%s", "");
 }
 
@@ -224,12 +225,12 @@ static int print_diff(Diff *diff)
         i64 change = change_of(entry);
         if (change == 0) {
             same++;
-            same_bytes += (u64)entry->value[AFTER];
+            saturate_grow_u64(&same_bytes, (u64)entry->value[AFTER]);
         } else if (i < diff->arguments->limit) {
             print_entry(diff, entry, out);
         } else {
             left_rows++;
-            left += change < 0 ? 0 - (u64)change : (u64)change;
+            saturate_grow_u64(&left, change < 0 ? 0 - (u64)change : (u64)change);
         }
     }
     snprintf(what, sizeof(what), "%s changed", value_bytes(left, text));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "base/map.h"
 #include "inspect/heap/command.h"
 
@@ -73,7 +74,7 @@ static void add_site(Groups *groups, Map *by_key, u32 key, const RecordedSite *s
     }
     Group *group = &groups->items[index];
     groups->group_of[site_number] = (u32)index;
-    group->value += value;
+    saturate_grow_i64(&group->value, value);
     site_sums_add(&group->sums, sums);
     if (value > group->best) {
         group->best = value;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/heap/command.h"
 
 typedef struct Count {
@@ -66,7 +67,7 @@ static bool count_block(void *arg, const RecordedBlock *block)
     if (histogram->of_lifetimes && is_live)
         count = &histogram->still_live;
     count->blocks++;
-    count->bytes += block->size;
+    saturate_grow_u64(&count->bytes, block->size);
     count->live += is_live;
     return true;
 }
@@ -90,8 +91,8 @@ static void add_histogram(Histogram *histogram, u32 site, const SiteHistogram *o
     for (u32 i = 0; i < HISTOGRAM_BUCKETS; i++)
         histogram->counts[i].blocks +=
             histogram->of_lifetimes ? of_site->lifetimes[i] : of_site->sizes[i];
-    histogram->still_live.blocks += sums->live_blocks;
-    histogram->still_live.bytes += sums->live_bytes;
+    saturate_grow_u64(&histogram->still_live.blocks, sums->live_blocks);
+    saturate_grow_u64(&histogram->still_live.bytes, sums->live_bytes);
 }
 
 // False: the recording has none.
@@ -198,7 +199,7 @@ static void print_histogram(const Histogram *histogram)
         whole = histogram->still_live.blocks;
     }
     for (u32 i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        whole += histogram->counts[i].blocks;
+        saturate_grow_u64(&whole, histogram->counts[i].blocks);
         highest = max_u64(highest, histogram->counts[i].blocks);
     }
     printer_fact(histogram->question->out, "blocks", NULL, cell_u64(CELL_COUNT, whole));

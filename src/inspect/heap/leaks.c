@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/heap/command.h"
 
 enum {
@@ -172,7 +173,7 @@ static void print_growers(Question *question, Grower *growers, u32 count)
             print_grower(question, &growers[i]);
         } else {
             left_rows++;
-            left += growers[i].group->sums.live_bytes;
+            saturate_grow_u64(&left, growers[i].group->sums.live_bytes);
         }
     }
     printer_more(question->out, left_rows, left, NULL);
@@ -266,9 +267,9 @@ static void print_others(const Search *search)
     char text[VALUE_BYTES_MAX];
 
     for (u32 i = 0; i < search->groups->count && search->groups->items[i].value > 0; i++, count++)
-        bytes += search->groups->items[i].sums.live_bytes;
+        saturate_grow_u64(&bytes, search->groups->items[i].sums.live_bytes);
     for (u32 i = 0; i < search->grower_count; i++)
-        grown += search->growers[i].group->sums.live_bytes;
+        saturate_grow_u64(&grown, search->growers[i].group->sums.live_bytes);
     count -= search->grower_count;
     if (count)
         printer_line(search->question->out, "%u more %s live at the end%s without growing (%s); "

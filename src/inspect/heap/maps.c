@@ -4,6 +4,7 @@
 // are, who mapped how much, and how much of all that was resident.
 #include <stdlib.h>
 
+#include "base/saturate.h"
 #include "inspect/heap/command.h"
 
 typedef struct Regions {
@@ -67,7 +68,7 @@ static void print_regions(Regions *regions)
         const RecordedSite *site = recording_site(question->recording, block->site);
         if (i >= question->arguments->limit) {
             left_rows++;
-            left += block->size;
+            saturate_grow_u64(&left, block->size);
             continue;
         }
         Where where;
@@ -98,7 +99,7 @@ static void print_kinds(const Regions *regions)
     for (size_t i = 0; i < regions->count; i++) {
         const RecordedBlock *block = &regions->items[i];
         PagesKind kind = recording_site(question->recording, block->site)->pages;
-        bytes[kind] += block->size;
+        saturate_grow_u64(&bytes[kind], block->size);
         counts[kind]++;
     }
     printer_table(question->out, "kinds", "By kind", columns, ARRAY_LEN(columns));
@@ -155,7 +156,7 @@ int heap_maps(Question *question)
     Groups *groups = groups_build(question->recording, sums, values,
                                   (GroupBy)question->arguments->by);
     for (u32 i = 0; i < groups->count; i++)
-        mapped += groups->items[i].sums.live_bytes;
+        saturate_grow_u64(&mapped, groups->items[i].sums.live_bytes);
 
     answer_begin(question);
     printer_fact(question->out, "mapped_bytes", "mapped", cell_u64(CELL_BYTES, mapped));

@@ -3,6 +3,7 @@
 // `muninn heap summary`: the run on one page.
 #include <stdlib.h>
 
+#include "base/saturate.h"
 #include "inspect/heap/command.h"
 
 static void print_run(Question *question)
@@ -83,9 +84,9 @@ static void print_peaks(Question *question)
         u64 bytes = 0, blocks = 0, usable = 0;
         for (u32 space = 0; space < SPACE_COUNT; space++) {
             bool counts = peaks[i].space == SPACE_COUNT || peaks[i].space == space;
-            bytes += counts ? state->totals.bytes[space] : 0;
-            blocks += counts ? state->totals.blocks[space] : 0;
-            usable += counts ? state->totals.usable[space] : 0;
+            saturate_grow_u64(&bytes, counts ? state->totals.bytes[space] : 0);
+            saturate_grow_u64(&blocks, counts ? state->totals.blocks[space] : 0);
+            saturate_grow_u64(&usable, counts ? state->totals.usable[space] : 0);
         }
         const Cell cells[] = {cell_text(peaks[i].key), cell_u64(CELL_BYTES, bytes),
                               cell_u64(CELL_COUNT, blocks), cell_u64(CELL_BYTES, usable),

@@ -3,6 +3,7 @@
 // `muninn heap threads`: what each thread has allocated, and holds at the end of the range.
 #include <stdlib.h>
 
+#include "base/saturate.h"
 #include "inspect/heap/command.h"
 
 static const Column columns[] = {
@@ -60,7 +61,7 @@ int heap_threads(Question *question)
     }
     Groups *groups = groups_build(question->recording, sums, values, BY_THREAD);
     for (u32 i = 0; i < groups->count; i++)
-        whole += groups->items[i].sums.live_bytes;
+        saturate_grow_u64(&whole, groups->items[i].sums.live_bytes);
     answer_begin(question);
     printer_table(question->out, "threads", NULL, columns, ARRAY_LEN(columns));
     for (u32 i = 0; i < groups->count; i++) {
@@ -68,7 +69,7 @@ int heap_threads(Question *question)
             print_thread(question, &groups->items[i], whole);
         } else {
             left_rows++;
-            left += groups->items[i].sums.live_bytes;
+            saturate_grow_u64(&left, groups->items[i].sums.live_bytes);
         }
     }
     printer_more(question->out, left_rows, left, NULL);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/heap/command.h"
 
 enum { DEPTH_DEFAULT = 3 };
@@ -127,7 +128,7 @@ static i64 sum_of(const Groups *groups)
     i64 sum = 0;
 
     for (u32 i = 0; i < groups->count; i++)
-        sum += groups->items[i].value;
+        saturate_grow_i64(&sum, groups->items[i].value);
     return sum;
 }
 
@@ -137,7 +138,7 @@ static u64 whole_of(const Groups *groups)
     u64 whole = 0;
 
     for (u32 i = 0; i < groups->count; i++)
-        whole += magnitude(groups->items[i].value);
+        saturate_grow_u64(&whole, magnitude(groups->items[i].value));
     return whole;
 }
 
@@ -164,7 +165,7 @@ void groups_print(Question *question, const Groups *groups, Metric metric, const
             print_group(question, &groups->items[i], metric, whole);
         } else {
             left_rows++;
-            left += magnitude(groups->items[i].value);
+            saturate_grow_u64(&left, magnitude(groups->items[i].value));
         }
     }
     snprintf(what, sizeof(what), "%s %s", value_count(left, count), metric_title(metric));

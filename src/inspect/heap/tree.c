@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/heap/command.h"
 
 static Tree *build(Question *question, Metric *ret_metric, bool bottom_up)
@@ -187,7 +188,7 @@ static void walk_tree(TreeWalk *walk, u32 index, u32 depth, u64 rails)
             continue;
         }
         left_nodes += nodes[child].value != 0;
-        left += nodes[child].value;
+        saturate_grow_i64(&left, nodes[child].value);
     }
     for (u32 child = nodes[index].first_child; child; child = nodes[child].next_sibling) {
         if (walk->is_shown[child] && !is_deepest) {
@@ -261,7 +262,7 @@ static void flame_level(FlameWalk *walk, u32 index, u32 level, double from)
 
     if (level >= FLAME_LEVELS_MAX || end <= first || end > walk->width) {
         walk->left_frames += nodes[index].value != 0;
-        walk->left += magnitude(nodes[index].value);
+        saturate_grow_u64(&walk->left, magnitude(nodes[index].value));
         return;
     }
     walk->level_count = level + 1 > walk->level_count ? level + 1 : walk->level_count;

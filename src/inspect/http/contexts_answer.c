@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/http/rows.h"
 #include "inspect/http/series.h"
 
@@ -221,7 +222,7 @@ static void put_totals(const Table *table)
 
     for (u32 i = 0; i < table->rows->count; i++) {
         for (int cell = 0; cell < CELL_COUNT; cell++)
-            totals[cell] += table->rows->rows[i].cells[cell];
+            saturate_grow_i64(&totals[cell], table->rows->rows[i].cells[cell]);
     }
     json_key_open(&table->call->out, "totals", '{');
     put_cells(&table->call->out, table->rows, totals);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "base/map.h"
 #include "inspect/http/leak_tree.h"
 #include "inspect/http/source_text.h"
@@ -101,8 +102,8 @@ static void add_entry(Table *table, const Found *found, bool is_bases, Status st
                         .rank = RANK_LAST};
         map_put(&table->group_of, key, group);
     }
-    table->groups[group].count += found->count;
-    table->groups[group].leaked_bytes += found->own_bytes;
+    saturate_grow_u64(&table->groups[group].count, found->count);
+    saturate_grow_u64(&table->groups[group].leaked_bytes, found->own_bytes);
     table->groups[group].rank = (u32)min_u64(table->groups[group].rank, rank_of(found));
     table->groups[group].entries++;
     table->entries[table->entry_count++] = (Entry){found, is_bases, status, (u32)group};
@@ -329,7 +330,7 @@ static u32 tally(Tally *list, u32 used, u32 room, const char *text, u64 count)
     if (i == used)
         list[used++] = (Tally){.text = text};
     list[i].findings++;
-    list[i].count += count;
+    saturate_grow_u64(&list[i].count, count);
     return used;
 }
 
@@ -403,7 +404,7 @@ static void put_table(const Table *table)
     u64 errors = 0, group = 0;
 
     for (u32 i = 0; i < table->entry_count; i++)
-        errors += table->entries[i].found->count;
+        saturate_grow_u64(&errors, table->entries[i].found->count);
     json_open(out, '{');
     json_key_u64(out, "groups_total", table->group_count);
     json_key_u64(out, "findings_total", table->entry_count);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "base/map.h"
 #include "inspect/http/stacks.h"
 #include "inspect/stack/stack.h"
@@ -42,7 +43,7 @@ static i64 sum_of(const StackValues *stacks)
     i64 sum = 0;
 
     for (u32 i = 0; stacks && i < stacks->count; i++)
-        sum += stacks->stacks[i].value;
+        saturate_grow_i64(&sum, stacks->stacks[i].value);
     return sum;
 }
 
@@ -69,9 +70,9 @@ static void subtract_rows(FunctionTable *table, const Names *names, const InnerS
             at = table->count++;
             table->rows[at] = (FunctionRow){.named = &names->functions[i], .id = UINT32_MAX};
         }
-        table->rows[at].base += sums->total[i];
-        table->rows[at].total -= sums->total[i];
-        table->rows[at].self -= sums->self[i];
+        saturate_grow_i64(&table->rows[at].base, sums->total[i]);
+        table->rows[at].total = saturate_sub_i64(table->rows[at].total, sums->total[i]);
+        table->rows[at].self = saturate_sub_i64(table->rows[at].self, sums->self[i]);
     }
     map_free(&by_identity);
 }
@@ -181,8 +182,8 @@ static bool fill_table(FunctionTable *table, const Chosen *chosen, const Chosen 
     if (good) {
         u64 room = names->function_count + (base ? (u64)base_names->function_count : 0);
         table->rows = call_alloc(call, room, sizeof(FunctionRow));
-        table->total = sum_of(chosen_stacks(call, chosen, metric)) -
-                       (base ? sum_of(chosen_stacks(call, base, metric)) : 0);
+        i64 of_base = base ? sum_of(chosen_stacks(call, base, metric)) : 0;
+        table->total = saturate_sub_i64(sum_of(chosen_stacks(call, chosen, metric)), of_base);
         good = table->rows != NULL;
     }
     if (good)
@@ -226,8 +227,8 @@ static void add_relative(u32 stack, u32 other, const StackValue *value, i64 *val
     if (seen[other] == stack + 1)
         return;
     seen[other] = stack + 1;
-    values[other] += value->value;
-    counts[other] += value->count;
+    saturate_grow_i64(&values[other], value->value);
+    saturate_grow_u64(&counts[other], value->count);
 }
 
 static void add_line(Relatives *relatives, const View *view, const Names *names, u32 place,
@@ -261,10 +262,10 @@ static void add_stack(Relatives *relatives, const View *view, const Names *names
                 add_relative(index, inner, stack, relatives->callees, relatives->callee_counts,
                              relatives->callee_seen);
             if (place == names->inner_of[stack->context])
-                relatives->self += stack->value;
+                saturate_grow_i64(&relatives->self, stack->value);
             if (!was_seen) {
-                relatives->total += stack->value;
-                relatives->count += stack->count;
+                saturate_grow_i64(&relatives->total, stack->value);
+                saturate_grow_u64(&relatives->count, stack->count);
                 add_line(relatives, view, names, place, stack->value);
             }
             was_seen = true;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/http/parts.h"
 
 typedef struct Counting {
@@ -66,8 +67,8 @@ static bool add_histograms(Counting *counting)
             continue;
         any = true;
         for (int k = 0; k < HISTOGRAM_BUCKETS; k++) {
-            counting->counts.sizes[k] += site.sizes[k];
-            counting->counts.lifetimes[k] += site.lifetimes[k];
+            saturate_grow_u64(&counting->counts.sizes[k], site.sizes[k]);
+            saturate_grow_u64(&counting->counts.lifetimes[k], site.lifetimes[k]);
         }
     }
     return any;
@@ -106,8 +107,8 @@ static void put_counts(const Counting *counting, bool is_exact, bool has_bytes)
     u64 allocations = 0, frees = 0;
 
     for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        allocations += counting->counts.sizes[i];
-        frees += counting->counts.lifetimes[i];
+        saturate_grow_u64(&allocations, counting->counts.sizes[i]);
+        saturate_grow_u64(&frees, counting->counts.lifetimes[i]);
     }
     json_open(out, '{');
     json_key_bool(out, "exact", is_exact);

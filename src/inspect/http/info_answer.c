@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/foreign/foreign.h"
 #include "inspect/http/findings.h"
 #include "inspect/http/series.h"
@@ -160,13 +161,13 @@ static bool put_totals(Call *call)
     SiteSums total = {0};
 
     for (u32 i = 0; sums && i < recording_site_count(call->view->recording); i++) {
-        total.allocated_bytes += sums[i].allocated_bytes;
-        total.allocations += sums[i].allocations;
-        total.frees += sums[i].frees;
-        total.temporary += sums[i].temporary;
-        total.reallocations += sums[i].reallocations;
-        total.live_bytes += sums[i].live_bytes;
-        total.live_blocks += sums[i].live_blocks;
+        saturate_grow_u64(&total.allocated_bytes, sums[i].allocated_bytes);
+        saturate_grow_u64(&total.allocations, sums[i].allocations);
+        saturate_grow_u64(&total.frees, sums[i].frees);
+        saturate_grow_u64(&total.temporary, sums[i].temporary);
+        saturate_grow_u64(&total.reallocations, sums[i].reallocations);
+        saturate_grow_u64(&total.live_bytes, sums[i].live_bytes);
+        saturate_grow_u64(&total.live_blocks, sums[i].live_blocks);
     }
     json_key_open(out, "totals", '{');
     json_key_u64(out, "allocated", total.allocated_bytes);
@@ -297,9 +298,9 @@ static void put_findings_info(Json *out, const OpenFile *file)
     u64 errors = 0, leaked = 0, blocks = 0;
 
     for (u32 i = 0; i < findings->count; i++) {
-        errors += findings->found[i].count;
-        leaked += findings->found[i].own_bytes;
-        blocks += findings->found[i].leaked_blocks;
+        saturate_grow_u64(&errors, findings->found[i].count);
+        saturate_grow_u64(&leaked, findings->found[i].own_bytes);
+        saturate_grow_u64(&blocks, findings->found[i].leaked_blocks);
     }
     json_key_text(out, "tool", findings->tool);
     json_key_text(out, "command", findings->command);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/http/leak_tree.h"
 
 typedef struct Placed {
@@ -240,8 +241,8 @@ static void add(const Holding *holding, u32 node, u64 bytes, u64 blocks, u64 id)
 {
     TreeNode *at = &holding->leaks->tree.nodes[node];
 
-    at->self += (i64)bytes;
-    at->count += blocks;
+    saturate_grow_i64(&at->self, saturate_to_i64(bytes));
+    saturate_grow_u64(&at->count, blocks);
     holding->leaks->findings[node] = (i64)id;
 }
 

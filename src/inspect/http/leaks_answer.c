@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/http/leak_tree.h"
 
 static u64 child_key(u32 parent, const FoundFrame *frame, const char *title, u64 record)
@@ -68,9 +69,9 @@ static void add_record(LeakTree *leaks, const Found *found, u32 node, bool botto
     }
     if (leaks->call->code)
         return;
-    leaks->tree.nodes[node].self += (i64)found->own_bytes;
+    saturate_grow_i64(&leaks->tree.nodes[node].self, saturate_to_i64(found->own_bytes));
     leaks->findings[node] = leaks->tree.nodes[node].count ? -1 : (i64)found->id;
-    leaks->tree.nodes[node].count += found->leaked_blocks;
+    saturate_grow_u64(&leaks->tree.nodes[node].count, found->leaked_blocks);
 }
 
 // Children come after their parents: from the last to the first all is added up.
@@ -81,8 +82,8 @@ static void add_up(LeakTree *leaks)
     for (u32 i = 0; i < leaks->tree.count; i++)
         nodes[i].value = nodes[i].self;
     for (u32 i = leaks->tree.count - 1; i > 0; i--) {
-        nodes[nodes[i].parent].value += nodes[i].value;
-        nodes[nodes[i].parent].count += nodes[i].count;
+        saturate_grow_i64(&nodes[nodes[i].parent].value, nodes[i].value);
+        saturate_grow_u64(&nodes[nodes[i].parent].count, nodes[i].count);
     }
 }
 

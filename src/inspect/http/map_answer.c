@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/http/blocks.h"
 
 enum {
@@ -131,8 +132,8 @@ static bool make_regions(AddressMap *map)
                                .start = PAGE_DOWN(block->address)};
         }
         region->end = max_u64(region->end, block_end(block));
-        region->bytes += block->size;
-        region->usable += block->usable;
+        saturate_grow_u64(&region->bytes, block->size);
+        saturate_grow_u64(&region->usable, block->usable);
         region->count++;
     }
     for (u32 i = 0; map->regions && i < map->region_count; i++)
@@ -171,7 +172,7 @@ static void flush_page(Fragments *at)
     at->fill[bucket]++;
     if (bucket == 0) {
         at->pinned_pages[at->page_site]++;
-        at->pinned_bytes[at->page_site] += bytes;
+        saturate_grow_u64(&at->pinned_bytes[at->page_site], bytes);
     }
     at->page_bytes = at->page_best = 0;
 }
@@ -181,7 +182,7 @@ static void fill_page(Fragments *at, u64 page, u64 bytes, u32 site)
     if (page != at->page)
         flush_page(at);
     at->page = page;
-    at->page_bytes += bytes;
+    saturate_grow_u64(&at->page_bytes, bytes);
     if (bytes >= at->page_best) {
         at->page_best = bytes;
         at->page_site = site;
@@ -218,7 +219,7 @@ static void measure_region(AddressMap *map, Region *region)
     for (u32 i = region->first; i < region->first + region->count; i++) {
         const LiveBlock *block = &map->blocks[i];
         fill_pages(at, block);
-        at->live_bytes += block->size;
+        saturate_grow_u64(&at->live_bytes, block->size);
         if (end && block->address > end && block->address - end >= HOLE_MIN) {
             at->holes++;
             at->largest_hole = max_u64(at->largest_hole, block->address - end);
@@ -355,8 +356,8 @@ static void put_map(AddressMap *map)
     u64 bytes = 0, usable = 0, length = 0;
 
     for (u32 i = 0; i < map->count; i++) {
-        bytes += map->blocks[i].size;
-        usable += map->blocks[i].usable;
+        saturate_grow_u64(&bytes, map->blocks[i].size);
+        saturate_grow_u64(&usable, map->blocks[i].usable);
     }
     for (u32 i = 0; i < map->region_count; i++)
         length += map->regions[i].end - map->regions[i].start;

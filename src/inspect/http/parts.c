@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/saturate.h"
 #include "inspect/http/parts.h"
 #include "recording/format.h"
 
@@ -73,7 +74,7 @@ void counts_add_alloc(BlockCounts *counts, u64 size)
     u32 bucket = bucket_of(size);
 
     counts->sizes[bucket]++;
-    counts->bytes[bucket] += size;
+    saturate_grow_u64(&counts->bytes[bucket], size);
     counts->largest = max_u64(counts->largest, size);
 }
 
@@ -121,7 +122,7 @@ static bool count_event(void *arg, const HeapEvent *event)
         counts_add_alloc(&part->counts[space], event->size);
         if (row) {
             row->sizes[bucket]++;
-            row->bytes[bucket] += event->size;
+            saturate_grow_u64(&row->bytes[bucket], event->size);
             row->largest = max_u64(row->largest, event->size);
         }
         return true;
@@ -168,12 +169,12 @@ static void take_row(Cursor *cursor, BlockCounts *to)
     to->largest = max_u64(to->largest, cursor_varint(cursor));
     for (u64 left = cursor_varint(cursor); left; left--) {
         u64 bucket = cursor_varint(cursor);
-        to->sizes[bucket] += cursor_varint(cursor);
-        to->bytes[bucket] += cursor_varint(cursor);
+        saturate_grow_u64(&to->sizes[bucket], cursor_varint(cursor));
+        saturate_grow_u64(&to->bytes[bucket], cursor_varint(cursor));
     }
     for (u64 left = cursor_varint(cursor); left; left--) {
         u64 bucket = cursor_varint(cursor);
-        to->lifetimes[bucket] += cursor_varint(cursor);
+        saturate_grow_u64(&to->lifetimes[bucket], cursor_varint(cursor));
     }
 }
 
@@ -391,9 +392,9 @@ void parts_add_counts(const Parts *parts, u64 from_ns, u64 to_ns, const u8 *chos
             if (!(all_spaces >> space & 1))
                 continue;
             for (u32 k = 0; k < HISTOGRAM_BUCKETS; k++) {
-                counts->sizes[k] += own->sizes[k];
-                counts->bytes[k] += own->bytes[k];
-                counts->lifetimes[k] += own->lifetimes[k];
+                saturate_grow_u64(&counts->sizes[k], own->sizes[k]);
+                saturate_grow_u64(&counts->bytes[k], own->bytes[k]);
+                saturate_grow_u64(&counts->lifetimes[k], own->lifetimes[k]);
             }
             counts->largest = max_u64(counts->largest, own->largest);
         }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "base/map.h"
 #include "inspect/http/rows.h"
 
@@ -28,15 +29,15 @@ static void add_sums(Row *row, const SiteSums *sums)
 {
     i64 *cells = row->cells;
 
-    cells[CELL_LIVE] += (i64)sums->live_bytes;
-    cells[CELL_BLOCKS] += (i64)sums->live_blocks;
-    cells[CELL_PEAK_OWN] += (i64)sums->peak_bytes;
-    cells[CELL_ALLOCATED] += (i64)sums->allocated_bytes;
-    cells[CELL_ALLOCATIONS] += (i64)sums->allocations;
-    cells[CELL_FREED] += (i64)sums->freed_bytes;
-    cells[CELL_FREES] += (i64)sums->frees;
-    cells[CELL_TEMPORARY] += (i64)sums->temporary;
-    cells[CELL_REALLOCATIONS] += (i64)sums->reallocations;
+    saturate_grow_i64(&cells[CELL_LIVE], (i64)sums->live_bytes);
+    saturate_grow_i64(&cells[CELL_BLOCKS], (i64)sums->live_blocks);
+    saturate_grow_i64(&cells[CELL_PEAK_OWN], (i64)sums->peak_bytes);
+    saturate_grow_i64(&cells[CELL_ALLOCATED], (i64)sums->allocated_bytes);
+    saturate_grow_i64(&cells[CELL_ALLOCATIONS], (i64)sums->allocations);
+    saturate_grow_i64(&cells[CELL_FREED], (i64)sums->freed_bytes);
+    saturate_grow_i64(&cells[CELL_FREES], (i64)sums->frees);
+    saturate_grow_i64(&cells[CELL_TEMPORARY], (i64)sums->temporary);
+    saturate_grow_i64(&cells[CELL_REALLOCATIONS], (i64)sums->reallocations);
     if (sums->allocations) {
         bool is_first = row->last_ns == 0 && row->first_ns == 0;
         row->first_ns = is_first ? sums->first_ns : min_u64(row->first_ns, sums->first_ns);
@@ -59,9 +60,9 @@ static Row *sum_groups(Call *call, const Chosen *chosen, const Groups *groups, b
     for (u32 i = 0; rows && i < sites; i++) {
         Row *row = &rows[groups->of_site[i]];
         add_sums(row, &sums[i]);
-        row->cells[CELL_PEAK] += peak[i];
-        row->cells[CELL_LEAKED] += leaked ? leaked[i] : 0;
-        row->cells[CELL_GROWTH] += growth[i];
+        saturate_grow_i64(&row->cells[CELL_PEAK], peak[i]);
+        saturate_grow_i64(&row->cells[CELL_LEAKED], leaked ? leaked[i] : 0);
+        saturate_grow_i64(&row->cells[CELL_GROWTH], growth[i]);
     }
     for (u32 i = 0; rows && i < groups->count; i++)
         rows[i].group = i;
@@ -143,8 +144,9 @@ static bool subtract_base(Call *call, Rows *rows, const Chosen *base)
             rows->rows[at] = (Row){.group = i, .is_base_only = true};
         }
         for (int cell = 0; cell < CELL_COUNT; cell++) {
-            rows->base[at][cell] += base_rows[i].cells[cell];
-            rows->rows[at].cells[cell] -= base_rows[i].cells[cell];
+            saturate_grow_i64(&rows->base[at][cell], base_rows[i].cells[cell]);
+            i64 *own_cell = &rows->rows[at].cells[cell];
+            *own_cell = saturate_sub_i64(*own_cell, base_rows[i].cells[cell]);
         }
     }
     free(base_rows);

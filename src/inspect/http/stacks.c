@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/http/stacks.h"
 
 static void free_values(void *object)
@@ -31,8 +32,8 @@ static StackValues *gather(Call *call, const Chosen *chosen, const i64 *values, 
     for (u32 i = 0; i < recording_site_count(recording); i++) {
         u32 context = recording_site(recording, i)->context;
         if (context < contexts) {
-            stacks[context].value += values[i];
-            stacks[context].count += values[i] ? counts[i] : 0;
+            saturate_grow_i64(&stacks[context].value, values[i]);
+            saturate_grow_u64(&stacks[context].count, values[i] ? counts[i] : 0);
         }
     }
     for (u32 i = 0; i < contexts; i++) {
@@ -92,12 +93,12 @@ bool sum_stacks(Call *call, const View *view, const Names *names, const StackVal
             if (number >= count)
                 continue;
             if (place == inner)
-                sums.self[number] += stack->value;
+                saturate_grow_i64(&sums.self[number], stack->value);
             if (seen[number] == i + 1)
                 continue;
             seen[number] = i + 1;
-            sums.total[number] += stack->value;
-            sums.counts[number] += stack->count;
+            saturate_grow_i64(&sums.total[number], stack->value);
+            saturate_grow_u64(&sums.counts[number], stack->count);
         }
     }
     free(seen);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/http/series.h"
 
 enum {
@@ -76,7 +77,7 @@ static u64 selected_bytes(const Timeline *line, const u64 bytes[SPACE_COUNT])
 
     for (u32 space = 0; space < SPACE_COUNT; space++) {
         if (line->chosen.selection.spaces & 1u << space)
-            sum += bytes[space];
+            saturate_grow_u64(&sum, bytes[space]);
     }
     return sum;
 }
@@ -125,7 +126,7 @@ static bool compute_values(Timeline *line)
     chosen_make_key(&moment);
     const SiteSums *sums = chosen_sums(line->call, &moment);
     for (u32 i = 0; sums && i < recording_site_count(moment.view->recording); i++)
-        line->values[line->groups->of_site[i]] += sums[i].live_bytes;
+        saturate_grow_u64(&line->values[line->groups->of_site[i]], sums[i].live_bytes);
     return sums != NULL;
 }
 
@@ -195,9 +196,9 @@ static bool series_of_sites(Timeline *line, const u32 *row_of, u32 *group_of)
     for (size_t point = 0; good && point < line->span.points; point++) {
         for (u32 i = 0; i < width; i++) {
             u64 value = bytes[point * width + i];
-            line->totals[point * SPACE_COUNT + i % SPACE_COUNT] += value;
+            saturate_grow_u64(&line->totals[point * SPACE_COUNT + i % SPACE_COUNT], value);
             if (i / SPACE_COUNT < rows)
-                line->series[point * rows + i / SPACE_COUNT] += value;
+                saturate_grow_u64(&line->series[point * rows + i / SPACE_COUNT], value);
         }
     }
     free(bytes);

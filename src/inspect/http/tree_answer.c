@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "base/map.h"
 #include "inspect/http/tree.h"
 #include "inspect/stack/stack.h"
@@ -138,11 +139,11 @@ static bool merge_base(Merge *merge, const Tree *base, const WordsOf *own, const
             map_put(&merge->by_identity, key, known);
         }
         place[i] = (u32)known;
-        result->base[known] += node->value;
-        result->nodes[known].self -= node->self;
+        saturate_grow_i64(&result->base[known], node->value);
+        result->nodes[known].self = saturate_sub_i64(result->nodes[known].self, node->self);
     }
     for (u32 i = 0; i < result->count; i++)
-        result->nodes[i].value -= result->base[i];
+        result->nodes[i].value = saturate_sub_i64(result->nodes[i].value, result->base[i]);
     free(place);
     return true;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "base/map.h"
 #include "inspect/http/tree.h"
 
@@ -104,9 +105,9 @@ static bool add_children(Writing *writing, u32 parent, bool shows_any)
         }
         if (rest.more++ == 0)
             rest.first = index;
-        rest.value += tree->nodes[child].value;
-        rest.base += tree->base ? tree->base[child] : 0;
-        rest.count += tree->nodes[child].count;
+        saturate_grow_i64(&rest.value, tree->nodes[child].value);
+        saturate_grow_i64(&rest.base, tree->base ? tree->base[child] : 0);
+        saturate_grow_u64(&rest.count, tree->nodes[child].count);
     }
     return rest.more == 0 || add_written(writing, rest);
 }
@@ -142,9 +143,9 @@ static void trim_root(Writing *writing)
     root->value = root->base = 0;
     root->count = 0;
     for (u32 i = 1; i < writing->count && writing->list[i].parent == 0; i++) {
-        root->value += writing->list[i].value;
-        root->base += writing->list[i].base;
-        root->count += writing->list[i].count;
+        saturate_grow_i64(&root->value, writing->list[i].value);
+        saturate_grow_i64(&root->base, writing->list[i].base);
+        saturate_grow_u64(&root->count, writing->list[i].count);
     }
 }
 

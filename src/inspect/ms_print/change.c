@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/ms_print/moments.h"
 #include "inspect/ms_print/page.h"
 #include "recording/massif_out.h"
@@ -94,7 +95,7 @@ static void sum_weights(Change *change)
 {
     for (u32 i = change->count; i-- > 0;) {
         for (u32 c = i + 1; c < change->nodes[i].end; c = change->nodes[c].end)
-            change->weights[i] += change->weights[c];
+            saturate_grow_u64(&change->weights[i], change->weights[c]);
     }
 }
 
@@ -140,13 +141,16 @@ static u64 row_of(Recording *recording, const RecordedMoment *at, u64 number,
         const SiteSums *live = &at->live[i];
         Space own = recording_site(recording, i)->space;
         if (own == space)
-            row.heap_bytes += live->live_bytes;
+            saturate_grow_u64(&row.heap_bytes, live->live_bytes);
         if (own == SPACE_HEAP && space == SPACE_HEAP)
-            row.extra_bytes += (live->live_usable > live->live_bytes
-                                    ? live->live_usable - live->live_bytes : 0) +
-                               live->live_blocks * info->heap_admin_bytes;
+            saturate_grow_u64(&row.extra_bytes,
+                              saturate_add_u64(live->live_usable > live->live_bytes
+                                                   ? live->live_usable - live->live_bytes
+                                                   : 0,
+                                               saturate_mul_u64(live->live_blocks,
+                                                                info->heap_admin_bytes)));
         if (own == SPACE_STACK && info->has_stacks)
-            row.stacks_bytes += live->live_bytes;
+            saturate_grow_u64(&row.stacks_bytes, live->live_bytes);
     }
     *ret_row = row;
     return snapshot_total(&row);
@@ -161,7 +165,8 @@ static Tree *build_tree(Recording *recording, const RecordedMoment *from, const 
 
     for (u32 i = 0; values && i < count; i++) {
         if (recording_site(recording, i)->space == space)
-            values[i] = (i64)to->live[i].live_bytes - (i64)from->live[i].live_bytes;
+            values[i] = saturate_sub_i64((i64)to->live[i].live_bytes,
+                                         (i64)from->live[i].live_bytes);
     }
     Tree *tree = values ? tree_build(recording, values, &options) : NULL;
     free(values);

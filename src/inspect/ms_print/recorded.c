@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "base/map.h"
 #include "inspect/ms_print/moments.h"
 #include "inspect/ms_print/ms_print.h"
@@ -153,8 +154,8 @@ static u32 count_live(const Recording *recording, const SiteSums *live, Space sp
 
 static void add_site(MassifSnapshot *snapshot, u32 site, const SiteSums *live, u64 extra_bytes)
 {
-    snapshot->heap_bytes += live->live_bytes;
-    snapshot->extra_bytes += extra_bytes;
+    saturate_grow_u64(&snapshot->heap_bytes, live->live_bytes);
+    saturate_grow_u64(&snapshot->extra_bytes, extra_bytes);
     if (live->live_bytes == 0)
         return; // nothing but what the allocator adds
     ((u32 *)snapshot->sites)[snapshot->live_count] = site;
@@ -191,7 +192,7 @@ static void add_snapshot(Snapshots *snapshots, RecordedMoment *at)
         if (own == space && live->live_usable + live->live_bytes > 0)
             add_site(&snapshot, i, live, own == SPACE_HEAP ? extra_of(info, live) : 0);
         else if (own == SPACE_STACK && info->has_stacks)
-            snapshot.stack_bytes += live->live_bytes;
+            saturate_grow_u64(&snapshot.stack_bytes, live->live_bytes);
     }
     moment_free(at);
     snapshots->list[snapshots->count++] = snapshot;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/saturate.h"
 #include "inspect/ms_print/page.h"
 
 void page_print_rule(void)
@@ -133,7 +134,7 @@ static Small add_small_children(const TreePrinter *printer, u32 parent)
 
     for (u32 i = parent + 1; i < printer->nodes[parent].end; i = printer->nodes[i].end) {
         if (is_small(printer, i)) {
-            small.bytes += printer->nodes[i].bytes;
+            saturate_grow_u64(&small.bytes, printer->nodes[i].bytes);
             small.count++;
         }
     }

@@ -4,20 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "inspect/sums/sums.h"
 
 void site_sums_add(SiteSums *to, const SiteSums *from)
 {
-    to->live_bytes += from->live_bytes;
-    to->live_blocks += from->live_blocks;
-    to->live_usable += from->live_usable;
-    to->allocated_bytes += from->allocated_bytes;
-    to->allocations += from->allocations;
-    to->freed_bytes += from->freed_bytes;
-    to->frees += from->frees;
-    to->temporary += from->temporary;
-    to->reallocations += from->reallocations;
-    to->peak_bytes += from->peak_bytes;
+    saturate_grow_u64(&to->live_bytes, from->live_bytes);
+    saturate_grow_u64(&to->live_blocks, from->live_blocks);
+    saturate_grow_u64(&to->live_usable, from->live_usable);
+    saturate_grow_u64(&to->allocated_bytes, from->allocated_bytes);
+    saturate_grow_u64(&to->allocations, from->allocations);
+    saturate_grow_u64(&to->freed_bytes, from->freed_bytes);
+    saturate_grow_u64(&to->frees, from->frees);
+    saturate_grow_u64(&to->temporary, from->temporary);
+    saturate_grow_u64(&to->reallocations, from->reallocations);
+    saturate_grow_u64(&to->peak_bytes, from->peak_bytes);
     if (from->first_ns || from->last_ns) {
         bool is_first = to->first_ns == 0 && to->last_ns == 0;
         to->first_ns = is_first ? from->first_ns : min_u64(to->first_ns, from->first_ns);

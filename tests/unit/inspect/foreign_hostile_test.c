@@ -2,7 +2,9 @@
 //
 // Foreign profiles that were damaged at random: whatever comes in, it ends in a recording whose
 // sums agree or in a line that says why not. MODE=asan makes it worth the most.
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../unit.h"
@@ -153,4 +155,37 @@ TEST(damaged_profiles_end_in_a_recording_or_a_line)
     }
     unlink(path);
     CHECK(made > ROUNDS / 10);
+}
+
+// Sums of such numbers would not fit anywhere: the file ends where they begin.
+TEST(sizes_of_more_than_a_pib_are_damage)
+{
+    static const char *const numbers[] = {"9223372036854775807", "18446744073709551615",
+                                          "99999999999999999999", "1125899906842625"};
+    static const char text[] = "desc: -\ncmd: ./ex\ntime_unit: B\nsnapshot=0\ntime=1\n"
+                               "mem_heap_B=5\nmem_heap_extra_B=0\nmem_stacks_B=0\n"
+                               "heap_tree=empty\nsnapshot=1\ntime=2\nmem_heap_B=%s\n"
+                               "mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=detailed\n"
+                               "n1: %s (heap allocation functions) malloc\n"
+                               " n0: %s 0x1: main (a.c:4)\n";
+    char path[] = "/tmp/muninn-hostile.XXXXXX", data[2048];
+
+    CHECK(mkstemp(path) >= 0);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        for (u32 place = 0; place < 3; place++) {
+            ForeignText file = {0};
+            char *error = NULL;
+            int size = snprintf(data, sizeof(data), text, place == 0 ? numbers[i] : "9",
+                                place == 1 ? numbers[i] : "9", place == 2 ? numbers[i] : "9");
+            write_file(path, data, (size_t)size);
+            CHECK(foreign_read(path, &file, &error));
+            MassifFile *parsed = massif_file_parse(&file, &error);
+            CHECK(parsed && parsed->problem);
+            if (place == 0)
+                CHECK(strstr(parsed->problem, "a size of at most a PiB") != NULL);
+            massif_file_free(parsed);
+            CHECK(try_file(path));
+        }
+    }
+    unlink(path);
 }

@@ -58,6 +58,11 @@ static void free_spans(Recording *recording)
     recording->histogram_known = NULL;
 }
 
+int recording_fd(const Recording *recording)
+{
+    return recording->fd;
+}
+
 void recording_free(Recording *recording)
 {
     if (!recording)

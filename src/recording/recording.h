@@ -264,6 +264,8 @@ typedef struct Recording Recording;
 typedef void RecordingWarnFn(void *arg, const char *line);
 Recording *recording_open(const char *path, RecordingWarnFn *warn, void *arg, char **ret_error);
 void recording_free(Recording *recording);
+// Of the file, which is read as it is needed: for a child of fork() that goes on reading.
+int recording_fd(const Recording *recording);
 // Of a file that is being written: takes in what has been added. True: there was something.
 // Pointers that were given out before are then no longer valid.
 bool recording_refresh(Recording *recording);

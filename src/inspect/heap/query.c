@@ -107,6 +107,7 @@ int heap_query(Question *question)
     SqlLimits limits = {
         .rows = arguments->has_limit && arguments->limit != LIMIT_NONE ? arguments->limit : 0,
         .time_ms = (u32)min_u64(arguments->time_limit_ns / 1000000, UINT32_MAX),
+        .memory_bytes = 4 * GiB,
     };
     Output output = {.question = question};
     SqlOutcome outcome = {0};
@@ -114,16 +115,15 @@ int heap_query(Question *question)
 
     if (arguments->show_tables)
         return list_tables(question);
-    SqlDatabase *database = sql_open(question->recording, &error);
-    if (!database)
+    SqlTask *task = sql_begin(question->recording, arguments->words[1], &limits, &error);
+    if (!task)
         return heap_error_line(error);
     progress_begin("asking");
-    bool ok = sql_run(database, arguments->words[1], &limits, take_row, &output, &outcome, &error);
+    bool ok = sql_end(task, take_row, &output, &outcome, &error);
     progress_end();
     int status = question->out ? finish(question, &outcome, ok ? NULL : error) : 1;
     for (u32 i = 0; i < output.column_count; i++)
         free(output.names[i]);
     free(output.names);
-    sql_close(database);
     return ok ? status : heap_error_line(error);
 }

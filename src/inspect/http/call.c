@@ -210,7 +210,7 @@ static bool lock_views(Call *call, Lane lane)
     return false;
 }
 
-static void unlock_views(Call *call)
+void call_unlock_views(Call *call)
 {
     if (call->base_view && call->base_view != call->view)
         pthread_mutex_unlock(&call->base_view->lock);
@@ -249,6 +249,6 @@ void call_run(Call *call)
         endpoint->answer(call);
     else if (find_files(call, endpoint) && lock_views(call, call_lane(call->request)))
         endpoint->answer(call);
-    unlock_views(call);
+    call_unlock_views(call);
     put_failure(call);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// /api/sql and /api/sql/tables: the console. A query runs in the slow lane, on its recording;
-// inspect/sql sees to it that it reads only, and ends.
+// /api/sql and /api/sql/tables: the console. A query runs in a process of its own, on the recording
+// of the slow lane; inspect/sql sees to it that it reads only, and ends. Others may use the recording
+// meanwhile.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ enum {
     QUERY_MS = 10000,
     ANSWER_BYTES = 32 << 20,
 };
+static const u64 query_memory_bytes = 1 * GiB;
 
 static void put_value(Json *out, const SqlValue *value)
 {
@@ -61,7 +63,8 @@ void answer_sql(Call *call)
 {
     const char *text = request_text(call->request, "q");
     SqlLimits limits = {.rows = request_u64(call->request, "limit", ROWS_DEFAULT, ROWS_MAX),
-                        .time_ms = QUERY_MS};
+                        .time_ms = QUERY_MS,
+                        .memory_bytes = query_memory_bytes};
     SqlOutcome outcome = {0};
     char *error = NULL;
 
@@ -73,15 +76,15 @@ void answer_sql(Call *call)
     if (!chosen_parse(call, false, &chosen))
         return;
     chosen_range(&chosen, &limits.from_ns, &limits.to_ns);
-    SqlDatabase *database = sql_open(call->view->recording, &error);
-    if (!database) {
+    SqlTask *task = sql_begin(call->view->recording, text, &limits, &error);
+    if (!task) {
         call_fail(call, 500, "internal", "%s", error ? error : "SQL is not to be had");
         free(error);
         return;
     }
+    call_unlock_views(call);
     json_open(&call->out, '{');
-    bool good = sql_run(database, text, &limits, take_row, call, &outcome, &error);
-    sql_close(database);
+    bool good = sql_end(task, take_row, call, &outcome, &error);
     if (!good)
         call_fail(call, 400, "bad-parameter", "%s", error ? error : "the query failed");
     free(error);

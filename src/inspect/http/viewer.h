@@ -210,6 +210,8 @@ EndpointFn answer_files, answer_info, answer_timeline, answer_tree, answer_conte
 
 // Finds the endpoint, locks, answers. The call has viewer, request, deadline_ns, progress.
 void call_run(Call *call);
+// For an endpoint that needs its recording no longer, before it waits for something else.
+void call_unlock_views(Call *call);
 // The lane that the request belongs to.
 Lane call_lane(const Request *request);
 

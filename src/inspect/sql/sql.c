@@ -12,6 +12,7 @@
 enum {
     TEXT_BYTES_MAX = 1 << 20,   // of a query
     VALUE_LENGTH_MAX = 1 << 24, // of a value that it makes
+    PATTERN_BYTES_MAX = 1000,   // of LIKE and GLOB, whose time is a power of the stars in it
     OPERATIONS_PER_LOOK = 5000, // at the clock
 };
 static const sqlite3_int64 heap_bytes_max = 256ll << 20; // of SQLite in the process
@@ -36,30 +37,62 @@ static int look_at_clock(void *arg)
     return sql_is_late(arg);
 }
 
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; name && i < count; i++) {
+        if (sqlite3_stricmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool function_is_allowed(const char *name)
+{
+    static const char *const names[] = {
+#define FUNCTION(name) name,
+#include "inspect/sql/functions.def"
+    };
+
+    return is_among(name, names, ARRAY_LEN(names));
+}
+
+// A library's SQLite may bring tables of its own: pages of files, statements of the process.
+static bool table_is_allowed(const char *name)
+{
+    static const char *const names[] = {
+        "json_each",         "json_tree",         "sqlite_master",     "sqlite_schema",
+        "pragma_table_info", "pragma_table_xinfo", "pragma_table_list", "pragma_function_list",
+    };
+    size_t count;
+    const SqlTable *tables = sql_tables(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (sqlite3_stricmp(name, tables[i].name) == 0)
+            return true;
+    }
+    return is_among(name, names, ARRAY_LEN(names));
+}
+
 // What SQLite asks before it compiles anything. It is a list of what is allowed.
 static int authorize(void *arg, int action, const char *first, const char *second,
                      const char *database, const char *trigger)
 {
     static const char *const pragmas[] = {"table_info", "table_xinfo", "table_list",
                                           "function_list"};
+    bool is_allowed = false;
 
     (void)arg;
     (void)database;
     (void)trigger;
     switch (action) {
     case SQLITE_SELECT:
-    case SQLITE_READ:
-    case SQLITE_RECURSIVE: return SQLITE_OK;
-    case SQLITE_FUNCTION:
-        return second && strcmp(second, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
-    case SQLITE_PRAGMA:
-        for (size_t i = 0; first && i < ARRAY_LEN(pragmas); i++) {
-            if (strcmp(first, pragmas[i]) == 0)
-                return SQLITE_OK;
-        }
-        return SQLITE_DENY;
-    default: return SQLITE_DENY;
+    case SQLITE_RECURSIVE: is_allowed = true; break;
+    // Without a column it may be the name of a part of the query itself: WITH c AS ….
+    case SQLITE_READ: is_allowed = !second || !*second || table_is_allowed(first); break;
+    case SQLITE_FUNCTION: is_allowed = function_is_allowed(second); break;
+    case SQLITE_PRAGMA: is_allowed = is_among(first, pragmas, ARRAY_LEN(pragmas)); break;
     }
+    return is_allowed ? SQLITE_OK : SQLITE_DENY;
 }
 
 static int close_to_writing(SqlDatabase *database)
@@ -69,10 +102,30 @@ static int close_to_writing(SqlDatabase *database)
     sqlite3_limit(database->handle, SQLITE_LIMIT_COLUMN, SQL_COLUMNS_MAX);
     sqlite3_limit(database->handle, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_limit(database->handle, SQLITE_LIMIT_WORKER_THREADS, 0);
+    sqlite3_limit(database->handle, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_BYTES_MAX);
     sqlite3_db_config(database->handle, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    sqlite3_db_config(database->handle, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0, NULL);
+    sqlite3_db_config(database->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(database->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_progress_handler(database->handle, OPERATIONS_PER_LOOK, look_at_clock, database);
     return sqlite3_set_authorizer(database->handle, authorize, NULL);
+}
+
+// SQLite makes a table of its own when a query first names it, and asks the authorizer for that as if
+// the query had said CREATE TABLE. So it is made before. Without JSON it is not there.
+static void add_own_tables(SqlDatabase *database)
+{
+    static const char *const queries[] = {
+        "SELECT 1 FROM json_each('[]')",
+        "SELECT 1 FROM json_tree('[]')",
+        "SELECT 1 FROM pragma_table_info('sites')",
+        "SELECT 1 FROM pragma_table_xinfo('sites')",
+        "SELECT 1 FROM pragma_table_list LIMIT 0",
+        "SELECT 1 FROM pragma_function_list LIMIT 0",
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(queries); i++)
+        sqlite3_exec(database->handle, queries[i], NULL, NULL, NULL);
 }
 
 static int add_tables(SqlDatabase *database)
@@ -101,6 +154,8 @@ SqlDatabase *sql_open(Recording *recording, char **ret_error)
                                  NULL);
     if (status == SQLITE_OK)
         status = add_tables(database);
+    if (status == SQLITE_OK)
+        add_own_tables(database);
     if (status == SQLITE_OK)
         status = close_to_writing(database);
     if (status != SQLITE_OK) {
@@ -240,6 +295,10 @@ static char *explain(Run *run, int status, const char *text)
         written = asprintf(&line, "the query took longer than %u ms", run->limits->time_ms);
     else if (status == SQLITE_AUTH)
         written = asprintf(&line, "only SELECT is allowed: a recording is not written to");
+    else if (status == SQLITE_NOMEM)
+        written = asprintf(&line, "the query needs more memory than it may have");
+    else if (status == SQLITE_IOERR || status == SQLITE_FULL)
+        written = asprintf(&line, "the query needs more room in temporary files than there is");
     else if (status == SQLITE_INTERRUPT)
         written = asprintf(&line, "the query was stopped");
     else if (offset >= 0 && (size_t)offset < strlen(text))

@@ -236,3 +236,103 @@ TEST(every_column_of_every_table_can_be_read)
     }
     close_fixture(&fixture);
 }
+
+// ------------------------------------------------------------- in a process of its own
+
+static bool run_apart(Fixture *fixture, const char *text, SqlLimits limits, Seen *seen,
+                      SqlOutcome *ret_outcome, const char *expected_error)
+{
+    char *error = NULL;
+    SqlTask *task = sql_begin(fixture->recording, text, &limits, &error);
+    bool ok = task && sql_end(task, see, seen, ret_outcome, &error);
+
+    CHECK_EQ(ok, error == NULL);
+    if (expected_error)
+        CHECK(error && strstr(error, expected_error) != NULL);
+    free(error);
+    return ok;
+}
+
+static bool see_types(void *arg, u32 count, const char *const *names, const SqlValue *values)
+{
+    u32 *rows = arg;
+
+    if (!values)
+        return true;
+    CHECK_EQ(count, 6);
+    CHECK(strcmp(names[1], "b") == 0);
+    CHECK(values[0].type == SQL_INTEGER && values[0].integer == INT64_MIN);
+    CHECK(values[1].type == SQL_REAL && values[1].real == 0.5);
+    CHECK(values[2].type == SQL_NULL);
+    CHECK(values[3].type == SQL_TEXT && strcmp(values[3].text, "") == 0);
+    CHECK(values[4].type == SQL_TEXT && strcmp(values[4].text, "x'00ff'") == 0);
+    CHECK(values[5].type == SQL_TEXT && strlen(values[5].text) == 200000);
+    return ++*rows > 0;
+}
+
+TEST(rows_come_through_the_pipe_as_they_are)
+{
+    Fixture fixture;
+    Seen seen = {0};
+    SqlOutcome outcome = {0};
+    char *error = NULL;
+    u32 rows = 0;
+
+    open_fixture(&fixture);
+    CHECK(run_apart(&fixture, "SELECT size FROM allocations", (SqlLimits){0}, &seen, &outcome,
+                    NULL));
+    CHECK_EQ(seen.names, 1);
+    CHECK_EQ(seen.rows, 100);
+    CHECK_EQ(outcome.rows, 100);
+    SqlTask *task = sql_begin(fixture.recording,
+                              "SELECT -9223372036854775808 AS a, 0.5 AS b, NULL AS c, '' AS d, "
+                              "x'00ff' AS e, printf('%.*c', 200000, 'y') AS f FROM allocations",
+                              &(SqlLimits){.rows = 20}, &error);
+    CHECK(task && sql_end(task, see_types, &rows, &outcome, &error));
+    CHECK_EQ(rows, 20);
+    CHECK(outcome.is_cut);
+    seen = (Seen){.stop_after = 3};
+    CHECK(run_apart(&fixture, "SELECT 1 FROM events a, events b, events c, events d",
+                    (SqlLimits){0}, &seen, NULL, NULL));
+    CHECK_EQ(seen.rows, 3);
+    close_fixture(&fixture);
+}
+
+TEST(one_long_operation_is_ended_with_its_process)
+{
+    Fixture fixture;
+    Seen seen = {0};
+
+    open_fixture(&fixture);
+    CHECK(!run_apart(&fixture,
+                     "SELECT instr(printf('%.*c', 16000000, 'a'), printf('%.*c', 8000000, 'a') || "
+                     "'b')",
+                     (SqlLimits){.time_ms = 50}, &seen, NULL, "longer than 50 ms"));
+    CHECK(!run_apart(&fixture, endless, (SqlLimits){.time_ms = 50}, &(Seen){0}, NULL,
+                     "longer than 50 ms"));
+    CHECK(run_apart(&fixture, "SELECT count(*) FROM sites", (SqlLimits){.time_ms = 60000}, &seen,
+                    NULL, NULL));
+    CHECK_EQ(seen.last, 1);
+    close_fixture(&fixture);
+}
+
+TEST(functions_and_tables_that_are_not_listed_are_refused)
+{
+    static const char *const refused[] = {
+        "SELECT fts3_tokenizer('simple')", "SELECT load_extension('x')",
+        "SELECT * FROM sqlite_stmt",       "SELECT * FROM pragma_database_list",
+        "PRAGMA temp_store",               "SELECT sqlite_source_id()",
+    };
+    static const char *const allowed[] = {
+        "SELECT count(*) FROM json_each('[1]')", "SELECT count(*) FROM pragma_table_info('sites')",
+        "WITH c(x) AS (SELECT 1) SELECT count(*) FROM c", "PRAGMA table_info(sites)",
+    };
+    Fixture fixture;
+
+    open_fixture(&fixture);
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+        CHECK(!run_apart(&fixture, refused[i], (SqlLimits){0}, &(Seen){0}, NULL, ""));
+    for (size_t i = 0; i < ARRAY_LEN(allowed); i++)
+        CHECK(run_apart(&fixture, allowed[i], (SqlLimits){0}, &(Seen){0}, NULL, NULL));
+    close_fixture(&fixture);
+}

@@ -9,7 +9,8 @@
 //
 // Files
 //   view.c         the subcommand: options, files, the browser
-//   server.c       libmicrohttpd, headers, tokens; assets.c: the page
+//   gate.c         connections until a request is there, and deadlines
+//   server.c       libmicrohttpd, headers, tokens; listen.c: the address; assets.c: the page
 //   jobs.c         answers: computed by workers, remembered
 //   files.c        what is open; live.c: what grows, and what can be told to it
 //   viewer.h       what the endpoints share
@@ -24,6 +25,7 @@
 //   V3  A Recording is used under its View's lock. Locks of two views are taken in order of the
 //       files' ids.
 //   V4  Memory is bounded: answers, memos and connections have limits of their own.
+//   V5  Nobody waits for a client that does not go on: G1 in gate.h. Nor for a query: sql.h.
 #ifndef MUNINN_INSPECT_HTTP_HTTP_H
 #define MUNINN_INSPECT_HTTP_HTTP_H
 

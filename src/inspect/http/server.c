@@ -2,24 +2,24 @@
 //
 // The server on libmicrohttpd. Every request goes through handle(): first who asks
 // (access.c), then what for. See server.h.
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "inspect/http/gate.h"
 #include "inspect/http/live.h"
 #include "inspect/http/parts.h"
 #include "inspect/http/server.h"
 
 enum {
-    CONNECTIONS_MAX = 64,
     CONNECTION_BYTES = 96 * 1024, // request line and headers, and what is sent back
-    IDLE_S = 60,
+    STALL_S = 60,                 // without a byte in either direction
+    REQUEST_MS = 10 * 1000,       // headers and body, from the first line on
+    ANSWER_MS = 300 * 1000,       // all of an answer, through a slow tunnel, too
     BODY_BYTES_MAX = 4096,
     ANSWER_WAIT_MS = 2000,
     RETRY_MS = 200,
@@ -31,16 +31,18 @@ struct Server {
     Viewer *viewer;
     Jobs *jobs;
     Live *live;
+    Gate *gate;
     ServerPlace place;
-    char url[512];
+    char url[SERVER_URL_BYTES];
 };
 
 // One request, from its first line to its end.
 typedef struct Exchange {
     Request request;
     bool is_malformed;
-    bool was_begun;
+    bool was_begun, is_new; // is_new: it brought the token in its address
     size_t body_bytes;
+    Admitted *connection; // the gate's; NULL: it does not know it
 } Exchange;
 
 // The bytes of an answer that are being sent.
@@ -276,12 +278,22 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, Verdict verdict
     static const char words[] = "This page needs the whole address that `muninn view` has "
                                 "printed, with its token.\n";
 
+    if (verdict == VERDICT_TWICE)
+        return send_failure(connection, 400, "bad-parameter",
+                            "a header that says who asks is there twice");
     if (verdict == VERDICT_FOREIGN)
         return send_failure(connection, 403, "forbidden",
                             "the request comes from elsewhere: Host or Origin is not this server");
-    if (strcmp(request->path, "/") == 0)
+    if (request->path && strcmp(request->path, "/") == 0)
         return send_copy(connection, 401, "text/plain; charset=utf-8", words, sizeof(words) - 1);
     return send_failure(connection, 401, "unauthorized", "the token is missing or wrong");
+}
+
+// From now on the exchange has so long; 0: no limit.
+static void step(const Server *server, const Exchange *exchange, u32 ms)
+{
+    if (exchange->connection)
+        gate_step(server->gate, exchange->connection, ms);
 }
 
 static const char *header(struct MHD_Connection *connection, const char *name)
@@ -302,20 +314,47 @@ static enum MHD_Result route(Server *server, struct MHD_Connection *connection,
         return send_failure(connection, 405, "bad-parameter", "this method is not for this path");
     if (is_action)
         return answer_action(server, connection, request);
-    if (strcmp(request->path, "/api/events") == 0)
+    if (strcmp(request->path, "/api/events") == 0) {
+        step(server, exchange, 0); // G1
         return answer_events(server, connection, request);
+    }
     if (strncmp(request->path, "/api/", 5) == 0)
         return answer_api(server, connection, request);
     return send_asset(connection, request->path);
 }
 
-// V1: nothing is looked at before this has judged.
-static enum MHD_Result judge_and_route(Server *server, struct MHD_Connection *connection,
-                                       Exchange *exchange, const char *method)
+// A second one would be read by somebody else than the first: by a proxy, or by the next version of
+// a library.
+static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
 {
-    const Request *request = &exchange->request;
-    bool is_page = !exchange->is_malformed && strcmp(request->path, "/") == 0;
-    const char *token = is_page ? request_text(request, "token") : NULL;
+    static const char *const once[] = {"Host", "Origin", "Sec-Fetch-Site", "X-Muninn-Token",
+                                       "X-Muninn-Action", "Content-Length", "Transfer-Encoding"};
+    u32 *counts = arg;
+
+    (void)kind;
+    (void)value;
+    for (size_t i = 0; i < ARRAY_LEN(once); i++)
+        counts[i] += strcasecmp(name, once[i]) == 0;
+    return MHD_YES;
+}
+
+static bool has_header_twice(struct MHD_Connection *connection)
+{
+    u32 counts[8] = {0};
+    bool is_twice = false;
+
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, counts);
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+        is_twice |= counts[i] > 1;
+    return is_twice;
+}
+
+// V1: nothing is looked at before this has judged.
+static Verdict judge(const Server *server, struct MHD_Connection *connection,
+                     const Exchange *exchange)
+{
+    bool is_page = !exchange->is_malformed && strcmp(exchange->request.path, "/") == 0;
     Credentials credentials = {
         .host = header(connection, "Host"),
         .origin = header(connection, "Origin"),
@@ -324,44 +363,73 @@ static enum MHD_Result judge_and_route(Server *server, struct MHD_Connection *co
         .cookies = header(connection, "Cookie"),
         .token_param = is_page ? "" : NULL,
     };
-    Verdict verdict = access_judge(&server->place, &credentials);
+    const char *token = is_page ? request_text(&exchange->request, "token") : NULL;
 
+    if (has_header_twice(connection))
+        return VERDICT_TWICE;
+    Verdict verdict = access_judge(&server->place, &credentials);
     if (verdict != VERDICT_FOREIGN && access_token_is_right(&server->place, token))
-        return send_cookie(server, connection);
-    if (verdict != VERDICT_GOOD)
-        return exchange->is_malformed && verdict != VERDICT_FOREIGN
-                   ? send_failure(connection, 401, "unauthorized", "the token is missing")
-                   : refuse(connection, verdict, request);
-    return route(server, connection, exchange, method);
+        return VERDICT_NEW;
+    return verdict;
 }
 
 // ------------------------------------------------------------------------ libmicrohttpd
+
+static Admitted *admitted_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
 
 static void *begin_exchange(void *arg, const char *uri, struct MHD_Connection *connection)
 {
     Exchange *exchange = calloc(1, sizeof(*exchange));
 
-    (void)arg;
-    (void)connection;
-    if (exchange)
-        exchange->is_malformed = !request_parse(&exchange->request, uri);
+    if (!exchange)
+        return NULL;
+    exchange->is_malformed = !request_parse(&exchange->request, uri);
+    exchange->connection = admitted_of(connection);
+    step(arg, exchange, REQUEST_MS);
     return exchange;
 }
 
 static void end_exchange(void *arg, struct MHD_Connection *connection, void **state,
                          enum MHD_RequestTerminationCode why)
 {
-    (void)arg;
+    const Server *server = arg;
+    Exchange *exchange = *state;
+
     (void)connection;
     (void)why;
-    free(*state);
+    if (exchange && exchange->connection)
+        gate_idle(server->gate, exchange->connection);
+    free(exchange);
     *state = NULL;
+}
+
+static void begin_or_end_connection(void *arg, struct MHD_Connection *connection,
+                                    void **socket_context,
+                                    enum MHD_ConnectionNotificationCode code)
+{
+    const Server *server = arg;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *socket_context = info ? gate_find(server->gate, info->connect_fd) : NULL;
+    } else if (*socket_context) {
+        gate_closed(server->gate, *socket_context);
+        *socket_context = NULL;
+    }
 }
 
 static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *body,
                               size_t *body_size, void **state)
 {
+    Server *server = arg;
     Exchange *exchange = *state;
 
     (void)url;
@@ -370,8 +438,12 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
     if (!exchange)
         return MHD_NO;
     if (!exchange->was_begun) {
+        // Before its body is read: who may not ask is not listened to.
+        Verdict verdict = judge(server, connection, exchange);
         exchange->was_begun = true;
-        return MHD_YES;
+        exchange->is_new = verdict == VERDICT_NEW;
+        return verdict == VERDICT_GOOD || verdict == VERDICT_NEW
+                   ? MHD_YES : refuse(connection, verdict, &exchange->request);
     }
     // What is sent with a request is not needed: it is thrown away, up to a limit.
     if (*body_size > 0) {
@@ -379,98 +451,42 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
         *body_size = 0;
         return exchange->body_bytes > BODY_BYTES_MAX ? MHD_NO : MHD_YES;
     }
-    return judge_and_route(arg, connection, exchange, method);
+    step(server, exchange, ANSWER_MS);
+    return exchange->is_new ? send_cookie(server, connection)
+                            : route(server, connection, exchange, method);
 }
 
 // ---------------------------------------------------------------------------- starting
 
-static struct addrinfo *find_address(const ServerConfig *config, char **ret_error)
+static bool admit(void *arg, int socket)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    char port[8];
+    const Server *server = arg;
+    struct sockaddr_storage peer = {0};
+    socklen_t size = sizeof(peer);
 
-    snprintf(port, sizeof(port), "%u", config->port);
-    int failure = getaddrinfo(config->host ? config->host : "127.0.0.1", port, &hints, &found);
-    if (failure == 0)
-        return found;
-    if (asprintf(ret_error, "--host=%s: %s", config->host ? config->host : "127.0.0.1",
-                 gai_strerror(failure)) < 0)
-        *ret_error = NULL;
-    return NULL;
-}
-
-static int listen_at(const struct addrinfo *address)
-{
-    int on = 1;
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return -errno;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, 64) != 0) {
-        int failure = -errno;
-        close(fd);
-        return failure;
+    if (getpeername(socket, (struct sockaddr *)&peer, &size) != 0) {
+        close(socket);
+        return false;
     }
-    return fd;
+    return MHD_add_connection(server->daemon, socket, (struct sockaddr *)&peer, size) == MHD_YES;
 }
 
-static void fill_place(Server *server, const ServerConfig *config, int fd)
-{
-    ServerPlace *place = &server->place;
-    struct sockaddr_storage bound = {0};
-    socklen_t size = sizeof(bound);
-    const struct sockaddr_in6 *six = (const void *)&bound;
-    const struct sockaddr_in *four = (const void *)&bound;
-
-    getsockname(fd, (struct sockaddr *)&bound, &size);
-    bool is_six = bound.ss_family == AF_INET6;
-    place->port = ntohs(is_six ? six->sin6_port : four->sin_port);
-    place->is_any = is_six ? IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr)
-                           : four->sin_addr.s_addr == INADDR_ANY;
-    snprintf(place->host, sizeof(place->host), "%s", config->host ? config->host : "127.0.0.1");
-    snprintf(place->cookie, sizeof(place->cookie), "muninn-%u", place->port);
-    // "0.0.0.0" is no address to go to.
-    const char *shown = place->is_any ? "localhost" : place->host;
-    bool needs_brackets = strchr(shown, ':') != NULL;
-    snprintf(server->url, sizeof(server->url), "http://%s%s%s:%u/?token=%s",
-             needs_brackets ? "[" : "", shown, needs_brackets ? "]" : "", place->port,
-             place->token);
-}
-
-static int open_socket(Server *server, const ServerConfig *config, char **ret_error)
-{
-    struct addrinfo *address = find_address(config, ret_error);
-
-    if (!address)
-        return -1;
-    int fd = listen_at(address);
-    freeaddrinfo(address);
-    if (fd >= 0) {
-        fill_place(server, config, fd);
-        return fd;
-    }
-    if (asprintf(ret_error, "cannot listen on %s, port %u: %s",
-                 config->host ? config->host : "127.0.0.1", config->port, strerror(-fd)) < 0)
-        *ret_error = NULL;
-    return -1;
-}
-
-static bool start_daemon(Server *server, int fd)
+static bool start_daemon(Server *server)
 {
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                     MHD_USE_POLL;
+                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET;
 
     server->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        flags, 0, NULL, NULL, handle, server,
+        // More than the gate admits: the library gives a place back after the gate has.
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)(2 * GATE_ADMITTED_MAX),
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STALL_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
         MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, server,
-        MHD_OPTION_NOTIFY_COMPLETED, end_exchange, server, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, end_exchange, server,
+        MHD_OPTION_NOTIFY_CONNECTION, begin_or_end_connection, server, MHD_OPTION_END);
     return server->daemon != NULL;
 }
 
@@ -484,12 +500,14 @@ Server *server_start(Viewer *viewer, const ServerConfig *config, char **ret_erro
         return NULL;
     }
     server->viewer = viewer;
-    int fd = open_socket(server, config, ret_error);
+    int fd = server_listen(config, &server->place, server->url, ret_error);
     if (fd >= 0) {
         server->jobs = jobs_start(viewer);
         server->live = live_start(viewer);
         parts_start(viewer);
-        if (server->jobs && server->live && start_daemon(server, fd))
+        server->gate = gate_new(fd, admit, server);
+        if (server->jobs && server->live && server->gate && start_daemon(server) &&
+            gate_start(server->gate))
             return server;
         close(fd);
     }
@@ -499,11 +517,15 @@ Server *server_start(Viewer *viewer, const ServerConfig *config, char **ret_erro
 
 void server_stop(Server *server)
 {
+    if (server->gate)
+        gate_stop(server->gate);
     // Streams end when `live` does, and the daemon waits for them.
     if (server->live)
         live_end_streams(server->live);
     if (server->daemon)
         MHD_stop_daemon(server->daemon);
+    if (server->gate)
+        gate_free(server->gate);
     if (server->jobs)
         jobs_stop(server->jobs);
     if (server->live)

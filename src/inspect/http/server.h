@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The server: who may ask, and how answers travel. One thread per connection, at most 64;
-// what takes time is done by the workers of jobs.h.
+// The server: who may ask, and how answers travel. Connections come through the gate (gate.h); the
+// library has a thread for each that was admitted, at most 64; what takes time is done by the workers
+// of jobs.h.
 #ifndef MUNINN_INSPECT_HTTP_SERVER_H
 #define MUNINN_INSPECT_HTTP_SERVER_H
 
@@ -9,7 +10,7 @@
 
 #include "inspect/http/jobs.h"
 
-enum { TOKEN_DIGITS = 64 };
+enum { TOKEN_DIGITS = 64, SERVER_URL_BYTES = 512 };
 
 typedef struct ServerConfig {
     const char *host; // as the user wrote it; NULL: the loopback address
@@ -34,13 +35,24 @@ typedef struct ServerPlace {
     char cookie[32]; // its name
 } ServerPlace;
 
+// A socket that listens there and does not block; the place and the whole address are filled in, the
+// token of the place must be there. Negative: *ret_error (to be freed) says why, if it can.
+int server_listen(const ServerConfig *config, ServerPlace *place, char url[SERVER_URL_BYTES],
+                  char **ret_error);
+
 // What a request says of where it comes from; NULL: the header is not there.
 typedef struct Credentials {
     const char *host, *origin, *fetch_site;
     const char *token_header, *cookies, *token_param;
 } Credentials;
 
-typedef enum Verdict { VERDICT_GOOD, VERDICT_NO_TOKEN, VERDICT_FOREIGN } Verdict;
+typedef enum Verdict {
+    VERDICT_GOOD,
+    VERDICT_NEW, // it brings the token in its address, to be turned into a cookie
+    VERDICT_NO_TOKEN,
+    VERDICT_FOREIGN,
+    VERDICT_TWICE, // a header that says who asks is there twice
+} Verdict;
 Verdict access_judge(const ServerPlace *place, const Credentials *credentials);
 // The token of the URL is right: to be turned into a cookie.
 bool access_token_is_right(const ServerPlace *place, const char *token);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums of numbers that came out of a file. Whoever wrote the file may have put any numbers there, so
-// a sum that does not fit stays at the largest (or smallest) number there is: a reader then shows a
-// number that cannot be true, and neither wraps to a small one nor overflows.
+// Sums of numbers that came out of a file. Whoever wrote the file may have put any numbers there,
+// so a sum that does not fit stays at the largest (or smallest) number there is: a reader then
+// shows a number that cannot be true, and neither wraps to a small one nor overflows.
 #ifndef MUNINN_BASE_SATURATE_H
 #define MUNINN_BASE_SATURATE_H
 

@@ -93,8 +93,8 @@ def connections_that_say_nothing_keep_nobody_out():
     others_are_served()
     for _ in range(20):
         others_are_served()
-    # Each ends at some time: it had no request, so there is no answer.
-    equal({everything(connection) for connection in silent}, {b""})
+    # Each ends at some time; those that had to go for others are told so.
+    assert {everything(connection)[:12] for connection in silent} <= {b"", b"HTTP/1.1 503"}
     others_are_served()
 
 
@@ -266,8 +266,9 @@ def when_all_are_busy_the_next_is_told():
         thread.join()
     for connection in greedy:
         connection.close()
+    # What a client sends behind the server's last words is answered with a reset, which may take them.
     status = {answer[9:12] for answer in told}
-    assert status <= {b"503", b"200"} and b"503" in status, status
+    assert status <= {b"503", b"200", b""} and b"503" in status, status
     for answer in told:
         if answer[9:12] == b"503":
             equal(json.loads(answer.split(b"\r\n\r\n")[1])["error"]["code"], "busy")

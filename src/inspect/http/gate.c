@@ -126,7 +126,7 @@ static void refuse(Gate *gate, int socket, const char *status)
 // Leaves the place free. `status` NULL: without a word.
 static void drop(Gate *gate, Waiting *waiting, const char *status)
 {
-    if (status && (waiting->has_spoken || waiting->is_ready))
+    if (status == too_busy || (status && (waiting->has_spoken || waiting->is_ready)))
         refuse(gate, waiting->socket, status);
     close(waiting->socket); // and out of the epoll with it
     waiting->socket = -1;

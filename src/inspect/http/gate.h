@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Connections in front of the server. One thread accepts them, waits until a whole request head has
-// arrived, and only then gives them to the library, which has a thread for each: whoever connects
-// and says nothing, or says it a byte at a time, costs a descriptor for some seconds and nobody else
-// his turn.
+// Connections in front of the server. One thread accepts them, waits until a whole request head
+// has arrived, and only then gives them to the library, which has a thread for each: whoever
+// connects and says nothing, or says it a byte at a time, costs a descriptor for some seconds and
+// nobody else his turn.
 //
 //   accept ─▶ waiting for a head ─▶ ready, in a queue ─▶ admitted ─▶ closed
 //               10 s; the oldest goes    20 s; then 503     a deadline for each step;
@@ -13,7 +13,7 @@
 // What must stay true
 //   G1  Every connection has a deadline at any time, but for streams of events, of which there are
 //       few (live.h) and whose writes the library gives a limit.
-//   G2  A connection is told why it ends if it has said anything.
+//   G2  A connection is told why it ends if it has said anything, or has to go for another one.
 #ifndef MUNINN_INSPECT_HTTP_GATE_H
 #define MUNINN_INSPECT_HTTP_GATE_H
 
@@ -36,8 +36,8 @@ typedef bool GateAdmitFn(void *arg, int socket);
 Gate *gate_new(int listener, GateAdmitFn *admit, void *arg);
 // Connections are accepted from now on. False: there can be no thread for it.
 bool gate_start(Gate *gate);
-// No connection is admitted any more; those that wait are closed. The gate stays for those that were
-// admitted, until gate_free().
+// No connection is admitted any more; those that wait are closed. The gate stays for those that
+// were admitted, until gate_free().
 void gate_stop(Gate *gate);
 void gate_free(Gate *gate);
 

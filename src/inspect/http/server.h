@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The server: who may ask, and how answers travel. Connections come through the gate (gate.h); the
-// library has a thread for each that was admitted, at most 64; what takes time is done by the workers
-// of jobs.h.
+// library has a thread for each that was admitted, at most 64; what takes time is done by the
+// workers of jobs.h.
 #ifndef MUNINN_INSPECT_HTTP_SERVER_H
 #define MUNINN_INSPECT_HTTP_SERVER_H
 
@@ -35,8 +35,8 @@ typedef struct ServerPlace {
     char cookie[32]; // its name
 } ServerPlace;
 
-// A socket that listens there and does not block; the place and the whole address are filled in, the
-// token of the place must be there. Negative: *ret_error (to be freed) says why, if it can.
+// A socket that listens there and does not block; the place and the whole address are filled in,
+// the token of the place must be there. Negative: *ret_error (to be freed) says why, if it can.
 int server_listen(const ServerConfig *config, ServerPlace *place, char url[SERVER_URL_BYTES],
                   char **ret_error);
 

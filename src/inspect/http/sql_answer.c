@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// /api/sql and /api/sql/tables: the console. A query runs in a process of its own, on the recording
-// of the slow lane; inspect/sql sees to it that it reads only, and ends. Others may use the recording
-// meanwhile.
+// /api/sql and /api/sql/tables: the console. A query runs in a process of its own, on the
+// recording of the slow lane; inspect/sql sees to it that it reads only, and ends. Others may use
+// the recording meanwhile.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -111,8 +111,8 @@ static int close_to_writing(SqlDatabase *database)
     return sqlite3_set_authorizer(database->handle, authorize, NULL);
 }
 
-// SQLite makes a table of its own when a query first names it, and asks the authorizer for that as if
-// the query had said CREATE TABLE. So it is made before. Without JSON it is not there.
+// SQLite makes a table of its own when a query first names it, and asks the authorizer for that as
+// if the query had said CREATE TABLE. So it is made before. Without JSON it is not there.
 static void add_own_tables(SqlDatabase *database)
 {
     static const char *const queries[] = {

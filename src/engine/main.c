@@ -2,6 +2,7 @@
 //
 // The engine's start: from an ordinary process to a client on the synthetic
 // CPU; and its end.
+#include <sys/mman.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -109,10 +110,34 @@ static void on_mapped(const Mapping *mapping)
         tool->mapped(mapping->start, mapping->end, mapping->prot);
 }
 
+// --keep-debuginfo=yes: code of files gets a number when it goes, so that the stacks which it was on
+// keep its names, whatever is loaded there later. 0: this is no such code. Engine lock held.
+static u32 number_unloading(GuestAddr start, GuestAddr end)
+{
+    static u32 count;
+
+    if (!options.keep_debuginfo || count == CONTEXT_UNLOADINGS_MAX)
+        return 0;
+    const Mapping *mapping = aspace_find(start);
+    if (!mapping) {
+        mapping = aspace_next(NULL);
+        while (mapping && mapping->end <= start)
+            mapping = aspace_next(mapping);
+    }
+    while (mapping && mapping->start < end && !(mapping->prot & PROT_EXEC && mapping->inode))
+        mapping = aspace_next(mapping);
+    if (!mapping || mapping->start >= end)
+        return 0;
+    context_mark_unloaded(start, end, ++count);
+    if (calltags_wanted)
+        calltags_forget_contexts();
+    return count;
+}
+
 static void on_unmapped(GuestAddr start, GuestAddr end)
 {
     redirect_unmapped(start, end);
-    relay_unmapped(start, end);
+    relay_unmapped(start, end, relay_is_on() ? number_unloading(start, end) : 0);
     if (callstack_wanted)
         callstack_forget_range(start, end);
     if (calltags_wanted)

@@ -48,8 +48,10 @@ enum {
 };
 
 // In lists of pcs, as the call stack has them: the first is exact, the others are
-// return addresses unless this bit is set; 0 stands for frames left out.
+// return addresses unless this bit is set; 0 stands for frames left out. With the number of an
+// unloading (RECORD_UNMAP) in it a pc is of the code that was there before.
 #define WIRE_EXACT_PC (1ull << 63)
+enum { WIRE_UNLOADING_SHIFT = 48, WIRE_UNLOADING_MASK = (1 << 14) - 1 };
 
 typedef enum WireRecordType {
     RECORD_NONE,

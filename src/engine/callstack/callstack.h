@@ -76,6 +76,10 @@ enum {
 // and not a return address, so symbolisers must not step back into the call.
 #define CONTEXT_EXACT_PC (1ull << 63)
 
+// In these bits of a frame's pc: the number of the unloading that took its code away, from 1. Other
+// code that is loaded at the same addresses makes other contexts.
+enum { CONTEXT_UNLOADING_SHIFT = 48, CONTEXT_UNLOADINGS_MAX = (1 << 14) - 1 };
+
 typedef struct CallEntry {
     GuestAddr ret;
     GuestAddr sp;
@@ -160,6 +164,9 @@ void callstack_validate(const CallStack *cs);
 u32 context_intern(u32 parent, GuestAddr pc);
 u32 context_find(u32 parent, GuestAddr pc); // 0: it has not been made
 #define CONTEXTS_MAX (1u << 27) // 2 GiB of address space
+// Code at [start, end) goes away: from now on its frames in all contexts that there are have the
+// number of this unloading. Caches of contexts have to be emptied: calltags_forget_contexts().
+void context_mark_unloaded(GuestAddr start, GuestAddr end, u32 unloading);
 u32 context_parent(u32 id);
 GuestAddr context_pc(u32 id);
 u32 context_depth(u32 id); // how many frames it has

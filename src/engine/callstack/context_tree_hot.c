@@ -6,7 +6,8 @@
 //   T2  A table is complete before it is released as the current one; the old one stays
 //       mapped for readers still in it. Its losses are harmless: a reader that misses
 //       looks again under the lock. All old tables together are smaller than the current one.
-//   T3  Slots go from 0 to an id once.
+//   T3  Slots go from 0 to an id once. An id whose pc was marked as unloaded stays in its slot, where
+//       nobody looks for it by that pc; a larger table has it where its pc now leads.
 // Compiled with general registers only; calls nothing but base/pages and base/futex_lock.
 #include "base/assert.h"
 #include "base/pages.h"
@@ -123,6 +124,20 @@ u32 context_intern(u32 parent, GuestAddr pc)
     u32 id = context_find(parent, pc);
 
     return id != 0 ? id : add_child(hash_child(parent, pc), parent, pc);
+}
+
+void context_mark_unloaded(GuestAddr start, GuestAddr end, u32 unloading)
+{
+    u64 mark = (u64)unloading << CONTEXT_UNLOADING_SHIFT;
+
+    lock_acquire(&tree_lock);
+    for (u32 id = 1; id < context_node_count; id++) {
+        // The return address behind a call at the very end is `end`.
+        GuestAddr pc = context_nodes[id].pc & ~CONTEXT_EXACT_PC;
+        if (pc >= start && pc <= end)
+            __atomic_store_n(&context_nodes[id].pc, context_nodes[id].pc | mark, __ATOMIC_RELAXED);
+    }
+    lock_release(&tree_lock);
 }
 
 u32 context_count(void)

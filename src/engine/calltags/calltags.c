@@ -7,6 +7,7 @@
 
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
+#include "engine/thread/thread.h"
 
 bool calltags_wanted, calltags_shared;
 u64 calltags_offset;
@@ -57,4 +58,22 @@ void calltags_unmapped(GuestAddr start, GuestAddr end)
     calltags_drop_roots(start, end);
     if (!calltags_shared && end <= CLIENT_END && first < last)
         pages_discard((void *)first, last - first);
+}
+
+// The other threads may be looking: an entry without a context, and a chain without a pc, are empty
+// to them. What one of them writes at the same moment is of frames that it runs now.
+static void forget_contexts(ThreadCtx *ctx, void *unused)
+{
+    ContextCache *cache = ctx->contexts;
+
+    (void)unused;
+    for (u32 i = 0; cache && i < CONTEXTS_CACHED; i++)
+        __atomic_store_n(&cache->slots[i].context, 0, __ATOMIC_RELAXED);
+    for (u32 i = 0; cache && i < CALLTAGS_CHAINS; i++)
+        __atomic_store_n(&cache->chains[i].pc, 0, __ATOMIC_RELAXED);
+}
+
+void calltags_forget_contexts(void)
+{
+    thread_for_each(forget_contexts, NULL);
 }

@@ -111,6 +111,8 @@ bool calltags_init(u64 shared_offset);
 bool calltags_thread_start(ThreadCtx *ctx);
 void calltags_thread_end(ThreadCtx *ctx);
 void calltags_unmapped(GuestAddr start, GuestAddr end);
+// Contexts are to be looked up anew, by all threads.
+void calltags_forget_contexts(void);
 // Around a fork, so that the child finds no lock taken.
 void calltags_fork_prepare(void);
 void calltags_fork_done(void);

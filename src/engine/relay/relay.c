@@ -453,11 +453,11 @@ void relay_code_mapped(const Mapping *mapping)
     }
 }
 
-void relay_unmapped(GuestAddr start, GuestAddr end)
+void relay_unmapped(GuestAddr start, GuestAddr end, u32 unloading)
 {
     WireProducer *producer = relay.shared ? relay_producer(&thread_ctx) : NULL;
     if (producer)
-        wire_put_unmap(producer, &(Wire_unmap){start, end - start});
+        wire_put_unmap(producer, &(Wire_unmap){start, end - start, unloading});
 }
 
 void relay_accept_kicks(void)

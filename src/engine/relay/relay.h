@@ -35,7 +35,8 @@ void relay_thread_end(ThreadCtx *ctx);
 void relay_fork_prepare(void);
 void relay_fork_child(void);
 void relay_code_mapped(const Mapping *mapping);
-void relay_unmapped(GuestAddr start, GuestAddr end);
+// `unloading`: the number that contexts have of it (context_mark_unloaded()), 0: none.
+void relay_unmapped(GuestAddr start, GuestAddr end, u32 unloading);
 void relay_exec(ThreadCtx *ctx, const char *path);
 void relay_exec_failed(ThreadCtx *ctx, int error);
 // A signal is about to end the process.

@@ -36,12 +36,14 @@ typedef struct StackPlace {
 
 static StackPlace stack_place(Run *run, WireWords pcs, size_t index)
 {
+    u64 word = pcs.data[index];
+    u32 unloading = (u32)(word >> WIRE_UNLOADING_SHIFT) & WIRE_UNLOADING_MASK;
     StackPlace at = {
-        .pc = pcs.data[index] & ~WIRE_EXACT_PC,
-        .is_return = index > 0 && !(pcs.data[index] & WIRE_EXACT_PC),
+        .pc = word & ~WIRE_EXACT_PC & ~((u64)WIRE_UNLOADING_MASK << WIRE_UNLOADING_SHIFT),
+        .is_return = index > 0 && !(word & WIRE_EXACT_PC),
     };
     if (at.pc)
-        at.place = symbols_place(run->symbols, at.is_return ? at.pc - 1 : at.pc);
+        at.place = symbols_place_before(run->symbols, at.is_return ? at.pc - 1 : at.pc, unloading);
     return at;
 }
 

@@ -170,7 +170,7 @@ static void take_unmap(Run *run, const WireRecord *record)
 {
     Wire_unmap unmap;
     if (wire_get_unmap(record, &unmap))
-        symbols_unmap(run->symbols, unmap.start, unmap.size);
+        symbols_unload(run->symbols, unmap.start, unmap.size, (u32)unmap.unloading);
 }
 
 static void take_maps_reset(Run *run, const WireRecord *record)

@@ -14,6 +14,7 @@ void module_table_init(ModuleTable *table)
 {
     *table = (ModuleTable){ 0 };
     vec_init(&table->modules, sizeof(Module));
+    vec_init(&table->kept, sizeof(KeptMapping));
     vec_push(&table->modules, NULL);
 }
 
@@ -22,6 +23,7 @@ void module_table_free(ModuleTable *table)
     for (size_t i = 0; i < table->modules.count; i++)
         map_free(&((Module *)vec_at(&table->modules, i))->frames);
     vec_free(&table->modules);
+    vec_free(&table->kept);
     map_free(&table->by_file);
     free(table->mappings);
     *table = (ModuleTable){ 0 };
@@ -206,6 +208,38 @@ const Mapping *module_table_find(const ModuleTable *table, u64 address)
     size_t i = mapping_index(table, address);
     return i < table->mapping_count && address >= table->mappings[i].start ? &table->mappings[i]
                                                                            : NULL;
+}
+
+void module_table_keep(ModuleTable *table, u64 start, u64 size, u32 unloading)
+{
+    u64 end = start + size < start ? ~0ull : start + size;
+
+    for (size_t i = mapping_index(table, start);
+         i < table->mapping_count && table->mappings[i].start < end; i++) {
+        KeptMapping kept = { table->mappings[i], unloading };
+        if (vec_push(&table->kept, &kept))
+            module_at(table, kept.mapping.module)->is_asked = true;
+    }
+}
+
+const Mapping *module_table_find_kept(const ModuleTable *table, u64 address, u32 unloading)
+{
+    const KeptMapping *kept = (const KeptMapping *)table->kept.data;
+    size_t low = 0, high = table->kept.count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (kept[middle].unloading < unloading)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < table->kept.count && kept[low].unloading == unloading; low++) {
+        const Mapping *mapping = &kept[low].mapping;
+        if (address >= mapping->start && address < mapping->end)
+            return mapping;
+    }
+    return NULL;
 }
 
 bool module_table_is_live(const ModuleTable *table, CodePlace place)

@@ -28,12 +28,19 @@ typedef struct Mapping {
     u32 module;
 } Mapping;
 
+// A mapping of code that is gone.
+typedef struct KeptMapping {
+    Mapping mapping;
+    u32 unloading; // the number of the unmapping that took it
+} KeptMapping;
+
 typedef struct ModuleTable {
     Vec modules; // Module; number 0 is not used
     u32 first_free;
     Map by_file; // path and inode → the newest such module
     Mapping *mappings; // by start, never overlapping
     size_t mapping_count, mapping_capacity;
+    Vec kept; // KeptMapping, by number
 } ModuleTable;
 
 void module_table_init(ModuleTable *table);
@@ -44,9 +51,14 @@ Module *module_at(const ModuleTable *table, u32 number); // NULL: there is none
 // `path` is that of the mapping, kept by the caller for as long as the table lives.
 void module_table_map(ModuleTable *table, const SymbolsMapping *mapping, const char *path);
 void module_table_unmap(ModuleTable *table, u64 start, u64 size);
+// To be called before module_table_unmap(): its mappings are found by that number afterwards.
+// Numbers grow from call to call.
+void module_table_keep(ModuleTable *table, u64 start, u64 size, u32 unloading);
 
 // The mapping around an address; NULL: none.
 const Mapping *module_table_find(const ModuleTable *table, u64 address);
+// The same of those that this unmapping took.
+const Mapping *module_table_find_kept(const ModuleTable *table, u64 address, u32 unloading);
 bool module_table_is_live(const ModuleTable *table, CodePlace place);
 
 // Where the client has the ELF header of a module, 0: nowhere.

@@ -122,13 +122,32 @@ void symbols_unmap(Symbols *symbols, u64 start, u64 size)
     module_table_unmap(&symbols->table, start, size);
 }
 
-CodePlace symbols_place(Symbols *symbols, u64 address)
+void symbols_unload(Symbols *symbols, u64 start, u64 size, u32 unloading)
 {
-    const Mapping *mapping = module_table_find(&symbols->table, address);
+    if (unloading && symbols->config.keep_debuginfo)
+        module_table_keep(&symbols->table, start, size, unloading);
+    module_table_unmap(&symbols->table, start, size);
+}
+
+static CodePlace place_in(const Symbols *symbols, const Mapping *mapping, u64 address)
+{
     if (!mapping)
         return (CodePlace){ 0, address };
     module_at(&symbols->table, mapping->module)->is_asked = true;
     return (CodePlace){ mapping->module, address - mapping->start + mapping->file_offset };
+}
+
+CodePlace symbols_place(Symbols *symbols, u64 address)
+{
+    return place_in(symbols, module_table_find(&symbols->table, address), address);
+}
+
+CodePlace symbols_place_before(Symbols *symbols, u64 address, u32 unloading)
+{
+    const Mapping *kept =
+        unloading ? module_table_find_kept(&symbols->table, address, unloading) : NULL;
+
+    return kept ? place_in(symbols, kept, address) : symbols_place(symbols, address);
 }
 
 // ---- asking the reader ----------------------------------------------------------------------

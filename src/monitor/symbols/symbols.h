@@ -61,6 +61,9 @@ typedef struct SymbolsMapping {
 
 void symbols_map(Symbols *symbols, const SymbolsMapping *mapping);
 void symbols_unmap(Symbols *symbols, u64 start, u64 size);
+// The same, and where `unloading` is not 0 and names are to be kept, symbols_place_before() knows
+// by that number what was there.
+void symbols_unload(Symbols *symbols, u64 start, u64 size, u32 unloading);
 
 // What an address means now. module 0: nothing that is known.
 typedef struct CodePlace {
@@ -68,6 +71,8 @@ typedef struct CodePlace {
     u64 offset; // in the module; the address itself when module is 0
 } CodePlace;
 CodePlace symbols_place(Symbols *symbols, u64 address);
+// What it meant before that unloading. Where nothing is known of it, or it is 0: what it means now.
+CodePlace symbols_place_before(Symbols *symbols, u64 address, u32 unloading);
 
 typedef struct Frame {
     u64 pc;                // as it is shown

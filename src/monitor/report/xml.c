@@ -157,13 +157,25 @@ static void put_suppression(Writer *writer, const char *text)
 
 // ---------------------------------------------------------------------- findings
 
-// Protocol 4 was written by versions that did not make these findings yet.
+// Protocol 4 was written by versions that did not make these findings yet, and its readers end at a
+// kind they do not know: they get the nearest that they know.
 static const char *kind_name(const Writer *writer, u32 kind)
 {
-    if (writer->report->options->xml_protocol < 5 &&
-        (kind == KIND_REALLOC_ZERO || kind == KIND_BAD_ALIGN || kind == KIND_BAD_SIZE))
-        kind = KIND_FISHY_VALUE;
-    return report_kind(kind)->xml;
+    static const char *const newer[][2] = {
+        {"ReallocSizeZero", "FishyValue"},
+        {"InvalidAlignment", "FishyValue"},
+        {"InvalidSize", "FishyValue"},
+        {"InvalidSizeAndAlignment", "FishyValue"},
+        {"MismatchedAllocateDeallocateSize", "MismatchedFree"},
+        {"MismatchedAllocateDeallocateAlignment", "MismatchedFree"},
+    };
+    const char *name = report_kind(kind)->xml;
+
+    for (size_t i = 0; writer->report->options->xml_protocol < 5 && i < ARRAY_LEN(newer); i++) {
+        if (strcmp(name, newer[i][0]) == 0)
+            return newer[i][1];
+    }
+    return name;
 }
 
 static void put_what(Writer *writer, const Finding *finding)

@@ -110,7 +110,7 @@ static void on_mapped(const Mapping *mapping)
         tool->mapped(mapping->start, mapping->end, mapping->prot);
 }
 
-// --keep-debuginfo=yes: code of files gets a number when it goes, so that the stacks which it was on
+// --keep-debuginfo=yes: code of files gets a number when it goes, so that stacks on which it was
 // keep its names, whatever is loaded there later. 0: this is no such code. Engine lock held.
 static u32 number_unloading(GuestAddr start, GuestAddr end)
 {

@@ -6,8 +6,8 @@
 //   T2  A table is complete before it is released as the current one; the old one stays
 //       mapped for readers still in it. Its losses are harmless: a reader that misses
 //       looks again under the lock. All old tables together are smaller than the current one.
-//   T3  Slots go from 0 to an id once. An id whose pc was marked as unloaded stays in its slot, where
-//       nobody looks for it by that pc; a larger table has it where its pc now leads.
+//   T3  Slots go from 0 to an id once. An id whose pc was marked as unloaded stays in its slot,
+//       where nobody looks for it by that pc; a larger table has it where its pc now leads.
 // Compiled with general registers only; calls nothing but base/pages and base/futex_lock.
 #include "base/assert.h"
 #include "base/pages.h"

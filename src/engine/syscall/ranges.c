@@ -12,7 +12,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ipc.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
+#include <sys/socket.h>
 
 #include "engine/syscall/tables.h"
 
@@ -149,6 +151,29 @@ static u64 semaphore_count(int set)
     return semctl(set, 0, IPC_STAT, &status) == 0 ? status.sem_nsems : 0;
 }
 
+// As many elements as the kernel takes at once, or none: it refuses a longer vector before it has
+// looked at it. `mask`: the bits of the count that it looks at, 0 for all.
+static u64 vector_count(u64 count, u32 mask)
+{
+    enum { UIO_MAXIOV = 1024 };
+    if (mask)
+        count &= mask;
+    return count <= UIO_MAXIOV ? count : 0;
+}
+
+static u64 fd_count(u64 count)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && count > limit.rlim_cur ? 0 : count;
+}
+
+static bool is_socket(int fd)
+{
+    int type;
+    socklen_t size = sizeof(type);
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
+}
+
 // The length by rule `l` of memory at `address`. For what was written, `limit` is how
 // much was offered.
 static u64 length(Walk *w, const Scope *s, const SyscallLen *l, GuestAddr address, u64 limit)
@@ -162,6 +187,10 @@ static u64 length(Walk *w, const Scope *s, const SyscallLen *l, GuestAddr addres
         return l->plus;
     case LEN_RULE_ARG:
         return scaled(scope_length(s, l->arg), l);
+    case LEN_RULE_VECTOR:
+        return vector_count(scope_value(s, l->arg), l->plus) * l->scale;
+    case LEN_RULE_FDS:
+        return fd_count(scope_length(s, l->arg)) * l->scale;
     case LEN_RULE_KEPT:
         return scaled(length_kept(w, s, l->arg), l);
     case LEN_RULE_PRODUCT:
@@ -298,7 +327,8 @@ static bool take_element(Walk *w)
 }
 
 // execve(argv) is the array with its NULL, execve(argv[i]) one of its strings, whose first has a
-// name of its own: execve(argv[0]), but execve(envp[i]).
+// name of its own: execve(argv[0]), but execve(envp[i]). A program must have a name: an argv that
+// begins with its NULL is reported as a string that is not there.
 static void walk_string_array(Walk *w, Target *t, const SyscallPath *path)
 {
     if (w->phase != SYSCALL_BEFORE)
@@ -311,12 +341,15 @@ static void walk_string_array(Walk *w, Target *t, const SyscallPath *path)
     }
     emit(w, t, count * 8, RANGE_IN, path);
     for (u64 i = 0; i < count; i++) {
-        if (!read_guest(w, t->address + i * 8, &string, sizeof(string)) || !string)
-            break;
         bool is_program = i == 0 && strcmp(path->name, "argv") == 0;
+        if (!read_guest(w, t->address + i * 8, &string, sizeof(string)) ||
+            (!string && !is_program))
+            break;
         SyscallPath element = { path, "", is_program ? INDEX_NUMBER : INDEX_LETTER, (u32)i };
         Target s = { string, 0, DIR_IN, ON_SUCCESS, ARG_STR };
         walk_string(w, &s, &element);
+        if (!string)
+            break;
     }
 }
 
@@ -368,11 +401,18 @@ static u8 kind_dir(u8 kind)
     return kind == ARG_OUT ? DIR_OUT : kind == ARG_INOUT ? DIR_INOUT : DIR_IN;
 }
 
+// Whether a NULL in `a` is no error.
+static bool may_be_null(const Scope *s, const SyscallArg *a)
+{
+    return a->null_ok || (a->null_with && !scope_value(s, a->null_with - 1u)) ||
+           (a->null_off_socket && !is_socket((int)scope_value(s, 0)));
+}
+
 // Follows the pointer in `a`, whose value is `address`.
 static void walk_pointer(Walk *w, const Scope *s, const SyscallArg *a, GuestAddr address, u8 on,
                          const SyscallPath *path)
 {
-    if (!address && a->null_ok)
+    if (!address && may_be_null(s, a))
         return;
     Target t = { address, 0, kind_dir(a->kind), a->on ? a->on : on, a->kind };
     switch (a->kind) {

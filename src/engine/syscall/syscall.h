@@ -61,6 +61,8 @@ typedef enum SyscallLenRule {
     LEN_UNSET = 0,      // in .len: no memory; in .wrote: the same as .len
     LEN_RULE_CONST,     // plus
     LEN_RULE_ARG,       // arg * scale + plus
+    LEN_RULE_VECTOR,    // arg * scale, or nothing: more than UIO_MAXIOV elements are refused
+    LEN_RULE_FDS,       // arg * scale, or nothing: more than the process may have descriptors
     LEN_RULE_ARG_BITS,  // arg - plus counts bits, stored in 64-bit words
     LEN_RULE_ARG_PAGES, // one byte for each page of the arg bytes (mincore)
     LEN_RULE_PRODUCT,   // arg * other arg * scale
@@ -88,6 +90,11 @@ typedef struct SyscallLen {
 #define LEN_CONST(n) { .rule = LEN_RULE_CONST, .plus = (n) }
 #define LEN_OF_ARG(i) { .rule = LEN_RULE_ARG, .arg = (i), .scale = 1 }
 #define LEN_OF_ARG_TIMES(i, n) { .rule = LEN_RULE_ARG, .arg = (i), .scale = (n) }
+// A vector's count reaches the check in 32 bits, whatever the register's upper half holds. Where
+// the kernel looks at all 64 it is a LEN_OF_WIDE_VECTOR.
+#define LEN_OF_VECTOR(i, n) { .rule = LEN_RULE_VECTOR, .arg = (i), .scale = (n), .plus = ~0u }
+#define LEN_OF_WIDE_VECTOR(i, n) { .rule = LEN_RULE_VECTOR, .arg = (i), .scale = (n) }
+#define LEN_OF_FDS(i, n) { .rule = LEN_RULE_FDS, .arg = (i), .scale = (n) }
 #define LEN_OF_ARG_PLUS(i, n) { .rule = LEN_RULE_ARG, .arg = (i), .scale = 1, .plus = (n) }
 #define LEN_OF_ARGS(i, j, n) { .rule = LEN_RULE_PRODUCT, .arg = (i), .other = (j), .scale = (n) }
 #define LEN_OF_BITS(i) { .rule = LEN_RULE_ARG_BITS, .arg = (i), .scale = 1 }
@@ -169,6 +176,9 @@ typedef struct SyscallArg {
     u8 on;             // SyscallOn
     u8 index;          // SyscallIndex
     bool null_ok;      // NULL means "absent", not an error
+    u8 null_with;      // 1 + index of an argument: NULL is no error if that one is NULL, too
+    bool null_off_socket; // NULL is no error where the first argument is no socket: that is
+                          // found out before
     u16 offset;        // fields only: where it lies in its struct
     u16 size;          // fields only: its bytes; FIELD_REST: up to the end of the memory
     SyscallWhen when;  // whether it takes part at all

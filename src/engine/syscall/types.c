@@ -109,11 +109,12 @@ const SyscallType type_wait_info = {
 
 // ---- Files -----------------------------------------------------------------
 
+// The kernel passes over an entry whose descriptor is negative.
 const SyscallType type_pollfd = {
     "pollfd", SIZE_pollfd,
     .fields = FIELDS(
         { ".fd", ARG_FD, AT(0, 4), .dir = DIR_IN },
-        { ".events", ARG_INT, AT(4, 2), .dir = DIR_IN },
+        { ".events", ARG_INT, AT(4, 2), .dir = DIR_IN, .when = WHEN_BELOW(0, 0x80000000u) },
         { ".revents", ARG_INT, AT(6, 2), .dir = DIR_OUT }),
 };
 
@@ -235,7 +236,7 @@ static const SyscallType type_iocb_write = {
 static const SyscallType type_iocb_readv = {
     "iocb", SIZE_iocb,
     .fields = FIELDS(
-        { "->aio_buf", ARG_IN, AT(24, 8), .len = LEN_OF_ARG_TIMES(1, SIZE_iovec),
+        { "->aio_buf", ARG_IN, AT(24, 8), .len = LEN_OF_VECTOR(1, SIZE_iovec),
           .index = INDEX_NUMBER, .type = &type_iovec_out },
         { "->aio_nbytes", ARG_SIZE, AT(32, 8) }),
 };
@@ -243,7 +244,7 @@ static const SyscallType type_iocb_readv = {
 static const SyscallType type_iocb_writev = {
     "iocb", SIZE_iocb,
     .fields = FIELDS(
-        { "->aio_buf", ARG_IN, AT(24, 8), .len = LEN_OF_ARG_TIMES(1, SIZE_iovec),
+        { "->aio_buf", ARG_IN, AT(24, 8), .len = LEN_OF_VECTOR(1, SIZE_iovec),
           .index = INDEX_NUMBER, .type = &type_iovec_in },
         { "->aio_nbytes", ARG_SIZE, AT(32, 8) }),
 };
@@ -399,8 +400,8 @@ const SyscallType type_msghdr_send = {
         { ".msg_name", ARG_IN, AT(0, 8), .len = LEN_OF_ARG(1), .null_ok = true,
           .type = &type_sockaddr_whole },
         { ".msg_namelen", ARG_INT, AT(8, 4) },
-        { ".msg_iov", ARG_IN, AT(16, 8), .len = LEN_OF_ARG_TIMES(3, SIZE_iovec), .null_ok = true,
-          .index = INDEX_NUMBER, .type = &type_iovec_in },
+        { ".msg_iov", ARG_IN, AT(16, 8), .len = LEN_OF_WIDE_VECTOR(3, SIZE_iovec),
+          .null_ok = true, .index = INDEX_NUMBER, .type = &type_iovec_in },
         { ".msg_iovlen", ARG_SIZE, AT(24, 8) },
         { ".msg_control", ARG_CMSG, AT(32, 8), .len = LEN_OF_ARG(5), .null_ok = true },
         { ".msg_controllen", ARG_SIZE, AT(40, 8) }), // msg_flags is ignored
@@ -414,8 +415,9 @@ const SyscallType type_msghdr_receive = {
         { ".msg_name", ARG_OUT, AT(0, 8), .dir = DIR_IN, .len = LEN_KEPT(1),
           .wrote = LEN_OF_ARG(1), .null_ok = true },
         { ".msg_namelen", ARG_INT, AT(8, 4), .dir = DIR_INOUT },
-        { ".msg_iov", ARG_IN, AT(16, 8), .dir = DIR_IN, .len = LEN_OF_ARG_TIMES(3, SIZE_iovec),
-          .null_ok = true, .index = INDEX_NUMBER, .type = &type_iovec_out },
+        { ".msg_iov", ARG_IN, AT(16, 8), .dir = DIR_IN,
+          .len = LEN_OF_WIDE_VECTOR(3, SIZE_iovec), .null_ok = true, .index = INDEX_NUMBER,
+          .type = &type_iovec_out },
         { ".msg_iovlen", ARG_SIZE, AT(24, 8), .dir = DIR_IN },
         { ".msg_control", ARG_OUT, AT(32, 8), .dir = DIR_IN, .len = LEN_KEPT(5),
           .wrote = LEN_OF_ARG(5), .null_ok = true },

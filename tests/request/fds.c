@@ -197,9 +197,12 @@ static void bad_uses(void)
     int fd = opens_it();
     closes_it(fd);
     closes_it_again(fd);
+    close_range((unsigned)fd, (unsigned)fd, 0);     // once more
+    close_range((unsigned)fd, (unsigned)fd + 1, 0); // whatever is open there
     MAKE(read(fd, &byte, 1));   // closed
     MAKE(write(77, &byte, 1));  // never open
     close(78);
+    close(-1);
     MAKE(read(-1, &byte, 1));
     MAKE(openat(79, "relative", O_RDONLY));
     MAKE(openat(79, "/dev/null", O_RDONLY)); // absolute: no harm

@@ -90,16 +90,6 @@ static bool is_closing_range(const u64 args[6])
     return (u32)args[0] <= (u32)args[1] && !((u32)args[2] & ~(u32)CLOSE_RANGE_UNSHARE);
 }
 
-void fdtrack_before(ThreadCtx *ctx, u64 nr, const u64 args[6])
-{
-    if (ctx->vfork_depth)
-        return; // D2
-    if (nr == NR_close && fd_is_open((i32)args[0]))
-        records_closing((i32)args[0], ctx->tid, context_of(ctx));
-    else if (nr == NR_close_range && is_closing_range(args))
-        records_closed_range((u32)args[0], (u32)args[1], context_of(ctx));
-}
-
 static void note_new(ThreadCtx *ctx, i32 fd)
 {
     if (fd_is_open(fd))
@@ -119,6 +109,28 @@ static void report_bad_close(ThreadCtx *ctx, i32 fd, const FdRecord *record)
         .contexts = {context_of(ctx), record->closed_at, record->opened_at},
     };
     fdtrack_report(ctx, &event);
+}
+
+// close_range() refuses no number. One number alone is meant, and was closed before; of more than
+// one a program wants whatever is open there.
+static void close_range_begins(ThreadCtx *ctx, const u64 args[6])
+{
+    u32 first = (u32)args[0], last = (u32)args[1];
+    FdRecord record;
+    if (first == last && !fd_is_open((i32)first) && records_get((i32)first, &record) &&
+        record.state == FD_CLOSED)
+        report_bad_close(ctx, (i32)first, &record);
+    records_closed_range(first, last, context_of(ctx));
+}
+
+void fdtrack_before(ThreadCtx *ctx, u64 nr, const u64 args[6])
+{
+    if (ctx->vfork_depth)
+        return; // D2
+    if (nr == NR_close && fd_is_open((i32)args[0]))
+        records_closing((i32)args[0], ctx->tid, context_of(ctx));
+    else if (nr == NR_close_range && is_closing_range(args))
+        close_range_begins(ctx, args);
 }
 
 static void report_bad_use(ThreadCtx *ctx, u64 nr, i32 fd, const FdRecord *closed)
@@ -159,7 +171,8 @@ static void judge_refusal(ThreadCtx *ctx, u64 nr, const u64 args[6])
     bool was_closed = records_get(fd, &record) && record.state == FD_CLOSED;
     if (nr == NR_close && was_closed)
         report_bad_close(ctx, fd, &record);
-    else if (fdtrack_mode == TRACK_FDS_BAD || fdtrack_mode == TRACK_FDS_ALL)
+    else if (fdtrack_mode == TRACK_FDS_BAD || fdtrack_mode == TRACK_FDS_ALL ||
+             (nr == NR_close && fd < 0)) // what a failed call has returned: no number to try
         report_bad_use(ctx, nr, fd, was_closed ? &record : NULL);
 }
 

@@ -45,6 +45,8 @@ i64 sys_madvise(u64 addr, u64 len, u64 advice);
 i64 sys_mlockall(u64 flags);
 i64 sys_shmat(u64 shmid, u64 addr, u64 flags);
 i64 sys_shmdt(u64 addr);
+i64 sys_io_setup(u64 events, u64 context_address);
+i64 sys_io_destroy(u64 context);
 i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);
 
 // For the loader: as sys_mmap, and the mapping carries a name of its own.

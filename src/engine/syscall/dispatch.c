@@ -89,6 +89,18 @@ static i64 do_shmdt(ThreadCtx *ctx, const u64 a[6])
     return sys_shmdt(a[0]);
 }
 
+static i64 do_io_setup(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_io_setup(a[0], a[1]);
+}
+
+static i64 do_io_destroy(ThreadCtx *ctx, const u64 a[6])
+{
+    (void)ctx;
+    return sys_io_destroy(a[0]);
+}
+
 static i64 do_remap_file_pages(ThreadCtx *ctx, const u64 a[6])
 {
     (void)ctx;

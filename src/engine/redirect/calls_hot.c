@@ -33,7 +33,6 @@ void activation_push(ThreadCtx *ctx, u32 index, GuestAddr return_address)
     Activation *a = &ctx->redirect->activations[ctx->redirect_count];
     a->sp = ctx->gpr[RSP];
     a->hook = index;
-    a->started = true;
     call_begin(ctx, &a->call, hook, return_address);
     ctx->redirect_count++;
 }
@@ -133,7 +132,7 @@ u32 redirect_fast_return(u32 index)
         Activation *top = &t->activations[ctx->redirect_count - 1];
         if (!ends_here(top, sp, pc))
             break;
-        if (!(top->call.function->flags & TOOL_FUNCTION_FAST) || redirect_hooks[top->hook].resolver)
+        if (redirect_hooks[top->hook].resolver || !(top->call.function->flags & TOOL_FUNCTION_FAST))
             return 1;
         ctx->redirect_count--;
         call_after(ctx, &top->call);

@@ -89,6 +89,7 @@ static void read_dynamic(ElfFile *f, const Elf64_Phdr *segment)
     u64 count = min_u64(segment->p_filesz / sizeof(Elf64_Dyn), DYNAMIC_MAX);
     const Elf64_Dyn *d = read_part(f, segment->p_offset, count * sizeof *d);
     u64 symbols = 0, strings = 0, strings_size = 0, hash = 0, gnu_hash = 0, soname = ~0ull;
+    u64 versions = 0, definitions = 0;
 
     for (u64 i = 0; d && i < count && d[i].d_tag != DT_NULL; i++) {
         switch (d[i].d_tag) {
@@ -97,6 +98,8 @@ static void read_dynamic(ElfFile *f, const Elf64_Phdr *segment)
         case DT_STRSZ: strings_size = d[i].d_un.d_val; break;
         case DT_HASH: hash = d[i].d_un.d_ptr; break;
         case DT_GNU_HASH: gnu_hash = d[i].d_un.d_ptr; break;
+        case DT_VERSYM: versions = d[i].d_un.d_ptr; break;
+        case DT_VERDEF: definitions = d[i].d_un.d_ptr; break;
         case DT_SONAME: soname = d[i].d_un.d_val; break;
         case DT_FLAGS_1: f->is_static_program |= (d[i].d_un.d_val & DF_1_PIE) != 0; break;
         default: break;
@@ -110,6 +113,10 @@ static void read_dynamic(ElfFile *f, const Elf64_Phdr *segment)
         f->dynamic.hash = 0;
     if (!gnu_hash || !offset_of(f, gnu_hash, 16, &f->dynamic.gnu_hash))
         f->dynamic.gnu_hash = 0;
+    if (!versions || !offset_of(f, versions, sizeof(Elf64_Versym), &f->dynamic.versions))
+        f->dynamic.versions = 0;
+    if (!definitions || !offset_of(f, definitions, sizeof(Elf64_Verdef), &f->dynamic.definitions))
+        f->dynamic.definitions = 0;
     read_soname(f, soname);
 }
 
@@ -216,7 +223,7 @@ static bool read_table(ElfFile *f, u64 symbols, u64 count, u64 strings, u64 stri
     const char *names = s ? read_part(f, strings, strings_size) : NULL;
     if (!names)
         return false;
-    *ret_symbols = (ElfSymbols){s, count, names, strings_size};
+    *ret_symbols = (ElfSymbols){s, count, names, strings_size, false};
     return true;
 }
 
@@ -227,8 +234,12 @@ bool elf_dynamic_symbols(ElfFile *f, ElfSymbols *ret_symbols)
     u64 count = f->dynamic.gnu_hash ? count_by_gnu_hash(f)
                 : f->dynamic.hash   ? count_by_hash(f)
                                     : 0;
-    return count && read_table(f, f->dynamic.symbols, count, f->dynamic.strings,
-                               f->dynamic.strings_size, ret_symbols);
+    if (!count || !read_table(f, f->dynamic.symbols, count, f->dynamic.strings,
+                              f->dynamic.strings_size, ret_symbols))
+        return false;
+    ret_symbols->is_dynamic = true;
+    f->dynamic.symbol_count = count;
+    return true;
 }
 
 bool elf_full_symbols(ElfFile *f, ElfSymbols *ret_symbols)
@@ -245,4 +256,49 @@ bool elf_full_symbols(ElfFile *f, ElfSymbols *ret_symbols)
                           strings->sh_size, ret_symbols);
     }
     return false;
+}
+
+// ---------------------------------------------------------------- versions
+
+enum { VERSION_HIDDEN = 0x8000, VERSION_INDEX = 0x7fff, DEFINITIONS_MAX = 64 * 1024 };
+
+bool elf_read_versions(ElfFile *f)
+{
+    if (!f->dynamic.versions || !f->dynamic.definitions)
+        return false;
+    if (!f->versions) {
+        u64 at = f->dynamic.definitions, size = min_u64(f->size - at, DEFINITIONS_MAX);
+        f->versions = read_part(f, f->dynamic.versions, f->dynamic.symbol_count * sizeof(u16));
+        f->definitions = read_part(f, at, size);
+        f->dynamic.definitions_size = size;
+    }
+    return f->versions && f->definitions;
+}
+
+const char *elf_version(const ElfFile *f, const ElfSymbols *dynamic, u64 index,
+                        bool *ret_is_default)
+{
+    u16 version = f->versions[index];
+    u64 at = 0, room = f->dynamic.definitions_size;
+    Elf64_Verdef definition;
+    Elf64_Verdaux name;
+
+    for (u32 i = 0; i <= VERSION_INDEX && at <= room && room - at >= sizeof(definition); i++) {
+        memcpy(&definition, f->definitions + at, sizeof(definition));
+        if ((definition.vd_ndx & VERSION_INDEX) == (version & VERSION_INDEX)) {
+            u64 name_at = at + definition.vd_aux;
+            bool is_base = definition.vd_flags & VER_FLG_BASE; // that is the object's own name
+            if (is_base || name_at > room || room - name_at < sizeof(name))
+                return NULL;
+            memcpy(&name, f->definitions + name_at, sizeof(name));
+            if (name.vda_name >= dynamic->strings_size)
+                return NULL;
+            *ret_is_default = !(version & VERSION_HIDDEN);
+            return dynamic->strings + name.vda_name;
+        }
+        if (!definition.vd_next)
+            return NULL;
+        at += definition.vd_next;
+    }
+    return NULL;
 }

@@ -11,7 +11,7 @@
 #include "base/types.h"
 
 #define ELF_SONAME_MAX 256
-#define ELF_BUFFERS_MAX 8
+#define ELF_BUFFERS_MAX 10
 
 typedef struct ElfFile {
     int fd;
@@ -24,7 +24,12 @@ typedef struct ElfFile {
     struct {
         u64 symbols, strings, strings_size; // file offsets
         u64 hash, gnu_hash;                 // 0: none
+        u64 versions, definitions;          // of symbols; 0: none
+        u64 definitions_size;               // an upper bound
+        u64 symbol_count;                   // once it was read
     } dynamic;
+    const u16 *versions;   // after elf_read_versions()
+    const u8 *definitions;
     struct {
         void *pages;
         u64 size_bytes;
@@ -37,6 +42,7 @@ typedef struct ElfSymbols {
     u64 count;
     const char *strings; // ends in a NUL
     u64 strings_size;
+    bool is_dynamic; // from elf_dynamic_symbols()
 } ElfSymbols;
 
 // Reads headers and soname. False: not an ELF file of this machine. In any case
@@ -51,5 +57,13 @@ bool elf_load_bias(const ElfFile *file, GuestAddr start, u64 offset, u64 *ret_bi
 // .dynsym by way of PT_DYNAMIC, and .symtab by way of the section headers.
 bool elf_dynamic_symbols(ElfFile *file, ElfSymbols *ret_symbols);
 bool elf_full_symbols(ElfFile *file, ElfSymbols *ret_symbols);
+
+// The versions of the symbols that an object defines, after elf_dynamic_symbols(). False: there are
+// none.
+bool elf_read_versions(ElfFile *file);
+// The version of a symbol of that table, and whether others are linked with it by default. NULL: it
+// has none.
+const char *elf_version(const ElfFile *file, const ElfSymbols *dynamic, u64 index,
+                        bool *ret_is_default);
 
 #endif

@@ -18,11 +18,19 @@ static GuestAddr lowest = ~0ull, highest;
 // A bit for every value of a pc's low 16 bits: almost all questions end here.
 static u64 filter[1024];
 
+static bool reserve_hooks(void)
+{
+    void *hooks = mmap(NULL, sizeof(Hook) * (u64)HOOKS_MAX, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (hooks == MAP_FAILED)
+        return false;
+    redirect_hooks = hooks;
+    return true;
+}
+
 void hooks_init(void)
 {
-    redirect_hooks = mmap(NULL, sizeof(Hook) * (u64)HOOKS_MAX, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ASSERT(redirect_hooks != MAP_FAILED);
+    ASSERT(reserve_hooks());
 }
 
 static bool is_live(const Hook *hook)
@@ -45,6 +53,8 @@ static Hook *record_of(GuestAddr pc)
     u64 index;
     if (map_get(&hook_of_pc, pc, &index))
         return &redirect_hooks[index];
+    if (!redirect_hooks && !reserve_hooks())
+        return NULL;
     if (hook_count == HOOKS_MAX || !map_put(&hook_of_pc, pc, hook_count))
         return NULL;
     Hook *hook = &redirect_hooks[hook_count++];
@@ -69,14 +79,49 @@ void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function,
     cache_invalidate_insn(pc);
 }
 
-void hooks_add_jump(GuestAddr pc, GuestAddr target)
+// The blocks that go on at `pc` go on in another way if that is hooked itself.
+static void remake_jumps_to(GuestAddr pc)
+{
+    for (u32 i = 0; i < hook_count; i++) {
+        if (redirect_hooks[i].goes_to == pc)
+            cache_invalidate_insn(redirect_hooks[i].pc);
+    }
+}
+
+HookAdded hooks_add_jump(GuestAddr pc, u64 size_bytes, GuestAddr target, bool wraps, bool resolver)
 {
     Hook *hook = record_of(pc);
-    if (!hook || hook->function || hook->goes_to == target)
-        return;
+    if (!hook || hook->function || (hook->goes_to && hook->goes_to != target))
+        return HOOK_TAKEN;
+    if (hook->goes_to == target)
+        return HOOK_THERE;
     hook->goes_to = target;
+    hook->wraps = wraps;
+    hook->resolver = resolver;
+    hook->size_bytes = size_bytes;
     redirect_stats.hooks++;
     cache_invalidate_insn(pc);
+    remake_jumps_to(pc);
+    return HOOK_ADDED;
+}
+
+void hooks_forget_jumps(GuestAddr start, GuestAddr end)
+{
+    for (u32 i = 0; i < hook_count; i++) {
+        Hook *hook = &redirect_hooks[i];
+        if (hook->goes_to < start || hook->goes_to >= end)
+            continue;
+        hook->goes_to = 0;
+        if (!hook->function)
+            hook->resolver = false;
+        cache_invalidate_insn(hook->pc);
+    }
+}
+
+bool hooks_is_tools(GuestAddr pc)
+{
+    const Hook *hook = find(pc);
+    return hook && hook->function;
 }
 
 bool hooks_add_return_site(GuestAddr pc, bool is_lean)
@@ -117,10 +162,16 @@ bool redirect_is_hooked(GuestAddr pc)
     return find(pc) != NULL;
 }
 
+bool redirect_is_entry(GuestAddr pc)
+{
+    const Hook *hook = find(pc);
+    return hook && (hook->function || hook->goes_to);
+}
+
 bool redirect_is_own_entry(GuestAddr pc, GuestAddr target)
 {
     const Hook *hook = find(target);
-    return hook && hook->function && pc - target < hook->size_bytes;
+    return hook && (hook->function || hook->goes_to) && pc - target < hook->size_bytes;
 }
 
 bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
@@ -133,8 +184,9 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
     bool is_quick = function && !hook->resolver && (function->quick || function->quick_at);
     *ret_site = (RedirectSite){
         .hook = (u32)(hook - redirect_hooks),
-        .entry = function != NULL,
-        .goes_to = function ? 0 : hook->goes_to,
+        .entry = function || hook->resolver,
+        .goes_to = function || hook->resolver ? 0 : hook->goes_to,
+        .wraps = hook->wraps,
         .returns = hook->return_site,
         .is_lean_site = hook->is_lean_site,
         .fast = function && !hook->resolver && (function->flags & TOOL_FUNCTION_FAST),

@@ -4,9 +4,11 @@
 // hash of the name; a bitmap of the first two letters spares most symbols even
 // that, so that a table of 100,000 symbols takes about a millisecond. Patterns
 // are tried one by one.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/wrap_name.h"
 #include "engine/aspace/aspace.h"
 #include "engine/redirect/elf_symbols.h"
 #include "engine/redirect/redirect_internal.h"
@@ -20,8 +22,7 @@ static u16 patterns[FUNCTIONS_MAX]; // rows whose name is a pattern
 static u32 pattern_count;
 static u64 first_letters[1024];  // a bit for every pair of bytes that begins an exact name
 
-// `*` and `?` as in a shell.
-static bool glob_matches(const char *pattern, const char *text)
+bool name_matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *resume = NULL;
     while (*text) {
@@ -80,7 +81,6 @@ void names_init(void)
 typedef struct Matching {
     const Mapping *mapping;
     u64 bias;
-    const char *soname;
     bool locals; // those of a static program: its libraries' hidden functions are among them
     bool wanted[FUNCTIONS_MAX]; // rows whose object pattern names this file
 } Matching;
@@ -96,7 +96,7 @@ static bool is_system_library(const char *object)
     static const char *const patterns_of_them[] = {"libc.*", "libc-*", "ld-*", "libstdc++.*",
                                                    "libc++.*", "libc++abi.*"};
     for (unsigned i = 0; i < ARRAY_LEN(patterns_of_them); i++) {
-        if (glob_matches(patterns_of_them[i], object))
+        if (name_matches(patterns_of_them[i], object))
             return true;
     }
     return false;
@@ -110,7 +110,7 @@ static bool choose_rows(Matching *m, const ElfFile *file)
     bool any = false;
     for (u32 row = 0; row < tool->function_count; row++) {
         const char *pattern = tool->functions[row].object;
-        m->wanted[row] = row >= left_alone && (!pattern || glob_matches(pattern, object));
+        m->wanted[row] = row >= left_alone && (!pattern || name_matches(pattern, object));
         any |= m->wanted[row];
     }
     return any || left_alone;
@@ -145,14 +145,12 @@ static void match_exact(const Matching *m, const char *name, const Elf64_Sym *sy
 
 static void match_name(const Matching *m, const char *name, const Elf64_Sym *symbol)
 {
-    if (name[0] == '_' && name[1] == 'v')
-        replacements_note(name, m->soname, symbol->st_value + m->bias);
     match_exact(m, name, symbol, false);
     const char *stands_for = synonyms_find(name);
     if (UNLIKELY(stands_for != NULL))
         match_exact(m, stands_for, symbol, true);
     for (u32 i = 0; i < pattern_count; i++) {
-        if (glob_matches(tool->functions[patterns[i]].name, name))
+        if (name_matches(tool->functions[patterns[i]].name, name))
             hook_symbol(m, patterns[i], symbol, false);
     }
 }
@@ -165,15 +163,6 @@ static bool is_code_here(const Matching *m, const Elf64_Sym *symbol)
            at >= m->mapping->start && at < m->mapping->end;
 }
 
-static void apply_replacements(const Matching *m, const ElfSymbols *table)
-{
-    for (u64 i = 0; i < table->count && replacements_any(); i++) {
-        const Elf64_Sym *symbol = &table->symbols[i];
-        if (is_code_here(m, symbol) && symbol->st_name < table->strings_size)
-            replacements_apply(table->strings + symbol->st_name, symbol->st_value + m->bias);
-    }
-}
-
 static void match_table(const Matching *m, const ElfSymbols *table)
 {
     redirect_stats.symbols += table->count;
@@ -182,26 +171,89 @@ static void match_table(const Matching *m, const ElfSymbols *table)
         if (is_code_here(m, symbol) && symbol->st_name < table->strings_size)
             match_name(m, table->strings + symbol->st_name, symbol);
     }
-    apply_replacements(m, table);
 }
 
-void names_match_file(int fd, const Mapping *mapping)
-{
-    static Matching m; // the engine lock is held
-    static ElfFile file;
-    ElfSymbols table;
+// ---------------------------------------------------------------- the program's own
 
-    m.mapping = mapping;
-    if (elf_open(fd, &file) && elf_load_bias(&file, mapping->start, mapping->offset, &m.bias) &&
-        choose_rows(&m, &file)) {
+static bool note_wraps(const Matching *m, const ElfSymbols *table)
+{
+    bool any = false;
+    for (u64 i = 0; i < table->count; i++) {
+        const Elf64_Sym *symbol = &table->symbols[i];
+        if (symbol->st_name < table->strings_size &&
+            wrap_name_begins(table->strings + symbol->st_name) && is_code_here(m, symbol))
+            any |= wraps_note(table->strings + symbol->st_name, symbol->st_value + m->bias);
+    }
+    return any;
+}
+
+// A symbol of a version that others are not linked with any more goes by its version only, as in
+// .symtab.
+static void apply_wraps(const Matching *m, ElfFile *file, const ElfSymbols *table)
+{
+    static char versioned[WRAP_NAME_MAX];
+    bool has_versions = table->is_dynamic && elf_read_versions(file);
+    for (u64 i = 0; i < table->count; i++) {
+        const Elf64_Sym *symbol = &table->symbols[i];
+        if (!is_code_here(m, symbol) || symbol->st_name >= table->strings_size)
+            continue;
+        const char *name = table->strings + symbol->st_name;
+        bool is_resolver = ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC, is_default = true;
+        const char *version = has_versions ? elf_version(file, table, i, &is_default) : NULL;
+        GuestAddr at = symbol->st_value + m->bias;
+        if (is_default)
+            wraps_apply(name, symbol->st_size, is_resolver, at);
+        if (version && snprintf(versioned, sizeof(versioned), "%s%s%s", name,
+                                is_default ? "@@" : "@", version) < (int)sizeof(versioned))
+            wraps_apply(versioned, symbol->st_size, is_resolver, at);
+    }
+}
+
+// ---------------------------------------------------------------- one file, in order
+
+static Matching matching; // these two: the engine lock is held
+static ElfFile file;
+
+static bool open_file(int fd, const Mapping *mapping)
+{
+    matching.mapping = mapping;
+    return elf_open(fd, &file) &&
+           elf_load_bias(&file, mapping->start, mapping->offset, &matching.bias);
+}
+
+bool names_match_file(int fd, const Mapping *mapping)
+{
+    ElfSymbols tables[2];
+    u32 count = 0;
+    bool any = false;
+
+    if (open_file(fd, mapping)) {
+        bool tool_cares = choose_rows(&matching, &file);
         redirect_stats.modules++;
-        replacements_begin();
-        m.soname = file.soname;
-        m.locals = file.is_static_program;
+        matching.locals = file.is_static_program;
+        count += elf_dynamic_symbols(&file, &tables[count]);
+        count += elf_full_symbols(&file, &tables[count]);
+        for (u32 i = 0; i < count; i++) {
+            if (tool_cares)
+                match_table(&matching, &tables[i]);
+            any |= note_wraps(&matching, &tables[i]);
+        }
+        bool has_wraps = count && wraps_choose(file.soname);
+        for (u32 i = 0; i < count && has_wraps; i++)
+            apply_wraps(&matching, &file, &tables[i]);
+    }
+    elf_close(&file);
+    return any;
+}
+
+void names_match_wraps(int fd, const Mapping *mapping)
+{
+    ElfSymbols table;
+    if (open_file(fd, mapping) && wraps_choose(file.soname)) {
         if (elf_dynamic_symbols(&file, &table))
-            match_table(&m, &table);
+            apply_wraps(&matching, &file, &table);
         if (elf_full_symbols(&file, &table))
-            match_table(&m, &table);
+            apply_wraps(&matching, &file, &table);
     }
     elf_close(&file);
 }

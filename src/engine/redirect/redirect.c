@@ -27,17 +27,17 @@
 
 RedirectStats redirect_stats;
 
-static bool is_active(void)
+// Whether every thread needs its record from the start. The program's own functions alone need one
+// only where they wrap an indirect function.
+static bool tool_is_active(void)
 {
     return tool->function_count != 0;
 }
 
 // ---------------------------------------------------------------- threads
 
-bool redirect_thread_start(ThreadCtx *ctx)
+static bool make_record(ThreadCtx *ctx)
 {
-    if (!is_active())
-        return true;
     RedirectThread *t = pages_map(sizeof *t);
     if (!t)
         return false;
@@ -49,9 +49,15 @@ bool redirect_thread_start(ThreadCtx *ctx)
     t->capacity = FIRST_CAPACITY;
     ctx->redirect = t;
     ctx->redirect_count = 0;
-    ctx->redirect_armed = 0;
     lean_thread_start(ctx);
     return true;
+}
+
+bool redirect_thread_start(ThreadCtx *ctx)
+{
+    ctx->redirect_armed = 0;
+    ctx->wrapped_original = 0;
+    return !tool_is_active() || make_record(ctx);
 }
 
 void redirect_thread_end(ThreadCtx *ctx)
@@ -86,33 +92,51 @@ static u64 now_ns(void)
     return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
 }
 
+// Compares the program's specifications with all objects but what is mapped at [start, end).
+static void match_wraps_everywhere(GuestAddr start, GuestAddr end)
+{
+    for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m)) {
+        bool is_excluded = m->start < end && m->end > start;
+        int fd = m->name && m->prot & PROT_EXEC && !is_excluded ? open_same_file(m) : -1;
+        if (fd < 0)
+            continue;
+        names_match_wraps(fd, m);
+        raw_syscall1(SYS_close, (u64)fd);
+    }
+}
+
 static void on_code_mapped(const Mapping *mapping, int fd)
 {
     if (!mapping->name)
         return;
     u64 start = now_ns();
     int opened = fd < 0 ? open_same_file(mapping) : -1;
-    if (fd >= 0 || opened >= 0)
-        names_match_file(fd >= 0 ? fd : opened, mapping);
+    bool has_wraps = (fd >= 0 || opened >= 0) &&
+                     names_match_file(fd >= 0 ? fd : opened, mapping);
     if (opened >= 0)
         raw_syscall1(SYS_close, (u64)opened);
+    if (has_wraps)
+        match_wraps_everywhere(0, 0);
     redirect_stats.ns += now_ns() - start;
 }
 
 void redirect_init(const Options *options)
 {
-    if (!is_active())
-        return;
     synonyms_init(options);
-    hooks_init();
+    if (tool_is_active())
+        hooks_init();
     names_init();
+    wraps_init(options->verbosity > 0, options->trace & TRACE_REDIR);
     aspace_code_mapped_hook = on_code_mapped;
 }
 
 void redirect_unmapped(GuestAddr start, GuestAddr end)
 {
-    if (is_active())
-        hooks_forget(start, end);
+    hooks_forget(start, end);
+    if (!wraps_forget(start, end))
+        return;
+    hooks_forget_jumps(start, end);
+    match_wraps_everywhere(start, end); // others may fit what they were for
 }
 
 // ---------------------------------------------------------------- activations
@@ -184,12 +208,6 @@ static void know_return_site(RedirectThread *t, GuestAddr pc)
 
 static void begin_wrapped(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
 {
-    Activation *top = top_activation(ctx);
-    bool resumed = top && top->sp == ctx->gpr[RSP] && top->hook == hook && !top->started;
-    if (resumed) {
-        top->started = true;
-        return;
-    }
     drop_abandoned(ctx, hook, return_address);
     if (!make_room(ctx))
         return;
@@ -206,9 +224,13 @@ static void begin_wrapped(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
 static void finish_resolver(ThreadCtx *ctx, const Activation *a)
 {
     lock_acquire(&engine_lock);
-    GuestAddr end;
-    if (aspace_executable(ctx->gpr[RAX], &end))
-        hooks_add_entry(ctx->gpr[RAX], 0, a->call.function, false, a->call.entry);
+    const Hook *hook = &redirect_hooks[a->hook];
+    GuestAddr end, function = ctx->gpr[RAX];
+    bool is_code = aspace_executable(function, &end);
+    if (is_code && a->call.function)
+        hooks_add_entry(function, 0, a->call.function, false, a->call.entry);
+    else if (is_code && hook->goes_to && hook->goes_to != function)
+        hooks_add_jump(function, 0, hook->goes_to, hook->wraps, false);
     lock_release(&engine_lock);
 }
 
@@ -264,7 +286,7 @@ static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
     const Hook *hook = &redirect_hooks[index];
     GuestAddr return_address;
 
-    if (done == STEP_ORIGINAL || done == STEP_WRAPPED || !hook->function)
+    if (done == STEP_ORIGINAL || done == STEP_WRAPPED || !(hook->function || hook->resolver))
         return true;
     if (!guest_read(ctx->gpr[RSP], &return_address, sizeof return_address)) {
         signal_raise_synchronous(ctx, SIGSEGV, SEGV_MAPERR, ctx->gpr[RSP]);
@@ -302,6 +324,10 @@ void redirect_run(ThreadCtx *ctx)
 
     redirect_stats.slow_exits++;
     ctx->pc = hook->pc;
+    if (!ctx->redirect && !make_record(ctx)) {
+        ctx->redirect_armed = 1; // without memory for it the call goes unseen
+        return;
+    }
     if (hook->return_site && done != STEP_RETURNED) {
         lean_end(ctx, hook->pc);
         redirect_returned(ctx, hook->pc);
@@ -310,14 +336,12 @@ void redirect_run(ThreadCtx *ctx)
         ctx->redirect_armed = 1;
 }
 
-// The original has not begun. The thread comes back to the hook when the
-// client's handler returns, and the call has been counted already.
-void redirect_interrupted(ThreadCtx *ctx)
+void redirect_note_interrupted(ThreadCtx *ctx)
 {
-    if (!ctx->redirect_armed)
+    if (!ctx->guard_failed)
         return;
-    ctx->redirect_armed = 0;
-    Activation *top = top_activation(ctx);
-    if (top && top->call.entry == ctx->pc && top->sp == ctx->gpr[RSP])
-        top->started = false;
+    lock_acquire(&engine_lock);
+    if (redirect_is_entry(ctx->pc))
+        ctx->redirect_armed = 1;
+    lock_release(&engine_lock);
 }

@@ -20,8 +20,11 @@
 //   activation  a call of a wrapped function that has not returned, told apart by
 //               its stack pointer and return address
 //   original    the code of a hooked pc without the prologue, a block of its own
-//               (VERSION_ORIGINAL), entered from C and by the function's own jumps
-//               back to its first instruction, which are no calls
+//               (VERSION_ORIGINAL), entered from C, by a wrapper's request, and by the
+//               function's own jumps back to its first instruction, which are no calls.
+//               A signal that arrives before it keeps in its frame that it was to be entered
+//   wrapper     a function that the program has brought along to run instead of another,
+//               found by its name (base/wrap_name.h): at a hook that has one code goes on there
 //
 // What must stay true
 //   F1  Hooks change under the engine lock only, and a hook's record lives for
@@ -57,6 +60,9 @@ void redirect_run(struct ThreadCtx *ctx);
 // pointer. For returns to where there is no code.
 void redirect_returned(struct ThreadCtx *ctx, GuestAddr pc);
 
+// A signal is about to be delivered. Where a block's first guard has failed its prologue is passed.
+void redirect_note_interrupted(struct ThreadCtx *ctx);
+
 // The version of the block to enter at ctx->pc.
 u32 redirect_version(const struct ThreadCtx *ctx);
 
@@ -64,15 +70,13 @@ u32 redirect_version(const struct ThreadCtx *ctx);
 // are over.
 void redirect_lean_unwound(struct ThreadCtx *ctx, u64 sp, GuestAddr target);
 
-// A signal is going to be delivered before the thread enters the cache again.
-void redirect_interrupted(struct ThreadCtx *ctx);
-
 // --- for the translator; engine lock held
 
 typedef struct RedirectSite {
     u32 hook;
     bool entry;    // of an intercepted function
-    GuestAddr goes_to; // 0: no replacement that the program has brought along
+    GuestAddr goes_to; // 0: no wrapper or replacement that the program has brought along
+    bool wraps;        // a wrapper: it may ask which function it wraps
     bool returns;  // a return site
     bool fast;     // the handler may be called from the cache
     bool replaces; // the original does not run
@@ -84,6 +88,8 @@ typedef struct RedirectSite {
 // Whether `pc` is hooked, and how.
 bool redirect_find(GuestAddr pc, RedirectSite *ret_site);
 bool redirect_is_hooked(GuestAddr pc);
+// The same, of a function, not of a return site alone.
+bool redirect_is_entry(GuestAddr pc);
 
 // Whether a jump at `pc` to `target` stays inside the intercepted function that
 // begins at `target`.

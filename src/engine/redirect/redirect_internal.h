@@ -14,7 +14,8 @@ typedef struct Hook {
     const ToolFunction *function; // NULL: not an entry
     u64 size_bytes;   // of the function, as its symbol says; 0 if not known
     GuestAddr named_at; // where the symbol of its name is
-    GuestAddr goes_to; // 0: no replacement of the program's own
+    GuestAddr goes_to; // the program's own function for it; 0: none. A tool's comes first
+    bool wraps;       // that function may call this one
     bool resolver;    // the entry of an IFUNC resolver; what it returns is the function
     bool return_site;
     bool is_lean_site; // L2 of lean_hot.c
@@ -30,7 +31,6 @@ typedef struct Activation {
     ToolCall call;
     GuestAddr sp; // where the return address is
     u32 hook;
-    bool started; // the original's first instruction has run
 } Activation;
 
 // What the fast part of a prologue has done before the thread left the cache.
@@ -54,6 +54,7 @@ static inline GuestAddr *known_slot(RedirectThread *t, GuestAddr pc)
 
 // ---------------------------------------------------------------- hooks.c
 
+// For a tool that cannot do without; else the first hook makes room for the others.
 void hooks_init(void);
 // Makes `pc` the entry of `function`. Where two rows of the table match one
 // address the upper one counts.
@@ -61,17 +62,32 @@ void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function,
                      GuestAddr named_at);
 // False: there is no memory for it.
 bool hooks_add_return_site(GuestAddr pc, bool is_lean);
-// Makes `pc` go on at `target`, unless it is the entry of a tool's function.
-void hooks_add_jump(GuestAddr pc, GuestAddr target);
+// Makes `pc`, or what the resolver there returns, go on at `target`.
+typedef enum HookAdded {
+    HOOK_ADDED,
+    HOOK_THERE, // it does already
+    HOOK_TAKEN, // there is another function for it, or no memory
+} HookAdded;
+HookAdded hooks_add_jump(GuestAddr pc, u64 size_bytes, GuestAddr target, bool wraps,
+                         bool resolver);
 void hooks_forget(GuestAddr start, GuestAddr end);
+// What goes to [start, end) goes there no more.
+void hooks_forget_jumps(GuestAddr start, GuestAddr end);
+// Whether the tool has a function for `pc`.
+bool hooks_is_tools(GuestAddr pc);
 
-// ---------------------------------------------------------------- replacements.c
-// For each file: its symbols are noted, then applied.
+// ---------------------------------------------------------------- wraps.c
+// The program's own wrappers and replacements. For each object: its specifications are noted,
+// those that fit its name are chosen, then its symbols are compared with them.
 
-void replacements_begin(void);
-void replacements_note(const char *name, const char *soname, GuestAddr target);
-bool replacements_any(void);
-void replacements_apply(const char *name, GuestAddr pc);
+void wraps_init(bool verbose, bool trace);
+// True: `symbol` is the name of a new specification.
+bool wraps_note(const char *symbol, GuestAddr target);
+// False: none fits.
+bool wraps_choose(const char *soname);
+void wraps_apply(const char *name, u64 size_bytes, bool is_resolver, GuestAddr pc);
+// Forgets those whose functions were there. True: there were some.
+bool wraps_forget(GuestAddr start, GuestAddr end);
 
 // ---------------------------------------------------------------- calls_hot.c
 
@@ -100,8 +116,12 @@ u32 lean_call_before(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
 // ---------------------------------------------------------------- names.c
 
 void names_init(void);
-// Compares the symbols of an ELF file with the tool's table and hooks what
-// matches inside [mapping->start, mapping->end).
-void names_match_file(int fd, const Mapping *mapping);
+// Compares the symbols of an ELF file with the tool's table and the program's specifications, and
+// hooks what matches inside [mapping->start, mapping->end). True: there are new specifications
+// among them, so that names_match_wraps() has something to do for all other files.
+bool names_match_file(int fd, const Mapping *mapping);
+void names_match_wraps(int fd, const Mapping *mapping);
+// `*` and `?` as in a shell.
+bool name_matches(const char *pattern, const char *text);
 
 #endif

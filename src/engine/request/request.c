@@ -274,6 +274,6 @@ void request_run(ThreadCtx *ctx)
     if (kind == REQUEST_CALL && guest_read(ctx->gpr[RAX], args, sizeof(args)))
         ctx->gpr[RDX] = answer(ctx, args, ctx->gpr[RDX]);
     else if (kind == REQUEST_GET_ORIGINAL)
-        ctx->gpr[RAX] = 0; // functions are wrapped by tools only
+        ctx->gpr[RAX] = ctx->wrapped_original;
     ctx->pc = next;
 }

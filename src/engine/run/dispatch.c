@@ -160,7 +160,7 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
     if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
         thread_wait_while_stopped(ctx);
     if (signal_is_deliverable(ctx)) {
-        redirect_interrupted(ctx);
+        redirect_note_interrupted(ctx);
         ctx->guard_failed = 0;
         if (tool->client_fault && ctx->pending_signal && ctx->pending.synchronous)
             tool->client_fault(ctx, &ctx->pending.info);

@@ -129,7 +129,7 @@ typedef struct ThreadCtx {
 
     u64 redirect_count;   // activations of wrapped functions (redirect/redirect.h)
     u32 redirect_armed;   // enter the original of what is at pc; that block clears it
-    struct RedirectThread *redirect; // NULL when the tool intercepts nothing
+    struct RedirectThread *redirect; // NULL while nothing needs it
     // Lean functions (redirect/lean_hot.c). The outermost call that has not returned:
     u64 lean_sp;          // the stack pointer that it returns with, negated; 0: there is none
     u64 lean_size;        // of its size_arg and factor_arg
@@ -210,6 +210,9 @@ typedef struct ThreadCtx {
     // who may be taken for standing still (thread_stop_others())
     u32 is_stopped; // atomic
     u32 in_kernel;  // atomic: in a system call of the client's, which may sleep
+
+    // --- owned by redirect/: the function that the wrapper entered last wraps; 0: a replacement
+    GuestAddr wrapped_original;
 
     // --- counters, summed by --stats
     u64 stat_dispatches;

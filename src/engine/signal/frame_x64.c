@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
+#include "engine/redirect/redirect.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 
@@ -38,7 +39,11 @@ typedef struct SigContext {
     u64 oldmask;
     u64 cr2;
     u64 fpstate;
-    u64 reserved[8];
+    // The kernel's are reserved from here on. What redirect/ knows of the moment is kept here,
+    // since a handler may call wrapped functions, too:
+    u64 wrapped_original; // ThreadCtx's word
+    u64 original_pc;      // rip if the original of what is there goes on, else 0
+    u64 reserved[6];
 } SigContext;
 _Static_assert(sizeof(SigContext) == 256, "the kernel's struct sigcontext");
 
@@ -100,6 +105,19 @@ static bool place_frame(const ThreadCtx *ctx, const KernelAction *action, u64 fp
     return true;
 }
 
+// Whether the signal stops the original of an intercepted function before its first instruction has
+// been done: the function has been called, and is not called again when the handler returns. A
+// prologue faults nowhere, so that a fault is the instruction's.
+static bool is_original(const ThreadCtx *ctx, const PendingSignal *signal)
+{
+    if (ctx->redirect_armed || !signal->synchronous)
+        return ctx->redirect_armed;
+    lock_acquire(&engine_lock);
+    bool is_entry = redirect_is_entry(ctx->pc);
+    lock_release(&engine_lock);
+    return is_entry;
+}
+
 static void fill_frame(RtSigframe *frame, const ThreadCtx *ctx, const KernelAction *action,
                        const PendingSignal *signal, GuestAddr fpstate)
 {
@@ -112,6 +130,8 @@ static void fill_frame(RtSigframe *frame, const ThreadCtx *ctx, const KernelActi
     frame->context.cr2 = signal->cr2;
     frame->context.oldmask = signal->resume_mask;
     frame->context.fpstate = fpstate;
+    frame->context.wrapped_original = ctx->wrapped_original;
+    frame->context.original_pc = is_original(ctx, signal) ? ctx->pc : 0;
     frame->uc_sigmask = signal->resume_mask;
     memcpy(&frame->info, &signal->info, sizeof(frame->info));
 }
@@ -125,6 +145,7 @@ static void enter_handler(ThreadCtx *ctx, const KernelAction *action, int sig, G
     ctx->gpr[RAX] = 0;
     ctx->gpr[RSP] = frame;
     ctx->pc = action->handler;
+    ctx->redirect_armed = 0; // until the handler returns
     ctx->flags &= ~(u64)(FLAG_DF | FLAG_TF | FLAG_RF);
     xstate_reset(ctx->xsave);
     xstate_put_pkru(ctx->xsave);
@@ -165,6 +186,8 @@ bool frame_pop(ThreadCtx *ctx)
     if (!guest_read(ctx->gpr[RSP] - sizeof(u64), &frame, sizeof(frame)))
         return false;
     restore_registers(ctx, &frame.context);
+    ctx->wrapped_original = frame.context.wrapped_original;
+    ctx->redirect_armed = ctx->pc != 0 && frame.context.original_pc == ctx->pc;
     bool good = xstate_from_client_frame(ctx->xsave, frame.context.fpstate);
     xstate_put_pkru(ctx->xsave);
     // As the kernel: errors of the alternate stack are forgotten, and the mask

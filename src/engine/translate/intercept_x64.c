@@ -182,21 +182,48 @@ static bool jumps_to_itself(const Builder *b)
            first->target == first->pc;
 }
 
+//     mov fs:[wrapped_original], pc ; look up the wrapper
+// A wrapper that is wrapped itself is entered past its own hook, by C:
+//     mov fs:[wrapped_original], pc ; mov fs:[exit_link], kind ; mov fs:[redirect_armed], 1
+//     mov fs:[pc], wrapper ; leave
+static void go_to_wrapper(Builder *b, const RedirectSite *site)
+{
+    emit_store_fs_imm64(&b->e, CTX(wrapped_original), site->wraps ? b->block->pc : 0);
+    if (!redirect_is_hooked(site->goes_to)) {
+        emit_lookup_spills(b);
+        emit_mov_imm(&b->e, RCX, site->goes_to);
+        emit_lookup(b);
+        return;
+    }
+    emit_store_fs_imm32(&b->e, CTX(exit_link), REQUEST_CALL_ORIGINAL);
+    emit_store_fs_imm32(&b->e, CTX(redirect_armed), 1);
+    emit_leave_at(b, site->goes_to, EXIT_REQUEST);
+}
+
+// A prologue was passed. A thread is not taken out before the first instruction, or it would pass
+// the prologue again.
+static void begin_original(Builder *b)
+{
+    if (!jumps_to_itself(b))
+        builder_mark(b, false); // F3
+}
+
 bool intercept(Builder *b)
 {
     RedirectSite site;
+    if (b->block->version & VERSION_FIRST && redirect_is_entry(b->block->pc)) {
+        begin_original(b); // its first instruction was reached already
+        return true;
+    }
     if (b->block->version & VERSION_ORIGINAL) {
-        if (!jumps_to_itself(b))
-            builder_mark(b, false); // F3
+        begin_original(b);
         emit_store_fs_imm32(&b->e, CTX(redirect_armed), 0);
         return true;
     }
     if (!redirect_find(b->block->pc, &site))
         return true;
     if (site.goes_to) {
-        emit_lookup_spills(b);
-        emit_mov_imm(&b->e, RCX, site.goes_to);
-        emit_lookup(b);
+        go_to_wrapper(b, &site);
     } else if (site.entry && (site.returns || !site.fast)) {
         emit_leave_to_c(b, site.hook);
         b->fallthrough = false;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/types.h"
+#include "base/wrap_name.h"
 
 #define MANGLED_MAX   (32 * KiB)
 #define DEMANGLED_MAX (256 * KiB)
@@ -67,7 +68,7 @@ static char *demangle_plain(const char *mangled)
     return name;
 }
 
-char *demangle_name(const char *mangled)
+static char *demangle_unwrapped(const char *mangled)
 {
     char *plain = strdup(mangled);
     if (!plain)
@@ -92,4 +93,20 @@ char *demangle_name(const char *mangled)
         return name;
     free(name);
     return whole;
+}
+
+// The name of a wrapper is shown as that of what it wraps.
+static char *copy_without_wrapping(const char *mangled)
+{
+    char buffer[WRAP_NAME_MAX];
+    WrapName name;
+    return strdup(wrap_name_decode(mangled, buffer, &name) ? name.function : mangled);
+}
+
+char *demangle_name(const char *symbol)
+{
+    char *mangled = copy_without_wrapping(symbol);
+    char *name = mangled ? demangle_unwrapped(mangled) : NULL;
+    free(mangled);
+    return name;
 }

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT
+//
+// What objects.c and preloaded.c call.
+int target(int a)
+{
+    return a;
+}

@@ -25,6 +25,7 @@
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 #include "engine/translate/translate.h"
+#include "engine/uring/uring.h"
 #include "launch/launch.h"
 #include "launch/options.h"
 
@@ -68,12 +69,14 @@ static void on_fork_prepare(ThreadCtx *ctx)
     calltags_fork_prepare();
     request_fork_prepare();
     fdtrack_fork_prepare();
+    uring_fork_prepare();
     relay_fork_prepare(); // last: what precedes it is the child's too
 }
 
 static void on_fork_parent(ThreadCtx *ctx)
 {
     (void)ctx;
+    uring_fork_done();
     fdtrack_fork_done();
     request_fork_done(false);
     calltags_fork_done();
@@ -85,6 +88,7 @@ static u32 finished; // atomic: the process has been reported on
 
 static void on_fork_child(ThreadCtx *ctx)
 {
+    uring_fork_done();
     fdtrack_fork_done();
     request_fork_done(true);
     calltags_fork_done();

@@ -600,7 +600,7 @@ void syscall_ranges(SyscallCall *call, SyscallPhase phase, SyscallRangeFn fn, vo
         .phase = phase,
         .fn = fn,
         .fn_arg = arg,
-        .call_name = spoken_name(call->nr, row),
+        .call_name = call->speaks_as ? call->speaks_as : spoken_name(call->nr, row),
         .elements_left = ELEMENTS_MAX,
     };
     if (phase == SYSCALL_AFTER)

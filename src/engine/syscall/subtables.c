@@ -398,7 +398,7 @@ const SyscallSub sub_name_to_handle = {
 static const SyscallSubRow io_uring_enter_rows[] = {
     { 0, { "signal mask", SYS_BLOCKS | SYS_SIGNAL, { ENTER_ARGS,
         { "sig", ARG_IN, .len = LEN_OF_ARG(5), .null_ok = true },
-        { "sigsz", ARG_SIZE } } } },
+        { "sigsz", ARG_SIZE, .when = WHEN_ANY(4, ~0u) } } } },
     { 1, { "IORING_ENTER_EXT_ARG", SYS_BLOCKS | SYS_SIGNAL, { ENTER_ARGS,
         { "sig", ARG_IN, .len = LEN_OF_ARG(5), .null_ok = true,
           .type = &type_io_uring_enter_arg },

@@ -290,6 +290,7 @@ typedef struct SyscallCall {
     u64 nr;
     u64 args[SYSCALL_ARGS];
     u64 result; // AFTER only: as in rax, -errno on failure
+    const char *speaks_as; // instead of the row's name, in messages; NULL: as the row says
 
     // Copies client memory; false when any byte cannot be read. Never faults.
     bool (*read_guest)(GuestAddr address, void *dst, size_t len);

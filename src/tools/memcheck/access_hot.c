@@ -263,6 +263,8 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
                      is_search(thread, address, access.size)))) ||
                   check(thread, address, access.size, access.writes && !access.reads);
         bool mapped = ok || shadow_is_mapped(address, access.size);
+        if (access.reads)
+            syscalls_settle(thread);
         if (ok && access.reads && UNLIKELY(relay_is_closed(thread)))
             access_give_up(address, access.size);
         if (ok) {

@@ -29,6 +29,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/relay/relay.h"
 #include "engine/toolapi/toolapi.h"
+#include "engine/uring/uring.h"
 #include "tools/heap/heap.h"
 #include "tools/memcheck/definedness.h"
 #include "tools/memcheck/origins.h"
@@ -297,6 +298,14 @@ void signals_returned(ToolThread *thread, GuestAddr handler_sp);
 void signals_fault(ToolThread *thread, const siginfo_t *info);
 
 // --- syscalls.c
+// Marks what the kernel has written without a call since we last looked (io_uring). To be called
+// before memory is called undefined; callable from the cache.
+void syscalls_settle_rings(ToolThread *thread);
+static inline void syscalls_settle(ToolThread *thread)
+{
+    if (UNLIKELY(__atomic_load_n(&uring_is_watched, __ATOMIC_ACQUIRE)))
+        syscalls_settle_rings(thread);
+}
 void syscalls_before(ToolThread *thread, const ToolSyscall *call);
 void syscalls_after(ToolThread *thread, const ToolSyscall *call);
 

@@ -103,6 +103,8 @@ static inline __attribute__((always_inline)) void move(ToolThread *thread, const
             forget(d, move);
         return;
     }
+    if (loads)
+        syscalls_settle(thread);
     if (loads && UNLIKELY(relay_is_closed(thread)))
         access_give_up(address, size);
     const u8 *from = loads ? shadow_of(address) : (const u8 *)d + m->from;
@@ -247,7 +249,8 @@ brief_load(ToolThread *thread, const GatewayCall *call, GuestAddr address, u32 s
     const DefinednessMove *m = &((const AccessMove *)call->arg)->move;
     Definedness *d = definedness_of(thread);
     u8 *v = shadow_of(address);
-    if (!may_be_brief(thread, call, address, size) || may_have_tag(address, size))
+    if (!may_be_brief(thread, call, address, size) || may_have_tag(address, size) ||
+        UNLIKELY(uring_is_watched))
         return false;
     if (__atomic_load_n(&thread->wire.shared->header.stop_findings, __ATOMIC_RELAXED))
         return give_up_briefly(d, m, v, size);
@@ -497,7 +500,8 @@ brief_copy(ToolThread *thread, const GatewayCall *call, GuestAddr address, OnePi
 {
     Copy copy = copy_of(thread, call->arg, address);
     thread->call_return = call->back;
-    return thread->wire.ring && brief_frame(thread, copy.from, &copy.from_frame) &&
+    return thread->wire.ring && !uring_is_watched &&
+           brief_frame(thread, copy.from, &copy.from_frame) &&
            brief_frame(thread, copy.to, &copy.to_frame) && copy_pieces(thread, &copy, one, false);
 }
 
@@ -522,6 +526,7 @@ void access_copy(ToolThread *thread, u64 arg, GuestAddr address)
 {
     Copy copy = copy_of(thread, arg, address);
     FrameExtent from, to;
+    syscalls_settle(thread);
     bool knows = origins_frame(thread, copy.from, &from) && origins_frame(thread, copy.to, &to);
     MemcheckThread *mt = memcheck_thread(thread);
     copy.from_frame = is_on_stack(mt, copy.from) ? &from : NULL;

@@ -94,6 +94,7 @@ static inline void string_begin(StringCall *s, ToolThread *thread, ToolCall *cal
     s->result_unknown = false;
     s->undefined_at = 0;
     s->letters = 0;
+    syscalls_settle(thread);
     if (UNLIKELY(definedness_of(thread)->set))
         string_check_arguments(s);
 }

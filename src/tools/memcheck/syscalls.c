@@ -72,6 +72,19 @@ static void mark_written(const SyscallRange *range, void *arg)
         shadow_define_touchable(thread, range->address, range->size_bytes);
 }
 
+// What a request of io_uring has brought is defined when its completion can be seen.
+static void settle(ToolThread *thread, void *unused)
+{
+    (void)unused;
+    uring_settle(mark_written, thread);
+}
+
+void syscalls_settle_rings(ToolThread *thread)
+{
+    if (uring_has_news())
+        relay_outside(thread, settle, NULL);
+}
+
 // The call must be the same in both phases; a thread makes one at a time.
 static __thread SyscallCall current;
 
@@ -82,6 +95,8 @@ void syscalls_before(ToolThread *thread, const ToolSyscall *call)
         current.args[i] = call->args[i];
     if (definedness_of(thread)->set)
         check_registers(thread, &current);
+    syscalls_settle(thread);
+    uring_before(call->nr, call->args, check_range, thread);
     syscall_ranges(&current, SYSCALL_BEFORE, check_range, thread);
 }
 
@@ -91,6 +106,7 @@ void syscalls_after(ToolThread *thread, const ToolSyscall *call)
     Definedness *d = definedness_of(thread);
     current.result = (u64)call->result;
     syscall_ranges(&current, SYSCALL_AFTER, mark_written, thread);
+    uring_after(call->nr, call->args, call->result, mark_written, thread);
     for (size_t i = 0; i < ARRAY_LEN(written); i++) {
         d->gpr[written[i]] = 0;
         d->set &= ~MEMBER_GPR(written[i]);

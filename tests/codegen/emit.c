@@ -11,6 +11,9 @@
 //   count     under the `count` tool
 //   access    under a tool that calls a function for each memory access
 //   next      a second block, which the first links to, stands behind the bytes
+// With the argument `bytes` it prints the bytes of the code instead, and with `masked` these with
+// zeroes where an address of the engine or of the cache is noted (emit/emit.h).
+//
 // Each case has a process of its own, so that neither its addresses nor a bug
 // that kills it touches the others.
 #include <stdio.h>
@@ -111,6 +114,32 @@ static void list_guest(const Case *c)
     }
 }
 
+static enum { LISTING, BYTES, MASKED } output;
+
+static void mask_addresses(const Block *block, u8 *bytes)
+{
+    const CodePtr code = code_at(block->code);
+    for (unsigned i = 0; i < translate_addresses->count; i++) {
+        const EmitAddress *address = &translate_addresses->items[i];
+        ASSERT(address->at >= code && address->at < code + block->code_size);
+        memset(bytes + (address->at - code), 0, address->form == EMIT_WORD64 ? 8 : 4);
+        if (address->form == EMIT_TWO_STORES)
+            memset(bytes + (address->upper - code), 0, 4);
+    }
+}
+
+static void print_bytes(const Block *block)
+{
+    u8 bytes[UINT16_MAX];
+    memcpy(bytes, code_at(block->code), block->code_size);
+    ASSERT(translate_addresses->count < EMIT_ADDRESSES_MAX);
+    if (output == MASKED)
+        mask_addresses(block, bytes);
+    for (u32 i = 0; i < block->code_size; i++)
+        printf("%02x", bytes[i]);
+    puts("");
+}
+
 static void list_emitted(const Case *c)
 {
     static const char *const why[] = {
@@ -123,10 +152,15 @@ static void list_emitted(const Case *c)
     lock_acquire(&engine_lock);
     if (is_so(c, "busy"))
         make_busy(c);
+    static EmitAddresses addresses;
     if (is_so(c, "next"))
         ASSERT(translate_block(c->pc + c->size - 1, 0, ENTRY_NONE, &result, &fault));
-    Block *block = translate_block(c->pc, 0, is_so(c, "indirect") ? ENTRY_LOOKUP : ENTRY_NONE, &result, &fault);
-    if (block) {
+    translate_addresses = &addresses;
+    Block *block = translate_block(c->pc, 0, is_so(c, "indirect") ? ENTRY_LOOKUP : ENTRY_NONE,
+                                   &result, &fault);
+    if (block && output != LISTING) {
+        print_bytes(block);
+    } else if (block) {
         printf("  ---- %u instructions, %u exits\n", block->insn_count, block->exit_count);
         listing_block(block, put_line);
     } else {
@@ -146,7 +180,8 @@ static void run_case(const Case *c)
         if (is_so(c, "access"))
             tool = &access_tool;
         place_code(c);
-        list_guest(c);
+        if (output == LISTING)
+            list_guest(c);
         list_emitted(c);
         fflush(stdout);
         _exit(0);
@@ -171,8 +206,10 @@ static bool read_case(Case *c)
     return true;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        output = strcmp(argv[1], "masked") == 0 ? MASKED : BYTES;
     gateway_init();
     aspace_init();
     cache_init(8 * MiB, translate_code_room(), true);

@@ -157,7 +157,7 @@ _Static_assert(sizeof(Exit) == 32, "half a line");
 // Its site is that of a `call`.
 static inline bool exit_is_call(const CodePtr site)
 {
-    return site[-1] == OP_CALL_REL32;
+    return x64_is_call_site(site);
 }
 
 static inline GuestAddr exit_target(const Exit *x)

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Encoding of the few x86-64 instructions that the engine inserts.
+// Writing machine code: where it goes, what it consists of, and which words of it are addresses.
 //
-// None of them changes the flags, unless its name says so: client flags live in
-// the flags register while emitted code runs. fs:-relative operands address
-// the thread's ThreadCtx; `CTX(field)` gives the displacement of a field.
+// An emitted instruction is written as that instruction: `x64_mov_reg_mem(e, QWORD, RAX, ...)`.
+// The functions come from a table, emit/x64.def; emit/x64.h explains their names. Nothing outside
+// this folder knows an opcode of what it emits. The emit_* functions below are for what is no
+// instruction of ours: bytes of the client's code, and data between instructions.
+//
+// An address of the engine or of the code cache is written with a function of its own
+// (x64_mov_reg_address() and its kin), so that whoever keeps the code finds it: Emitter.addresses.
+// Code that is emitted twice, with the engine at different places, differs in those words alone
+// (tests/codegen).
 #ifndef MUNINN_ENGINE_EMIT_EMIT_H
 #define MUNINN_ENGINE_EMIT_EMIT_H
 
@@ -12,50 +18,40 @@
 
 #include "base/assert.h"
 #include "base/types.h"
-#include "engine/run/run.h"
+
+// What an emitted address refers to.
+typedef enum EmitAddressKind {
+    EMIT_ENGINE_ADDRESS, // a function or an object of the engine's image
+    EMIT_CACHE_ADDRESS,  // a place in the code cache, which lies below 2 GiB
+} EmitAddressKind;
+
+// How it stands in the code.
+typedef enum EmitAddressForm {
+    EMIT_WORD32,     // 4 bytes
+    EMIT_WORD64,     // 8 bytes
+    EMIT_TWO_STORES, // the constants of two stores: the lower half here, the upper at `upper`
+} EmitAddressForm;
+
+typedef struct EmitAddress {
+    CodePtr at, upper;
+    EmitAddressKind kind;
+    EmitAddressForm form;
+} EmitAddress;
+
+#define EMIT_ADDRESSES_MAX 512
+
+typedef struct EmitAddresses {
+    EmitAddress items[EMIT_ADDRESSES_MAX];
+    unsigned count; // of all that were written, also of those beyond the maximum
+} EmitAddresses;
 
 typedef struct Emitter {
-    CodePtr pc;  // where the next byte goes
-    CodePtr end; // first byte that must not be written
+    CodePtr pc;               // where the next byte goes
+    CodePtr end;              // first byte that must not be written
+    EmitAddresses *addresses; // where addresses are noted, or NULL
 } Emitter;
 
 #define INSN_MAX 15
-
-// fs:-relative displacement of the calling thread's ThreadCtx: the same in all
-// threads, since it is a thread-local variable of the executable.
-extern i32 ctx_displacement;
-#define CTX(field) (ctx_displacement + (i32)offsetof(ThreadCtx, field))
-#define CTX_GPR(r) (CTX(gpr) + 8 * (i32)(r))
-#define CTX_SPILL(r) (CTX(spill) + 8 * (i32)(r))
-
-enum {
-    OP_NOP = 0x90, OP_CALL_REL32 = 0xe8, OP_JMP_REL32 = 0xe9, OP_JMP_REL8 = 0xeb, OP_JRCXZ = 0xe3,
-    OP_LOOP = 0xe2,
-};
-
-static inline void put_u8(Emitter *e, u8 byte)
-{
-    DEBUG_ASSERT(e->pc < e->end);
-    *e->pc++ = byte;
-}
-
-static inline void put_u32(Emitter *e, u32 v)
-{
-    memcpy(e->pc, &v, 4);
-    e->pc += 4;
-}
-
-static inline void put_u64(Emitter *e, u64 v)
-{
-    memcpy(e->pc, &v, 8);
-    e->pc += 8;
-}
-
-static inline void put_bytes(Emitter *e, const void *bytes, size_t n)
-{
-    memcpy(e->pc, bytes, n);
-    e->pc += n;
-}
 
 static inline size_t emit_room(const Emitter *e)
 {
@@ -67,130 +63,45 @@ static inline bool fits_i32(i64 v)
     return v == (i32)v;
 }
 
-// op reg, fs:[disp] for a one-byte opcode with a 64-bit register operand.
-static inline void emit_op_fs(Emitter *e, u8 opcode, unsigned reg, i32 disp)
+static inline void emit_u8(Emitter *e, u8 byte)
 {
-    put_u8(e, 0x64);
-    put_u8(e, (u8)(0x48 | (reg >> 3) << 2));
-    put_u8(e, opcode);
-    put_u8(e, (u8)(0x04 | (reg & 7) << 3));
-    put_u8(e, 0x25);
-    put_u32(e, (u32)disp);
+    DEBUG_ASSERT(e->pc < e->end);
+    *e->pc++ = byte;
 }
 
-// mov fs:[disp], reg
-static inline void emit_store_fs(Emitter *e, i32 disp, unsigned reg)
+static inline void emit_bytes(Emitter *e, const void *bytes, size_t n)
 {
-    emit_op_fs(e, 0x89, reg, disp);
+    DEBUG_ASSERT(n <= emit_room(e));
+    memcpy(e->pc, bytes, n);
+    e->pc += n;
 }
 
-// mov reg, fs:[disp]
-static inline void emit_load_fs(Emitter *e, unsigned reg, i32 disp)
+static inline void emit_u16(Emitter *e, u16 v)
 {
-    emit_op_fs(e, 0x8b, reg, disp);
+    emit_bytes(e, &v, sizeof(v));
 }
 
-// mov dword fs:[disp], imm32
-static inline void emit_store_fs_imm32(Emitter *e, i32 disp, u32 imm)
+static inline void emit_u32(Emitter *e, u32 v)
 {
-    put_bytes(e, (u8[]){0x64, 0xc7, 0x04, 0x25}, 4);
-    put_u32(e, (u32)disp);
-    put_u32(e, imm);
+    emit_bytes(e, &v, sizeof(v));
 }
 
-// Stores a 64-bit constant in fs:[disp]: one store when it is a sign-extended
-// 32-bit value, two otherwise.
-static inline void emit_store_fs_imm64(Emitter *e, i32 disp, u64 imm)
+static inline void emit_u64(Emitter *e, u64 v)
 {
-    if (!fits_i32((i64)imm)) {
-        emit_store_fs_imm32(e, disp, (u32)imm);
-        emit_store_fs_imm32(e, disp + 4, (u32)(imm >> 32));
-        return;
-    }
-    put_bytes(e, (u8[]){0x64, 0x48, 0xc7, 0x04, 0x25}, 5);
-    put_u32(e, (u32)disp);
-    put_u32(e, (u32)imm);
+    emit_bytes(e, &v, sizeof(v));
 }
 
-// jmp fs:[disp]
-static inline void emit_jmp_fs(Emitter *e, i32 disp)
-{
-    put_bytes(e, (u8[]){0x64, 0xff, 0x24, 0x25}, 4);
-    put_u32(e, (u32)disp);
-}
+// An address as data, 8 bytes.
+void emit_address(Emitter *e, EmitAddressKind kind, u64 address);
 
-// mov reg, imm in its shortest form
-static inline void emit_mov_imm(Emitter *e, unsigned reg, u64 imm)
-{
-    if (imm <= UINT32_MAX) {
-        if (reg >= 8)
-            put_u8(e, 0x41);
-        put_u8(e, (u8)(0xb8 | (reg & 7)));
-        put_u32(e, (u32)imm);
-        return;
-    }
-    put_u8(e, (u8)(0x48 | reg >> 3));
-    put_u8(e, (u8)(0xb8 | (reg & 7)));
-    put_u64(e, imm);
-}
+// mov reg, address
+void x64_mov_reg_address(Emitter *e, unsigned reg, EmitAddressKind kind, u64 address);
 
-// mov dst, src
-static inline void emit_mov_reg(Emitter *e, unsigned dst, unsigned src)
-{
-    put_u8(e, (u8)(0x48 | (src >> 3) << 2 | dst >> 3));
-    put_u8(e, 0x89);
-    put_u8(e, (u8)(0xc0 | (src & 7) << 3 | (dst & 7)));
-}
+// Stores an address in fs:[disp], as x64_mov_fs_imm64() does.
+void x64_mov_fs_address(Emitter *e, i32 disp, EmitAddressKind kind, u64 address);
 
-// op reg, [base + disp32] with REX.W
-static inline void emit_op_base(Emitter *e, u8 opcode, unsigned reg, unsigned base, i32 disp)
-{
-    put_u8(e, (u8)(0x48 | (reg >> 3) << 2 | base >> 3));
-    put_u8(e, opcode);
-    bool small = disp == (i8)disp;
-    put_u8(e, (u8)((small ? 0x40 : 0x80) | (reg & 7) << 3 | (base & 7)));
-    if ((base & 7) == RSP)
-        put_u8(e, 0x24);
-    if (small)
-        put_u8(e, (u8)disp);
-    else
-        put_u32(e, (u32)disp);
-}
+#include "engine/emit/x64.h"
 
-// lea dst, [base + disp]
-static inline void emit_lea(Emitter *e, unsigned dst, unsigned base, i32 disp)
-{
-    emit_op_base(e, 0x8d, dst, base, disp);
-}
-
-// lea dst, [base + index]
-static inline void emit_lea_sum(Emitter *e, unsigned dst, unsigned base, unsigned index)
-{
-    // rsp cannot be an index: swap, the sum is the same.
-    if (index == RSP) {
-        unsigned swap = base;
-        base = index;
-        index = swap;
-    }
-    put_u8(e, (u8)(0x48 | (dst >> 3) << 2 | (index >> 3) << 1 | base >> 3));
-    put_u8(e, 0x8d);
-    put_u8(e, (u8)(0x44 | (dst & 7) << 3)); // [base+index+disp8]: valid for every base
-    put_u8(e, (u8)((index & 7) << 3 | (base & 7)));
-    put_u8(e, 0);
-}
-
-// jmp target
-static inline void emit_jmp(Emitter *e, CodePtr target)
-{
-    i64 distance = target - (e->pc + 5);
-    ASSERT(fits_i32(distance));
-    put_u8(e, OP_JMP_REL32);
-    put_u32(e, (u32)distance);
-}
-
-// Ends in a rel32 displacement that link_exit() may rewrite while other threads
-// execute it: such a store must not straddle a 16-byte line, so prefixes may come
-// first. `opcode` is e9 for jmp, 0f8x for jcc. Returns the address of the rel32.
-CodePtr emit_link_site(Emitter *e, unsigned opcode, CodePtr target);
+#include "engine/emit/fs_x64.h"
 
 #endif

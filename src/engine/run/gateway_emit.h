@@ -9,50 +9,24 @@
 #include "engine/emit/emit.h"
 #include "engine/run/gateway.h"
 
-#define FLAGS_BOTH_REQUESTS CTX(pending_signal)
 _Static_assert(offsetof(ThreadCtx, stop_request) == offsetof(ThreadCtx, pending_signal) + 4,
               "the gateways test both words with one compare");
 
-static inline void emit_push(Emitter *e, unsigned reg)
-{
-    if (reg >= 8)
-        put_u8(e, 0x41);
-    put_u8(e, (u8)(0x50 | (reg & 7)));
-}
-
-static inline void emit_pop(Emitter *e, unsigned reg)
-{
-    if (reg >= 8)
-        put_u8(e, 0x41);
-    put_u8(e, (u8)(0x58 | (reg & 7)));
-}
-
-// A forward jcc/jmp rel32 to a label that is not placed yet.
-static inline CodePtr emit_forward(Emitter *e, unsigned opcode)
-{
-    return emit_link_site(e, opcode, e->pc);
-}
-
-static inline void place_label(Emitter *e, CodePtr site)
-{
-    i32 distance = (i32)(e->pc - (site + 4));
-    memcpy(site, &distance, 4);
-}
-
 // cmp qword fs:[pending_signal], 0 ; jne …
-static inline CodePtr emit_if_requested(Emitter *e)
+static inline X64Jump emit_if_requested(Emitter *e)
 {
-    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
-    put_u32(e, (u32)FLAGS_BOTH_REQUESTS);
-    put_u8(e, 0);
-    return emit_forward(e, 0x0f85);
+    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(pending_signal)), 0); // and stop_request
+    return x64_branch(e, X64_NE);
 }
 
-// After a test of AC: jz +3 ; push 2 ; popfq. C is full of misaligned accesses,
-// and popf is too slow to be done always.
+// After a test of AC: C is full of misaligned accesses, and popf is too slow to be done always.
 static inline void emit_stop_alignment_checks(Emitter *e)
 {
-    put_bytes(e, (u8[]){0x74, 3, 0x6a, 2, 0x9d}, 5);
+    enum { NO_FLAGS = 2 }; // bit 1 is always set
+    X64Jump aligned = x64_jcc_short(e, X64_E);
+    x64_push_imm(e, NO_FLAGS);
+    x64_popfq(e);
+    x64_land(e, aligned);
 }
 
 // gateway_tools_x64.c

@@ -29,16 +29,13 @@
 #define MUNINN_ENGINE_RUN_RUN_H
 
 #include <signal.h>
+#include <stddef.h>
 
 #include "base/futex_lock.h"
+#include "base/registers_x64.h"
 #include "base/types.h"
 #include "engine/callstack/callstack.h"
 #include "wire/wire.h"
-
-// In the order of the hardware's register numbers.
-enum Gpr {
-    RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, GPR_COUNT
-};
 
 #define FLAG_TF 0x100u
 #define FLAG_DF 0x400u
@@ -222,6 +219,13 @@ typedef struct ThreadCtx {
 } ThreadCtx;
 
 extern __thread ThreadCtx thread_ctx;
+
+// For emitted code: the displacement from fs of a field of the calling thread's ThreadCtx. It is
+// the same in all threads, since thread_ctx is a thread-local variable of the executable.
+extern i32 ctx_displacement;
+#define CTX(field) (ctx_displacement + (i32)offsetof(ThreadCtx, field))
+#define CTX_GPR(r) (CTX(gpr) + 8 * (i32)(r))
+#define CTX_SPILL(r) (CTX(spill) + 8 * (i32)(r))
 
 // The shadow call stack is kept: for a tool with TOOL_NEEDS_CALLSTACK, or for what the
 // engine itself reports. Set before the first block is translated.

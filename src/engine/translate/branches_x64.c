@@ -12,23 +12,21 @@
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
-#include "engine/translate/lean_x64.h"
 
 // push return_address; the client's stack must hold the guest's address. `counts`: as a call.
 void emit_push_return(Builder *b, GuestAddr return_address, u32 landing, bool counts)
 {
     emit_callstack_before_push(b, return_address, landing, counts);
     if (fits_i32((i64)return_address)) {
-        put_u8(&b->e, 0x68);
-        put_u32(&b->e, (u32)return_address);
+        x64_push_imm(&b->e, (i32)return_address);
         return;
     }
     // Far code: through a register, which is spilled already for an indirect call with rax.
     bool spilled = b->spilled & 1u << RAX;
     if (!spilled)
         builder_spill(b, RAX);
-    emit_mov_imm(&b->e, RAX, return_address);
-    put_u8(&b->e, 0x50); // push rax
+    x64_mov_reg_imm(&b->e, RAX, return_address);
+    x64_push_reg(&b->e, RAX);
     if (!spilled)
         builder_unspill(b, RAX);
 }
@@ -76,12 +74,11 @@ static void emit_landing(Builder *b, GuestAddr return_address)
     b->landing = e->pc;
     builder_mark_nowhere(b);
     if (seems_to_look_below(return_address)) {
-        put_bytes(e, (u8[]){0x48, 0xc7, 0x44, 0x24, 0xf8}, 5);
-        put_u32(e, (u32)return_address);
+        x64_mov_mem_imm(e, QWORD, x64_at(RSP, -8), (i32)return_address);
     }
-    emit_load_fs(e, R11, CTX_SPILL(R11));
+    x64_mov_reg_fs(e, R11, CTX_SPILL(R11));
     if (!b->block->falls)
-        builder_exit(b, OP_JMP_REL32, return_address);
+        builder_exit(b, X64_JMP, return_address);
 }
 
 // Where r11 is stored anyway (writes_r11()), it serves in place of rax, which need not be saved.
@@ -92,30 +89,29 @@ void emit_lookup_spills(Builder *b)
     builder_spill(b, RCX);
 }
 
-//     movzx eax, cx ; jmp [rax*8 + LOOKUP_TABLE]
-// or the same with r11. The table's entry checks the whole target, see emit_entry().
+// By the low bits of the target in rcx. The table's entry checks the whole target, see
+// emit_entry().
 void emit_lookup(Builder *b)
 {
     bool with_r11 = tool->needs & TOOL_LOOSE_FLAGS;
     b->fallthrough = false;
     if (b->block->version & VERSION_STEPPED) {
-        emit_jmp(&b->e, gateway_lookup_miss());
+        x64_jmp_to(&b->e, gateway_lookup_miss());
         return;
     }
     if (block_is_dirty(b->block) || b->changes_version) {
         if (with_r11)
             builder_spill(b, RAX);
-        emit_jmp(&b->e, gateway_version_indirect());
+        x64_jmp_to(&b->e, gateway_version_indirect());
         return;
     }
     if (with_r11) {
         b->spilled |= 1u << R11;
         builder_mark(b, false);
-        put_bytes(&b->e, (u8[]){0x44, 0x0f, 0xb7, 0xd9, 0x42, 0xff, 0x24, 0xdd}, 8);
-    } else {
-        put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc1, 0xff, 0x24, 0xc5}, 6);
     }
-    put_u32(&b->e, (u32)LOOKUP_TABLE);
+    unsigned index = with_r11 ? R11 : RAX;
+    x64_movzx16_reg_reg(&b->e, DWORD, index, RCX);
+    x64_jmp_mem(&b->e, x64_indexed(X64_NO_REG, index, sizeof(CodePtr), LOOKUP_TABLE));
 }
 
 // mov rcx, operand of the indirect branch. The same are spilled before and after it, whatever the
@@ -161,8 +157,8 @@ static void emit_branch_operand(Builder *b, const Insn *insn)
 
 void emit_leave_at(Builder *b, GuestAddr pc, ExitReason reason)
 {
-    emit_store_fs_imm64(&b->e, CTX(pc), pc);
-    emit_jmp(&b->e, gateway_leave(reason));
+    x64_mov_fs_imm64(&b->e, CTX(pc), pc);
+    x64_jmp_to(&b->e, gateway_leave(reason));
     b->fallthrough = false;
 }
 
@@ -195,7 +191,7 @@ static const u8 *skip_endbr64(const u8 *code)
 // linker: [endbr64] ; push number ; [bnd] jmp
 static bool is_unbound(GuestAddr target)
 {
-    enum { PUSH = 0x68, PUSH_BYTES = 5 };
+    enum { PUSH = 0x68, PUSH_BYTES = 5, JMP_REL32 = 0xe9 };
     u8 code[sizeof(endbr64) + PUSH_BYTES + 2];
     if (!guest_read(target, code, sizeof(code)))
         return false;
@@ -203,15 +199,12 @@ static bool is_unbound(GuestAddr target)
     const u8 *jump = at + PUSH_BYTES;
     if (jump[0] == BND)
         jump++;
-    return at[0] == PUSH && jump[0] == OP_JMP_REL32;
+    return at[0] == PUSH && jump[0] == JMP_REL32;
 }
 
-//     cmp qword [place], target
 static void emit_compare_place(Builder *b, GuestAddr place, GuestAddr target)
 {
-    put_bytes(&b->e, (u8[]){0x48, 0x81, 0x3c, 0x25}, 4);
-    put_u32(&b->e, (u32)place);
-    put_u32(&b->e, (u32)target);
+    x64_cmp_mem_imm(&b->e, QWORD, x64_absolute((i32)place), (i32)target);
 }
 
 // What is called is a PLT's entry, which goes where a place says:
@@ -257,9 +250,9 @@ void lower_call(Builder *b, const Insn *insn)
     bool by_plt = landing && find_plt_target(b, insn->target, &place, &target);
     if (by_plt && is_unbound(target)) {
         emit_compare_place(b, place, target);
-        CodePtr on = branch(&b->e, JE);
+        X64Jump on = x64_jcc_short(&b->e, X64_E);
         emit_leave_at(b, insn->pc, EXIT_REMAKE);
-        land(&b->e, on);
+        x64_land(&b->e, on);
         target = insn->target;
         by_plt = false;
     }
@@ -269,8 +262,8 @@ void lower_call(Builder *b, const Insn *insn)
     if (counts)
         emit_callstack_push(b, next, landing);
     if (by_plt)
-        builder_exit(b, OP_JNE_REL32, insn->target);
-    builder_exit(b, landing ? OP_CALL_REL32 : OP_JMP_REL32, target);
+        builder_exit(b, X64_NE, insn->target);
+    builder_exit(b, landing ? X64_CALL : X64_JMP, target);
     if (landing) {
         // Blocks that nobody comes to would cost more than the jump: the call is sure to be made.
         b->block->falls = b->may_fall && is_sure && !cache_find(next, 0);
@@ -291,7 +284,7 @@ void lower_jmp_indirect(Builder *b, const Insn *insn)
     GuestAddr place, target;
     if (find_expected_target(insn, &place, &target)) {
         emit_compare_place(b, place, target);
-        builder_exit(b, 0x0f84, target);
+        builder_exit(b, X64_E, target);
         if (is_unbound(target)) {
             emit_leave_at(b, insn->pc, EXIT_REMAKE);
             return;
@@ -300,7 +293,7 @@ void lower_jmp_indirect(Builder *b, const Insn *insn)
     emit_lookup_spills(b);
     emit_branch_operand(b, insn);
     if (tool->needs & TOOL_NEEDS_CALLSTACK) // the tags do without
-        emit_store_fs_imm64(&b->e, CTX(branch_pc), insn->pc);
+        x64_mov_fs_imm64(&b->e, CTX(branch_pc), insn->pc);
     emit_lookup(b);
 }
 
@@ -313,14 +306,13 @@ void lower_jmp_indirect(Builder *b, const Insn *insn)
 static void emit_expected_call(Builder *b, GuestAddr target, GuestAddr next)
 {
     if (!b->block->landing) {
-        builder_exit(b, 0x0f84, target);
+        builder_exit(b, X64_E, target);
         return;
     }
-    put_bytes(&b->e, (u8[]){0x75, 0}, 2);
-    CodePtr other = b->e.pc;
-    builder_exit(b, OP_CALL_REL32, target);
+    X64Jump other = x64_jcc_short(&b->e, X64_NE);
+    builder_exit(b, X64_CALL, target);
     emit_landing(b, next);
-    other[-1] = (u8)(b->e.pc - other);
+    x64_land(&b->e, other);
     builder_mark(b, false);
 }
 
@@ -329,12 +321,10 @@ static void emit_expected_call(Builder *b, GuestAddr target, GuestAddr next)
 //   lookup: lea rsp, [rsp + 8]
 static void emit_call_lookup(Builder *b, GuestAddr next)
 {
-    put_bytes(&b->e, (u8[]){OP_CALL_REL32, 0, 0, 0, 0}, 5);
-    CodePtr from = b->e.pc;
+    X64Jump call = x64_branch(&b->e, X64_CALL);
     emit_landing(b, next);
-    i32 distance = (i32)(b->e.pc - from);
-    memcpy(from - 4, &distance, 4);
-    emit_lea(&b->e, RSP, RSP, 8);
+    x64_land(&b->e, call);
+    x64_lea_reg_mem(&b->e, QWORD, RSP, x64_at(RSP, 8));
     builder_mark(b, false);
 }
 
@@ -363,8 +353,6 @@ void lower_call_indirect(Builder *b, const Insn *insn)
 }
 
 // To the landing that the call has, or else by the table; r11 is stored already:
-//     r11d := number of the landing ; mov r11, [r11*8 + LANDING_TABLE]
-//     cmp r11d, [rsp] ; jne other ; shr r11, 32 ; je other ; mov [rsp], r11 ; ret
 //   other: by the table
 // A landing that is closed looks like that of a return address whose lower half is 0, but is
 // nowhere.
@@ -372,22 +360,20 @@ static void emit_return_to_landing(Builder *b)
 {
     Emitter *e = &b->e;
     emit_load_landing(b);
-    put_bytes(e, (u8[]){0x4e, 0x8b, 0x1c, 0xdd}, 4);
-    put_u32(e, (u32)LANDING_TABLE);
-    put_bytes(e, (u8[]){0x44, 0x3b, 0x1c, 0x24, 0x75, 0}, 6);
-    CodePtr other = e->pc;
-    put_bytes(e, (u8[]){0x49, 0xc1, 0xeb, 32, 0x74, 0}, 6);
-    CodePtr closed = e->pc;
+    x64_mov_reg_mem(e, QWORD, R11, x64_indexed(X64_NO_REG, R11, sizeof(u64), LANDING_TABLE));
+    x64_cmp_reg_mem(e, DWORD, R11, x64_at(RSP, 0));
+    X64Jump other = x64_jcc_short(e, X64_NE);
+    x64_shr_reg_imm(e, QWORD, R11, 32);
+    X64Jump closed = x64_jcc_short(e, X64_E);
     emit_calltag_clear(b, 0);
-    put_bytes(e, (u8[]){0x4c, 0x89, 0x1c, 0x24, 0xc3}, 5);
-    other[-1] = (u8)(e->pc - other);
-    closed[-1] = (u8)(e->pc - closed);
+    x64_mov_mem_reg(e, QWORD, x64_at(RSP, 0), R11);
+    x64_ret(e);
+    x64_land(e, other);
+    x64_land(e, closed);
 }
 
-// A return of a clean block, with nothing to drop and the flags dead. If they are loose, with r11:
-//     [to the landing] ; pop r11 ; jmp return_by_table
-// otherwise with rcx:
-//     movzx ecx, cx ; mov ecx, [rcx*4 + RETURN_TABLE] ; jmp rcx
+// A return of a clean block, with nothing to drop and the flags dead. If they are loose r11 holds
+// the target, and otherwise rcx.
 void emit_return(Builder *b)
 {
     b->fallthrough = false;
@@ -396,15 +382,16 @@ void emit_return(Builder *b)
         builder_mark(b, false);
         if (calltags_wanted)
             emit_return_to_landing(b);
-        put_bytes(&b->e, (u8[]){0x41, 0x5b}, 2); // pop r11
-        emit_jmp(&b->e, gateway_return_by_table());
+        x64_pop_reg(&b->e, R11);
+        x64_jmp_to(&b->e, gateway_return_by_table());
     } else {
         builder_spill(b, RCX);
-        put_u8(&b->e, 0x59); // pop rcx
+        x64_pop_reg(&b->e, RCX);
         emit_calltag_clear(b, -8);
-        put_bytes(&b->e, (u8[]){0x0f, 0xb7, 0xc9, 0x8b, 0x0c, 0x8d}, 6);
-        put_u32(&b->e, (u32)RETURN_TABLE);
-        put_bytes(&b->e, (u8[]){0xff, 0xe1}, 2);
+        x64_movzx16_reg_reg(&b->e, DWORD, RCX, RCX);
+        x64_mov_reg_mem(&b->e, DWORD, RCX,
+                        x64_indexed(X64_NO_REG, RCX, sizeof(CodeRef), RETURN_TABLE));
+        x64_jmp_reg(&b->e, RCX);
     }
 }
 
@@ -413,30 +400,25 @@ void emit_return(Builder *b)
 static void emit_return_lookup(Builder *b, u16 pop_bytes)
 {
     emit_lookup_spills(b);
-    put_u8(&b->e, 0x59);
+    x64_pop_reg(&b->e, RCX);
     emit_calltag_clear(b, -8);
     if (pop_bytes)
-        emit_lea(&b->e, RSP, RSP, pop_bytes);
+        x64_lea_reg_mem(&b->e, QWORD, RSP, x64_at(RSP, pop_bytes));
     emit_lookup(b);
 }
 
 // A return in a state that is known only then; the flags are dead. Mostly it is clean, and its
-// table is quicker than that of versions:
-//     cmp qword fs:[tool_state], 0 ; jne versioned ; return
-//   versioned: lookup
+// table is quicker than that of versions.
 void emit_return_by_state(Builder *b)
 {
     if (b->block->version & VERSION_STEPPED) {
         emit_return_lookup(b, 0);
         return;
     }
-    put_bytes(&b->e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
-    put_u32(&b->e, (u32)CTX(tool_state));
-    put_u8(&b->e, 0);
-    put_bytes(&b->e, (u8[]){0x75, 0}, 2);
-    CodePtr versioned = b->e.pc;
+    x64_cmp_mem_imm(&b->e, QWORD, x64_fs(CTX(tool_state)), 0);
+    X64Jump versioned = x64_jcc_short(&b->e, X64_NE);
     emit_return(b);
-    versioned[-1] = (u8)(b->e.pc - versioned);
+    x64_land(&b->e, versioned);
     b->spilled = 0;
     builder_mark(b, false);
     b->changes_version = true;

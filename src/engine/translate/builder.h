@@ -41,7 +41,7 @@ typedef struct GuardAction {
 } GuardAction;
 
 typedef struct Guard {
-    CodePtr branch; // its rel32
+    X64Jump branch;
     u16 spilled;    // to be loaded again in the stub
     GuardKind kind;
     bool has_access;
@@ -87,8 +87,8 @@ void builder_spill(Builder *b, unsigned reg);
 void builder_unspill(Builder *b, unsigned reg);
 void builder_forget_spill(Builder *b, unsigned reg); // the instruction has overwritten it
 
-// A link site (jmp or jcc) that leads to the guest address `target`.
-void builder_exit(Builder *b, unsigned opcode, GuestAddr target);
+// A link site that leads to the guest address `target`.
+void builder_exit(Builder *b, X64Branch branch, GuestAddr target);
 
 // Lowers b->insn.
 void lower_insn(Builder *b);
@@ -168,8 +168,7 @@ void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address);
 
 // The branch of a guard, jne or jmp; where steps of those since `first` go on; and all stubs of the
 // block; guards_x64.c.
-enum { OP_JNE_REL32 = 0x0f85 };
-void builder_guard(Builder *b, unsigned opcode, const GuardAction *action);
+void builder_guard(Builder *b, X64Branch branch, const GuardAction *action);
 void builder_guards_end(Builder *b, unsigned first);
 void emit_guard_stubs(Builder *b);
 

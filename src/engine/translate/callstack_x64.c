@@ -11,36 +11,26 @@
 #define ENTRY(field) ((i32)offsetof(CallEntry, field))
 enum { ENTRY_SIZE = sizeof(CallEntry) };
 
-// mov dword [rax + disp8], imm
-static void emit_store_imm32(Emitter *e, i32 disp, u32 imm)
-{
-    DEBUG_ASSERT(disp == (i8)disp);
-    put_bytes(e, (u8[]){0xc7, 0x40, (u8)disp}, 3);
-    put_u32(e, imm);
-}
-
 // mov qword [rax + disp], imm in one store if it can be: the return reads it at once, and two
 // would have to reach the cache before it could.
 static void emit_store_imm64(Emitter *e, i32 disp, u64 imm)
 {
     if (!fits_i32((i64)imm)) {
-        emit_store_imm32(e, disp, (u32)imm);
-        emit_store_imm32(e, disp + 4, (u32)(imm >> 32));
+        x64_mov_mem_imm(e, DWORD, x64_at(RAX, disp), (i32)imm);
+        x64_mov_mem_imm(e, DWORD, x64_at(RAX, disp + 4), (i32)(imm >> 32));
         return;
     }
-    put_u8(e, 0x48);
-    emit_store_imm32(e, disp, (u32)imm);
+    x64_mov_mem_imm(e, QWORD, x64_at(RAX, disp), (i32)imm);
 }
 
 // In a tool's shadow tags are found through the tool's gs.
 _Static_assert(CALLTAGS_DISP == TOOL_SHADOW_DISP && CALLTAGS_DISP - 8 >= INT8_MIN,
                "one base for both, and a byte for the displacement");
 
-// mov qword gs:[rsp + CALLTAGS_DISP + disp], tag
+// The tag of the word at [rsp + disp].
 static void emit_calltag(Builder *b, i32 disp, u32 tag)
 {
-    put_bytes(&b->e, (u8[]){0x65, 0x48, 0xc7, 0x44, 0x24, (u8)(CALLTAGS_DISP + disp)}, 6);
-    put_u32(&b->e, tag);
+    x64_mov_mem_imm(&b->e, QWORD, x64_gs(x64_at(RSP, CALLTAGS_DISP + disp)), (i32)tag);
 }
 
 static u32 tag_of(GuestAddr return_address, u32 landing)
@@ -55,10 +45,9 @@ void emit_callstack_before_push(Builder *b, GuestAddr return_address, u32 landin
         emit_calltag(b, -8, counts ? tag_of(return_address, landing) : 0);
 }
 
-//     mov rax, fs:[top] ; ret, sp, context of the entry above := return_address, rsp, 0
-//     lea rax, [rax + SIZE] ; mov fs:[top], rax
-// The first store meets the guard when the entries are full; the handler makes
-// room, reloads rax from top and lets it run again.
+// The entry above the top gets ret, sp and context, and becomes the top. The first store meets the
+// guard when the entries are full; the handler makes room, reloads rax from top and lets it run
+// again.
 void emit_callstack_push(Builder *b, GuestAddr return_address, u32 landing)
 {
     if (calltags_wanted && !calltags_shared)
@@ -69,14 +58,14 @@ void emit_callstack_push(Builder *b, GuestAddr return_address, u32 landing)
     if (!spilled)
         builder_spill(b, RAX);
     builder_mark_nowhere(b); // the call itself is over
-    emit_load_fs(&b->e, RAX, CTX(callstack.top));
+    x64_mov_reg_fs(&b->e, RAX, CTX(callstack.top));
     emit_store_imm64(&b->e, ENTRY_SIZE + ENTRY(ret), return_address);
-    emit_op_base(&b->e, 0x89, RSP, RAX, ENTRY_SIZE + ENTRY(sp));
-    emit_store_imm32(&b->e, ENTRY_SIZE + ENTRY(context), 0);
-    emit_lea(&b->e, RAX, RAX, ENTRY_SIZE);
-    emit_store_fs(&b->e, CTX(callstack.top), RAX);
+    x64_mov_mem_reg(&b->e, QWORD, x64_at(RAX, ENTRY_SIZE + ENTRY(sp)), RSP);
+    x64_mov_mem_imm(&b->e, DWORD, x64_at(RAX, ENTRY_SIZE + ENTRY(context)), 0);
+    x64_lea_reg_mem(&b->e, QWORD, RAX, x64_at(RAX, ENTRY_SIZE));
+    x64_mov_fs_reg(&b->e, CTX(callstack.top), RAX);
     if (!spilled)
-        emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+        x64_mov_reg_fs(&b->e, RAX, CTX_SPILL(RAX));
 }
 
 // The return address at [rsp + disp] is popped, or has been. In a shared shadow it is marked, as
@@ -88,60 +77,54 @@ void emit_calltag_clear(Builder *b, i32 disp)
 }
 
 // r11d := the number that the tag of what is at [rsp] has, or one below LANDINGS_MAX
-//     mov r11d, gs:[rsp + CALLTAGS_DISP] ; and r11d, LANDINGS_MAX - 1
 void emit_load_landing(Builder *b)
 {
     _Static_assert(CALLTAG_LANDING % LANDINGS_MAX == 0 && !(LANDINGS_MAX & (LANDINGS_MAX - 1)),
                    "its low bits are the number");
-    put_bytes(&b->e, (u8[]){0x65, 0x44, 0x8b, 0x5c, 0x24, (u8)CALLTAGS_DISP, 0x41, 0x81, 0xe3}, 9);
-    put_u32(&b->e, LANDINGS_MAX - 1);
+    x64_mov_reg_mem(&b->e, DWORD, R11, x64_gs(x64_at(RSP, CALLTAGS_DISP)));
+    x64_and_reg_imm(&b->e, DWORD, R11, LANDINGS_MAX - 1);
 }
 
-// Leaves rax = the top entry's place and jumps to *ret_miss unless the entry is this call's.
-// `loop` jumps unless rcx was 1, which it is then:
-//     mov rax, fs:[top] ; mov rax, [rax + ret] ; not rax ; lea rcx, [rax + rcx + 2] ; loop miss
-//     mov rax, fs:[top]
-// What goes on takes no branch: they are what large programs run out of (translate.c).
-static CodePtr emit_compare_top(Builder *b)
+// Leaves rax = the top entry's place; the jump that is returned is taken unless the entry is this
+// call's. `loop` jumps unless rcx is 1: here it is the difference of the two return addresses,
+// plus 1. What goes on takes no branch: they are what large programs run out of (translate.c).
+static X64Jump emit_compare_top(Builder *b)
 {
     Emitter *e = &b->e;
-    emit_load_fs(e, RAX, CTX(callstack.top));
-    emit_op_base(e, 0x8b, RAX, RAX, ENTRY(ret));
-    put_bytes(e, (u8[]){0x48, 0xf7, 0xd0}, 3);             // not rax
-    put_bytes(e, (u8[]){0x48, 0x8d, 0x4c, 0x08, 0x02}, 5); // lea rcx, [rax + rcx + 2]
-    put_bytes(e, (u8[]){0xe2, 0}, 2);                      // loop miss
-    CodePtr miss = e->pc;
-    emit_load_fs(e, RAX, CTX(callstack.top));
+    x64_mov_reg_fs(e, RAX, CTX(callstack.top));
+    x64_mov_reg_mem(e, QWORD, RAX, x64_at(RAX, ENTRY(ret)));
+    x64_not_reg(e, QWORD, RAX);
+    x64_lea_reg_mem(e, QWORD, RCX, x64_indexed(RAX, RCX, 1, 2));
+    X64Jump miss = x64_loop(e);
+    x64_mov_reg_fs(e, RAX, CTX(callstack.top));
     return miss;
 }
 
-//     spills ; pop rcx ; [lea rsp, [rsp + n]] ; compare, see above
-//     lea rax, [rax - SIZE] ; mov fs:[top], rax
-//   on: mov rcx, [rsp - 8 - n] ; lookup
-//   miss: lea rcx, [rsp - 8 - n] ; mov fs:[call_address], rcx
-//     call callstack_on_return_miss ; jmp on
+//     pop rcx ; compare with the top, or miss ; drop the top
+//   on: look up what was popped
+//   miss: call callstack_on_return_miss ; on
 void emit_callstack_return(Builder *b, u16 pop_bytes)
 {
     Emitter *e = &b->e;
     i32 slot = -8 - (i32)pop_bytes;
     builder_spill(b, RAX);
     builder_spill(b, RCX);
-    put_u8(e, 0x59);
+    x64_pop_reg(e, RCX);
     emit_calltag_clear(b, -8);
     builder_mark_nowhere(b);
     if (pop_bytes)
-        emit_lea(e, RSP, RSP, pop_bytes);
-    CodePtr miss = emit_compare_top(b);
-    emit_lea(e, RAX, RAX, -ENTRY_SIZE);
-    emit_store_fs(e, CTX(callstack.top), RAX);
+        x64_lea_reg_mem(e, QWORD, RSP, x64_at(RSP, pop_bytes));
+    X64Jump miss = emit_compare_top(b);
+    x64_lea_reg_mem(e, QWORD, RAX, x64_at(RAX, -ENTRY_SIZE));
+    x64_mov_fs_reg(e, CTX(callstack.top), RAX);
     CodePtr on = e->pc;
-    emit_op_base(e, 0x8b, RCX, RSP, slot);
+    x64_mov_reg_mem(e, QWORD, RCX, x64_at(RSP, slot));
     emit_lookup(b);
-    miss[-1] = (u8)(e->pc - miss);
-    emit_lea(e, RCX, RSP, slot);
-    emit_store_fs(e, CTX(call_address), RCX);
+    x64_land(e, miss);
+    x64_lea_reg_mem(e, QWORD, RCX, x64_at(RSP, slot));
+    x64_mov_fs_reg(e, CTX(call_address), RCX);
     emit_tool_call(b, callstack_on_return_miss, b->insn->pc);
-    emit_jmp(e, on);
+    x64_jmp_to(e, on);
 }
 
 // --------------------------------------------------------------- loads of rsp
@@ -232,7 +215,7 @@ bool callstack_watches(const Builder *b)
 
 void emit_callstack_before_load(Builder *b)
 {
-    emit_store_fs(&b->e, CTX(old_sp), RSP);
+    x64_mov_fs_reg(&b->e, CTX(old_sp), RSP);
 }
 
 // Code that runs a function on another stack calls it in the same block.

@@ -38,10 +38,10 @@ void entries_init(bool other)
 static void emit_subtract(Emitter *e, u64 amount, unsigned scratch)
 {
     if (fits_i32(-(i64)amount)) {
-        emit_lea(e, RCX, RCX, (i32)-amount);
+        x64_lea_reg_mem(e, QWORD, RCX, x64_at(RCX, (i32)-amount));
     } else {
-        emit_mov_imm(e, scratch, -amount);
-        emit_lea_sum(e, RCX, RCX, scratch);
+        x64_mov_reg_imm(e, scratch, -amount);
+        x64_lea_reg_mem(e, QWORD, RCX, x64_sum(RCX, scratch));
     }
 }
 
@@ -61,13 +61,13 @@ static u64 well(void)
 //   well:
 static void emit_unless_well(Emitter *e, CodePtr other)
 {
-    if (entries_by_loop)
-        put_u8(e, OP_LOOP);
-    else
-        put_bytes(e, (u8[]){OP_JRCXZ, 2, OP_JMP_REL8}, 3);
-    i64 distance = other - (e->pc + 1);
-    ASSERT(distance >= INT8_MIN);
-    put_u8(e, (u8)distance);
+    if (entries_by_loop) {
+        x64_loop_to(e, other);
+        return;
+    }
+    X64Jump well = x64_jrcxz(e);
+    x64_jmp_short_to(e, other);
+    x64_land(e, well);
 }
 
 // The entry from the lookup table: rcx holds the guest target, rcx and rax, or r11, of the
@@ -80,12 +80,12 @@ static CodePtr emit_lookup_entry(Emitter *e, GuestAddr pc)
     unsigned scratch = tool->needs & TOOL_LOOSE_FLAGS ? R11 : RAX;
     CodePtr other = e->pc;
     emit_subtract(e, -pc, scratch);
-    emit_jmp(e, gateway_lookup_miss());
+    x64_jmp_to(e, gateway_lookup_miss());
     CodePtr entry = e->pc;
     emit_subtract(e, pc - well(), scratch);
     emit_unless_well(e, other);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    emit_load_fs(e, scratch, CTX_SPILL(scratch));
+    x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
+    x64_mov_reg_fs(e, scratch, CTX_SPILL(scratch));
     return entry;
 }
 
@@ -104,29 +104,27 @@ static CodePtr emit_return_entry(Emitter *e, GuestAddr pc)
 {
     if (tool->needs & TOOL_LOOSE_FLAGS && fits_i32((i64)pc)) {
         CodePtr entry = e->pc;
-        put_bytes(e, (u8[]){0x48, 0x81, 0x7c, 0x24, 0xf8}, 5);
-        put_u32(e, (u32)pc);
-        put_bytes(e, (u8[]){0x0f, 0x85}, 2);
-        put_u32(e, (u32)(gateway_return_miss() - (e->pc + 4)));
-        emit_load_fs(e, R11, CTX_SPILL(R11));
+        x64_cmp_mem_imm(e, QWORD, x64_at(RSP, -8), (i32)pc);
+        x64_branch_to(e, X64_NE, gateway_return_miss());
+        x64_mov_reg_fs(e, R11, CTX_SPILL(R11));
         return entry;
     }
     bool far = !fits_i32(1 - (i64)pc);
     CodePtr other = e->pc;
-    emit_jmp(e, gateway_far_return_miss());
+    x64_jmp_to(e, gateway_far_return_miss());
     CodePtr entry = e->pc;
     if (tool->needs & TOOL_LOOSE_FLAGS) {
-        emit_load_fs(e, R11, CTX_SPILL(R11));
-        emit_store_fs(e, CTX_SPILL(RCX), RCX);
+        x64_mov_reg_fs(e, R11, CTX_SPILL(R11));
+        x64_mov_fs_reg(e, CTX_SPILL(RCX), RCX);
     }
     if (far)
-        emit_store_fs(e, CTX_SPILL(RAX), RAX);
-    put_bytes(e, (u8[]){0x48, 0x8b, 0x4c, 0x24, 0xf8}, 5);
+        x64_mov_fs_reg(e, CTX_SPILL(RAX), RAX);
+    x64_mov_reg_mem(e, QWORD, RCX, x64_at(RSP, -8));
     emit_subtract(e, pc - well(), RAX);
     if (far)
-        emit_load_fs(e, RAX, CTX_SPILL(RAX));
+        x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
     emit_unless_well(e, other);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
+    x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
     return entry;
 }
 
@@ -137,14 +135,14 @@ static CodePtr emit_return_entry(Emitter *e, GuestAddr pc)
 static CodePtr emit_version_entry(Emitter *e, const Block *block)
 {
     CodePtr other = e->pc;
-    emit_jmp(e, gateway_version_miss());
+    x64_jmp_to(e, gateway_version_miss());
     CodePtr entry = e->pc;
     emit_subtract(e, version_sum(block->pc, block->state, block->version) - well(), RAX);
     emit_unless_well(e, other);
     if (block->version & VERSION_FIRST)
-        emit_store_fs_imm32(e, CTX(guard_failed), 0);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+        x64_mov_fs_imm32(e, CTX(guard_failed), 0);
+    x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
+    x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
     return entry;
 }
 
@@ -153,7 +151,7 @@ static CodePtr emit_version_entry(Emitter *e, const Block *block)
 static CodePtr emit_call_entry(Emitter *e)
 {
     CodePtr entry = e->pc;
-    emit_lea(e, RSP, RSP, 8);
+    x64_lea_reg_mem(e, QWORD, RSP, x64_at(RSP, 8));
     return entry;
 }
 
@@ -175,8 +173,8 @@ bool translate_add_entry(Block *block, EntryKind kind)
     CodePtr at = cache_reserve_cold(block, ROOM);
     if (!at)
         return false;
-    Emitter e = {at, at + ROOM};
+    Emitter e = {.pc = at, .end = at + ROOM};
     emit_entry(&e, block, kind);
-    emit_jmp(&e, code_at(block->body));
+    x64_jmp_to(&e, code_at(block->body));
     return true;
 }

@@ -3,37 +3,26 @@
 // Guards: branches of a block that are hardly ever taken, to stubs away from all blocks. What is
 // tested is the shadow of an operand (shadow_x64.c) or, here, the tool's state.
 #include "engine/translate/builder.h"
-#include "engine/translate/lean_x64.h"
 #include "engine/translate/translate.h"
-
-enum { EARLY_PREFIX = 0x2e }; // means nothing to a branch; those of early guards have it
 
 CodePtr translate_early_guard_failed(CodePtr at)
 {
-    enum { GS = 0x65, BYTES_MAX = 24, BRANCH_BYTES = 7 };
+    enum { BYTES_MAX = 24 };
     Insn insn;
-    i32 distance;
-    if (*at != GS || decode_insn((GuestAddr)at, at, BYTES_MAX, &insn) != DECODE_OK)
+    if (*at != X64_GS || decode_insn((GuestAddr)at, at, BYTES_MAX, &insn) != DECODE_OK ||
+        insn.mnemonic != ZYDIS_MNEMONIC_CMP)
         return NULL;
-    const u8 *branch = at + insn.len;
-    if (insn.mnemonic != ZYDIS_MNEMONIC_CMP || branch[0] != EARLY_PREFIX ||
-        branch[1] != OP_JNE_REL32 >> 8 || branch[2] != (OP_JNE_REL32 & 0xff))
-        return NULL;
-    memcpy(&distance, branch + 3, sizeof(distance));
-    return (CodePtr)branch + BRANCH_BYTES + distance;
+    return x64_marked_target(at + insn.len, X64_NE);
 }
 
-// jne or jmp to a stub that is emitted later.
-void builder_guard(Builder *b, unsigned opcode, const GuardAction *action)
+// The branch leads to a stub that is emitted later. That of an early guard has a mark, by which
+// translate_early_guard_failed() knows it.
+void builder_guard(Builder *b, X64Branch branch, const GuardAction *action)
 {
     ASSERT(b->guard_count < BLOCK_GUARDS_MAX);
-    if (action->is_early)
-        put_u8(&b->e, EARLY_PREFIX);
-    if (opcode > 0xff)
-        put_u8(&b->e, (u8)(opcode >> 8));
-    put_u8(&b->e, (u8)opcode);
     Guard *guard = &b->guards[b->guard_count++];
-    guard->branch = b->e.pc;
+    guard->branch = action->is_early ? x64_marked_branch(&b->e, branch)
+                                     : x64_branch(&b->e, branch);
     guard->back = NULL;
     guard->spilled = b->spilled;
     guard->insn = b->insn;
@@ -42,7 +31,6 @@ void builder_guard(Builder *b, unsigned opcode, const GuardAction *action)
     guard->has_access = action->access != NULL;
     if (action->access)
         guard->access = *action->access;
-    put_u32(&b->e, 0);
 }
 
 void builder_guards_end(Builder *b, unsigned first)
@@ -55,39 +43,36 @@ void builder_guards_end(Builder *b, unsigned first)
 
 // ------------------------------------------------------------------- the state
 
-// test byte or dword fs:[state + at], mask
-static void put_test(Emitter *e, u32 at, u32 mask)
+// Tests a half of the state, or the one byte of it that the mask has.
+static void emit_test_state(Emitter *e, u32 at, u32 mask)
 {
     u32 byte = mask ? (u32)__builtin_ctz(mask) / 8 : 0;
     bool is_byte = !(mask & ~(0xffu << 8 * byte));
-    put_bytes(e, (u8[]){0x64, is_byte ? 0xf6 : 0xf7, 0x04, 0x25}, 4);
-    put_u32(e, (u32)CTX(tool_state) + at + (is_byte ? byte : 0));
+    i32 place = CTX(tool_state) + (i32)at;
     if (is_byte)
-        put_u8(e, (u8)(mask >> 8 * byte));
+        x64_test_mem_imm(e, BYTE, x64_fs(place + (i32)byte), (i32)(mask >> 8 * byte));
     else
-        put_u32(e, mask);
+        x64_test_mem_imm(e, DWORD, x64_fs(place), (i32)mask);
 }
 
-// Flags dead:   test fs:[state], mask ; jne stub                  for each half
-// Flags live:   spill rcx ; mov rcx, mask ; pext rcx, rcx, fs:[state] ; jrcxz next ; jmp stub
-//   next:       restore rcx
+// Where the flags are dead, by a test of each half; otherwise through rcx, without a flag.
 static void guard_state(Builder *b, u64 mask, const GuardAction *action)
 {
     for (u32 half = 0; half < 2 && tool_flags_are_dead(b); half++) {
         u32 bits = (u32)(mask >> 32 * half);
         if (bits) {
-            put_test(&b->e, 4 * half, bits);
-            builder_guard(b, OP_JNE_REL32, action);
+            emit_test_state(&b->e, 4 * half, bits);
+            builder_guard(b, X64_NE, action);
         }
     }
     if (tool_flags_are_dead(b))
         return;
     builder_spill(b, RCX);
-    emit_mov_imm(&b->e, RCX, mask);
-    put_bytes(&b->e, (u8[]){0x64, 0xc4, 0xe2, 0xf2, 0xf5, 0x0c, 0x25}, 7);
-    put_u32(&b->e, (u32)CTX(tool_state));
-    put_bytes(&b->e, (u8[]){OP_JRCXZ, 5}, 2);
-    builder_guard(b, OP_JMP_REL32, action);
+    x64_mov_reg_imm(&b->e, RCX, mask);
+    x64_pext_reg_reg_mem(&b->e, QWORD, RCX, RCX, x64_fs(CTX(tool_state)));
+    X64Jump next = x64_jrcxz(&b->e);
+    builder_guard(b, X64_JMP, action);
+    x64_land(&b->e, next);
     builder_unspill(b, RCX);
 }
 
@@ -111,47 +96,43 @@ void tool_state_guard(ToolBlock *b, u64 mask)
 
 // ------------------------------------------------------------------------ stubs
 
-// Of a store, where flags are dead:
-//     spill rax ; lea rax, operand ; mov fs:[call_return], back ; jmp store
+// Of a store, where flags are dead.
 static bool emit_store_stub(Builder *b, const Guard *guard)
 {
     CodePtr store = gateway_store(guard->access.size_bytes);
     if (guard->spilled || !store)
         return false;
-    emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+    x64_mov_fs_reg(&b->e, CTX_SPILL(RAX), RAX);
     emit_access_address(b, RAX, &guard->access);
-    emit_store_fs_imm64(&b->e, CTX(call_return), (u64)(uintptr_t)guard->back);
-    emit_jmp(&b->e, store);
+    x64_mov_fs_address(&b->e, CTX(call_return), EMIT_CACHE_ADDRESS, (u64)(uintptr_t)guard->back);
+    x64_jmp_to(&b->e, store);
     return true;
 }
 
-// rax and flags, where they are live, are kept meanwhile:
-//     spill rax ; [lahf ; seto al ; mov fs:[call_address], rax ; restore rax]
-//     [mov rax, fs:[call_address] ; add al, 127 ; sahf] ; restore rax
-static void put_keep(Emitter *e, bool flags)
+// rax, and the flags where they are live, are kept meanwhile.
+static void emit_keep(Emitter *e, bool flags)
 {
-    emit_store_fs(e, CTX_SPILL(RAX), RAX);
+    x64_mov_fs_reg(e, CTX_SPILL(RAX), RAX);
     if (!flags)
         return;
-    put_bytes(e, (u8[]){0x9f, 0x0f, 0x90, 0xc0}, 4);
-    emit_store_fs(e, CTX(call_address), RAX);
-    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    x64_take_status(e);
+    x64_mov_fs_reg(e, CTX(call_address), RAX);
+    x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
 }
 
-static void put_kept(Emitter *e, bool flags)
+static void emit_kept(Emitter *e, bool flags)
 {
     if (flags) {
-        emit_load_fs(e, RAX, CTX(call_address));
-        put_bytes(e, (u8[]){0x04, 127, 0x9e}, 3);
+        x64_mov_reg_fs(e, RAX, CTX(call_address));
+        x64_load_status(e);
     }
-    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
 }
 
 // Of few bytes, which programs store one after the other to memory that they have just got:
-//     keep rax ; lea rax, operand ; cmp rax, fs:[store_below] ; jb low ; cmp rax, rsp ; jb slow
-//   low: test al, alignment ; jne slow ; shr rax, 3 ; add rax, [map] ; cmp byte [rax], 0 ; jne slow
-//     restore ; mov gs:[operand], 0 ; jmp back
-//   slow: restore
+//     below store_below, or else not below rsp; aligned; and no bit is set in the map:
+//     the shadow becomes 0 ; back
+//   slow: goes on behind
 static void emit_short_store_stub(Builder *b, const Guard *guard)
 {
     InsnAddress a = guard->access.address;
@@ -159,66 +140,65 @@ static void emit_short_store_stub(Builder *b, const Guard *guard)
     bool flags = guard->spilled != 0;
     if (size > 16 || !flatten_address(b, &a) || a.is_narrow || !gateway_store(size))
         return;
-    CodePtr unaligned = NULL;
-    put_keep(&b->e, flags);
+    X64Jump unaligned = {0};
+    emit_keep(&b->e, flags);
     emit_access_address(b, RAX, &guard->access);
-    put_bytes(&b->e, (u8[]){0x64, 0x48, 0x3b, 0x04, 0x25}, 5);
-    put_u32(&b->e, (u32)CTX(store_below));
-    CodePtr low = branch(&b->e, JB);
-    put_bytes(&b->e, (u8[]){0x48, 0x39, 0xe0}, 3);
-    CodePtr below = branch(&b->e, JB);
-    land(&b->e, low);
+    x64_cmp_reg_mem(&b->e, QWORD, RAX, x64_fs(CTX(store_below)));
+    X64Jump low = x64_jcc_short(&b->e, X64_B);
+    x64_cmp_reg_reg(&b->e, QWORD, RAX, RSP);
+    X64Jump below = x64_jcc_short(&b->e, X64_B);
+    x64_land(&b->e, low);
     if (size > 1) {
-        put_bytes(&b->e, (u8[]){0xa8, (u8)((size < 8 ? size : 8) - 1)}, 2);
-        unaligned = branch(&b->e, JNE);
+        x64_test_reg_imm(&b->e, BYTE, RAX, (size < 8 ? (i32)size : 8) - 1);
+        unaligned = x64_jcc_short(&b->e, X64_NE);
     }
-    put_bytes(&b->e, (u8[]){0x48, 0xc1, 0xe8, 3, 0x48, 0x03, 0x04, 0x25}, 8);
-    put_u32(&b->e, (u32)(uintptr_t)gateway_store_map());
-    if (size > 8)
-        put_bytes(&b->e, (u8[]){0x66, 0x83, 0x38, 0}, 4);
-    else
-        put_bytes(&b->e, (u8[]){0x80, 0x38, 0}, 3);
-    CodePtr marked = branch(&b->e, JNE);
-    put_kept(&b->e, flags);
+    x64_shr_reg_imm(&b->e, QWORD, RAX, 3);
+    x64_add_reg_mem(&b->e, QWORD, RAX, x64_absolute((i32)(uintptr_t)gateway_store_map()));
+    x64_cmp_mem_imm(&b->e, size > 8 ? WORD : BYTE, x64_at(RAX, 0), 0);
+    X64Jump marked = x64_jcc_short(&b->e, X64_NE);
+    emit_kept(&b->e, flags);
     tool_shadow_clear(b, &guard->access);
-    emit_jmp(&b->e, guard->back);
-    land(&b->e, below);
-    land(&b->e, marked);
-    if (unaligned)
-        land(&b->e, unaligned);
-    put_kept(&b->e, flags);
+    x64_jmp_to(&b->e, guard->back);
+    x64_land(&b->e, below);
+    x64_land(&b->e, marked);
+    if (size > 1)
+        x64_land(&b->e, unaligned);
+    emit_kept(&b->e, flags);
 }
 
-// mov rax, fs:[slot] ; lea rax, [rax + 1] ; mov fs:[slot], rax
 static void emit_count(Builder *b, unsigned slot)
 {
     i32 at = CTX(tool_slot) + 8 * (i32)slot;
-    emit_load_fs(&b->e, RAX, at);
-    emit_lea(&b->e, RAX, RAX, 1);
-    emit_store_fs(&b->e, at, RAX);
+    x64_mov_reg_fs(&b->e, RAX, at);
+    x64_lea_reg_mem(&b->e, QWORD, RAX, x64_at(RAX, 1));
+    x64_mov_fs_reg(&b->e, at, RAX);
 }
 
 // Behind the code, aligned, since AC may be set: what the gateway of quick calls reads.
-//     mov eax, call ; jmp quick_call
+//     rax := call ; jmp quick_call
 //   call: fn, arg, back [, brief]
 static void emit_quick_call(Builder *b, const Guard *guard)
 {
-    enum { CODE_BYTES = 10, INT3 = 0xcc };
+    enum { CODE_BYTES = 10 };
+    _Static_assert(offsetof(GatewayCall, fn) == 0 && offsetof(GatewayCall, arg) == 8 &&
+                       offsetof(GatewayCall, back) == 16 && offsetof(GatewayCall, brief) == 24,
+                   "written word by word");
+    const ToolStep *step = &guard->step;
     CodePtr at = b->e.pc + CODE_BYTES;
     at += -(uintptr_t)at % 8;
-    const GatewayCall call = {(u64)(uintptr_t)guard->step.fn, guard->step.arg,
-                              (u64)(uintptr_t)guard->back,
-                              (u64)(uintptr_t)guard->step.brief};
-    put_u8(&b->e, 0xb8);
-    put_u32(&b->e, (u32)(uintptr_t)at);
-    emit_jmp(&b->e, call.brief ? gateway_brief_call() : gateway_quick_call());
+    x64_mov_reg_address(&b->e, RAX, EMIT_CACHE_ADDRESS, (u64)(uintptr_t)at);
+    x64_jmp_to(&b->e, step->brief ? gateway_brief_call() : gateway_quick_call());
     while (b->e.pc < at)
-        put_u8(&b->e, INT3);
-    put_bytes(&b->e, &call, call.brief ? sizeof(call) : offsetof(GatewayCall, brief));
+        x64_int3(&b->e);
+    emit_address(&b->e, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)step->fn);
+    emit_u64(&b->e, step->arg);
+    emit_address(&b->e, EMIT_CACHE_ADDRESS, (u64)(uintptr_t)guard->back);
+    if (step->brief)
+        emit_address(&b->e, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)step->brief);
 }
 
-//     [store registers] ; spill rax ; lea rax, operand ; mov fs:[call_address], rax
-//     restore rax ; call ; jmp back
+// Registers that the step wants are stored, call_address becomes that of the operand; the step is
+// called, and the block goes on at `back`.
 static void emit_step_stub(Builder *b, const Guard *guard)
 {
     bool is_quick = !guard->spilled; // the flags are dead
@@ -228,10 +208,10 @@ static void emit_step_stub(Builder *b, const Guard *guard)
     for (u32 left = step->vectors; left; left &= left - 1)
         tool_store_vector(b, (unsigned)__builtin_ctz(left));
     if (guard->has_access || step->counts || is_quick) {
-        emit_store_fs(&b->e, CTX_SPILL(RAX), RAX);
+        x64_mov_fs_reg(&b->e, CTX_SPILL(RAX), RAX);
         if (guard->has_access) {
             emit_access_address(b, RAX, &guard->access);
-            emit_store_fs(&b->e, CTX(call_address), RAX);
+            x64_mov_fs_reg(&b->e, CTX(call_address), RAX);
         }
         for (u32 left = step->counts; left; left &= left - 1)
             emit_count(b, (unsigned)__builtin_ctz(left));
@@ -239,12 +219,12 @@ static void emit_step_stub(Builder *b, const Guard *guard)
             emit_quick_call(b, guard);
             return;
         }
-        emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
+        x64_mov_reg_fs(&b->e, RAX, CTX_SPILL(RAX));
     }
-    emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)step->fn);
-    emit_store_fs_imm64(&b->e, CTX(call_arg), step->arg);
-    emit_store_fs_imm64(&b->e, CTX(call_return), (u64)(uintptr_t)guard->back);
-    emit_jmp(&b->e, gateway_tool_call());
+    x64_mov_fs_address(&b->e, CTX(call_fn), EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)step->fn);
+    x64_mov_fs_imm64(&b->e, CTX(call_arg), step->arg);
+    x64_mov_fs_address(&b->e, CTX(call_return), EMIT_CACHE_ADDRESS, (u64)(uintptr_t)guard->back);
+    x64_jmp_to(&b->e, gateway_tool_call());
 }
 
 // A failed guard goes on with the version of its instruction that begins with the step; one of the
@@ -252,10 +232,10 @@ static void emit_step_stub(Builder *b, const Guard *guard)
 static void emit_leave_stub(Builder *b, const Guard *guard)
 {
     bool stepped = b->block->version & VERSION_STEPPED, fails = guard->kind != GUARD_LEAVE;
-    emit_store_fs_imm64(&b->e, CTX(pc), guard->insn->pc);
+    x64_mov_fs_imm64(&b->e, CTX(pc), guard->insn->pc);
     if (stepped && fails)
-        emit_store_fs_imm32(&b->e, CTX(guard_failed), 1);
-    emit_jmp(&b->e, stepped ? gateway_leave(EXIT_VERSIONED)
+        x64_mov_fs_imm32(&b->e, CTX(guard_failed), 1);
+    x64_jmp_to(&b->e, stepped ? gateway_leave(EXIT_VERSIONED)
                     : fails ? gateway_version_guard()
                             : gateway_version_exit());
 }
@@ -269,12 +249,12 @@ static size_t leave_stub_bytes(const Builder *b, const Guard *guard)
            (stepped && fails ? STORE_FLAG : 0) + JMP;
 }
 
-static void emit_stub(Builder *b, const Guard *guard, CodePtr at)
+static void emit_stub(Builder *b, const Guard *guard, CodePtr at, EmitAddresses *addresses)
 {
-    b->e = (Emitter){at, at + GUARD_STUB_ROOM};
+    b->e = (Emitter){.pc = at, .end = at + GUARD_STUB_ROOM, .addresses = addresses};
     b->insn = guard->insn;
     if (guard->spilled >> RCX & 1)
-        emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
+        x64_mov_reg_fs(&b->e, RCX, CTX_SPILL(RCX));
     switch (guard->kind) {
     case GUARD_FAIL:
     case GUARD_LEAVE: emit_leave_stub(b, guard); return;
@@ -297,12 +277,6 @@ static bool is_alike(const Guard *a, const Guard *b)
            (!a->has_access || a->access.operand == b->access.operand);
 }
 
-static void lead_to(const Guard *guard, CodePtr stub)
-{
-    i32 distance = (i32)(stub - (guard->branch + 4));
-    memcpy(guard->branch, &distance, 4);
-}
-
 void emit_guard_stubs(Builder *b)
 {
     Emitter block_emitter = b->e;
@@ -311,7 +285,7 @@ void emit_guard_stubs(Builder *b)
     for (unsigned i = 0; i < b->guard_count; i++) {
         const Guard *guard = &b->guards[i];
         if (i > 0 && is_alike(guard, guard - 1)) {
-            lead_to(guard, at);
+            x64_link(guard->branch, at);
             continue;
         }
         size_t bytes;
@@ -319,15 +293,15 @@ void emit_guard_stubs(Builder *b)
             bytes = leave_stub_bytes(b, guard); // most
         } else {
             // Once behind the block, to know its size, and then where it will stay.
-            emit_stub(b, guard, block_emitter.pc);
+            emit_stub(b, guard, block_emitter.pc, NULL);
             bytes = (size_t)(b->e.pc - block_emitter.pc) + 7; // what it aligns may need more there
         }
         ASSERT(bytes <= GUARD_STUB_ROOM);
         at = cache_reserve_cold(b->block, bytes);
         ASSERT(at);
-        emit_stub(b, guard, at);
+        emit_stub(b, guard, at, block_emitter.addresses);
         ASSERT(b->e.pc <= at + bytes);
-        lead_to(guard, at);
+        x64_link(guard->branch, at);
     }
     b->e = block_emitter;
     b->spilled = 0;

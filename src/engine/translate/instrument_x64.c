@@ -3,7 +3,6 @@
 // The primitives with which tools insert code; see toolapi/toolapi.h.
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
-#include "engine/translate/lean_x64.h"
 
 bool tool_sees_all;
 
@@ -24,7 +23,7 @@ void tool_depends_on(ToolBlock *b, GuestAddr start, GuestAddr end)
 
 void tool_store_gpr(ToolBlock *b, unsigned reg)
 {
-    emit_store_fs(&b->e, CTX_GPR(reg), reg);
+    x64_mov_fs_reg(&b->e, CTX_GPR(reg), reg);
 }
 
 bool tool_flags_are_dead_at(const ToolBlock *b, const ToolInsn *insn)
@@ -57,113 +56,85 @@ bool tool_flags_die(const ToolBlock *b)
 
 void tool_state_store(ToolBlock *b, u32 offset, u64 value)
 {
-    emit_store_fs_imm64(&b->e, CTX(tool_state) + (i32)offset, value);
+    x64_mov_fs_imm64(&b->e, CTX(tool_state) + (i32)offset, value);
 }
 
-// and qword fs:[state], value, and for bits of its upper half: btr qword fs:[state], bit
-// All of it at once: it is soon loaded as a whole, which would wait for the store of a part.
+// Bits of the upper half go one by one. All of it at once: it is soon loaded as a whole, which
+// would wait for the store of a part.
 void tool_state_and(ToolBlock *b, u64 value)
 {
     i64 low = (i32)((u32)value | 1u << 31);
-    if (low != -1) {
-        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x24, 0x25}, 5);
-        put_u32(&b->e, (u32)CTX(tool_state));
-        put_u32(&b->e, (u32)low);
-    }
-    for (u64 left = ~value >> 31 << 31; left; left &= left - 1) {
-        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x0f, 0xba, 0x34, 0x25}, 6);
-        put_u32(&b->e, (u32)CTX(tool_state));
-        put_u8(&b->e, (u8)__builtin_ctzll(left));
-    }
+    if (low != -1)
+        x64_and_mem_imm(&b->e, QWORD, x64_fs(CTX(tool_state)), (i32)low);
+    for (u64 left = ~value >> 31 << 31; left; left &= left - 1)
+        x64_btr_mem_imm(&b->e, QWORD, x64_fs(CTX(tool_state)), (u8)__builtin_ctzll(left));
 }
 
-// and qword fs:[state + offset], kept, or for what is no such constant: of each half, and a
-// comparison with 0; then: jne end ; and … state, value
+// A constant that is not 32 bits, sign-extended, takes an `and` for each half, and a comparison.
 void tool_state_mask(ToolBlock *b, u32 offset, u64 kept, u64 value)
 {
-    u32 at = (u32)CTX(tool_state) + offset;
+    i32 at = CTX(tool_state) + (i32)offset;
     if (fits_i32((i64)kept)) {
-        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x24, 0x25}, 5);
-        put_u32(&b->e, at);
-        put_u32(&b->e, (u32)kept);
+        x64_and_mem_imm(&b->e, QWORD, x64_fs(at), (i32)kept);
     } else {
-        for (u32 half = 0; half < 8; half += 4) {
-            put_bytes(&b->e, (u8[]){0x64, 0x81, 0x24, 0x25}, 4);
-            put_u32(&b->e, at + half);
-            put_u32(&b->e, (u32)(kept >> 8 * half));
-        }
-        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
-        put_u32(&b->e, at);
-        put_u8(&b->e, 0);
+        x64_and_mem_imm(&b->e, DWORD, x64_fs(at), (i32)kept);
+        x64_and_mem_imm(&b->e, DWORD, x64_fs(at + 4), (i32)(kept >> 32));
+        x64_cmp_mem_imm(&b->e, QWORD, x64_fs(at), 0);
     }
-    put_bytes(&b->e, (u8[]){0x75, 0}, 2);
-    CodePtr then = b->e.pc;
+    X64Jump end = x64_jcc_short(&b->e, X64_NE);
     tool_state_and(b, value);
-    then[-1] = (u8)(b->e.pc - then);
+    x64_land(&b->e, end);
 }
 
-// cmp qword fs:[state + offset], 0 ; je end
 CodePtr tool_state_if(ToolBlock *b, u32 offset)
 {
-    put_bytes(&b->e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
-    put_u32(&b->e, (u32)(CTX(tool_state) + (i32)offset));
-    put_bytes(&b->e, (u8[]){0, 0x0f, 0x84, 0, 0, 0, 0}, 7);
-    return b->e.pc;
+    x64_cmp_mem_imm(&b->e, QWORD, x64_fs(CTX(tool_state) + (i32)offset), 0);
+    return x64_branch(&b->e, X64_E).end;
 }
 
 void tool_state_end_if(ToolBlock *b, CodePtr site)
 {
-    i32 distance = (i32)(b->e.pc - site);
-    memcpy(site - 4, &distance, sizeof(distance));
+    x64_land(&b->e, (X64Jump){.end = site});
 }
 
-//     add qword fs:[slot], amount
-// or, where flags are live:
-//     mov fs:[spill rax], rax ; mov rax, fs:[slot] ; lea rax, [rax + amount]
-//     mov fs:[slot], rax ; mov rax, fs:[spill rax]
+// Where the flags are live, through rax and lea.
 void tool_count(ToolBlock *b, unsigned slot, u32 amount)
 {
     i32 at = CTX(tool_slot) + 8 * (i32)slot;
     if (tool_flags_are_dead(b)) {
-        put_bytes(&b->e, (u8[]){0x64, 0x48, 0x81, 0x04, 0x25}, 5);
-        put_u32(&b->e, (u32)at);
-        put_u32(&b->e, amount);
+        x64_add_mem_imm(&b->e, QWORD, x64_fs(at), (i32)amount);
         return;
     }
     builder_spill(b, RAX);
-    emit_load_fs(&b->e, RAX, at);
-    emit_lea(&b->e, RAX, RAX, (i32)amount);
-    emit_store_fs(&b->e, at, RAX);
+    x64_mov_reg_fs(&b->e, RAX, at);
+    x64_lea_reg_mem(&b->e, QWORD, RAX, x64_at(RAX, (i32)amount));
+    x64_mov_fs_reg(&b->e, at, RAX);
     builder_unspill(b, RAX);
 }
 
-//     call_fn, call_arg, call_return := … ; jmp gateway
-//   return:
+// The gateway goes on behind the jump to it.
 void emit_tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
 {
-    emit_store_fs_imm64(&b->e, CTX(call_fn), (u64)(uintptr_t)fn);
-    emit_store_fs_imm64(&b->e, CTX(call_arg), arg);
-    emit_store_fs_imm64(&b->e, CTX(call_return), 0);
-    CodePtr return_imm = b->e.pc - 4;
-    emit_jmp(&b->e, gateway_tool_call());
+    x64_mov_fs_address(&b->e, CTX(call_fn), EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)fn);
+    x64_mov_fs_imm64(&b->e, CTX(call_arg), arg);
+    x64_mov_fs_address(&b->e, CTX(call_return), EMIT_CACHE_ADDRESS, 0);
+    CodePtr address = b->e.pc - sizeof(u32);
+    x64_jmp_to(&b->e, gateway_tool_call());
     u32 here = (u32)(uintptr_t)b->e.pc; // the cache lies below 2 GiB
-    memcpy(return_imm, &here, 4);
+    memcpy(address, &here, sizeof(here));
 }
 
-//     cmp rsp, fs:[slot] ; jae on ; mov fs:[slot], rsp
-//     cmp rsp, fs:[slot + 1] ; jae on ; call fn
-//   on:
 void tool_note_depth(ToolBlock *b, unsigned slot, ToolCallFn *fn, u64 arg)
 {
     i32 at = CTX(tool_slot) + 8 * (i32)slot;
-    emit_op_fs(&b->e, 0x3b, RSP, at);
-    CodePtr not_lower = branch(&b->e, JAE);
-    emit_store_fs(&b->e, at, RSP);
-    emit_op_fs(&b->e, 0x3b, RSP, at + 8);
-    CodePtr not_low = branch(&b->e, JAE);
+    x64_cmp_reg_mem(&b->e, QWORD, RSP, x64_fs(at));
+    X64Jump not_lower = x64_jcc_short(&b->e, X64_AE);
+    x64_mov_fs_reg(&b->e, at, RSP);
+    x64_cmp_reg_mem(&b->e, QWORD, RSP, x64_fs(at + 8));
+    X64Jump not_low = x64_jcc_short(&b->e, X64_AE);
     emit_tool_call(b, fn, arg);
-    land(&b->e, not_lower);
-    land(&b->e, not_low);
+    x64_land(&b->e, not_lower);
+    x64_land(&b->e, not_low);
 }
 
 void tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
@@ -176,40 +147,25 @@ unsigned tool_accesses(const ToolInsn *insn, ToolAccess *ret_accesses, unsigned 
     return insn_accesses(insn, ret_accesses, max);
 }
 
-//     mov fs:[spill rax], rax ; lea rax, operand ; mov fs:[call_address], rax
-//     mov rax, fs:[spill rax] ; call
 void tool_call_access(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u64 arg)
 {
     builder_spill(b, RAX);
     bool known = emit_access_address(b, RAX, access);
     if (!known)
-        emit_mov_imm(&b->e, RAX, 0);
-    emit_store_fs(&b->e, CTX(call_address), RAX);
+        x64_mov_reg_imm(&b->e, RAX, 0);
+    x64_mov_fs_reg(&b->e, CTX(call_address), RAX);
     builder_unspill(b, RAX);
     emit_tool_call(b, fn, arg);
 }
 
 // ---------------------------------------------------------------- vectors
 
-// vmovups fs:[disp], zmm or ymm, or movups where there is no AVX
+// All of the register: xsave tells how wide it is.
 void tool_store_vector(ToolBlock *b, unsigned vector)
 {
     enum { XSTATE_YMM = 1 << 2, XSTATE_ZMM = 7 << 5 };
     i32 disp = CTX(tool_vectors) + 64 * (i32)vector;
-    // xsave tells what the machine has.
     u64 has = gateway_xsave_mask();
-    put_u8(&b->e, 0x64);
-    if ((has & XSTATE_ZMM) == XSTATE_ZMM) {
-        u8 extension = (u8)((vector & 8 ? 0 : 0x80) | (vector & 16 ? 0 : 0x10));
-        put_bytes(&b->e, (u8[]){0x62, (u8)(0x61 | extension), 0x7c, 0x48, 0x11}, 5);
-    } else if (has & XSTATE_YMM) {
-        put_bytes(&b->e, (u8[]){0xc5, (u8)(vector & 8 ? 0x7c : 0xfc), 0x11}, 3);
-    } else {
-        if (vector & 8)
-            put_u8(&b->e, 0x44);
-        put_bytes(&b->e, (u8[]){0x0f, 0x11}, 2);
-    }
-    put_u8(&b->e, (u8)(0x04 | (vector & 7) << 3));
-    put_u8(&b->e, 0x25);
-    put_u32(&b->e, (u32)disp);
+    unsigned bytes = (has & XSTATE_ZMM) == XSTATE_ZMM ? 64 : has & XSTATE_YMM ? 32 : 16;
+    x64_movups_mem_vector(&b->e, bytes, x64_fs(disp), vector);
 }

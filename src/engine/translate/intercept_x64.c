@@ -14,87 +14,65 @@ static const u8 caller_saved[] = {RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11, RSP
 static void emit_load_caller_saved(Builder *b)
 {
     for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
-        emit_load_fs(&b->e, caller_saved[i], CTX_GPR(caller_saved[i]));
+        x64_mov_reg_fs(&b->e, caller_saved[i], CTX_GPR(caller_saved[i]));
 }
 
-//     mov fs:[exit_link], hook ; mov fs:[pc], pc ; jmp leave
 void emit_leave_to_c(Builder *b, u32 exit_link)
 {
-    emit_store_fs_imm32(&b->e, CTX(exit_link), exit_link);
-    emit_store_fs_imm64(&b->e, CTX(pc), b->block->pc);
-    emit_jmp(&b->e, gateway_leave(EXIT_REDIRECT));
+    x64_mov_fs_imm32(&b->e, CTX(exit_link), exit_link);
+    x64_mov_fs_imm64(&b->e, CTX(pc), b->block->pc);
+    x64_jmp_to(&b->e, gateway_leave(EXIT_REDIRECT));
 }
 
-static void patch_rel32(CodePtr site, CodePtr target)
+// Compares pending_signal and stop_request, which lie together, with 0.
+static void emit_compare_requests(Emitter *e)
 {
-    i32 distance = (i32)(target - (site + 4));
-    memcpy(site, &distance, 4);
+    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(pending_signal)), 0);
 }
 
-// cmp qword fs:[disp], 0
-static void emit_test_fs(Emitter *e, i32 disp)
-{
-    put_bytes(e, (u8[]){0x64, 0x48, 0x83, 0x3c, 0x25}, 5);
-    put_u32(e, (u32)disp);
-    put_u8(e, 0);
-}
-
-//     registers → ctx ; rsp := the engine's ; fn(hook)
-//     test eax, eax ; jne slow
-//     cmp qword fs:[pending_signal], 0 ; je go
-//   slow: ctx → registers ; leave
-//   go: ctx → registers
-// The test for signals comes behind the call: one that arrives during the call
-// is only recorded. From the first store on the code belongs to no instruction,
-// so a thread caught in it is stepped on, as far as the C code, which it finishes.
+// Calls fn(hook) with the registers in ctx, on the engine's stack. Goes on if fn returns 0 and no
+// request has come; leaves otherwise. The test for signals comes behind the call: one that arrives
+// during the call is only recorded. From the first store on the code belongs to no instruction, so
+// a thread caught in it is stepped on, as far as the C code, which it finishes.
 void emit_fast_call(Builder *b, u32 (*fn)(u32 hook), u32 hook)
 {
     Emitter *e = &b->e;
     builder_mark_nowhere(b);
     for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
-        emit_store_fs(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
-    emit_load_fs(e, RSP, CTX(engine_rsp));
-    emit_mov_imm(e, RDI, hook);
-    emit_mov_imm(e, RAX, (u64)(uintptr_t)fn);
-    put_bytes(e, (u8[]){0xff, 0xd0}, 2);       // call rax
-    put_bytes(e, (u8[]){0x85, 0xc0}, 2);       // test eax, eax
-    put_bytes(e, (u8[]){0x75, 0}, 2);          // jne slow
-    CodePtr slow = e->pc;
-    emit_test_fs(e, CTX(pending_signal)); // and stop_request
-    put_bytes(e, (u8[]){0x0f, 0x84, 0, 0, 0, 0}, 6);
-    CodePtr go = e->pc - 4;
-    slow[-1] = (u8)(e->pc - slow);
+        x64_mov_fs_reg(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
+    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_reg_imm(e, RDI, hook);
+    x64_mov_reg_address(e, RAX, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)fn);
+    x64_call_reg(e, RAX);
+    x64_test_reg_reg(e, DWORD, RAX, RAX);
+    X64Jump slow = x64_jcc_short(e, X64_NE);
+    emit_compare_requests(e);
+    X64Jump go = x64_branch(e, X64_E);
+    x64_land(e, slow);
     emit_load_caller_saved(b);
     emit_leave_to_c(b, hook | REDIRECT_BEGUN);
-    patch_rel32(go, e->pc);
+    x64_land(e, go);
     emit_load_caller_saved(b);
     builder_mark(b, false); // F3: not a boundary
 }
 
-//     mov fs:[spill rcx], rcx ; mov rcx, fs:[redirect_count] ; jrcxz none
-//     mov rcx, fs:[spill rcx] ; jmp call
-//   none: mov rcx, fs:[spill rcx] ; jmp on
-//   call: …
-//   on:
-// Without activations the flags stay as they are: other functions return here too.
+// Calls C if there are activations. Without activations the flags stay as they are: other
+// functions return here too.
 static void intercept_return(Builder *b, u32 hook)
 {
     Emitter *e = &b->e;
     builder_spill(b, RCX);
-    emit_load_fs(e, RCX, CTX(redirect_count));
-    put_bytes(e, (u8[]){OP_JRCXZ, 0}, 2);
-    CodePtr none = e->pc;
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    put_bytes(e, (u8[]){OP_JMP_REL8, 0}, 2);
-    CodePtr call = e->pc;
-    none[-1] = (u8)(e->pc - none);
-    emit_load_fs(e, RCX, CTX_SPILL(RCX));
-    put_bytes(e, (u8[]){OP_JMP_REL32, 0, 0, 0, 0}, 5);
-    CodePtr on = e->pc - 4;
-    call[-1] = (u8)(e->pc - call);
+    x64_mov_reg_fs(e, RCX, CTX(redirect_count));
+    X64Jump none = x64_jrcxz(e);
+    x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
+    X64Jump call = x64_jmp_short(e);
+    x64_land(e, none);
+    x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
+    X64Jump on = x64_branch(e, X64_JMP);
+    x64_land(e, call);
     b->spilled = 0;
     emit_fast_call(b, redirect_fast_return, hook);
-    patch_rel32(on, e->pc);
+    x64_land(e, on);
 }
 
 // The return of a replaced function, whose result is in rax.
@@ -119,55 +97,49 @@ static bool can_be_quick(const Builder *b, const RedirectSite *site)
            !(block->state & ~tool->quick_ignores);
 }
 
-// The usual case first, on the engine's stack; it keeps all registers:
-//     mov fs:[spill rax], rax ; mov fs:[rsp], rsp ; mov rsp, fs:[engine_rsp]
-//     (mov rax, entry ; push rax twice) ; mov rax, quick ; call rax ; mov rsp, fs:[rsp]
-//     cmp rax, -1 ; je slow ; cmp qword fs:[pending_signal], 0 ; jne pending
-//     return, in the state that was
-//   pending: leave
-//   slow: mov rax, fs:[spill rax]
+// The quick form first, on the engine's stack; it keeps all registers and answers -1 if it has
+// done nothing: then the code goes on behind. Otherwise the function has been done, and returns,
+// unless a request has come meanwhile: then the code leaves.
 static void emit_quick(Builder *b, const RedirectSite *site)
 {
     Emitter *e = &b->e;
     builder_mark_nowhere(b);
-    emit_store_fs(e, CTX_SPILL(RAX), RAX);
-    emit_store_fs(e, CTX_GPR(RSP), RSP);
-    emit_load_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_fs_reg(e, CTX_SPILL(RAX), RAX);
+    x64_mov_fs_reg(e, CTX_GPR(RSP), RSP);
+    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
     if (site->quick->quick_at) {
-        emit_mov_imm(e, RAX, b->block->pc); // its seventh argument, and the stack stays aligned
-        put_bytes(e, (u8[]){0x50, 0x50}, 2);
+        x64_mov_reg_imm(e, RAX, b->block->pc); // its seventh argument, and the stack stays aligned
+        x64_push_reg(e, RAX);
+        x64_push_reg(e, RAX);
     }
-    emit_mov_imm(e, RAX, site->quick->quick_at ? (u64)(uintptr_t)site->quick->quick_at
-                                               : (u64)(uintptr_t)site->quick->quick);
-    put_bytes(e, (u8[]){0xff, 0xd0}, 2); // call rax
-    emit_load_fs(e, RSP, CTX_GPR(RSP));
-    put_bytes(e, (u8[]){0x48, 0x83, 0xf8, 0xff}, 4);
-    put_bytes(e, (u8[]){0x0f, 0x84, 0, 0, 0, 0}, 6);
-    CodePtr slow = e->pc - 4;
-    emit_test_fs(e, CTX(pending_signal));
-    put_bytes(e, (u8[]){0x0f, 0x85, 0, 0, 0, 0}, 6);
-    CodePtr pending = e->pc - 4;
+    x64_mov_reg_address(e, RAX, EMIT_ENGINE_ADDRESS,
+                        site->quick->quick_at ? (u64)(uintptr_t)site->quick->quick_at
+                                              : (u64)(uintptr_t)site->quick->quick);
+    x64_call_reg(e, RAX);
+    x64_mov_reg_fs(e, RSP, CTX_GPR(RSP));
+    x64_cmp_reg_imm(e, QWORD, RAX, -1);
+    X64Jump slow = x64_branch(e, X64_E);
+    emit_compare_requests(e);
+    X64Jump pending = x64_branch(e, X64_NE);
     if (block_is_dirty(b->block))
         emit_return_by_state(b);
     else
         emit_return(b);
-    patch_rel32(pending, e->pc);
+    x64_land(e, pending);
     b->spilled = 0;
     builder_mark_nowhere(b);
     emit_leave_to_c(b, site->hook | REDIRECT_DONE);
-    patch_rel32(slow, e->pc);
-    emit_load_fs(e, RAX, CTX_SPILL(RAX));
+    x64_land(e, slow);
+    x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
 }
 
-//     mov fs:[spill rax], rax ; mov rax, [rsp] ; mov fs:[call_address], rax
-//     mov rax, fs:[spill rax] ; call
 static void intercept_entry(Builder *b, const RedirectSite *site)
 {
     if (can_be_quick(b, site))
         emit_quick(b, site);
     builder_spill(b, RAX);
-    emit_op_base(&b->e, 0x8b, RAX, RSP, 0);
-    emit_store_fs(&b->e, CTX(call_address), RAX);
+    x64_mov_reg_mem(&b->e, QWORD, RAX, x64_at(RSP, 0));
+    x64_mov_fs_reg(&b->e, CTX(call_address), RAX);
     builder_unspill(b, RAX);
     emit_fast_call(b, redirect_fast_entry, site->hook);
     if (site->replaces)
@@ -182,21 +154,19 @@ static bool jumps_to_itself(const Builder *b)
            first->target == first->pc;
 }
 
-//     mov fs:[wrapped_original], pc ; look up the wrapper
-// A wrapper that is wrapped itself is entered past its own hook, by C:
-//     mov fs:[wrapped_original], pc ; mov fs:[exit_link], kind ; mov fs:[redirect_armed], 1
-//     mov fs:[pc], wrapper ; leave
+// The wrapper is looked up as the target of an indirect jump. A wrapper that is wrapped itself is
+// entered past its own hook, by C.
 static void go_to_wrapper(Builder *b, const RedirectSite *site)
 {
-    emit_store_fs_imm64(&b->e, CTX(wrapped_original), site->wraps ? b->block->pc : 0);
+    x64_mov_fs_imm64(&b->e, CTX(wrapped_original), site->wraps ? b->block->pc : 0);
     if (!redirect_is_hooked(site->goes_to)) {
         emit_lookup_spills(b);
-        emit_mov_imm(&b->e, RCX, site->goes_to);
+        x64_mov_reg_imm(&b->e, RCX, site->goes_to);
         emit_lookup(b);
         return;
     }
-    emit_store_fs_imm32(&b->e, CTX(exit_link), REQUEST_CALL_ORIGINAL);
-    emit_store_fs_imm32(&b->e, CTX(redirect_armed), 1);
+    x64_mov_fs_imm32(&b->e, CTX(exit_link), REQUEST_CALL_ORIGINAL);
+    x64_mov_fs_imm32(&b->e, CTX(redirect_armed), 1);
     emit_leave_at(b, site->goes_to, EXIT_REQUEST);
 }
 
@@ -217,7 +187,7 @@ bool intercept(Builder *b)
     }
     if (b->block->version & VERSION_ORIGINAL) {
         begin_original(b);
-        emit_store_fs_imm32(&b->e, CTX(redirect_armed), 0);
+        x64_mov_fs_imm32(&b->e, CTX(redirect_armed), 0);
         return true;
     }
     if (!redirect_find(b->block->pc, &site))

@@ -8,97 +8,85 @@
 
 // calltags_known_frame() of a frame's return address, which is rdi:= [rsi]. rdx := the slot of
 // its caller, r8 := the word of that, whose tag is a landing's.
-//     mov rdi, [rsi] ; mov rdx, rdi ; shr rdx, 11 ; xor edx, edi ; and edx, SHAPES - 1
-//     shl edx, 4 ; add rdx, fs:[lean_contexts] ; cmp [rdx + pc], rdi ; jne unknown
-//     mov rdx, [rdx + up] ; test dl, 7 ; jne unknown ; lea rdx, [rsi + rdx + 8]
-//     mov r8, gs:[rdx + DISP] ; lea ecx, [r8 - LANDING] ; cmp ecx, MAX ; jae unknown
-//     mov rcx, [rcx*8 + LANDING_PCS] ; cmp rcx, [rdx] ; jne unknown
 static void emit_find_above(Emitter *e, Slow *unknown)
 {
     enum { SHAPES = offsetof(ContextCache, shapes) - offsetof(ContextCache, slots) };
     _Static_assert(sizeof(struct CallShape) == 1 << 4 && CALLTAGS_VARIES % 8 != 0, "");
-    emit_op_base(e, 0x8b, RDI, RSI, 0);
-    put_bytes(e, (u8[]){0x48, 0x89, 0xfa, 0x48, 0xc1, 0xea, 11, 0x31, 0xfa, 0x81, 0xe2}, 11);
-    put_u32(e, CALLTAGS_SHAPES - 1);
-    put_bytes(e, (u8[]){0xc1, 0xe2, 4}, 3);
-    emit_op_fs(e, 0x03, RDX, CTX(lean_contexts));
-    emit_op_base(e, 0x39, RDI, RDX, SHAPES + (i32)offsetof(struct CallShape, pc));
-    unless(e, JNE, unknown);
-    emit_op_base(e, 0x8b, RDX, RDX, SHAPES + (i32)offsetof(struct CallShape, up));
-    put_bytes(e, (u8[]){0xf6, 0xc2, 7}, 3);
-    unless(e, JNE, unknown);
-    put_bytes(e, (u8[]){0x48, 0x8d, 0x54, 0x16, 8}, 5);
+    x64_mov_reg_mem(e, QWORD, RDI, x64_at(RSI, 0));
+    x64_mov_reg_reg(e, QWORD, RDX, RDI);
+    x64_shr_reg_imm(e, QWORD, RDX, 11);
+    x64_xor_reg_reg(e, DWORD, RDX, RDI);
+    x64_and_reg_imm(e, DWORD, RDX, CALLTAGS_SHAPES - 1);
+    x64_shl_reg_imm(e, DWORD, RDX, 4);
+    x64_add_reg_mem(e, QWORD, RDX, x64_fs(CTX(lean_contexts)));
+    x64_cmp_mem_reg(e, QWORD, x64_at(RDX, SHAPES + (i32)offsetof(struct CallShape, pc)), RDI);
+    unless(e, X64_NE, unknown);
+    x64_mov_reg_mem(e, QWORD, RDX, x64_at(RDX, SHAPES + (i32)offsetof(struct CallShape, up)));
+    x64_test_reg_imm(e, BYTE, RDX, 7);
+    unless(e, X64_NE, unknown);
+    x64_lea_reg_mem(e, QWORD, RDX, x64_indexed(RSI, RDX, 1, 8));
     emit_load_tag(e, R8, RDX);
-    put_bytes(e, (u8[]){0x41, 0x8d, 0x88}, 3);
-    put_u32(e, -CALLTAG_LANDING);
-    put_bytes(e, (u8[]){0x81, 0xf9}, 2);
-    put_u32(e, LANDINGS_MAX);
-    unless(e, JAE, unknown);
-    put_bytes(e, (u8[]){0x48, 0x8b, 0x0c, 0xcd}, 4);
-    put_u32(e, (u32)LANDING_PCS);
-    emit_op_base(e, 0x3b, RCX, RDX, 0);
-    unless(e, JNE, unknown);
+    x64_lea_reg_mem(e, DWORD, RCX, x64_at(R8, (i32)-CALLTAG_LANDING));
+    x64_cmp_reg_imm(e, DWORD, RCX, LANDINGS_MAX);
+    unless(e, X64_AE, unknown);
+    x64_mov_reg_mem(e, QWORD, RCX, x64_indexed(X64_NO_REG, RCX, 8, LANDING_PCS));
+    x64_cmp_reg_mem(e, QWORD, RCX, x64_at(RDX, 0));
+    unless(e, X64_NE, unknown);
 }
 
 // The context of a frame whose slot is rsi; r8d is that of its caller. edx := it
-//     mov rdi, [rsi] ; mov rcx, HASH ; imul rcx, rdi ; shr rcx, 40 ; add ecx, r8d
-//     and ecx, CACHED - 1 ; shl ecx, 4 ; add rcx, fs:[lean_contexts]
-//     cmp [rcx + pc], rdi ; jne unknown ; cmp [rcx + parent], r8d ; jne unknown
-//     mov edx, [rcx + context] ; test edx, edx ; je unknown
-//     mov ecx, gs:[rsi + DISP] ; mov r8, rdx ; shl r8, 32 ; or r8, rcx ; mov gs:[rsi + DISP], r8
 static void emit_name_frame(Emitter *e, Slow *unknown)
 {
-    emit_op_base(e, 0x8b, RDI, RSI, 0);
-    put_bytes(e, (u8[]){0x48, 0xb9}, 2);
-    put_u32(e, (u32)CALLTAGS_CACHE_HASH);
-    put_u32(e, (u32)(CALLTAGS_CACHE_HASH >> 32));
-    put_bytes(e, (u8[]){0x48, 0x0f, 0xaf, 0xcf, 0x48, 0xc1, 0xe9, CALLTAGS_CACHE_SHIFT}, 8);
-    put_bytes(e, (u8[]){0x44, 0x01, 0xc1, 0x81, 0xe1}, 5);
-    put_u32(e, CONTEXTS_CACHED - 1);
-    put_bytes(e, (u8[]){0xc1, 0xe1, 4}, 3);
-    emit_op_fs(e, 0x03, RCX, CTX(lean_contexts));
-    emit_op_base(e, 0x39, RDI, RCX, (i32)offsetof(CachedContext, pc));
-    unless(e, JNE, unknown);
-    put_bytes(e, (u8[]){0x44, 0x39, 0x41, offsetof(CachedContext, parent)}, 4);
-    unless(e, JNE, unknown);
-    put_bytes(e, (u8[]){0x8b, 0x51, offsetof(CachedContext, context), 0x85, 0xd2}, 5);
-    unless(e, JE, unknown);
-    put_bytes(e, (u8[]){0x65, 0x8b, 0x8e}, 3);
-    put_u32(e, (u32)CALLTAGS_DISP);
-    put_bytes(e, (u8[]){0x49, 0x89, 0xd0, 0x49, 0xc1, 0xe0, 32, 0x49, 0x09, 0xc8, 0x65}, 11);
-    emit_op_base(e, 0x89, R8, RSI, CALLTAGS_DISP);
+    x64_mov_reg_mem(e, QWORD, RDI, x64_at(RSI, 0));
+    x64_mov_reg_imm(e, RCX, CALLTAGS_CACHE_HASH);
+    x64_imul_reg_reg(e, QWORD, RCX, RDI);
+    x64_shr_reg_imm(e, QWORD, RCX, CALLTAGS_CACHE_SHIFT);
+    x64_add_reg_reg(e, DWORD, RCX, R8);
+    x64_and_reg_imm(e, DWORD, RCX, CONTEXTS_CACHED - 1);
+    x64_shl_reg_imm(e, DWORD, RCX, 4);
+    x64_add_reg_mem(e, QWORD, RCX, x64_fs(CTX(lean_contexts)));
+    x64_cmp_mem_reg(e, QWORD, x64_at(RCX, (i32)offsetof(CachedContext, pc)), RDI);
+    unless(e, X64_NE, unknown);
+    x64_cmp_mem_reg(e, DWORD, x64_at(RCX, offsetof(CachedContext, parent)), R8);
+    unless(e, X64_NE, unknown);
+    x64_mov_reg_mem(e, DWORD, RDX, x64_at(RCX, offsetof(CachedContext, context)));
+    x64_test_reg_reg(e, DWORD, RDX, RDX);
+    unless(e, X64_E, unknown);
+    X64Mem tag = x64_gs(x64_at(RSI, CALLTAGS_DISP));
+    x64_mov_reg_mem(e, DWORD, RCX, tag);
+    x64_mov_reg_reg(e, QWORD, R8, RDX);
+    x64_shl_reg_imm(e, QWORD, R8, 32);
+    x64_or_reg_reg(e, QWORD, R8, RCX);
+    x64_mov_mem_reg(e, QWORD, tag, R8);
 }
 
-//     spill r9 ; xor r9d, r9d
-//   up: mov fs:[r9*8 + slots], rsi ; find above ; mov rsi, rdx ; shr r8, 32 ; jne down
-//     add r9d, 1 ; cmp r9d, SLOTS ; jae lost ; jmp up
-//   down: mov rsi, fs:[r9*8 + slots] ; name ; mov r8d, edx ; sub r9d, 1 ; jns down
-//     r9 ; mov r8, fs:[lean_sites] ; jmp named
-//   lost: r9
 void lean_name_caller(Emitter *e, CodePtr named)
 {
     Slow lost = {0};
-    emit_store_fs(e, CTX_SPILL(R9), R9);
-    put_bytes(e, (u8[]){0x45, 0x31, 0xc9}, 3);
+    x64_mov_fs_reg(e, CTX_SPILL(R9), R9);
+    X64Mem slot = x64_indexed(X64_NO_REG, R9, sizeof(GuestAddr), CTX(lean_slots));
+    slot.segment = X64_FS;
+    x64_xor_reg_reg(e, DWORD, R9, R9);
     CodePtr up = e->pc;
-    put_bytes(e, (u8[]){0x64, 0x4a, 0x89, 0x34, 0xcd}, 5);
-    put_u32(e, (u32)CTX(lean_slots));
+    x64_mov_mem_reg(e, QWORD, slot, RSI);
     emit_find_above(e, &lost);
-    put_bytes(e, (u8[]){0x48, 0x89, 0xd6, 0x49, 0xc1, 0xe8, 32}, 7);
-    CodePtr known = branch(e, JNE);
-    put_bytes(e, (u8[]){0x41, 0x83, 0xc1, 1, 0x41, 0x83, 0xf9, LEAN_SLOTS}, 8);
-    unless(e, JAE, &lost);
-    emit_jmp(e, up);
-    land(e, known);
+    x64_mov_reg_reg(e, QWORD, RSI, RDX);
+    x64_shr_reg_imm(e, QWORD, R8, 32);
+    X64Jump known = x64_jcc_short(e, X64_NE);
+    x64_add_reg_imm(e, DWORD, R9, 1);
+    x64_cmp_reg_imm(e, DWORD, R9, LEAN_SLOTS);
+    unless(e, X64_AE, &lost);
+    x64_jmp_to(e, up);
+    x64_land(e, known);
     CodePtr down = e->pc;
-    put_bytes(e, (u8[]){0x64, 0x4a, 0x8b, 0x34, 0xcd}, 5);
-    put_u32(e, (u32)CTX(lean_slots));
+    x64_mov_reg_mem(e, QWORD, RSI, slot);
     emit_name_frame(e, &lost);
-    put_bytes(e, (u8[]){0x41, 0x89, 0xd0, 0x41, 0x83, 0xe9, 1}, 7);
-    far_link(far_jcc(e, JNS), down);
-    emit_load_fs(e, R9, CTX_SPILL(R9));
-    emit_load_fs(e, R8, CTX(lean_sites));
-    emit_jmp(e, named);
+    x64_mov_reg_reg(e, DWORD, R8, RDX);
+    x64_sub_reg_imm(e, DWORD, R9, 1);
+    x64_branch_to(e, X64_NS, down);
+    x64_mov_reg_fs(e, R9, CTX_SPILL(R9));
+    x64_mov_reg_fs(e, R8, CTX(lean_sites));
+    x64_jmp_to(e, named);
     land_all(e, &lost);
-    emit_load_fs(e, R9, CTX_SPILL(R9));
+    x64_mov_reg_fs(e, R9, CTX_SPILL(R9));
 }

@@ -17,7 +17,7 @@ static bool is_nop(const Insn *insn)
 static void lower_plain(Builder *b, const Insn *insn)
 {
     if (UNLIKELY(insn->mnemonic == ZYDIS_MNEMONIC_STD))
-        emit_store_fs_imm32(&b->e, CTX(careful), 1);
+        x64_mov_fs_imm32(&b->e, CTX(careful), 1);
     if (is_nop(insn) && !(b->block->version & VERSION_STEPPED))
         return; // it aligns what does not come here
     lower_copy(b, insn);
@@ -25,7 +25,7 @@ static void lower_plain(Builder *b, const Insn *insn)
 
 static void lower_jcc(Builder *b, const Insn *insn)
 {
-    builder_exit(b, 0x0f80u | insn->condition, insn->target);
+    builder_exit(b, (X64Branch)insn->condition, insn->target);
 }
 
 //     loop taken ; jmp short on
@@ -34,18 +34,17 @@ static void lower_jcc(Builder *b, const Insn *insn)
 // The branch has no rel32 form; its prefixes (67: ecx) stay.
 static void lower_loop(Builder *b, const Insn *insn)
 {
-    put_bytes(&b->e, insn->bytes, insn->len - 1u);
-    put_u8(&b->e, 2);
-    put_u8(&b->e, OP_JMP_REL8);
-    put_u8(&b->e, 0);
-    CodePtr taken = b->e.pc;
-    builder_exit(b, OP_JMP_REL32, insn->target);
-    taken[-1] = (u8)(b->e.pc - taken);
+    emit_bytes(&b->e, insn->bytes, insn->len); // its last byte is the displacement
+    X64Jump loop = {.end = b->e.pc, .is_short = true};
+    X64Jump on = x64_jmp_short(&b->e);
+    x64_land(&b->e, loop);
+    builder_exit(b, X64_JMP, insn->target);
+    x64_land(&b->e, on);
 }
 
 static void lower_jmp(Builder *b, const Insn *insn)
 {
-    builder_exit(b, OP_JMP_REL32, insn->target);
+    builder_exit(b, X64_JMP, insn->target);
     b->fallthrough = false;
 }
 
@@ -64,16 +63,16 @@ static void lower_emulate(Builder *b, const Insn *insn)
 //     push return_address ; mov fs:[pc], rax ; mov dword fs:[redirect_armed], 1 ; leave
 static void lower_request(Builder *b, const Insn *insn)
 {
-    emit_store_fs_imm32(&b->e, CTX(exit_link), insn->request);
+    x64_mov_fs_imm32(&b->e, CTX(exit_link), insn->request);
     if (insn->request != REQUEST_CALL_ORIGINAL) {
         emit_leave_at(b, insn->pc, EXIT_REQUEST);
         return;
     }
     emit_push_return(b, insn->pc + insn->len, 0, true);
     emit_callstack_push(b, insn->pc + insn->len, 0);
-    emit_store_fs(&b->e, CTX(pc), RAX);
-    emit_store_fs_imm32(&b->e, CTX(redirect_armed), 1);
-    emit_jmp(&b->e, gateway_leave(EXIT_REQUEST));
+    x64_mov_fs_reg(&b->e, CTX(pc), RAX);
+    x64_mov_fs_imm32(&b->e, CTX(redirect_armed), 1);
+    x64_jmp_to(&b->e, gateway_leave(EXIT_REQUEST));
     b->fallthrough = false;
 }
 
@@ -84,15 +83,12 @@ static void lower_request(Builder *b, const Insn *insn)
 static void lower_popf(Builder *b, const Insn *insn)
 {
     bool narrow = insn->mnemonic == ZYDIS_MNEMONIC_POPF;
-    put_u8(&b->e, narrow ? 0x66 : 0x48);
-    put_bytes(&b->e, (u8[]){0xf7, 0x04, 0x24}, 3);
-    put_bytes(&b->e, &(u32){FLAG_TF | FLAG_DF | FLAG_AC}, narrow ? 2 : 4);
-    put_bytes(&b->e, (u8[]){0x74, 0}, 2);
-    CodePtr plain = b->e.pc;
+    x64_test_mem_imm(&b->e, narrow ? WORD : QWORD, x64_at(RSP, 0), FLAG_TF | FLAG_DF | FLAG_AC);
+    X64Jump plain = x64_jcc_short(&b->e, X64_E);
     emit_leave_at(b, insn->pc, EXIT_EMULATE);
-    plain[-1] = (u8)(b->e.pc - plain);
+    x64_land(&b->e, plain);
     b->fallthrough = true;
-    put_bytes(&b->e, insn->bytes, insn->len);
+    emit_bytes(&b->e, insn->bytes, insn->len);
 }
 
 // rdfsbase r: mov r, fs:[client_fs], 32 or 64 bits wide
@@ -113,15 +109,13 @@ static void lower_base(Builder *b, const Insn *insn)
     bool wide = rex & 8;
     bool check = !read && wide;
     if (!read && !wide)
-        emit_store_fs_imm32(&b->e, slot + 4, 0);
+        x64_mov_fs_imm32(&b->e, slot + 4, 0);
     if (check)
-        put_bytes(&b->e, (u8[]){0xf3, rex & 0x49, 0x0f, 0xae, (u8)(0xd8 | (reg & 7))}, 5);
-    put_u8(&b->e, 0x64);
-    put_u8(&b->e, (u8)((wide ? 0x48 : 0x40) | (reg >> 3) << 2));
-    put_u8(&b->e, read ? 0x8b : 0x89);
-    put_u8(&b->e, (u8)(0x04 | (reg & 7) << 3));
-    put_u8(&b->e, 0x25);
-    put_u32(&b->e, (u32)slot);
+        x64_wrgsbase_reg(&b->e, QWORD, reg);
+    if (read)
+        x64_mov_reg_mem(&b->e, wide ? QWORD : DWORD, reg, x64_fs(slot));
+    else
+        x64_mov_mem_reg(&b->e, wide ? QWORD : DWORD, x64_fs(slot), reg);
     if (check)
         emit_set_gs(b, CTX(engine_gs));
 }
@@ -129,8 +123,8 @@ static void lower_base(Builder *b, const Insn *insn)
 // A transaction that aborts at once, without a reason: mov eax, 0 ; jmp fallback
 static void lower_xbegin(Builder *b, const Insn *insn)
 {
-    emit_mov_imm(&b->e, RAX, 0);
-    builder_exit(b, OP_JMP_REL32, insn->target);
+    x64_mov_reg_imm(&b->e, RAX, 0);
+    builder_exit(b, X64_JMP, insn->target);
     b->fallthrough = false;
 }
 

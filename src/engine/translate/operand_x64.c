@@ -98,7 +98,7 @@ static void put_opcode(Emitter *e, const Insn *insn, const ZydisDecodedInstructi
         default:
             break;
         }
-        put_u8(e, byte);
+        emit_u8(e, byte);
     }
 }
 
@@ -113,7 +113,7 @@ static void put_rest(Emitter *e, const Insn *insn, const ZydisDecodedInstruction
     if (z->attributes & ZYDIS_ATTRIB_HAS_SIB)
         at++;
     at += displacement_bytes(z);
-    put_bytes(e, insn->bytes + at, insn->len - at);
+    emit_bytes(e, insn->bytes + at, insn->len - at);
 }
 
 // The instruction with its operand replaced by [base].
@@ -121,7 +121,7 @@ static void copy_on_base(Emitter *e, const Insn *insn, const ZydisDecodedInstruc
                          unsigned base)
 {
     put_opcode(e, insn, z);
-    put_u8(e, (u8)(z->raw.modrm.reg << 3 | base));
+    emit_u8(e, (u8)(z->raw.modrm.reg << 3 | base));
     put_rest(e, insn, z);
 }
 
@@ -141,42 +141,25 @@ static void copy_with_base(Emitter *e, const Insn *insn, const ZydisDecodedInstr
 
     put_opcode(e, insn, z);
     if (index) {
-        put_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | 4));
-        put_u8(e, (u8)(z->raw.sib.scale << 6 | z->raw.sib.index << 3 | base));
+        emit_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | 4));
+        emit_u8(e, (u8)(z->raw.sib.scale << 6 | z->raw.sib.index << 3 | base));
     } else if (old_base != GPR_COUNT) {
-        put_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | 4));
-        put_u8(e, (u8)(old_base << 3 | base));
+        emit_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | 4));
+        emit_u8(e, (u8)(old_base << 3 | base));
     } else {
-        put_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | base));
+        emit_u8(e, (u8)(mod << 6 | z->raw.modrm.reg << 3 | base));
     }
-    put_bytes(e, insn->bytes + insn->disp_at, displacement_bytes(z));
+    emit_bytes(e, insn->bytes + insn->disp_at, displacement_bytes(z));
     put_rest(e, insn, z);
 }
 
-// lea dst, [memory], with a 32-bit result if addresses are 32 bits wide
+// dst := the address of the operand, with a 32-bit result if addresses are 32 bits wide.
 static void emit_lea_memory(Emitter *e, unsigned dst, const MemoryOperand *m, bool address32)
 {
-    if (address32)
-        put_u8(e, 0x67);
-    unsigned base = m->base, index = m->index;
-    u8 rex = (u8)(0x40 | (address32 ? 0 : 8) | (dst >> 3) << 2);
-    rex |= index != GPR_COUNT ? (u8)((index >> 3) << 1) : 0;
-    rex |= base != GPR_COUNT ? (u8)(base >> 3) : 0;
-    put_u8(e, rex);
-    put_u8(e, 0x8d);
-    put_u8(e, (u8)((base == GPR_COUNT ? 0 : 0x80) | (dst & 7) << 3 | 4));
-    unsigned scale = index == GPR_COUNT ? 0 : (unsigned)__builtin_ctz(m->scale);
-    put_u8(e, (u8)(scale << 6 | (index == GPR_COUNT ? 4 : index & 7) << 3 |
-                   (base == GPR_COUNT ? 5 : base & 7)));
-    put_u32(e, (u32)m->disp);
-}
-
-// mov reg, [reg + index + disp]
-static void emit_load_sum(Emitter *e, unsigned reg, unsigned index, i32 disp, bool wide)
-{
-    put_u8(e, (u8)(0x40 | wide << 3 | reg >> 3 << 2 | index >> 3 << 1 | reg >> 3));
-    put_bytes(e, (u8[]){0x8b, (u8)(0x84 | (reg & 7) << 3), (u8)((index & 7) << 3 | (reg & 7))}, 3);
-    put_u32(e, (u32)disp);
+    unsigned scale = m->index == X64_NO_REG ? 1 : m->scale;
+    X64Mem mem = x64_indexed(m->base, m->index, scale, (i32)m->disp);
+    mem.is_short = address32;
+    x64_lea_reg_mem(e, address32 ? DWORD : QWORD, dst, mem);
 }
 
 // mov r64/r32, fs:[small constant] or fs:[register + constant], by far the most frequent accesses
@@ -195,9 +178,10 @@ static bool copy_tls_load(Builder *b, const Insn *insn, const ZydisDecodedInstru
                              : reg >= 8 || reg == RBP || m->disp < -4096 || m->disp > 4096)
         return false;
     builder_spill(b, reg);
-    emit_load_fs(&b->e, reg, base_slot);
+    x64_mov_reg_fs(&b->e, reg, base_slot);
     if (m->base != GPR_COUNT)
-        emit_load_sum(&b->e, reg, m->base, (i32)m->disp, z->operand_width == 64);
+        x64_mov_reg_mem(&b->e, z->operand_width / 8, reg,
+                        x64_indexed(reg, m->base, 1, (i32)m->disp));
     else
         copy_with_base(&b->e, insn, z, reg, GPR_COUNT);
     builder_forget_spill(b, reg);
@@ -219,12 +203,12 @@ static bool copy_at_constant(Builder *b, const Insn *insn, const ZydisDecodedIns
     for (unsigned i = 0; i < insn->modrm_at; i++) {
         u8 byte = insn->bytes[i];
         if (i >= z->raw.prefix_count || (byte != 0x64 && byte != 0x65))
-            put_u8(&b->e, byte);
+            emit_u8(&b->e, byte);
     }
-    put_u8(&b->e, (u8)((no_base ? 0 : 0x80) | (insn->bytes[insn->modrm_at] & 0x3f)));
+    emit_u8(&b->e, (u8)((no_base ? 0 : 0x80) | (insn->bytes[insn->modrm_at] & 0x3f)));
     if (sib)
-        put_u8(&b->e, insn->bytes[insn->modrm_at + 1]);
-    put_u32(&b->e, (u32)disp);
+        emit_u8(&b->e, insn->bytes[insn->modrm_at + 1]);
+    emit_u32(&b->e, (u32)disp);
     put_rest(&b->e, insn, z);
     return true;
 }
@@ -248,9 +232,9 @@ static void copy_through_segment(Builder *b, const Insn *insn)
     if (!rip && z.address_width == 64) {
         bool may_be_index = m.base < 8 && m.base != RSP && !m.has_index && !z.raw.rex.X &&
                             z.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY;
-        emit_load_fs(&b->e, scratch, base_slot);
+        x64_mov_reg_fs(&b->e, scratch, base_slot);
         if (m.base != GPR_COUNT && !may_be_index)
-            emit_lea_sum(&b->e, scratch, scratch, m.base);
+            x64_lea_reg_mem(&b->e, QWORD, scratch, x64_sum(scratch, m.base));
         copy_with_base(&b->e, insn, &z, scratch, may_be_index ? m.base : GPR_COUNT);
     } else {
         // The address first, 32 bits wide if need be, then the base on top.
@@ -258,23 +242,23 @@ static void copy_through_segment(Builder *b, const Insn *insn)
         ASSERT(second != GPR_COUNT);
         builder_spill(b, second);
         if (rip)
-            emit_mov_imm(&b->e, scratch, insn->pc + insn->len + (u64)z.raw.disp.value);
+            x64_mov_reg_imm(&b->e, scratch, insn->pc + insn->len + (u64)z.raw.disp.value);
         else
             emit_lea_memory(&b->e, scratch, &m, true);
-        emit_load_fs(&b->e, second, base_slot);
-        emit_lea_sum(&b->e, scratch, scratch, second);
+        x64_mov_reg_fs(&b->e, second, base_slot);
+        x64_lea_reg_mem(&b->e, QWORD, scratch, x64_sum(scratch, second));
         builder_unspill(b, second);
         copy_on_base(&b->e, insn, &z, scratch);
     }
     builder_unspill(b, scratch);
 }
 
-// mov rax, fs:[slot] ; wrgsbase rax, with rax saved around it
+// Sets the hardware's gs through rax, which is saved around it.
 void emit_set_gs(Builder *b, i32 base_slot)
 {
     builder_spill(b, RAX);
-    emit_load_fs(&b->e, RAX, base_slot);
-    put_bytes(&b->e, (u8[]){0xf3, 0x48, 0x0f, 0xae, 0xd8}, 5);
+    x64_mov_reg_fs(&b->e, RAX, base_slot);
+    x64_wrgsbase_reg(&b->e, QWORD, RAX);
     builder_unspill(b, RAX);
 }
 
@@ -289,7 +273,7 @@ static void copy_through_gs(Builder *b, const Insn *insn)
     emit_set_gs(b, insn->segment == 0x64 ? CTX(client_fs) : CTX(client_gs));
     for (unsigned i = 0; i < insn->len; i++) {
         bool fs = i < z.raw.prefix_count && insn->bytes[i] == 0x64;
-        put_u8(&b->e, fs ? 0x65 : insn->bytes[i]);
+        emit_u8(&b->e, fs ? X64_GS : insn->bytes[i]);
     }
     emit_set_gs(b, CTX(engine_gs));
 }
@@ -302,7 +286,7 @@ static void copy_far_rip(Builder *b, const Insn *insn)
     unsigned scratch = pick_scratch(insn_gprs_used(insn));
     ASSERT(scratch != GPR_COUNT);
     builder_spill(b, scratch);
-    emit_mov_imm(&b->e, scratch, insn->target);
+    x64_mov_reg_imm(&b->e, scratch, insn->target);
     copy_on_base(&b->e, insn, &z, scratch);
     builder_unspill(b, scratch);
 }
@@ -315,7 +299,7 @@ static void copy_rip(Builder *b, const Insn *insn)
         return;
     }
     CodePtr start = b->e.pc;
-    put_bytes(&b->e, insn->bytes, insn->len);
+    emit_bytes(&b->e, insn->bytes, insn->len);
     i32 disp32 = (i32)disp;
     memcpy(start + insn->disp_at, &disp32, 4);
 }
@@ -323,7 +307,7 @@ static void copy_rip(Builder *b, const Insn *insn)
 void lower_copy(Builder *b, const Insn *insn)
 {
     switch ((MemoryForm)insn->memory) {
-    case MEMORY_PLAIN: put_bytes(&b->e, insn->bytes, insn->len); break;
+    case MEMORY_PLAIN: emit_bytes(&b->e, insn->bytes, insn->len); break;
     case MEMORY_RIP: copy_rip(b, insn); break;
     case MEMORY_SEGMENT: copy_through_segment(b, insn); break;
     case MEMORY_SEGMENT_WHOLE: copy_through_gs(b, insn); break;
@@ -348,22 +332,22 @@ bool emit_access_address(Builder *b, unsigned dst, const InsnAccess *access)
     i32 segment_slot = a->segment == 0x64 ? CTX(client_fs) : CTX(client_gs);
     bool is_constant = m.base == GPR_COUNT && m.index == GPR_COUNT && !a->is_rip;
     if (a->segment && is_constant && !a->is_narrow && fits_i32(m.disp)) {
-        emit_load_fs(&b->e, dst, segment_slot);
-        emit_lea(&b->e, dst, dst, (i32)m.disp);
+        x64_mov_reg_fs(&b->e, dst, segment_slot);
+        x64_lea_reg_mem(&b->e, QWORD, dst, x64_at(dst, (i32)m.disp));
         return true;
     }
     if (a->is_rip)
-        emit_mov_imm(&b->e, dst, b->insn->pc + b->insn->len + (u64)m.disp);
+        x64_mov_reg_imm(&b->e, dst, b->insn->pc + b->insn->len + (u64)m.disp);
     else if (!fits_i32(m.disp)) // moffs64
-        emit_mov_imm(&b->e, dst, (u64)m.disp);
+        x64_mov_reg_imm(&b->e, dst, (u64)m.disp);
     else
         emit_lea_memory(&b->e, dst, &m, a->is_narrow);
 
     if (a->segment) {
         unsigned base = dst == RAX ? RCX : RAX;
         builder_spill(b, base);
-        emit_load_fs(&b->e, base, segment_slot);
-        emit_lea_sum(&b->e, dst, dst, base);
+        x64_mov_reg_fs(&b->e, base, segment_slot);
+        x64_lea_reg_mem(&b->e, QWORD, dst, x64_sum(dst, base));
         builder_unspill(b, base);
     }
     return true;

@@ -22,20 +22,20 @@ static u64 expected_word(const Builder *b, GuestAddr at)
     return word;
 }
 
-// One word, flag-free; rax and rcx are spilled.
-//     mov rcx, [at] ; mov rax, -expected ; lea rcx, [rcx + rax] ; jrcxz same ; jmp stale
-static void emit_compare_word(Builder *b, GuestAddr at, CodePtr *ret_stale_site)
+// One word, without touching a flag; rax and rcx are spilled. Returns the jump for when it is
+// another.
+static X64Jump emit_compare_word(Builder *b, GuestAddr at)
 {
     Emitter *e = &b->e;
     u64 expected = expected_word(b, at);
-    emit_mov_imm(e, RCX, at);
-    emit_op_base(e, 0x8b, RCX, RCX, 0);
-    emit_mov_imm(e, RAX, -expected);
-    emit_lea_sum(e, RCX, RCX, RAX);
-    put_bytes(e, (u8[]){OP_JRCXZ, 5}, 2);
-    put_u8(e, OP_JMP_REL32);
-    *ret_stale_site = e->pc;
-    put_u32(e, 0);
+    x64_mov_reg_imm(e, RCX, at);
+    x64_mov_reg_mem(e, QWORD, RCX, x64_at(RCX, 0));
+    x64_mov_reg_imm(e, RAX, -expected);
+    x64_lea_reg_mem(e, QWORD, RCX, x64_sum(RCX, RAX));
+    X64Jump same = x64_jrcxz(e);
+    X64Jump stale = x64_branch(e, X64_JMP);
+    x64_land(e, same);
+    return stale;
 }
 
 // The last word overlaps its neighbour; a run shorter than a word is compared
@@ -54,25 +54,21 @@ static GuestAddr word_at(GuestAddr start, GuestAddr end, unsigned i)
 
 void emit_self_check(Builder *b, GuestAddr start, GuestAddr end)
 {
-    CodePtr stale[BLOCK_INSNS_MAX * 2];
+    X64Jump stale[BLOCK_INSNS_MAX * 2];
     unsigned words = (unsigned)((end - start + 7) / 8);
     ASSERT(words <= ARRAY_LEN(stale));
     builder_spill(b, RAX);
     builder_spill(b, RCX);
     for (unsigned i = 0; i < words; i++)
-        emit_compare_word(b, word_at(start, end, i), &stale[i]);
-    put_u8(&b->e, OP_JMP_REL8);
-    put_u8(&b->e, 0);
-    CodePtr skip = b->e.pc;
-    for (unsigned i = 0; i < words; i++) {
-        i32 distance = (i32)(b->e.pc - (stale[i] + 4));
-        memcpy(stale[i], &distance, 4);
-    }
-    emit_load_fs(&b->e, RAX, CTX_SPILL(RAX));
-    emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
-    emit_store_fs_imm64(&b->e, CTX(pc), b->block->pc);
-    emit_jmp(&b->e, gateway_leave(EXIT_STALE));
-    skip[-1] = (u8)(b->e.pc - skip);
+        stale[i] = emit_compare_word(b, word_at(start, end, i));
+    X64Jump skip = x64_jmp_short(&b->e);
+    for (unsigned i = 0; i < words; i++)
+        x64_land(&b->e, stale[i]);
+    x64_mov_reg_fs(&b->e, RAX, CTX_SPILL(RAX));
+    x64_mov_reg_fs(&b->e, RCX, CTX_SPILL(RCX));
+    x64_mov_fs_imm64(&b->e, CTX(pc), b->block->pc);
+    x64_jmp_to(&b->e, gateway_leave(EXIT_STALE));
+    x64_land(&b->e, skip);
     builder_unspill(b, RCX);
     builder_unspill(b, RAX);
 }

@@ -7,75 +7,18 @@
 // taken; where they are live it goes through rcx and jrcxz.
 #include "engine/translate/builder.h"
 
-// A memory operand in terms of what can be encoded.
+// The shadow of an operand.
 typedef struct ShadowOperand {
-    unsigned base, index; // GPR_COUNT: none
-    unsigned scale;
-    i32 disp;
-    bool address32;
-    bool on_rcx;          // the address was computed into rcx, which is spilled
+    X64Mem mem;
+    bool on_rcx; // the address was computed into rcx, which is spilled
 } ShadowOperand;
 
-// --------------------------------------------------------------- encoding
-
-// [gs] [67] [66] REX opcode modrm sib disp32
-static void put_op(Emitter *e, u8 prefix, bool wide, const u8 *opcode, unsigned opcode_len,
-                   unsigned reg, const ShadowOperand *op, i32 extra)
+// The part of it that is `extra` bytes further on.
+static X64Mem part(const ShadowOperand *op, i32 extra)
 {
-    u8 rex = (u8)((wide ? 0x48 : 0x40) | (reg >> 3) << 2);
-    put_u8(e, 0x65);
-    if (op->address32)
-        put_u8(e, 0x67);
-    if (prefix)
-        put_u8(e, prefix);
-    rex |= op->index != GPR_COUNT ? (u8)((op->index >> 3) << 1) : 0;
-    rex |= op->base != GPR_COUNT ? (u8)(op->base >> 3) : 0;
-    if (rex != 0x40)
-        put_u8(e, rex);
-    put_bytes(e, opcode, opcode_len);
-    i32 disp = op->disp + extra + TOOL_SHADOW_DISP;
-    bool plain = op->base != GPR_COUNT && op->index == GPR_COUNT && (op->base & 7) != RSP;
-    bool small = disp == (i8)disp && op->base != GPR_COUNT;
-    u8 mod = op->base == GPR_COUNT ? 0 : small ? 0x40 : 0x80;
-    if (plain) {
-        put_u8(e, (u8)(mod | (reg & 7) << 3 | (op->base & 7)));
-    } else {
-        unsigned scale = op->index == GPR_COUNT ? 0 : (unsigned)__builtin_ctz(op->scale);
-        put_u8(e, (u8)(mod | (reg & 7) << 3 | 4));
-        put_u8(e, (u8)(scale << 6 | (op->index == GPR_COUNT ? 4 : op->index & 7) << 3 |
-                       (op->base == GPR_COUNT ? 5 : op->base & 7)));
-    }
-    if (small)
-        put_u8(e, (u8)disp);
-    else
-        put_u32(e, (u32)disp);
-}
-
-// cmp size gs:[op + extra], 0
-static void put_compare(Emitter *e, const ShadowOperand *op, unsigned size, i32 extra)
-{
-    const u8 opcode = size == 1 ? 0x80 : 0x83;
-    put_op(e, size == 2 ? 0x66 : 0, size == 8, &opcode, 1, 7, op, extra);
-    put_u8(e, 0);
-}
-
-// mov rcx, gs:[op + extra], zero extended
-static void put_load_rcx(Emitter *e, const ShadowOperand *op, unsigned size, i32 extra)
-{
-    static const u8 movzx8[] = {0x0f, 0xb6}, movzx16[] = {0x0f, 0xb7}, mov[] = {0x8b};
-    if (size <= 2)
-        put_op(e, 0, false, size == 1 ? movzx8 : movzx16, 2, RCX, op, extra);
-    else
-        put_op(e, 0, size == 8, mov, 1, RCX, op, extra);
-}
-
-// mov size gs:[op + extra], value, a byte that is repeated
-static void put_store(Emitter *e, const ShadowOperand *op, unsigned size, i32 extra, u8 value)
-{
-    const u8 opcode = size == 1 ? 0xc6 : 0xc7;
-    u32 imm = value * 0x01010101u; // 0 or -1: the sign extension repeats it too
-    put_op(e, size == 2 ? 0x66 : 0, size == 8, &opcode, 1, 0, op, extra);
-    put_bytes(e, &imm, size == 1 ? 1 : size == 2 ? 2 : 4);
+    X64Mem mem = op->mem;
+    mem.disp += extra + TOOL_SHADOW_DISP;
+    return x64_gs(mem);
 }
 
 // --------------------------------------------------------------- operands
@@ -93,22 +36,22 @@ static void open_operand(Builder *b, const ToolAccess *access, ShadowOperand *re
 {
     InsnAddress flat = access->address, *a = &flat;
     bool is_flat = flatten_address(b, a);
-    ShadowOperand shadow = {.base = a->base, .index = a->index, .scale = a->scale,
-                            .address32 = a->is_narrow};
+    X64Mem mem = x64_indexed(a->base, a->index, a->index == X64_NO_REG ? 1 : a->scale, 0);
+    mem.is_short = a->is_narrow;
     i64 disp = a->disp;
     if (a->is_rip)
         disp += (i64)(b->insn->pc + b->insn->len);
     if (access_is_push(access))
         disp -= (i64)access->size_bytes;
-    if (is_flat && !shadow.address32 && disp + TOOL_SHADOW_DISP >= INT32_MIN &&
+    if (is_flat && !mem.is_short && disp + TOOL_SHADOW_DISP >= INT32_MIN &&
         disp + 64 <= INT32_MAX) {
-        shadow.disp = (i32)disp;
-        *ret_op = shadow;
+        mem.disp = (i32)disp;
+        *ret_op = (ShadowOperand){.mem = mem};
         return;
     }
     builder_spill(b, RCX);
     emit_access_address(b, RCX, access);
-    *ret_op = (ShadowOperand){.base = RCX, .index = GPR_COUNT, .on_rcx = true};
+    *ret_op = (ShadowOperand){.mem = x64_at(RCX, 0), .on_rcx = true};
 }
 
 static void close_operand(Builder *b)
@@ -125,9 +68,19 @@ static u32 piece(u32 left)
     return left < 8 ? left : 8;
 }
 
-// Flags dead:   cmp gs:[op], 0 ; jne stub                      for each 8 bytes
-// Flags live:   spill rcx ; mov rcx, gs:[op] ; jrcxz next ; jmp stub ; next: …
-// Returns the first of the guards. Where they go on is still to be said: builder_guards_end().
+// rcx := what is at `mem`, zero-extended.
+static void emit_load_rcx(Emitter *e, unsigned size, X64Mem mem)
+{
+    if (size == BYTE)
+        x64_movzx8_reg_mem(e, DWORD, RCX, mem);
+    else if (size == WORD)
+        x64_movzx16_reg_mem(e, DWORD, RCX, mem);
+    else
+        x64_mov_reg_mem(e, size, RCX, mem);
+}
+
+// Where the flags are dead each piece is compared with 0; otherwise it is loaded into rcx. Returns
+// the first of the guards. Where they go on is still to be said: builder_guards_end().
 static unsigned open_guard(Builder *b, const ToolAccess *access, const GuardAction *action)
 {
     ShadowOperand op;
@@ -137,24 +90,25 @@ static unsigned open_guard(Builder *b, const ToolAccess *access, const GuardActi
     for (u32 at = 0, step; at < access->size_bytes; at += step) {
         step = piece(access->size_bytes - at);
         if (!live) {
-            put_compare(&b->e, &op, step, (i32)at);
-            builder_guard(b, OP_JNE_REL32, action);
+            x64_cmp_mem_imm(&b->e, step, part(&op, (i32)at), 0);
+            builder_guard(b, X64_NE, action);
             continue;
         }
         // rcx may be the operand's own register: its value is there until overwritten.
         if (at > 0) {
             if (op.on_rcx)
-                emit_load_fs(&b->e, RCX, CTX(call_address));
+                x64_mov_reg_fs(&b->e, RCX, CTX(call_address));
             else
-                emit_load_fs(&b->e, RCX, CTX_SPILL(RCX));
+                x64_mov_reg_fs(&b->e, RCX, CTX_SPILL(RCX));
         } else if (op.on_rcx) {
-            emit_store_fs(&b->e, CTX(call_address), RCX);
+            x64_mov_fs_reg(&b->e, CTX(call_address), RCX);
         } else {
             builder_spill(b, RCX);
         }
-        put_load_rcx(&b->e, &op, step, (i32)at);
-        put_bytes(&b->e, (u8[]){OP_JRCXZ, 5}, 2);
-        builder_guard(b, OP_JMP_REL32, action);
+        emit_load_rcx(&b->e, step, part(&op, (i32)at));
+        X64Jump next = x64_jrcxz(&b->e);
+        builder_guard(b, X64_JMP, action);
+        x64_land(&b->e, next);
     }
     close_operand(b);
     return first;
@@ -170,17 +124,14 @@ void tool_shadow_guard(ToolBlock *b, const ToolAccess *access)
     guard(b, access, &(GuardAction){.kind = GUARD_FAIL});
 }
 
-// test size gs:[op], bits ; jne stub
 void tool_shadow_guard_bits(ToolBlock *b, const ToolAccess *access, u32 bits)
 {
     ShadowOperand op;
     unsigned first = b->guard_count, size = access->size_bytes;
-    const u8 opcode = size == 1 ? 0xf6 : 0xf7;
     ASSERT(tool_flags_are_dead(b) && size <= 8);
     open_operand(b, access, &op);
-    put_op(&b->e, size == 2 ? 0x66 : 0, size == 8, &opcode, 1, 0, &op, 0);
-    put_bytes(&b->e, &bits, size < 4 ? size : 4);
-    builder_guard(b, OP_JNE_REL32, &(GuardAction){.kind = GUARD_FAIL});
+    x64_test_mem_imm(&b->e, size, part(&op, 0), (i32)bits);
+    builder_guard(b, X64_NE, &(GuardAction){.kind = GUARD_FAIL});
     close_operand(b);
     builder_guards_end(b, first);
 }
@@ -209,8 +160,8 @@ void tool_shadow_guards_step(ToolBlock *b, const ToolAccess *accesses, unsigned 
         open_operand(b, &accesses[i], &op);
         ASSERT(!op.on_rcx);
         for (u32 at = 0; at < accesses[i].size_bytes; at += 8) {
-            put_compare(&b->e, &op, piece(accesses[i].size_bytes - at), (i32)at);
-            builder_guard(b, OP_JNE_REL32, &action);
+            x64_cmp_mem_imm(&b->e, piece(accesses[i].size_bytes - at), part(&op, (i32)at), 0);
+            builder_guard(b, X64_NE, &action);
         }
     }
     builder_guards_end(b, first);
@@ -224,41 +175,33 @@ void tool_shadow_guard_store(ToolBlock *b, const ToolAccess *access)
 
 // ------------------------------------------------------------------ marks
 
-// movups fs:[vector_spill], xmm0, and back
-static void put_vector_spill(Emitter *e, u8 opcode)
-{
-    put_bytes(e, (u8[]){0x64, 0x0f, opcode, 0x04, 0x25}, 5);
-    put_u32(e, (u32)CTX(vector_spill));
-}
-
 // Much is marked through xmm0, whose upper part stays what it is. If the client has no such
 // memory, the stores at both ends find out before xmm0 is lent.
 void tool_shadow_fill_stack(ToolBlock *b, i32 disp, u32 size, u8 value)
 {
-    enum { LOAD = 0x10, STORE = 0x11, WORTH_IT = 80 };
-    static const u8 movups[] = {0x0f, STORE};
-    const ShadowOperand op = {.base = RSP, .index = GPR_COUNT};
+    enum { WORTH_IT = 80, XMM0 = 0, XMM_BYTES = 16 };
+    const ShadowOperand op = {.mem = x64_at(RSP, 0)};
+    const i32 imm = (i8)value; // 0 or -1: the sign extension repeats it
+    ASSERT(value == 0 || value == 0xff);
     if (size < WORTH_IT || value != 0xff) {
         for (u32 at = 0; at < size; at += 8)
-            put_store(&b->e, &op, 8, disp + (i32)at, value);
+            x64_mov_mem_imm(&b->e, QWORD, part(&op, disp + (i32)at), imm);
         return;
     }
-    put_store(&b->e, &op, 8, disp + (i32)size - 8, value);
-    put_store(&b->e, &op, 8, disp, value);
-    put_vector_spill(&b->e, STORE);
-    put_bytes(&b->e, (u8[]){0x66, 0x0f, 0x76, 0xc0}, 4); // pcmpeqd xmm0, xmm0
-    for (u32 at = 8; at + 8 < size; at += 16) // the last may have the end once more
-        put_op(&b->e, 0, false, movups, 2, 0, &op, disp + (i32)at);
-    put_vector_spill(&b->e, LOAD);
+    x64_mov_mem_imm(&b->e, QWORD, part(&op, disp + (i32)size - 8), imm);
+    x64_mov_mem_imm(&b->e, QWORD, part(&op, disp), imm);
+    x64_movups_mem_vector(&b->e, XMM_BYTES, x64_fs(CTX(vector_spill)), XMM0);
+    x64_pcmpeqd_xmm_xmm(&b->e, XMM0, XMM0);
+    for (u32 at = 8; at + 8 < size; at += XMM_BYTES) // the last may have the end once more
+        x64_movups_mem_vector(&b->e, XMM_BYTES, part(&op, disp + (i32)at), XMM0);
+    x64_movups_vector_mem(&b->e, XMM_BYTES, XMM0, x64_fs(CTX(vector_spill)));
 }
 
-// prefetcht0 gs:[op]
 void tool_shadow_prefetch(ToolBlock *b, const ToolAccess *access)
 {
-    static const u8 prefetch[] = {0x0f, 0x18};
     ShadowOperand op;
     open_operand(b, access, &op);
-    put_op(&b->e, 0, false, prefetch, 2, 1, &op, 0);
+    x64_prefetcht0_mem(&b->e, part(&op, 0));
     close_operand(b);
 }
 
@@ -268,7 +211,7 @@ void tool_shadow_clear(ToolBlock *b, const ToolAccess *access)
     open_operand(b, access, &op);
     for (u32 at = 0, step; at < access->size_bytes; at += step) {
         step = piece(access->size_bytes - at);
-        put_store(&b->e, &op, step, (i32)at, 0);
+        x64_mov_mem_imm(&b->e, step, part(&op, (i32)at), 0);
     }
     close_operand(b);
 }

@@ -15,6 +15,7 @@
 
 _Static_assert(BLOCK_MARKS_MAX < 1 << 12 && BLOCK_EXITS_MAX <= UINT8_MAX, "a Block holds them");
 
+EmitAddresses *translate_addresses;
 TranslateStats translate_stats;
 static unsigned block_insns_max = 48;
 
@@ -63,14 +64,14 @@ void builder_mark_nowhere(Builder *b)
 
 void builder_spill(Builder *b, unsigned reg)
 {
-    emit_store_fs(&b->e, CTX_SPILL(reg), reg);
+    x64_mov_fs_reg(&b->e, CTX_SPILL(reg), reg);
     b->spilled |= (u16)(1u << reg);
     builder_mark(b, false);
 }
 
 void builder_unspill(Builder *b, unsigned reg)
 {
-    emit_load_fs(&b->e, reg, CTX_SPILL(reg));
+    x64_mov_reg_fs(&b->e, reg, CTX_SPILL(reg));
     b->spilled &= (u16)~(1u << reg);
     builder_mark(b, false);
 }
@@ -81,7 +82,7 @@ void builder_forget_spill(Builder *b, unsigned reg)
     builder_mark(b, false);
 }
 
-void builder_exit(Builder *b, unsigned opcode, GuestAddr target)
+void builder_exit(Builder *b, X64Branch branch, GuestAddr target)
 {
     Block *block = b->block;
     ASSERT(block->exit_count < BLOCK_EXITS_MAX);
@@ -93,7 +94,7 @@ void builder_exit(Builder *b, unsigned opcode, GuestAddr target)
         x->version = EXIT_DYNAMIC;
     if (is_jump && redirect_is_own_entry(b->insn->pc, target))
         x->version |= VERSION_ORIGINAL;
-    x->site = (u16)(emit_link_site(&b->e, opcode, b->e.pc) - code_at(block->code));
+    x->site = (u16)(x64_link_site(&b->e, branch, b->e.pc) - code_at(block->code));
 }
 
 // ------------------------------------------------------- choosing instructions
@@ -288,20 +289,20 @@ static void emit_exit_stubs(Builder *b)
         bytes += stub_bytes(block, cache_exit(block->first_exit + i));
     CodePtr at = cache_reserve_cold(block, bytes);
     ASSERT(at); // BLOCK_CODE_ROOM counts them
-    Emitter cold = {at, at + bytes};
+    Emitter cold = {.pc = at, .end = at + bytes};
     for (u32 i = 0; i < block->exit_count; i++) {
         u32 index = block->first_exit + i;
         Exit *x = cache_exit(index);
         x->stub = code_ref(cold.pc);
         if (is_looked_up(block, x)) {
-            emit_store_fs_imm64(&cold, CTX(pc), exit_target(x));
-            emit_jmp(&cold, gateway_version_exit());
+            x64_mov_fs_imm64(&cold, CTX(pc), exit_target(x));
+            x64_jmp_to(&cold, gateway_version_exit());
         } else {
             bool is_call = exit_is_call(exit_site(x));
             if (is_call)
-                emit_lea(&cold, RSP, RSP, 8);
-            emit_store_fs_imm32(&cold, CTX(exit_link), index);
-            emit_jmp(&cold, gateway_leave(is_call ? EXIT_CALL : EXIT_LINK));
+                x64_lea_reg_mem(&cold, QWORD, RSP, x64_at(RSP, 8));
+            x64_mov_fs_imm32(&cold, CTX(exit_link), index);
+            x64_jmp_to(&cold, gateway_leave(is_call ? EXIT_CALL : EXIT_LINK));
         }
         CodePtr site = exit_site(x);
         i32 distance = (i32)(code_at(x->stub) - (site + 4));
@@ -347,7 +348,7 @@ static void emit_insn(Builder *b, unsigned index)
     if (!followed)
         lower_insn(b);
     if (b->fallthrough && writes_r11(b->insn))
-        emit_store_fs(&b->e, CTX_SPILL(R11), R11);
+        x64_mov_fs_reg(&b->e, CTX_SPILL(R11), R11);
     if (loads_rsp)
         emit_callstack_after_load(b);
     ASSERT(b->spilled == 0 || !b->fallthrough);
@@ -383,7 +384,7 @@ static void emit_body(Builder *b)
     }
     if (b->fallthrough) {
         builder_mark_nowhere(b);
-        builder_exit(b, OP_JMP_REL32, b->next_pc);
+        builder_exit(b, X64_JMP, b->next_pc);
     }
     builder_mark_nowhere(b);
 }
@@ -404,7 +405,8 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     b->block->version = version;
     b->block->state = tool->version_state ? tool->version_state(version & VERSION_NUMBER) : 0;
     CodePtr code = code_at(b->block->code);
-    b->e = (Emitter){code, code + code_room - stubs_room};
+    b->e = (Emitter){.pc = code, .end = code + code_room - stubs_room,
+                     .addresses = translate_addresses};
     b->mark_count = 0;
     b->guard_count = 0;
     b->insn = NULL;
@@ -449,9 +451,9 @@ static void end_fall(Block *block, GuestAddr pc)
 {
     enum { ROOM = 64 };
     CodePtr at = code_at(block->code) + block->code_size;
-    Emitter e = {at, at + ROOM};
-    emit_store_fs_imm64(&e, CTX(pc), pc);
-    emit_jmp(&e, gateway_leave(EXIT_RESUME));
+    Emitter e = {.pc = at, .end = at + ROOM};
+    x64_mov_fs_imm64(&e, CTX(pc), pc);
+    x64_jmp_to(&e, gateway_leave(EXIT_RESUME));
     cache_lengthen(block, (u32)(e.pc - at));
     block->falls = false;
 }

@@ -28,6 +28,10 @@ typedef struct TranslateStats {
 } TranslateStats;
 extern TranslateStats translate_stats;
 
+// Where the addresses in the code of blocks are noted (emit/emit.h), one block after the other;
+// NULL where nobody wants to know them.
+extern EmitAddresses *translate_addresses;
+
 // `max_insns` bounds a block (--stress=tiny-blocks lowers it), `other_entries` is --stress=entries.
 void translate_init(unsigned max_insns, bool other_entries);
 

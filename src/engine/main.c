@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/calltags/calltags.h"
@@ -96,6 +97,7 @@ static void on_fork_child(ThreadCtx *ctx)
     descriptors_fork_child();
     relay_fork_child();
     finished = 0;
+    signal_ending_forget(ctx);
     if (tool->fork_child)
         tool->fork_child(ctx);
     aspace_after_fork(); // what is not there any more is told, by what was not there either
@@ -171,19 +173,49 @@ static void finish(ThreadCtx *ctx)
         stats_print();
 }
 
+// What the client has ended with: known to whoever cuts short what is left to do.
+static struct {
+    int status;
+    int signal; // 0: it has exited with that status
+} client_end;
+
+// In a signal handler, on any thread: the user does not want to wait.
+static _Noreturn void cut_short(int sig)
+{
+    int status = options.error_exitcode ? options.error_exitcode : client_end.status;
+
+    log_alarm("signal %d ends the process before its report is complete", sig);
+    if (client_end.signal)
+        signal_end_now(client_end.signal);
+    for (;;)
+        raw_syscall1(SYS_exit_group, (u64)status);
+}
+
+// The client is over, though its process is not: from here on its other threads do nothing. False:
+// some of them have not come to a halt.
+static bool begin_end(ThreadCtx *ctx, int status, int signal)
+{
+    if (!tool->exiting && !relay_is_on())
+        return false; // nothing that takes long
+    client_end.status = status;
+    client_end.signal = signal;
+    signal_ending_begin(ctx, cut_short);
+    return thread_is_only(ctx) || thread_stop_others_for_good(ctx);
+}
+
 static int on_process_end(ThreadCtx *ctx, int status)
 {
-    if (tool->exiting && !__atomic_load_n(&finished, __ATOMIC_SEQ_CST)) {
-        signal_admit_last_faults(ctx);
+    bool is_quiet = begin_end(ctx, status, 0);
+    if (tool->exiting && is_quiet && !__atomic_load_n(&finished, __ATOMIC_SEQ_CST))
         tool->exiting(ctx);
-        signal_block_host();
-    }
     finish(ctx);
     return relay_end(ctx, status, 0);
 }
 
 static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 {
+    process_end_claim(ctx);
+    begin_end(ctx, 0, info->si_signo);
     relay_fatal_signal(ctx, info, tool_context(ctx, ctx->pc));
     finish(ctx);
     relay_end(ctx, 0, info->si_signo);
@@ -242,6 +274,7 @@ static const ThreadHooks main_hooks = {
     .fork_prepare = on_fork_prepare,
     .fork_parent = on_fork_parent,
     .fork_child = on_fork_child,
+    .vfork_parent = relay_vfork_parent,
     .exec = on_exec,
     .exec_failed = relay_exec_failed,
     .process_end = on_process_end,

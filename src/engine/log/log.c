@@ -3,15 +3,47 @@
 // Lines to the user; see log.h.
 #include "engine/log/log.h"
 
+#include <sys/stat.h>
+
 #include "base/own_file.h"
 #include "base/raw_syscall.h"
 #include "base/text.h"
 
-static int fd = 2;
+enum { STANDARD_ERROR = 2 };
+
+static int fd = STANDARD_ERROR;
+static struct stat first_error_file; // st_ino is 0: there was none
+
+static bool look_at(int number, struct stat *ret_file)
+{
+    return number >= 0 && raw_syscall2(SYS_fstat, (u64)number, (u64)ret_file) == 0;
+}
 
 void log_init(int log_to)
 {
+    static bool was_called;
+
     fd = log_to;
+    if (!was_called && !look_at(STANDARD_ERROR, &first_error_file))
+        first_error_file.st_ino = 0;
+    was_called = true;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_rdev == b->st_rdev;
+}
+
+// The client may have put a file of its own there.
+static int alarm_fd(void)
+{
+    struct stat file;
+
+    if (look_at(fd, &file) && is_same(&file, &first_error_file))
+        return fd;
+    bool is_there = first_error_file.st_ino != 0 && look_at(STANDARD_ERROR, &file) &&
+                    is_same(&file, &first_error_file);
+    return is_there ? STANDARD_ERROR : fd;
 }
 
 int log_fd(void)
@@ -19,26 +51,26 @@ int log_fd(void)
     return fd;
 }
 
-static void write_line(const char *prefix, const char *format, va_list arguments)
+static void write_line(int to, const char *prefix, const char *format, va_list arguments)
 {
     char line[1024];
     size_t n = text_format(line, sizeof(line) - 1, "%s", prefix);
     n += text_format_list(line + n, sizeof(line) - 1 - n, format, arguments);
     n = min_u64(n, sizeof(line) - 2);
     line[n++] = '\n';
-    own_file_write(fd, line, n);
+    own_file_write(to, line, n);
 }
 
 void log_line_list(const char *format, va_list arguments)
 {
-    write_line("", format, arguments);
+    write_line(fd, "", format, arguments);
 }
 
 void log_line(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    write_line("", format, arguments);
+    write_line(fd, "", format, arguments);
     va_end(arguments);
 }
 
@@ -46,7 +78,15 @@ void log_note(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    write_line("muninn: ", format, arguments);
+    write_line(fd, "muninn: ", format, arguments);
+    va_end(arguments);
+}
+
+void log_alarm(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    write_line(alarm_fd(), "muninn: ", format, arguments);
     va_end(arguments);
 }
 
@@ -55,7 +95,7 @@ _Noreturn void log_refuse(const char *format, ...)
     enum { CANNOT_RUN = 126 };
     va_list arguments;
     va_start(arguments, format);
-    write_line("muninn: ", format, arguments);
+    write_line(fd, "muninn: ", format, arguments);
     va_end(arguments);
     raw_syscall1(SYS_exit_group, CANNOT_RUN);
     __builtin_unreachable();

@@ -11,6 +11,7 @@
 #include "base/raw_syscall.h"
 #include "engine/callstack/callstack.h"
 #include "engine/relay/relay_internal.h"
+#include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
 
 enum {
@@ -196,6 +197,30 @@ static void open_producer(ThreadCtx *ctx, void *data)
     relay_producer(ctx);
 }
 
+// --exit-on-first-error. Other threads may hold any lock, and this one as well, so nothing but the
+// monitor is asked: no function of the client's runs, no leaks are searched.
+static void end_run(ThreadCtx *ctx, void *data)
+{
+    enum { EXIT_FIRST_ERROR = 1 }; // if the monitor, which knows the user's wish, has gone
+    int status = EXIT_FIRST_ERROR;
+    (void)data;
+    signal_block_host();
+    if (ctx->vfork_depth == 0)
+        status = relay_end(ctx, status, 0);
+    process_exit_at_once(ctx, status);
+}
+
+static bool run_is_over(void)
+{
+    return __atomic_load_n(&relay.shared->header.exit_now, __ATOMIC_ACQUIRE);
+}
+
+void relay_vfork_parent(ThreadCtx *ctx)
+{
+    if (relay.shared && run_is_over())
+        end_run(ctx, NULL);
+}
+
 static void say_lost(ThreadCtx *ctx, void *data)
 {
     (void)ctx;
@@ -253,8 +278,8 @@ WireVerdict relay_finding_verdict(ThreadCtx *ctx, u32 id)
         wire_ring_bell(&ctx->wire);
         verdict = wire_finding_wait(relay.shared, id, &relay.life);
     }
-    if (__atomic_load_n(&relay.shared->header.exit_now, __ATOMIC_ACQUIRE))
-        process_exit(ctx, 1);
+    if (run_is_over())
+        relay_outside(ctx, end_run, NULL);
     if (waits && relay.life >= 0 && wire_hung_up(relay.life))
         relay_outside(ctx, say_lost, NULL);
     return verdict;

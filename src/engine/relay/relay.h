@@ -34,6 +34,7 @@ void relay_thread_start(ThreadCtx *ctx);
 void relay_thread_end(ThreadCtx *ctx);
 void relay_fork_prepare(void);
 void relay_fork_child(void);
+void relay_vfork_parent(ThreadCtx *ctx); // the child may have made the first error
 void relay_code_mapped(const Mapping *mapping);
 // `unloading`: the number that contexts have of it (context_mark_unloaded()), 0: none.
 void relay_unmapped(GuestAddr start, GuestAddr end, u32 unloading);

@@ -10,6 +10,7 @@
 #include "engine/request/request.h"
 #include "engine/run/emulate.h"
 #include "engine/run/gateway.h"
+#include "engine/run/last_call.h"
 #include "engine/signal/signal.h"
 #include "engine/syscall/syscall.h"
 #include "engine/thread/thread.h"
@@ -148,7 +149,7 @@ static bool has_returned(const ThreadCtx *ctx, const RunLoop *loop)
 }
 
 // Runs the client until it leaves the cache. False: it could not enter, or the call of this
-// loop has returned (*ret_returned).
+// loop has returned, or is given up (*ret_returned).
 static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
 {
     __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
@@ -159,6 +160,10 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
     }
     if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
         thread_wait_while_stopped(ctx);
+    if (UNLIKELY(ctx->makes_last_call) && last_call_is_over(ctx)) {
+        *ret_returned = true;
+        return false;
+    }
     if (signal_is_deliverable(ctx)) {
         redirect_note_interrupted(ctx);
         ctx->guard_failed = 0;

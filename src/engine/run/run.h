@@ -207,6 +207,8 @@ typedef struct ThreadCtx {
     // who may be taken for standing still (thread_stop_others())
     u32 is_stopped; // atomic
     u32 in_kernel;  // atomic: in a system call of the client's, which may sleep
+    // --- owned by run/last_call.c
+    u32 makes_last_call; // the client has ended, and a function of its runs once more
 
     // --- owned by redirect/: the function that the wrapper entered last wraps; 0: a replacement
     GuestAddr wrapped_original;

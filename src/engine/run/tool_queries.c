@@ -49,7 +49,7 @@ bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, u
     thread->gpr[RSP] = sp;
     thread->pc = function;
     run_until_return(thread, sp, gpr[RSP]);
-    if (thread->redirect_count)
+    if (thread->redirect_count && thread->pc == RUN_NOWHERE)
         redirect_returned(thread, RUN_NOWHERE); // of a function that was tail-called
 
     *ret_result = thread->gpr[RAX];

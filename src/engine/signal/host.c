@@ -10,6 +10,7 @@ void (*process_dying_hook)(ThreadCtx *ctx, const siginfo_t *info);
 
 void host_set_mask(u64 mask)
 {
+    mask &= ~host_always_open;
     i64 r = raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (u64)&mask, 0, SIGSET_BYTES);
     ASSERT(r == 0);
 }

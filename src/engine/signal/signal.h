@@ -63,8 +63,8 @@ void signal_block_host(void);
 u64 signal_admit_faults(void);
 void signal_put_host_mask(u64 mask);
 void signal_restore_host_mask(ThreadCtx *ctx);
-// The client has ended, but its functions may run once more: no signal reaches it from now on, and
-// a fault kills it, whatever handler it had.
+// The client has ended, but its functions may run once more: no signal reaches it from now on; a
+// fault of theirs is deliverable.
 void signal_admit_last_faults(ThreadCtx *ctx);
 // The mask and the ignored signals exactly as execve() must pass them on, and back.
 void signal_prepare_exec(ThreadCtx *ctx);
@@ -115,6 +115,21 @@ i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
 
 // Makes a thread leave the cache, if it is there; the client does not notice.
 void signal_kick(i32 tid);
+
+// --- the end of the process (ending.c)
+// From now on the user's signals to end the process, such as SIGTERM, are for the engine: the first
+// is to be heeded by the calling thread (signal_ending_is_urged()), the second calls cut_short() in
+// a handler, on any thread, which must not return. All other host signals are blocked.
+void signal_ending_begin(ThreadCtx *ctx, void (*cut_short)(int sig));
+void signal_ending_forget(ThreadCtx *ctx); // in a fork's child
+bool signal_ending_is_urged(void);
+// Makes the calling thread leave the cache each time that it has run for so long, and counts.
+// False: there is no such clock.
+bool signal_ending_clock(u64 period_ns);
+void signal_ending_clock_stop(void);
+u32 signal_ending_ticks(void);
+// Dies by the signal and tells nobody. From a handler, too.
+_Noreturn void signal_end_now(int sig);
 
 // --- extended state
 void xstate_init(void); // asks the processor; may be called again

@@ -130,6 +130,9 @@ static inline u64 mask_for_sleep(const ThreadCtx *ctx, u64 mask)
     return lent ? mask : mask & ~SIG_BIT(WIRE_KICK_SIGNAL);
 }
 
+// --- ending.c: signals that no mask of ours closes any more; 0 until the process ends
+extern u64 host_always_open;
+
 // --- altstack.c
 bool altstack_contains(const stack_t *stack, u64 sp); // regardless of SS_AUTODISARM
 u32 altstack_flags(const ThreadCtx *ctx, u64 sp);      // SS_DISABLE, SS_ONSTACK or 0

@@ -13,6 +13,7 @@
 #include "engine/descriptors/descriptors.h"
 #include "engine/fdtrack/fdtrack.h"
 #include "engine/procview/procview.h"
+#include "engine/run/last_call.h"
 #include "engine/limits/limits.h"
 #include "engine/log/log.h"
 #include "engine/seccomp/seccomp.h"
@@ -367,6 +368,17 @@ static bool passes_filters(ThreadCtx *ctx, const ToolSyscall *call)
     return false;
 }
 
+// The client has ended: this call is not made, and only its result is told.
+static void answer_last_call(ThreadCtx *ctx, ToolSyscall *call)
+{
+    call->result = last_call_answer(ctx, call->nr, call->args);
+    if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
+        trace_syscall_result(ctx, call->nr, call->result);
+    ctx->gpr[RAX] = (u64)call->result;
+    if (tool->syscall_answered)
+        tool->syscall_answered(ctx);
+}
+
 void syscall_run(ThreadCtx *ctx)
 {
     ToolSyscall call = {
@@ -376,7 +388,11 @@ void syscall_run(ThreadCtx *ctx)
     };
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
         trace_syscall(ctx, call.nr, call.args);
-    if (UNLIKELY(seccomp_is_on(ctx)) && !passes_filters(ctx, &call))
+    if (UNLIKELY(ctx->makes_last_call) && !last_call_permits(call.nr, call.args)) {
+        answer_last_call(ctx, &call);
+        return;
+    }
+    if (UNLIKELY(seccomp_is_on(ctx)) && !ctx->makes_last_call && !passes_filters(ctx, &call))
         return;
     if (tool->syscall_before)
         tool->syscall_before(ctx, &call);

@@ -12,19 +12,32 @@ static _Noreturn void exit_native(u64 nr, int status)
         raw_syscall1(nr, (u64)status);
 }
 
-static u32 announced; // atomic: somebody ends this process
+static i32 ender; // atomic: tid of the thread that ends this process; 0: nobody does
 
 void exit_reset_after_fork(void)
 {
-    announced = 0;
+    ender = 0;
 }
 
-// Only the first thread to get here tells the tools; the others wait for the
-// kernel to end them. `killer` is the signal that ends the process, or NULL.
+// A thread that has stopped the others must let them go, or the ender would wait for it.
+void process_end_claim(ThreadCtx *ctx)
+{
+    i32 nobody = 0;
+
+    if (__atomic_compare_exchange_n(&ender, &nobody, ctx->tid, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE) ||
+        nobody == ctx->tid)
+        return;
+    signal_block_host();
+    stop_give_up(ctx);
+    __atomic_store_n(&ctx->is_stopped, 1, __ATOMIC_SEQ_CST);
+    for (;;)
+        raw_syscall0(SYS_pause);
+}
+
 static int announce_process_end(ThreadCtx *ctx, int status, const siginfo_t *killer)
 {
-    while (__atomic_exchange_n(&announced, 1, __ATOMIC_ACQ_REL) != 0)
-        raw_syscall0(SYS_pause);
+    process_end_claim(ctx);
     if (!killer)
         return hooks_process_end(ctx, status);
     if (process_dying_hook)
@@ -43,15 +56,20 @@ static void end_borrower(ThreadCtx *ctx)
     }
 }
 
+void process_exit_at_once(ThreadCtx *ctx, int status)
+{
+    if (ctx->vfork_depth > 0)
+        end_borrower(ctx);
+    exit_native(SYS_exit_group, status);
+}
+
 void process_exit(ThreadCtx *ctx, int status)
 {
-    if (ctx->vfork_depth > 0) {
-        end_borrower(ctx);
-    } else {
+    if (ctx->vfork_depth == 0) {
         signal_block_host();
         status = announce_process_end(ctx, status, NULL);
     }
-    exit_native(SYS_exit_group, status);
+    process_exit_at_once(ctx, status);
 }
 
 i64 sys_exit_group(ThreadCtx *ctx, const u64 args[6])

@@ -42,23 +42,34 @@ void thread_wait_while_stopped(ThreadCtx *ctx)
 typedef struct Round {
     const ThreadCtx *self;
     bool kicks;
+    bool kicks_sleepers;
     u32 running;
 } Round;
+
+// A thread that has lent its context to the child of a vfork is asleep in the kernel.
+static bool is_in_kernel(const ThreadCtx *ctx)
+{
+    return ctx->vfork_depth > 0 || __atomic_load_n(&ctx->in_kernel, __ATOMIC_SEQ_CST);
+}
 
 static void look_at(ThreadCtx *ctx, void *data)
 {
     Round *round = data;
     if (ctx == round->self || ctx->record->is_process ||
-        __atomic_load_n(&ctx->is_stopped, __ATOMIC_SEQ_CST) ||
-        __atomic_load_n(&ctx->in_kernel, __ATOMIC_SEQ_CST))
+        __atomic_load_n(&ctx->is_stopped, __ATOMIC_SEQ_CST))
         return;
+    if (is_in_kernel(ctx)) {
+        if (round->kicks_sleepers)
+            signal_kick(ctx->record->tid);
+        return;
+    }
     round->running++;
     // Outside the cache a signal could only disturb: a system call would be interrupted.
     if (round->kicks && __atomic_load_n(&ctx->in_cache, __ATOMIC_SEQ_CST))
         signal_kick(ctx->record->tid);
 }
 
-bool thread_stop_others(ThreadCtx *ctx)
+static bool stop_others(ThreadCtx *ctx, bool for_good)
 {
     u32 nobody = 0;
     if (__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE) == (u32)ctx->tid) {
@@ -71,7 +82,7 @@ bool thread_stop_others(ThreadCtx *ctx)
         nobody = 0;
     }
     for (u32 i = 0; i < ROUNDS_MAX; i++) {
-        Round round = {.self = ctx, .kicks = i % KICK_EVERY == 0};
+        Round round = {.self = ctx, .kicks = i % KICK_EVERY == 0, .kicks_sleepers = for_good && i == 0};
         thread_for_each(look_at, &round);
         if (round.running == 0)
             return true;
@@ -81,13 +92,35 @@ bool thread_stop_others(ThreadCtx *ctx)
     return false;
 }
 
+bool thread_stop_others(ThreadCtx *ctx)
+{
+    return stop_others(ctx, false);
+}
+
+bool thread_stop_others_for_good(ThreadCtx *ctx)
+{
+    return stop_others(ctx, true);
+}
+
+static void let_go(void)
+{
+    __atomic_store_n(&thread_stopper, 0, __ATOMIC_SEQ_CST);
+    raw_syscall3(SYS_futex, (u64)&thread_stopper, FUTEX_WAKE, INT32_MAX);
+}
+
 void thread_resume_others(ThreadCtx *ctx)
 {
     (void)ctx;
-    if (depth > 0) {
+    if (depth > 0)
         depth--;
+    else
+        let_go();
+}
+
+void stop_give_up(const ThreadCtx *ctx)
+{
+    if (__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE) != (u32)ctx->tid)
         return;
-    }
-    __atomic_store_n(&thread_stopper, 0, __ATOMIC_SEQ_CST);
-    raw_syscall3(SYS_futex, (u64)&thread_stopper, FUTEX_WAKE, INT32_MAX);
+    depth = 0;
+    let_go();
 }

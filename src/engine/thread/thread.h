@@ -66,6 +66,9 @@ bool thread_overflowed_stack(const ThreadCtx *ctx, GuestAddr address, u64 *ret_s
 // halt in time; what they do is their own. thread_resume_others() is needed all the same.
 bool thread_stop_others(ThreadCtx *ctx);
 void thread_resume_others(ThreadCtx *ctx);
+// The same when the process ends: they are not resumed. Those that sleep in the kernel are taken
+// out of it, for what they wait for (input, say) is no longer theirs to take.
+bool thread_stop_others_for_good(ThreadCtx *ctx);
 // For the loop of a thread: its turn to wait comes while this is not 0.
 extern u32 thread_stopper; // atomic: tid of the one that goes on
 void thread_wait_while_stopped(ThreadCtx *ctx);
@@ -97,6 +100,12 @@ i64 sys_execveat(ThreadCtx *ctx, const u64 args[6]);
 
 // Ends the whole process with `status`, hooks included.
 _Noreturn void process_exit(ThreadCtx *ctx, int status);
+// The calling thread is the one that ends this process. If another one is, this does not return:
+// the thread stands still until the kernel ends it.
+void process_end_claim(ThreadCtx *ctx);
+// Ends the process with `status`, and calls no hook: from wherever the thread is, whatever locks
+// are held, and also while another thread ends the process. All host signals must be blocked.
+_Noreturn void process_exit_at_once(ThreadCtx *ctx, int status);
 
 // Ends the calling thread because of `info`, a signal that is not delivered. If its end
 // is visible (the process's first thread, or its last) last_call(signo), which must not

@@ -106,6 +106,10 @@ i64 exec_filtered(ThreadCtx *ctx, const ExecCall *call, u8 *stack);
 // --- exit.c
 void exit_reset_after_fork(void);
 
+// --- stop.c
+// The calling thread waits for its end: if it has stopped the others, they go on.
+void stop_give_up(const ThreadCtx *ctx);
+
 // --- clone_x64.c
 // The kernel's clone or clone3 with the child on the caller's own stack (a copy).
 i64 native_clone(const CloneArgs *args);

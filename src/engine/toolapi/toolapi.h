@@ -151,6 +151,12 @@ typedef struct ToolFunction {
 bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, unsigned count,
                       u64 *ret_result);
 
+// From Tool.exiting: the same of a function without arguments, after the client has ended. Nothing
+// outside of the process may notice it, and it is given up when it waits for another thread, or
+// runs for seconds while left(), what it still has to do, gets no less (run/last_call.h). False: it
+// was given up, or not begun.
+bool tool_call_client_last(ToolThread *thread, GuestAddr function, u64 (*left)(void));
+
 // Where a row of the tool's table has been found last; 0: nowhere.
 GuestAddr tool_function_address(const ToolFunction *function);
 
@@ -171,7 +177,8 @@ typedef struct Tool {
     // --- life
     void (*prepare)(const Options *options); // before anything of the client's is mapped
     void (*start)(void);  // before the client's first instruction
-    // The process is about to end by the client's own will: its functions can still be run.
+    // The process is about to end by the client's own will: its functions can still be run. All
+    // other threads stand still.
     void (*exiting)(ToolThread *thread);
     void (*finish)(void); // the process ends; other threads may still be running
     void (*stats)(void);  // then, with --stats: its own counters, as stats.def's are printed
@@ -220,6 +227,8 @@ typedef struct Tool {
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
     void (*syscall_after)(ToolThread *thread, const ToolSyscall *call);
+    // A call was not made at all, but has a result: in a function that is run as the last.
+    void (*syscall_answered)(ToolThread *thread);
     // Memory of the client appears, or gets another protection; and is not what it
     // was. The engine lock is held; changes that the client makes before `start`
     // (the loader's) come too.

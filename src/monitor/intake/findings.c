@@ -217,6 +217,16 @@ static void stop_at_limit(Run *run)
         report_note(run->report, lines[i]);
 }
 
+// What other threads find meanwhile, and the other leaks of a search, are no first errors.
+static void end_at_first_error(Run *run)
+{
+    run->first_error_hit = true;
+    report_line(run->report, "");
+    report_line(run->report, "Exit program on first error (--exit-on-first-error=yes)");
+    report_line(run->report, "");
+    __atomic_store_n(&run->shared->header.exit_now, 1, __ATOMIC_RELEASE);
+}
+
 static WireVerdict show(Run *run, RunFinding *f)
 {
     bool all = run->options->gen_suppressions == GEN_SUPPRESSIONS_ALL;
@@ -230,8 +240,10 @@ static WireVerdict show(Run *run, RunFinding *f)
         return VERDICT_IGNORED;
     run->shown++;
     __atomic_store_n(&run->shared->header.shown_count, run->shown, __ATOMIC_RELAXED);
-    if (run->options->exit_on_first_error && !(f->flags & FINDING_ASKED_FOR))
-        __atomic_store_n(&run->shared->header.exit_now, 1, __ATOMIC_RELEASE);
+    // While the program runs, leaks that somebody asks for do not end it.
+    if (run->options->exit_on_first_error &&
+        (run->client_ended || !(f->flags & FINDING_ASKED_FOR)))
+        end_at_first_error(run);
     return VERDICT_SHOWN;
 }
 
@@ -245,6 +257,8 @@ static WireVerdict judge(Run *run, RunFinding *f)
     }
     if (f->flags & FINDING_HIDDEN)
         return f->flags & FINDING_NOT_ERROR ? VERDICT_IGNORED : VERDICT_SHOWN;
+    if (run->first_error_hit)
+        return VERDICT_IGNORED;
     if (f->flags & FINDING_ASKED_FOR)
         return show(run, f);
     if (run->error_limit_hit)

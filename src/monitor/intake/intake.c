@@ -81,6 +81,7 @@ static void take_line(Run *run, const WireRecord *record)
 static void take_client_ended(Run *run, const WireRecord *record)
 {
     (void)record;
+    run->client_ended = true;
     report_client_ended(run->report);
 }
 

@@ -49,6 +49,8 @@ typedef struct Run {
     int comm;
     u32 shown, suppressed; // different ones
     bool error_limit_hit;
+    bool client_ended;    // what is told from now on are leaks and summaries
+    bool first_error_hit; // and the user wants to see no other: --exit-on-first-error
     bool asks;          // --gen-suppressions=yes, and the user has not stopped it
 
     HeapModel *heap; // NULL: the tool has no events of the heap

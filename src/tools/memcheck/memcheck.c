@@ -196,6 +196,7 @@ const Tool tool_memcheck = {
     .answered = requests_answered,
     .syscall_before = syscalls_before,
     .syscall_after = syscalls_after,
+    .syscall_answered = syscalls_answered,
     .command = commands_run,
     .command_help = commands_help,
     .request = requests_run,

@@ -308,6 +308,7 @@ static inline void syscalls_settle(ToolThread *thread)
 }
 void syscalls_before(ToolThread *thread, const ToolSyscall *call);
 void syscalls_after(ToolThread *thread, const ToolSyscall *call);
+void syscalls_answered(ToolThread *thread);
 
 // --- memcheck.c
 extern const Options *memcheck_options;

@@ -138,22 +138,28 @@ void summary_leaks(ToolThread *thread, const LeakWish *wish)
 
 // ------------------------------------------------------------------ the end
 
-// Libraries keep blocks for ever that are no leaks; they have functions to free them.
+static u64 blocks_left(void)
+{
+    HeapStats stats;
+    heap_stats(&stats);
+    return stats.live_blocks;
+}
+
+static void run_freeres(ToolThread *thread, u32 row)
+{
+    GuestAddr function = tool_function_address(&memcheck_functions[row]);
+    if (function)
+        tool_call_client_last(thread, function, blocks_left);
+}
+
+// Libraries keep blocks for ever that are no leaks; they have functions to free them. One that
+// is given up leaves blocks that are still reachable.
 void summary_exiting(ToolThread *thread)
 {
-    u64 result;
-    if (!thread_is_only(thread))
-        thread_stop_others(thread); // until the process is gone
-    if (memcheck_options->run_cxx_freeres) {
-        GuestAddr function = tool_function_address(&memcheck_functions[MEMCHECK_CXX_FREERES]);
-        if (function)
-            tool_call_client(thread, function, NULL, 0, &result);
-    }
-    if (memcheck_options->run_libc_freeres) {
-        GuestAddr function = tool_function_address(&memcheck_functions[MEMCHECK_LIBC_FREERES]);
-        if (function)
-            tool_call_client(thread, function, NULL, 0, &result);
-    }
+    if (memcheck_options->run_cxx_freeres)
+        run_freeres(thread, MEMCHECK_CXX_FREERES);
+    if (memcheck_options->run_libc_freeres)
+        run_freeres(thread, MEMCHECK_LIBC_FREERES);
 }
 
 // Somebody may have forgotten to want their errors again.

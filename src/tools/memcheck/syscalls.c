@@ -102,11 +102,16 @@ void syscalls_before(ToolThread *thread, const ToolSyscall *call)
 
 void syscalls_after(ToolThread *thread, const ToolSyscall *call)
 {
-    static const u8 written[] = {RAX, RCX, R11};
-    Definedness *d = definedness_of(thread);
     current.result = (u64)call->result;
     syscall_ranges(&current, SYSCALL_AFTER, mark_written, thread);
     uring_after(call->nr, call->args, call->result, mark_written, thread);
+    syscalls_answered(thread);
+}
+
+void syscalls_answered(ToolThread *thread)
+{
+    static const u8 written[] = {RAX, RCX, R11};
+    Definedness *d = definedness_of(thread);
     for (size_t i = 0; i < ARRAY_LEN(written); i++) {
         d->gpr[written[i]] = 0;
         d->set &= ~MEMBER_GPR(written[i]);

@@ -186,16 +186,15 @@ bool last_call_permits(u64 nr, const u64 args[6])
     return nr < NR_LIMIT && rows[nr].permits && rows[nr].permits(args);
 }
 
-i64 last_call_answer(ThreadCtx *ctx, u64 nr, const u64 args[6])
+i64 last_call_answer(u64 nr, const u64 args[6])
 {
-    (void)ctx;
     return nr < NR_LIMIT && rows[nr].answer ? rows[nr].answer(args) : give_up();
 }
 
 // ------------------------------------------------------------------- the call
 
-// A store there would be seen outside (L2): it faults. Afterwards all is as before, since the kernel
-// still has words of robust mutexes to write.
+// A store there would be seen outside (L2): it faults. Afterwards all is as before, since the
+// kernel still has words of robust mutexes to write.
 static void close_shared_memory(bool closed)
 {
     lock_acquire(&engine_lock);

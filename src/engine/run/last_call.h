@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Functions of the client that run after it has ended: a library frees what it holds, so that a tool
-// does not take it for lost. The client must not notice, and nobody must wait for it for ever
+// Functions of the client that run after it has ended: a library frees what it holds, so that a
+// tool does not take it for lost. The client must not notice, and nobody must wait for it for ever
 // (docs/design/last-calls.md).
 //
 // What must stay true
-//   L1  No system call is made on the client's behalf that has an effect outside of the process;
-//       run/last_calls.def says how each is answered.
+//   L1  No system call is made on the client's behalf that has an effect outside of the
+//       process; run/last_calls.def says how each is answered.
 //   L2  Nothing is stored into memory that another process may see.
-//   L3  The call ends: when it returns; when it would wait for somebody; when it faults; when it runs
-//       on without progress; when the user wants the process to end.
+//   L3  The call ends: when it returns; when it would wait for somebody; when it faults; when it
+//       runs on without progress; when the user wants the process to end.
 //   L4  All other threads stand still.
 #ifndef MUNINN_ENGINE_RUN_LAST_CALL_H
 #define MUNINN_ENGINE_RUN_LAST_CALL_H
@@ -18,10 +18,4 @@
 
 // At a safe point of a thread that makes one: it is to be given up now.
 bool last_call_is_over(ThreadCtx *ctx);
-// Such a thread wants to make a system call. The answer; or, and then the call is given up,
-// anything.
-i64 last_call_answer(ThreadCtx *ctx, u64 nr, const u64 args[6]);
-// True: the call is to be performed like any other.
-bool last_call_permits(u64 nr, const u64 args[6]);
-
 #endif

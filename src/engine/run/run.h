@@ -247,6 +247,11 @@ _Noreturn void run_thread(ThreadCtx *ctx);
 // not return: the loop that it was called from goes on, and the frames between are dropped.
 void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp);
 
+// A thread with makes_last_call wants to make a system call. True: like any other; else this is the
+// answer (last_call.h).
+bool last_call_permits(u64 nr, const u64 args[6]);
+i64 last_call_answer(u64 nr, const u64 args[6]);
+
 // An address at which the client can have no code: where functions that the
 // engine calls return to.
 #define RUN_NOWHERE (GATEWAY_START + GATEWAY_SIZE - 1)

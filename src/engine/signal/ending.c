@@ -5,7 +5,7 @@
 // delivered; but that work may take long, and the user must be able to stop it.
 //
 // The signals by which users end programs are caught now, in whichever thread they arrive. The
-// first asks the functions of the client that still run to stop; the second ends the process at once.
+// first asks the functions of the client that still run to stop; the second ends the process.
 // Those that were waiting when the client ended are lost, as they are natively.
 #include <errno.h>
 #include <time.h>

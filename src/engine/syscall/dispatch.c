@@ -13,7 +13,6 @@
 #include "engine/descriptors/descriptors.h"
 #include "engine/fdtrack/fdtrack.h"
 #include "engine/procview/procview.h"
-#include "engine/run/last_call.h"
 #include "engine/limits/limits.h"
 #include "engine/log/log.h"
 #include "engine/seccomp/seccomp.h"
@@ -371,7 +370,7 @@ static bool passes_filters(ThreadCtx *ctx, const ToolSyscall *call)
 // The client has ended: this call is not made, and only its result is told.
 static void answer_last_call(ThreadCtx *ctx, ToolSyscall *call)
 {
-    call->result = last_call_answer(ctx, call->nr, call->args);
+    call->result = last_call_answer(call->nr, call->args);
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
         trace_syscall_result(ctx, call->nr, call->result);
     ctx->gpr[RAX] = (u64)call->result;

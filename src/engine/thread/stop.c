@@ -26,9 +26,17 @@ static u32 depth; // how often more the stopper has stopped them; its own
 
 // ------------------------------------------------------------------ those that wait
 
+// A process that only shares this memory goes on: ours may end, and nobody would wake it.
+static bool is_other_process(const ThreadCtx *ctx)
+{
+    return ctx->vfork_depth > 0 || ctx->record->is_process;
+}
+
 void thread_wait_while_stopped(ThreadCtx *ctx)
 {
     u32 stopper;
+    if (is_other_process(ctx))
+        return;
     while ((stopper = __atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)) != 0 &&
            stopper != (u32)ctx->tid) {
         __atomic_store_n(&ctx->is_stopped, 1, __ATOMIC_SEQ_CST);
@@ -82,7 +90,11 @@ static bool stop_others(ThreadCtx *ctx, bool for_good)
         nobody = 0;
     }
     for (u32 i = 0; i < ROUNDS_MAX; i++) {
-        Round round = {.self = ctx, .kicks = i % KICK_EVERY == 0, .kicks_sleepers = for_good && i == 0};
+        Round round = {
+            .self = ctx,
+            .kicks = i % KICK_EVERY == 0,
+            .kicks_sleepers = for_good && i == 0,
+        };
         thread_for_each(look_at, &round);
         if (round.running == 0)
             return true;

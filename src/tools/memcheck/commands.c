@@ -164,7 +164,10 @@ bool commands_run(ToolThread *thread, char *command)
     for (size_t i = 0; word && i < ARRAY_LEN(commands); i++) {
         size_t length = strlen(word);
         if (length >= commands[i].shortest && strncmp(word, commands[i].name, length) == 0) {
+            // They look at what a search has found, which another thread could make anew.
+            thread_stop_others(thread);
             commands[i].run(thread, rest);
+            thread_resume_others(thread);
             return true;
         }
     }

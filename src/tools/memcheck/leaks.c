@@ -262,7 +262,7 @@ static bool search(ToolThread *thread, const LeakWish *wish)
     return ok;
 }
 
-void leaks_check(ToolThread *thread, const LeakWish *wish)
+static void check(ToolThread *thread, const LeakWish *wish)
 {
     if (!search(thread, wish)) {
         relay_line(thread, "There is no memory to search for leaks.");
@@ -277,4 +277,12 @@ void leaks_check(ToolThread *thread, const LeakWish *wish)
         tell_records(thread, wish);
     if (!wish->quiet)
         summary_leaks(thread, wish);
+}
+
+// What one search has found is told before another thread's begins.
+void leaks_check(ToolThread *thread, const LeakWish *wish)
+{
+    thread_stop_others(thread);
+    check(thread, wish);
+    thread_resume_others(thread);
 }

@@ -17,7 +17,7 @@
 #define OWNER_SHIFT 2
 
 #define SPINS_BEFORE_SLEEP 100
-#define TAKEN_MAX 16
+#define TAKEN_MAX 128 // a fork holds them all
 
 static __thread u32 owner;
 

@@ -71,12 +71,16 @@ static void on_fork_prepare(ThreadCtx *ctx)
     request_fork_prepare();
     fdtrack_fork_prepare();
     uring_fork_prepare();
+    if (tool->fork_prepare)
+        tool->fork_prepare();
     relay_fork_prepare(); // last: what precedes it is the child's too
 }
 
 static void on_fork_parent(ThreadCtx *ctx)
 {
     (void)ctx;
+    if (tool->fork_parent)
+        tool->fork_parent();
     uring_fork_done();
     fdtrack_fork_done();
     request_fork_done(false);

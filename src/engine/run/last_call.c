@@ -45,9 +45,21 @@ static bool makes_no_progress(void)
     return false;
 }
 
+// Of a store that would succeed, if we had not closed the memory to it.
+static bool is_of_our_making(const siginfo_t *info)
+{
+    lock_acquire(&engine_lock);
+    const Mapping *mapping = aspace_find((GuestAddr)info->si_addr);
+    bool is_ours = mapping && (mapping->flags & MAP_SHARED) && (mapping->prot & PROT_WRITE);
+    lock_release(&engine_lock);
+    return is_ours;
+}
+
 bool last_call_is_over(ThreadCtx *ctx)
 {
     if (signal_is_deliverable(ctx)) { // a fault: no other signal gets here
+        if (tool->client_fault && ctx->pending_signal && !is_of_our_making(&ctx->pending.info))
+            tool->client_fault(ctx, &ctx->pending.info);
         signal_forget_pending(ctx);
         call.is_over = true;
     }

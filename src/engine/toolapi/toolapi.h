@@ -184,6 +184,11 @@ typedef struct Tool {
     void (*stats)(void);  // then, with --stats: its own counters, as stats.def's are printed
     void (*thread_start)(ToolThread *thread);
     void (*thread_end)(ToolThread *thread);
+    // Around a fork, while other threads run on: the tool takes its locks, so that nothing that
+    // they protect is half changed in the child; and releases them, or sets them free there. The
+    // engine's locks are held.
+    void (*fork_prepare)(void);
+    void (*fork_parent)(void);
     void (*fork_child)(ToolThread *thread); // in the child, which has this thread only
 
     // --- functions of the client to replace or wrap

@@ -139,6 +139,8 @@ void maps_after(ToolThread *thread, const ToolSyscall *call);
 
 // requests.c
 bool massif_request(ToolThread *thread, const u64 args[6], u64 *ret_result);
+void requests_fork_prepare(void);
+void requests_fork_parent(void);
 void requests_fork_child(void);
 
 #endif

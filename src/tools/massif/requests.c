@@ -136,6 +136,16 @@ bool massif_request(ToolThread *thread, const u64 args[6], u64 *ret_result)
     return true;
 }
 
+void requests_fork_prepare(void)
+{
+    lock_acquire(&pools_lock);
+}
+
+void requests_fork_parent(void)
+{
+    lock_release(&pools_lock);
+}
+
 void requests_fork_child(void)
 {
     lock_reset_after_fork(&pools_lock);

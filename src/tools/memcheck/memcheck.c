@@ -161,6 +161,28 @@ static void thread_end(ToolThread *thread)
     thread->tool_thread = NULL;
 }
 
+static void fork_prepare(void)
+{
+    heap_fork_prepare();
+    ranges_fork_prepare();
+    version_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+    version_fork_done(false);
+    ranges_fork_done(false);
+    heap_fork_parent();
+}
+
+static void fork_child(ToolThread *thread)
+{
+    version_fork_done(true);
+    ranges_fork_done(true);
+    heap_fork_child(memcheck_thread(thread)->heap);
+    stats_fork_child(thread);
+}
+
 const Tool tool_memcheck = {
     .name = "memcheck",
     .summary = "Finds uses of undefined values, invalid accesses and leaks.",
@@ -178,7 +200,9 @@ const Tool tool_memcheck = {
     .stats = stats_tell,
     .thread_start = thread_start,
     .thread_end = thread_end,
-    .fork_child = stats_fork_child,
+    .fork_prepare = fork_prepare,
+    .fork_parent = fork_parent,
+    .fork_child = fork_child,
     .dirty_insns_max = DIRTY_INSNS_MAX,
     .block = instrument_block,
     .insn = instrument_insn,

@@ -184,6 +184,8 @@ bool shadow_is_mapped(GuestAddr start, u64 size);
 u32 version_of_thread(ToolThread *thread);
 u64 version_set(u32 version); // a MemberSet
 u32 version_number(MemberSet set);
+void version_fork_prepare(void);
+void version_fork_done(bool in_child);
 
 // --- instrument.c
 void instrument_insn(ToolBlock *block, const ToolInsn *insn);

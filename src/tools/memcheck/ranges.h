@@ -23,7 +23,8 @@ enum { NAMED_MAX = 8192 };
 i32 ranges_name(const NamedBlock *block); // its number; -1: there are too many
 bool ranges_forget_name(u64 number);      // false: there is none of that number
 bool ranges_find_named(GuestAddr address, NamedBlock *ret_block);
-void ranges_fork_child(void);
+void ranges_fork_prepare(void);
+void ranges_fork_done(bool in_child);
 
 // --- requests.c
 bool requests_run(ToolThread *thread, const u64 args[6], u64 *ret_result); // Tool.request

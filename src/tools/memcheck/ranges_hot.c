@@ -18,9 +18,17 @@ static u32 ignored_count; // also read without the lock, to see that there is no
 static NamedBlock named[NAMED_MAX];
 static u32 named_count;
 
-void ranges_fork_child(void)
+void ranges_fork_prepare(void)
 {
-    lock_reset_after_fork(&lock);
+    lock_acquire(&lock);
+}
+
+void ranges_fork_done(bool in_child)
+{
+    if (in_child)
+        lock_reset_after_fork(&lock);
+    else
+        lock_release(&lock);
 }
 
 // Takes [start, end) out of every range; what is left of a range may be two.

@@ -57,6 +57,19 @@ u32 version_number(MemberSet set)
     return number ? number : SETS_MAX + 1;
 }
 
+void version_fork_prepare(void)
+{
+    lock_acquire(&lock);
+}
+
+void version_fork_done(bool in_child)
+{
+    if (in_child)
+        lock_reset_after_fork(&lock);
+    else
+        lock_release(&lock);
+}
+
 u32 version_of_thread(ToolThread *thread)
 {
     return version_number(definedness_of(thread)->set);

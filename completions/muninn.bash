@@ -60,6 +60,7 @@ _muninn_options='--tool=
 --trace-syscalls=
 --trace-signals=
 --trace-redir=
+--inject=
 --stress=
 --cache-size=
 --help-debug
@@ -161,10 +162,11 @@ _muninn()
     --run-libc-freeres) values='yes no' ;;
     --run-cxx-freeres) values='yes no' ;;
     --realloc-zero-bytes-frees) values='yes no' ;;
-    --trace) values='blocks calls redir signals syscalls all none' is_set=1 ;;
+    --trace) values='blocks calls signals syscalls redir all none' is_set=1 ;;
     --trace-syscalls) values='yes no' ;;
     --trace-signals) values='yes no' ;;
     --trace-redir) values='yes no' ;;
+    --inject) is_file=1 ;;
     --stress) values='tiny-blocks tiny-cache no-link signals often entries all none' is_set=1 ;;
     --leak-check) values='no summary full' ;;
     --leak-resolution) values='low med high' ;;

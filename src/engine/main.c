@@ -22,6 +22,7 @@
 #include "engine/run/run.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
+#include "engine/syscall/syscall.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -306,6 +307,15 @@ static int parse(int argc, char **argv)
     return program;
 }
 
+static void read_inject_rules(void)
+{
+    char error[256];
+
+    inject_init(options.inject.count, options.inject.items, error, sizeof(error));
+    if (error[0])
+        log_refuse("--inject: %s", error);
+}
+
 int main(int argc, char **argv, char **envp)
 {
     u64 room = limits_init();
@@ -346,6 +356,7 @@ int main(int argc, char **argv, char **envp)
     if (tool->prepare)
         tool->prepare(&options);
     watch_memory();
+    read_inject_rules();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
     signal_reports_death = tool->finish || options.stats || relay_is_on() ||

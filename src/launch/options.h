@@ -60,6 +60,7 @@ enum { ALLOC_FNS_MAX = 256, ALLOC_FNS_BYTES_MAX = 8192 };
 typedef struct Options {
     const char *tool;                // one of the TOOL rows
     bool trace_children;             // follow execve
+    OptionList inject;               // faults in system calls, as strace words them
     OptionList alloc_fns;            // NAME=FUNCTION or PREFIX*, by commas
     const char *soname_synonyms;
     const char *trace_children_skip; // patterns for the path, or NULL

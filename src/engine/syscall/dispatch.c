@@ -18,6 +18,7 @@
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
 #include "engine/syscall/file_writes.h"
+#include "engine/syscall/inject.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -378,6 +379,15 @@ static void answer_last_call(ThreadCtx *ctx, ToolSyscall *call)
         tool->syscall_answered(ctx);
 }
 
+// The tool must not take what a call that was not performed would have done for done.
+static void tell_tool(ThreadCtx *ctx, ToolSyscall call, bool is_faked)
+{
+    if (is_faked && call.result >= 0)
+        call.result = -ENOSYS;
+    if (tool->syscall_after)
+        tool->syscall_after(ctx, &call);
+}
+
 void syscall_run(ThreadCtx *ctx)
 {
     ToolSyscall call = {
@@ -391,22 +401,27 @@ void syscall_run(ThreadCtx *ctx)
         answer_last_call(ctx, &call);
         return;
     }
-    if (UNLIKELY(seccomp_is_on(ctx)) && !ctx->makes_last_call && !passes_filters(ctx, &call))
+    bool is_faked = UNLIKELY(inject_is_on) && !ctx->makes_last_call &&
+                    inject_enter(ctx, call.nr, &call.result);
+    if (UNLIKELY(seccomp_is_on(ctx)) && !is_faked && !ctx->makes_last_call &&
+        !passes_filters(ctx, &call))
         return;
     if (tool->syscall_before)
         tool->syscall_before(ctx, &call);
-    if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO))
+    if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO) && !is_faked)
         fdtrack_before(ctx, call.nr, call.args);
-    call.result = perform(ctx, call.nr, call.args);
-    if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO))
+    if (LIKELY(!is_faked))
+        call.result = perform(ctx, call.nr, call.args);
+    if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO) && !is_faked)
         fdtrack_after(ctx, call.nr, call.args, call.result);
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
         trace_syscall_result(ctx, call.nr, call.result);
+    if (UNLIKELY(inject_is_on))
+        inject_leave(ctx, call.nr, call.result == GATEWAY_RESTART);
     if (call.result == GATEWAY_RESTART) {
         ctx->pc -= SYSCALL_BYTES;
         return;
     }
     ctx->gpr[RAX] = (u64)call.result;
-    if (tool->syscall_after)
-        tool->syscall_after(ctx, &call);
+    tell_tool(ctx, call, is_faked);
 }

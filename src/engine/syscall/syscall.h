@@ -355,4 +355,9 @@ struct ThreadCtx;
 // after a signal handler leaves pc at the instruction again. (dispatch.c)
 void syscall_run(struct ThreadCtx *ctx);
 
+// The rules of --inject: faults in the calls that syscall_run() performs. ret_error is empty if
+// all of them are understood.
+void inject_init(u32 count, const char *const *texts, char *ret_error, size_t size);
+extern u64 inject_count; // how many faults there were
+
 #endif

@@ -299,6 +299,16 @@ static bool may_be_below(const Insn *insn)
            modrm[0] >> 6 != NO_DISP && modrm[0] >> 6 != REGISTER && insn_disp(insn) < 0;
 }
 
+// `lea rsi, [rsp - 24]`: whoever wants the address of what was left is going to read it.
+static bool takes_address_below(const Insn *insn)
+{
+    InsnForm room;
+    if (insn->mnemonic != ZYDIS_MNEMONIC_LEA)
+        return false;
+    const InsnForm *form = insn_form(insn, &room);
+    return form->lea_base == RSP && !(form->gprs_written >> RSP & 1);
+}
+
 // `mov rsp, rbp` and `lea rsp, [rbp + end]`: rbp tells where what is left is, as rsp does.
 static bool leaves_by_rbp(const Insn *insn, i64 *ret_end)
 {
@@ -321,6 +331,8 @@ bool lookahead_is_left_read(const Insn *insn, const Insn *end)
     bool by_rbp = leaves_by_rbp(insn, &left_end);
     for (insn++; insn < end; insn++) {
         bool below = may_be_below(insn);
+        if (below && takes_address_below(insn))
+            return true;
         unsigned count = below || by_rbp ? insn_accesses(insn, accesses, ACCESSES_MAX) : 0;
         for (unsigned i = 0; i < count; i++) {
             const InsnAddress *at = &accesses[i].address;

@@ -554,6 +554,22 @@ CASE popped_call_and_read_again
 3:
 END popped_call_and_read_again
 
+// Its closures leave the frame first, and take their result from there by an address and a table.
+CASE left_and_read_by_address
+    subq $64, %rsp
+    movl $5, 40(%rsp)
+    addq $64, %rsp
+    leaq 1f(%rip), %rdx
+    leaq -24(%rsp), %rsi
+    jmp *%rdx
+1:
+    movl (%rsi), %eax
+    cmpl $5, %eax
+    je 1f
+    nop
+1:
+END left_and_read_by_address
+
 // libffi takes what it has saved from behind a frame that it has left already.
 CASE left_and_read_by_rbp
     pushq %rbp

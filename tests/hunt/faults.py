@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Hunt: faults of system calls.
 
-Half of the trials make the program's own calls fail, by --inject, and ask strace with the same rule what
-should come of it. The other half make calls of the engine and the monitor fail, by strace from outside:
-then the program's output may be cut short, but nothing may hang, and a run that ends as if all were well
-must have a whole report.
+Half of the trials make the program's own calls fail, by --inject, and ask strace with the same
+rule what should come of it. The other half make calls of the engine and the monitor fail, by
+strace from outside: then the program's output may be cut short, but nothing may hang, and a run
+that ends as if all were well must have a whole report.
 """
 import json
 import re
@@ -18,15 +18,18 @@ PROGRAMS = (
     ["sort", "/etc/passwd"], ["cat", "/etc/passwd", "/etc/group"], ["ls", "-l", "/etc/apt"],
     ["grep", "-c", "o", "/etc/passwd", "/etc/group"], ["sha256sum", "/etc/passwd"],
     ["find", "/etc/apt", "-name", "*.list"], ["gzip", "-c", "-n", "/etc/services"],
-    ["sed", "s/a/b/", "/etc/group"], ["tar", "cf", "-", "-C", "/etc", "group"], ["awk", "{print $1}", "/etc/fstab"],
-    ["sqlite3", ":memory:", "select 1+1"], ["/usr/bin/python3", "-I", "-S", "-c", "print(sum(range(99)))"],
+    ["sed", "s/a/b/", "/etc/group"], ["tar", "cf", "-", "-C", "/etc", "group"],
+    ["awk", "{print $1}", "/etc/fstab"],
+    ["sqlite3", ":memory:", "select 1+1"],
+    ["/usr/bin/python3", "-I", "-S", "-c", "print(sum(range(99)))"],
     ["sh", "-c", "echo a; (echo b); x=$(echo c); echo $x $?"], ["xz", "-0", "-c", "/etc/group"],
 )
 ERRORS = ("ENOENT", "EACCES", "EIO", "ENOMEM", "EINTR", "EAGAIN", "ENOSPC", "EMFILE", "EPERM",
           "EINVAL", "ENOSYS", "EBADF")
 CALLS = ("openat", "read", "write", "mmap", "brk", "close", "newfstatat,fstat", "mprotect", "lseek",
          "munmap", "pread64", "%file", "%memory", "fcntl", "ioctl", "getdents64", "fadvise64",
-         "rt_sigaction", "getrandom", "prlimit64", "wait4", "clone,vfork,clone3", "dup2", "pipe2,pipe")
+         "rt_sigaction", "getrandom", "prlimit64", "wait4", "clone,vfork,clone3", "dup2",
+         "pipe2,pipe")
 # What engine and monitor need of the kernel, and with what it may refuse.
 OUTSIDE = {
     "memfd_create": "EMFILE ENFILE ENOMEM", "socketpair,socket": "EMFILE ENFILE ENOBUFS ENOMEM",
@@ -50,7 +53,7 @@ def choose_rule(trial, calls, errors):
     call = chance.choice(list(calls))
     error = chance.choice(errors or calls[call].split())
     first = chance.choice((1, 2, 3, 5, 8, 13, 21, 40))
-    when = chance.choice((f"{first}", f"{first}", f"{first}+", f"{first}+3", f"{first}..{first + 4}"))
+    when = f"{first}" + chance.choice(("", "", "+", "+3", f"..{first + 4}"))
     if error in ("EINTR", "EAGAIN"):  # what is tried again must succeed some day
         when = f"{first}..{first + chance.choice((0, 3))}"
     what = f"error={error}"
@@ -94,8 +97,8 @@ def inject_into_program(trial):
         raise Found(f"{tool}, {rule}: {found[0].decode()}")
     for what, native, ours in zip(("status", "output"), want, got):
         if native != ours:
-            raise Found(f"{tool}, {rule}, {argv}: {what} is {ours!r:.300}, under strace {native!r:.300}"
-                        f"; it says {got[2][-300:]!r}, there {want[2][-300:]!r}")
+            raise Found(f"{tool}, {rule}, {argv}: {what} is {ours!r:.300}, under strace "
+                        f"{native!r:.300}; it says {got[2][-300:]!r}, there {want[2][-300:]!r}")
     return f"{tool}, {rule}, {argv[0]}"
 
 
@@ -124,11 +127,12 @@ def inject_from_outside(trial):
         raise Found(f"{tool}, {rule} from outside: {found[0].decode()}")
     said = got[2] + read_bytes(trial.path("log"))
     if got[0] in (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGILL):
-        raise Found(f"{tool}, {rule} from outside, {argv}: dies of signal {-got[0]}: {said[-500:]!r}")
+        raise Found(f"{tool}, {rule} from outside, {argv}: dies of signal {-got[0]}: "
+                    f"{said[-500:]!r}")
     if got[:2] == native[:2] and not report_is_whole(trial, tool) and not re.search(
             rb"cannot|gone|nothing|without|not |no room|fail", said):
-        raise Found(f"{tool}, {rule} from outside, {argv}: it ended well, and the report is not whole: "
-                    f"{said[-500:]!r}")
+        raise Found(f"{tool}, {rule} from outside, {argv}: it ended well, and the report is not "
+                    f"whole: {said[-500:]!r}")
     return f"{tool}, {rule} from outside, {argv[0]}"
 
 
@@ -138,5 +142,5 @@ def trial(trial):
     return (inject_into_program if trial.number % 2 == 0 else inject_from_outside)(trial)
 
 
-HUNT = Hunt("faults", "faults of system calls, the program's and our own", trial, full=1000, sample=8,
-            timeout_s=3600)
+HUNT = Hunt("faults", "faults of system calls, the program's and our own", trial, full=1000,
+            sample=8, timeout_s=3600)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Hunt: coverage-guided fuzzing of all that reads what others wrote.
 
-One trial is one target, a program of fuzz/ linked with libFuzzer and sanitizers. Seeds are made by
-Muninn itself and by the tests' data; what was found to reach new code stays in build/fuzz/corpus, so that
-the next run goes on from there. A crash, a leak, a hang, much memory or a check that fails is a finding.
+One trial is one target, a program of fuzz/ linked with libFuzzer and sanitizers. Seeds are made
+by Muninn itself and by the tests' data; what was found to reach new code stays in
+build/fuzz/corpus, so that the next run goes on from there. A crash, a leak, a hang, much memory
+or a check that fails is a finding.
 """
 import os
 import re
@@ -50,7 +51,8 @@ struct s { struct s *next; int v[4]; } global;
 int counted;
 int outer(int x) { int l[8]; l[x & 7] = a(x) + a(2); puts((char *)l); return l[0] + counted; }
 int main(int c, char **v) { int *p = malloc(24); (void)v; if (p[c]) puts("x");
-    void *q = malloc(100), *r = malloc(200); free(q); p = 0; r = 0; return outer(c) & 0 & (r == p); }
+    void *q = malloc(100), *r = malloc(200); free(q); p = 0; r = 0;
+    return outer(c) & 0 & (r == p); }
 """
 FORMS = ("-g -gdwarf-5 -O1", "-g -gdwarf-4 -O2", "-g -gdwarf-2 -gno-strict-dwarf -O1",
          "-g -gz -O1", "-s -rdynamic")
@@ -144,7 +146,8 @@ def seeds_of_programs(trial, seeds):
 
 def seeds_of_recording(trial, seeds):
     for name, options in (("plain", ["--events=60", "--spaces", "--samples=2"]),
-                          ("hostile", ["--events=40", "--hostile"]), ("bare", ["--events=60", "--bare"]),
+                          ("hostile", ["--events=40", "--hostile"]),
+                          ("bare", ["--events=60", "--bare"]),
                           ("unclosed", ["--events=50", "--unclosed"])):
         shutil.copy(make_recording(trial, name, *options), seeds)
 
@@ -202,8 +205,9 @@ def trial(trial):
     environment = surroundings(trial, target)
     many = ["-fork=1", "-ignore_crashes=1"] if target == "symbols" and trial.full else []
     status, out, err = trial.run(
-        [fuzzer(target), f"-max_total_time={seconds:.0f}", f"-seed={trial.random.getrandbits(30) + 1}",
-         f"-artifact_prefix={artifacts}/", f"-timeout={INPUT_S}", f"-rss_limit_mb={MEMORY_MIB}",
+        [fuzzer(target), f"-max_total_time={seconds:.0f}",
+         f"-seed={trial.random.getrandbits(30) + 1}", f"-artifact_prefix={artifacts}/",
+         f"-timeout={INPUT_S}", f"-rss_limit_mb={MEMORY_MIB}",
          f"-max_len={LARGEST.get(target, 8192)}", "-print_final_stats=1", *many, corpus, seeds],
         timeout_s=seconds + 900, environment=environment)
     text = (out + err).decode(errors="replace")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Random C programs whose undefined bits are known.
 
-The program moves bytes between a few buffers in many ways and tests some of them. While the program
-is written, a model follows which bits are undefined; so for every test it is known whether memcheck
-has to report it, and for every bit that is printed that it is defined. All is in one function, which
-is called once or many times and in several ways; the buffers are made anew each time, so that each
-call is alike.
+The program moves bytes between a few buffers in many ways and tests some of them. While the
+program is written, a model follows which bits are undefined; so for every test it is known
+whether memcheck has to report it, and for every bit that is printed that it is defined. All is in
+one function, which is called once or many times and in several ways; the buffers are made anew
+each time, so that each call is alike.
 """
 
 HEAD = r"""
@@ -134,9 +134,9 @@ class Writer:
         self.define(to, at, list(value.to_bytes(size, "little")))
 
     def copy(self):
-        way = self.random.choice(("memcpy", "memmove", "bytes", "x87", "rep", "sse", "take",
+        way = self.random.choice(("memcpy", "memmove", "bytes", "push", "x87", "rep", "sse", "take",
                                   "give", "word", "exchange"))
-        fixed = {"x87": 10, "sse": 16}
+        fixed = {"push": 8, "x87": 10, "sse": 16}
         size = fixed.get(way) or self.random.randrange(1, 25)
         if way in ("take", "give"):
             size = self.random.choice(VALUE_SIZES)

@@ -184,7 +184,8 @@ def check_memcheck(scene):
         made = len(numbers(scene)) if "f" in scene.kind else 0
         told = re.findall(r"ERROR SUMMARY: ([\d,]+) errors", log)
         told = told[-1].replace(",", "") if told else "0"
-        expect(int(told) >= made, f"{made} findings were made before the end, {told} are in the log")
+        expect(int(told) >= made,
+               f"{made} findings were made before the end, {told} are in the log")
     for file in scene.trial.folder.glob("json.*"):
         check_json(scene, file)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Hunt: random programs, natively and in every stress mode.
 
-Half of the programs are csmith's, half those of generator.py, of which it is known what memcheck has
-to report. Output and status must be those of the native run, under each tool; memcheck's findings
-must be the same in all stress modes, and those that the generator knows.
+Half of the programs are csmith's, half those of generator.py, of which it is known what memcheck
+has to report. Output and status must be those of the native run, under each tool; memcheck's
+findings must be the same in all stress modes, and those that the generator knows.
 """
 import json
 import shutil

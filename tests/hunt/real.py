@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Hunt: real programs under each tool and stress mode.
 
-The programs are those of tests/programs/table.py that need no server, and a few more. Output and status
-must be those of the native run. What memcheck reports must be among the findings that are explained in
-real_findings.txt, and no finding may depend on the mode.
+The programs are those of tests/programs/table.py that need no server, and a few more. Output and
+status must be those of the native run. What memcheck reports must be among the findings that are
+explained in real_findings.txt, and no finding may depend on the mode.
 """
 import dataclasses
 import fnmatch
@@ -80,7 +80,8 @@ def judge(row, findings):
         if not any(fnmatch.fnmatchcase(row.name, program) and kind == known_kind
                    and any(fnmatch.fnmatchcase(name, frame) for name in names)
                    for program, known_kind, frame in known):
-            raise Found(f"{row.name}: a finding that nobody has explained: {kind} in {' < '.join(names)}")
+            raise Found(f"{row.name}: a finding that nobody has explained: {kind} in "
+                        + " < ".join(names))
 
 
 def options_for(trial, tool):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Hunt: servers under load for long, and the memory of all processes must stay flat.
 
-A trial is one server under one tool. Its client runs natively, for as long as the trial lasts. The
-resident memory of the server's processes and of Muninn's is sampled; what was needed to warm up does not
-count, and from then on each kind of process may grow by a few percent and no more.
+A trial is one server under one tool. Its client runs natively, for as long as the trial lasts.
+The resident memory of the server's processes and of Muninn's is sampled; what was needed to warm
+up does not count, and from then on each kind of process may grow by a few percent and no more.
 """
 import os
 import shutil
@@ -28,7 +28,7 @@ ROLES = {"muninn-monitor": "monitor", "muninn-symbols": "reader"}
 
 
 class Server:
-    """A server in the mode under test. `load` is the command that keeps it busy for some seconds."""
+    """A server in the mode under test; `load` is the command that keeps it busy for a while."""
 
     def __init__(self, trial, prefix):
         self.trial, self.prefix, self.folder = trial, prefix, str(trial.folder)
@@ -42,7 +42,8 @@ class Server:
 
     def listens(self):
         if self.process.poll() is not None:
-            raise Found(f"the server ended with {self.process.returncode}: {servers.tail(self.log)}")
+            raise Found(f"the server ended with {self.process.returncode}: "
+                        + servers.tail(self.log))
         return harness.port_open(self.port)
 
 
@@ -50,12 +51,13 @@ class Redis(Server):
     needs = ("redis-server", "redis-benchmark")
 
     def begin(self):
-        self.start(["/usr/bin/redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save",
-                    "", "--dir", self.folder])
+        self.start(["/usr/bin/redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
+                    "--save", "", "--dir", self.folder])
 
     def load(self, seconds):
-        return ["timeout", str(seconds), "redis-benchmark", "-p", str(self.port), "-l", "-q", "-n", "20000",
-                "-r", "5000", "-c", "16", "-t", "set,get,incr,lpush,lpop,sadd,hset,spop,zadd,mset"]
+        return ["timeout", str(seconds), "redis-benchmark", "-p", str(self.port), "-l", "-q",
+                "-n", "20000", "-r", "5000", "-c", "16", "-t",
+                "set,get,incr,lpush,lpop,sadd,hset,spop,zadd,mset"]
 
 
 class Nginx(Server):
@@ -71,7 +73,8 @@ class Nginx(Server):
             out.write(text.replace("@DIR@", self.folder).replace("@PORT@", str(self.port)))
         os.chmod(self.folder, 0o755)
         self.end_signal = signal.SIGQUIT
-        self.start(["/usr/sbin/nginx", "-p", self.folder, "-e", f"{self.folder}/error.log", "-c", config])
+        self.start(["/usr/sbin/nginx", "-p", self.folder, "-e", f"{self.folder}/error.log",
+                    "-c", config])
 
     def load(self, seconds):
         return ["ab", "-q", "-k", "-r", "-c", "8", "-t", str(seconds), "-n", "100000000",
@@ -93,8 +96,8 @@ class Postgres(Server):
         self.trial.run([*user, f"{self.binaries}/initdb", "-D", data, "-U", "tester", "-A", "trust",
                         "--no-sync"])
         self.end_signal = signal.SIGINT
-        self.start([f"{self.binaries}/postgres", "-D", data, "-p", str(self.port), "-k", self.folder,
-                    "-F", "-c", "listen_addresses=127.0.0.1"], before=user)
+        self.start([f"{self.binaries}/postgres", "-D", data, "-p", str(self.port), "-k",
+                    self.folder, "-F", "-c", "listen_addresses=127.0.0.1"], before=user)
         where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "tester", "postgres"]
         wait_for(lambda: subprocess.run([f"{self.binaries}/pg_isready", "-q", *where[:6]],
                                         check=False).returncode == 0, "PostgreSQL")
@@ -102,7 +105,8 @@ class Postgres(Server):
         self.where = where
 
     def load(self, seconds):
-        return [f"{self.binaries}/pgbench", "-n", "-c", "4", "-j", "2", "-T", str(seconds), *self.where]
+        return [f"{self.binaries}/pgbench", "-n", "-c", "4", "-j", "2", "-T", str(seconds),
+                *self.where]
 
 
 SERVERS = (Redis, Nginx, Postgres)
@@ -183,5 +187,5 @@ def trial(trial):
     return f"{kind.__name__.lower()}, {tool}, {seconds} s: " + judge(sums, seconds, kind.__name__)
 
 
-HUNT = Hunt("soak", "servers under load for long, with flat memory", trial, full=6, sample=1, jobs=1,
-            timeout_s=14400)
+HUNT = Hunt("soak", "servers under load for long, with flat memory", trial, full=6,
+            sample=1, jobs=1, timeout_s=14400)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Makes calls and prints what came of each. A rule of --inject changes the answers; strace, with the
-// same rule, is asked what they should be.
+// Makes calls and prints what came of each. A rule of --inject changes the answers; strace, with
+// the same rule, is asked what they should be.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

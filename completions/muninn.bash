@@ -9,6 +9,7 @@ _muninn_options='--tool=
 --alloc-fns=
 --soname-synonyms=
 --track-fds=
+--modify-fds=
 --vgdb=
 --quiet
 --verbose
@@ -19,6 +20,7 @@ _muninn_options='--tool=
 --log-file=
 --log-socket=
 --time-stamp=
+--progress-interval=
 --color=
 --xml=
 --xml-file=
@@ -36,6 +38,7 @@ _muninn_options='--tool=
 --gen-suppressions=
 --input-fd=
 --num-callers=
+--merge-recursive-frames=
 --error-limit=
 --show-error-list=
 --summary=
@@ -52,6 +55,14 @@ _muninn_options='--tool=
 --sym-offsets=
 --run-libc-freeres=
 --run-cxx-freeres=
+--main-stacksize=
+--aspace-minaddr=
+--require-text-symbol=
+--alignment=
+--trace-malloc=
+--xtree-memory=
+--xtree-memory-file=
+--xtree-compress-strings=
 --redzone-size=
 --realloc-zero-bytes-frees=
 --stats
@@ -72,6 +83,8 @@ _muninn_options='--tool=
 --leak-check-heuristics=
 --show-reachable=
 --show-possibly-lost=
+--xtree-leak=
+--xtree-leak-file=
 --undef-value-errors=
 --track-origins=
 --partial-loads-ok=
@@ -133,6 +146,7 @@ _muninn()
     --child-silent-after-fork) values='yes no' ;;
     --alloc-fns) is_file=1 ;;
     --track-fds) values='no yes all bad' ;;
+    --modify-fds) values='no yes high' ;;
     --vgdb) values='yes no' ;;
     --command-line-only) values='yes no' ;;
     --log-file) is_file=1 ;;
@@ -161,6 +175,11 @@ _muninn()
     --sym-offsets) values='yes no' ;;
     --run-libc-freeres) values='yes no' ;;
     --run-cxx-freeres) values='yes no' ;;
+    --require-text-symbol) is_file=1 ;;
+    --trace-malloc) values='yes no' ;;
+    --xtree-memory) values='none allocs full' ;;
+    --xtree-memory-file) is_file=1 ;;
+    --xtree-compress-strings) values='yes no' ;;
     --realloc-zero-bytes-frees) values='yes no' ;;
     --trace) values='blocks calls signals syscalls redir all none' is_set=1 ;;
     --trace-syscalls) values='yes no' ;;
@@ -175,6 +194,8 @@ _muninn()
     --leak-check-heuristics) values='stdstring length64 newarray multipleinheritance all none' is_set=1 ;;
     --show-reachable) values='yes no' ;;
     --show-possibly-lost) values='yes no' ;;
+    --xtree-leak) values='yes no' ;;
+    --xtree-leak-file) is_file=1 ;;
     --undef-value-errors) values='yes no' ;;
     --track-origins) values='yes no' ;;
     --partial-loads-ok) values='yes no' ;;

@@ -2,8 +2,11 @@
 //
 // The engine's start: from an ordinary process to a client on the synthetic
 // CPU; and its end.
-#include <sys/mman.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/raw_syscall.h"
@@ -226,10 +229,64 @@ static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
     relay_end(ctx, 0, info->si_signo);
 }
 
-static bool on_option(ThreadCtx *ctx, const char *option)
+static bool reports_death(void)
 {
-    (void)ctx;
-    return tool->change_option && tool->change_option(option);
+    return tool->finish || options.stats || relay_is_on() || fdtrack_mode != TRACK_FDS_NO;
+}
+
+// A file's name is the client's, who may go elsewhere.
+static char *copy_of_word(const char *option)
+{
+    static const char suppressions[] = "--suppressions=";
+    size_t prefix = sizeof(suppressions) - 1;
+    char *copy = NULL, *here = NULL;
+
+    if (strncmp(option, suppressions, prefix) == 0 && option[prefix] != '/') {
+        here = getcwd(NULL, 0);
+        if (here && asprintf(&copy, "%s%s/%s", suppressions, here, option + prefix) < 0)
+            copy = NULL;
+        free(here);
+        return copy;
+    }
+    return strdup(option);
+}
+
+static void translate_all_anew(void)
+{
+    lock_acquire(&engine_lock);
+    cache_invalidate(0, ~0ull);
+    lock_release(&engine_lock);
+}
+
+// From a client request, or from `muninn ctl`. Several threads may come at once; those that read
+// the options meanwhile see the old value or the new one.
+static bool on_option(ThreadCtx *ctx, const char *option, char *ret_error, size_t error_size)
+{
+    static Lock lock;
+    bool is_kept = false;
+    u32 traced = options.trace;
+
+    lock_acquire(&lock);
+    char *word = copy_of_word(option);
+    int error = word ? options_change(&options, word, &is_kept) : -ENOMEM;
+    if (error)
+        snprintf(ret_error, error_size, "%s", word ? options.error : "no memory");
+    if (!error) {
+        trace_init(options.trace, options.verbosity > 0);
+        if ((traced ^ options.trace) & TRACE_CALLS)
+            translate_all_anew(); // calls are traced by code in the blocks
+        request_set_verbose(options.verbosity > 0);
+        redirect_options_changed(&options);
+        context_tree_merge((u32)options.merge_recursive_frames);
+        signal_reports_death = reports_death();
+        if (tool->option_changed)
+            tool->option_changed(&options);
+        relay_option(ctx, &options, word);
+    }
+    if (!is_kept || error)
+        free(word);
+    lock_release(&lock);
+    return !error;
 }
 
 static void on_exec(ThreadCtx *ctx)
@@ -289,7 +346,7 @@ static const ThreadHooks main_hooks = {
 static bool wants_report(void)
 {
     return options.track_fds != TRACK_FDS_NO || options.xml || options.json_file ||
-           options.sarif_file;
+           options.sarif_file || options.progress_interval_s;
 }
 
 static int parse(int argc, char **argv)
@@ -342,16 +399,20 @@ int main(int argc, char **argv, char **envp)
     callstack_wanted = tool->needs & TOOL_NEEDS_CALLSTACK ||
                        (options.track_fds != TRACK_FDS_NO && !calltags_wanted);
     fdtrack_init(options.track_fds);
+    fdtrack_numbers = options.modify_fds;
     request_init(options.verbosity > 0);
+    request_option_hook = on_option;
     if (relay_is_on()) {
         fdtrack_report = report_descriptor;
         request_text_hook = relay_client_text;
         request_error_count = relay_error_count;
         request_monitor_hook = relay_run_command;
         request_place_hook = relay_place;
-        request_option_hook = on_option;
         signal_kicks = true;
     }
+    aspace_lowest = (GuestAddr)options.aspace_minaddr;
+    loader_stack_bytes = options.main_stack_bytes;
+    context_tree_merge((u32)options.merge_recursive_frames);
     redirect_init(&options);
     if (tool->prepare)
         tool->prepare(&options);
@@ -359,8 +420,7 @@ int main(int argc, char **argv, char **envp)
     read_inject_rules();
     trace_init(options.trace, options.verbosity > 0);
     stress_signals = options.stress & STRESS_SIGNALS;
-    signal_reports_death = tool->finish || options.stats || relay_is_on() ||
-                           fdtrack_mode != TRACK_FDS_NO;
+    signal_reports_death = reports_death();
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;

@@ -22,8 +22,12 @@ static const char help_end[] =
     "muninn --help=TOOL says more about a tool, --help-debug what else is understood.\n";
 
 static const char dynamic_options[] =
-    "Options are settled when a program starts. What can be asked of one that runs:\n"
-    "    muninn ctl PID help\n";
+    "Some options can be changed while the program runs:\n"
+    "    by a command:  muninn ctl PID clo --leak-check=full\n"
+    "    by itself:     VALGRIND_CLO_CHANGE(\"--leak-check=full\")\n"
+    "What else can be asked of a program that runs:\n"
+    "    muninn ctl PID help\n\n"
+    "options that can be changed:\n";
 
 // Prints words from column `at` on, breaking lines and indenting to TEXT_COLUMN.
 static void print_wrapped(const char *text, int at)
@@ -137,6 +141,23 @@ static void print_subcommands(void)
         print_wrapped(c->help, printf("  %s %s", c->name, c->arguments));
 }
 
+static void print_changeable(void)
+{
+    fputs(dynamic_options, stdout);
+    int at = printf("   ");
+    for (u32 i = 0; i < option_row_count; i++) {
+        const OptionRow *row = &option_rows[i];
+        int length = (int)strlen(row->name) + 3;
+
+        if (!option_is_changeable(row))
+            continue;
+        if (at + length > LINE_WIDTH)
+            at = printf("\n   ") - 1;
+        at += printf(" --%s", row->name);
+    }
+    putchar('\n');
+}
+
 // The common options, and those of the tool.
 static void print_all(const char *tool, bool is_debug)
 {
@@ -194,7 +215,7 @@ bool help_print(const char *topic, const char *tool)
         return true;
     }
     if (strcmp(topic, "dyn") == 0) {
-        fputs(dynamic_options, stdout);
+        print_changeable();
         return true;
     }
     for (u32 i = 0; i < ARRAY_LEN(files); i++) {

@@ -93,6 +93,23 @@ bool options_trigger(const char *text, OptionTrigger *ret_trigger)
     return false;
 }
 
+// ---------------------------------------------------------------- --require-text-symbol
+
+bool options_text_symbol(const char *text, OptionTextSymbol *ret_symbol)
+{
+    const char *separator = text[0] ? strchr(text + 1, text[0]) : NULL;
+    size_t soname = separator ? (size_t)(separator - text - 1) : 0;
+    size_t function = separator ? strlen(separator + 1) : 0;
+
+    if (soname == 0 || soname >= sizeof(ret_symbol->soname) || function == 0 ||
+        function >= sizeof(ret_symbol->function))
+        return false;
+    memcpy(ret_symbol->soname, text + 1, soname);
+    ret_symbol->soname[soname] = '\0';
+    memcpy(ret_symbol->function, separator + 1, function + 1);
+    return true;
+}
+
 // ---------------------------------------------------------------- templates of file names
 
 // Appends to *at, which never passes `end`. False if there is no room.

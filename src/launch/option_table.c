@@ -39,6 +39,7 @@ const Subcommand option_subcommands[] = {
     .kind = OPTION_BITS, .min = (yes), .max = (no), .unless = (except)
 #define KIND_INT(low, high)  .kind = OPTION_INT, .min = (low), .max = (high)
 #define KIND_FD              .kind = OPTION_FD, .min = 0, .max = INT32_MAX
+#define KIND_FD_OR_NONE      .kind = OPTION_FD, .min = -1, .max = INT32_MAX
 #define KIND_HEX(low, high)  .kind = OPTION_HEX, .min = (low), .max = (high)
 #define KIND_SIZE(low, high) .kind = OPTION_SIZE, .min = (i64)(low), .max = (i64)(high)
 #define KIND_PERCENT         .kind = OPTION_PERCENT
@@ -106,6 +107,10 @@ const Options option_defaults = {
     .run_cxx_freeres = true,
     .redzone_size_bytes = 16,
     .realloc_zero_bytes_frees = true,
+    .alignment = 16,
+    .xtree_memory_file = "xtmemory.kcg.%p",
+    .xtree_compress_strings = true,
+    .xtree_leak_file = "xtleak.kcg.%p",
     .cache_size_bytes = OPTIONS_CACHE_SIZE_DEFAULT,
 
     .leak_check = LEAK_CHECK_SUMMARY,

@@ -119,6 +119,9 @@ extern const OptionKindRow option_kinds[OPTION_KIND_COUNT];
 
 extern const Options option_defaults;
 
+// Whether it can be changed while the program runs.
+bool option_is_changeable(const OptionRow *row);
+
 // Sets options->error; returns false.
 __attribute__((format(printf, 2, 3))) bool option_fail(Options *options, const char *format, ...);
 

@@ -287,8 +287,39 @@ static bool triggers_are_known(const Options *options)
     return true;
 }
 
+static bool text_symbols_are_patterns(const Options *options)
+{
+    OptionTextSymbol symbol;
+
+    for (u32 i = 0; i < options->require_text_symbol.count; i++) {
+        if (!options_text_symbol(options->require_text_symbol.items[i], &symbol))
+            return false;
+    }
+    return true;
+}
+
+// What would be a number, or a file, of another kind.
+static bool numbers_fit(Options *options)
+{
+    const char *dot = strrchr(options->xtree_memory_file, '.');
+    if (options->xtree_memory != XTREE_MEMORY_NONE && dot && strcmp(dot, ".ms") == 0)
+        return option_fail(options, "--xtree-memory-file=%s: the file is in callgrind's format; "
+                                    "massif's is what --tool=massif writes",
+                           options->xtree_memory_file);
+    if (options->alignment & (options->alignment - 1))
+        return option_fail(options, "--alignment=%d: that is no power of two", options->alignment);
+    if (options->aspace_minaddr & 0xfff)
+        return option_fail(options, "--aspace-minaddr=%x: a page begins at a multiple of 1000",
+                           (u32)options->aspace_minaddr);
+    return true;
+}
+
 int options_settle(Options *options)
 {
+    if (options->xtree_leak) {
+        options->leak_check = LEAK_CHECK_FULL;
+        options->show_leak_kinds = LEAK_ALL;
+    }
     if (options->verbosity >= 2 && !was_given(options, offsetof(Options, show_error_list)))
         options->show_error_list = ERROR_LIST_YES;
     if (!options->undef_value_errors && !was_given(options, offsetof(Options, track_origins)))
@@ -315,7 +346,10 @@ int options_settle(Options *options)
     else if (!triggers_are_known(options))
         option_fail(options, "--snapshot-when wants heap, mapped, stacks or rss, then > and a "
                              "size, such as heap>1G");
-    else
+    else if (!text_symbols_are_patterns(options))
+        option_fail(options, "--require-text-symbol wants a separator, a pattern of a soname, the "
+                             "separator, and a pattern of a function, such as :libc.so*:malloc");
+    else if (numbers_fit(options))
         return 0;
     return -EINVAL;
 }

@@ -72,6 +72,8 @@ typedef struct Options {
     bool command_line_only;          // no options from files or the environment
     u32 vgdb;                        // VGDB_: serve `muninn ctl`
     u32 track_fds;                   // TRACK_FDS_
+    u32 modify_fds;                  // MODIFY_FDS_
+    i32 progress_interval_s;         // 0: no progress is printed
     bool time_stamp;                 // each line begins with the time since the start
     u32 color;                       // COLOR_
 
@@ -94,6 +96,7 @@ typedef struct Options {
     OptionList only;         // paths or globs that a stack must pass through
     const char *baseline;    // a JSON report: only what is not in it counts
     i32 num_callers;
+    i32 merge_recursive_frames; // 0: none
     bool error_limit;
     i32 error_exitcode;      // 0: the exit status stays the program's
     bool exit_on_first_error;
@@ -123,8 +126,16 @@ typedef struct Options {
     // Tools that replace malloc.
     i32 redzone_size_bytes;
     bool realloc_zero_bytes_frees;
+    i32 alignment;                 // of malloc's blocks
+    bool trace_malloc;
+    u32 xtree_memory;              // XTREE_MEMORY_
+    const char *xtree_memory_file; // template
+    bool xtree_compress_strings;
 
     // The engine.
+    u64 main_stack_bytes; // 0: as the limit says
+    i32 aspace_minaddr;   // 0: no matter
+    OptionList require_text_symbol; // ":SONAME:FUNCTION", for options_text_symbol()
     bool stats;
     u32 trace;  // TRACE_* bits
     u32 stress; // STRESS_* bits
@@ -136,6 +147,8 @@ typedef struct Options {
     u32 show_leak_kinds;        // LEAK_ bits
     u32 errors_for_leak_kinds;  // LEAK_ bits
     u32 leak_check_heuristics;  // HEURISTIC_ bits
+    bool xtree_leak;
+    const char *xtree_leak_file;      // template
     bool undef_value_errors;
     bool track_origins;
     bool partial_loads_ok;
@@ -200,6 +213,11 @@ int options_parse(int argc, char **argv, Options *options);
 // *ret_is_open is true then.
 u32 options_split_text(char *text, char **words, u32 words_max, bool *ret_is_open);
 
+// Changes one option of a program that runs, as a word of the command line would. Returns 0, and in
+// *ret_keeps_word whether `word` must live as long as *options; or -EINVAL, with the reason in
+// options->error and nothing changed. Not for several threads at once.
+int options_change(Options *options, char *word, bool *ret_keeps_word);
+
 // What follows from several options together: to be called once, when all are
 // parsed. Returns 0, or -EINVAL for what makes no sense together.
 int options_settle(Options *options);
@@ -232,6 +250,13 @@ typedef struct OptionTrigger {
 } OptionTrigger;
 // False if "heap>1G" and the like is not what it is.
 bool options_trigger(const char *text, OptionTrigger *ret_trigger);
+
+// The two patterns of --require-text-symbol. False if `text` is not two that one character
+// introduces and separates, or too long.
+typedef struct OptionTextSymbol {
+    char soname[256], function[256];
+} OptionTextSymbol;
+bool options_text_symbol(const char *text, OptionTextSymbol *ret_symbol);
 
 // Expands %p, %n, %q{VAR} and %% of a --log-file template. `sequence` is %n.
 // Returns 0; -EINVAL for an unknown % sequence or an unset VAR, -ENAMETOOLONG.

@@ -102,6 +102,15 @@ typedef enum FindingFlags {
     FINDING_ASKED_FOR = 4, // the user wants to see it: no limit on their number holds
 } FindingFlags;
 
+// What TREE_NODE has the values of, in this order; the monitor has the names (trees.c).
+typedef enum WireTree {
+    TREE_MEMORY,      // bytes and blocks now
+    TREE_MEMORY_FULL, // and ever allocated, and freed
+    TREE_LEAKS,       // by kind of leak: bytes, blocks; increases; decreases
+    TREE_COUNT
+} WireTree;
+enum { TREE_VALUES_MAX = 27 };
+
 typedef struct WireText {
     const char *data; // ends in a zero byte, which size does not count
     size_t size;

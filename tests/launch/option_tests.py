@@ -9,6 +9,7 @@ import subprocess
 import threading
 from pathlib import Path
 
+import manual_options
 from launcher import *  # noqa: F403
 
 # ---------------------------------------------------------------- options
@@ -244,8 +245,8 @@ def wrong_values_are_refused_as_valgrind_refuses_them():
         ("memcheck", ["--malloc-fill=0x1ff"], "between 0 and ff"),
         ("memcheck", ["--malloc-fill=zz"], "hexadecimal"),
         ("memcheck", ["--redzone-size=5000"], "between 0 and 4096"),
-        ("memcheck", ["--alignment=24"], "blocks have the alignment"),
-        ("memcheck", ["--alignment=7"], "blocks have the alignment"),
+        ("memcheck", ["--alignment=24"], "no power of two"),
+        ("memcheck", ["--alignment=7"], "between 16 and 4096"),
         ("memcheck", ["--show-leak-kinds=foo"], "unknown name 'foo'"),
         ("memcheck", ["--show-leak-kinds=definite,none"], "unknown name 'none'"),
         ("memcheck", ["--alloc-fns=my_alloc"], "NAME=FUNCTION or PREFIX*"),
@@ -267,7 +268,7 @@ def wrong_values_are_refused_as_valgrind_refuses_them():
         ("memcheck", ["--ignore-range-below-sp=5000-100"], "HIGH-LOW"),
         ("memcheck", ["--xml-socket=1.2.3.4:0"], "127.0.0.1:1500"),
         ("massif", ["--pages-as-heap=yes", "--stacks=yes"], "--stacks=yes cannot"),
-        ("memcheck", ["--merge-recursive-frames=501"], "stacks are shown as they are"),
+        ("memcheck", ["--merge-recursive-frames=501"], "between 0 and 500"),
         ("memcheck", ["--no-leak-check"], "did you mean"),
         ("memcheck", ["--depth=3"], "option of --tool=massif"),
         ("massif", ["--leak-check=full"], "option of --tool=memcheck"),
@@ -379,8 +380,8 @@ def each_refusal_says_why():
     for word, part in {"--vgdb=full": "no debugger stub", "--vgdb-error=0": "no debugger stub",
                        "--vgdb-stop-at=startup": "no debugger stub", "--wait-for-gdb=yes": "gdb",
                        "--debuginfo-server=1.2.3.4:5": "--enable-debuginfod=yes",
-                       "--aspace-minaddr=0x10000": "mmap_min_addr", "--trace-flags=10000000":
-                       "--trace=blocks", "--debug-dump=syms": "readelf"}.items():
+                       "--trace-flags=10000000": "--trace=blocks",
+                       "--debug-dump=syms": "readelf"}.items():
         refused(run(word, "true"), 1, word, part)
     for word in ("--vgdb=no", "--vgdb=yes", "--vgdb-error=999999999", "--vgdb-stop-at=none",
                  "--wait-for-gdb=no", "--trace-redir=no", "--smc-check=all", "--fair-sched=try",
@@ -665,6 +666,19 @@ def help_comes_in_parts():
     assert b"no options of its own" in run("--help=count").stdout
     for text in (plain, full):
         assert max(map(len, text.splitlines())) <= 100, "too wide"
+
+
+@test
+def every_option_of_the_manual_is_accounted_for():
+    manual_options.check_table(lambda tool: run(f"--tool={tool}", "--help-debug").stdout.decode())
+
+
+@test
+def every_option_of_the_manual_is_accepted_or_refused_with_a_sentence():
+    def words(options):
+        done = run(*options, "true")
+        return done.returncode, done.stderr.decode()
+    manual_options.check_values(words)
 
 
 @test

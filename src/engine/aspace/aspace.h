@@ -77,6 +77,9 @@ extern void (*aspace_mapped_hook)(const Mapping *mapping);
 // Whether the client may execute at `pc`, and how far from there. Engine lock held.
 bool aspace_executable(GuestAddr pc, GuestAddr *ret_end);
 
+// Below it nothing is placed unless the client names the address (--aspace-minaddr). Set before the
+// first mapping.
+extern GuestAddr aspace_lowest;
 // Above it nothing may be mapped: a tool with a shadow sets it, at its start.
 extern GuestAddr aspace_end;
 // What the client's mappings may amount to (RLIMIT_AS, RLIMIT_DATA); ~0: anything. Atomic.

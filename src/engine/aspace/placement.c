@@ -26,10 +26,14 @@ static const Window high_windows[] = {
     {BRK_START, BRK_LIMIT},
 };
 
+GuestAddr aspace_lowest;
+
 static GuestAddr find_in(const Window *windows, size_t count, u64 len, u64 align)
 {
     for (size_t i = 0; i < count; i++) {
-        GuestAddr at = tree_gap_highest(windows[i].low, windows[i].high, len, align);
+        GuestAddr low = max_u64(windows[i].low, aspace_lowest);
+        GuestAddr at = low < windows[i].high
+                           ? tree_gap_highest(low, windows[i].high, len, align) : 0;
         if (at)
             return at;
     }

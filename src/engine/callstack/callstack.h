@@ -162,6 +162,8 @@ void callstack_validate(const CallStack *cs);
 // When ids or memory run out the parent itself is returned: the context is then
 // true but less deep.
 u32 context_intern(u32 parent, GuestAddr pc);
+// From now on a cycle of at most so many frames counts as one round of it.
+void context_tree_merge(u32 frames);
 u32 context_find(u32 parent, GuestAddr pc); // 0: it has not been made
 #define CONTEXTS_MAX (1u << 27) // 2 GiB of address space
 // Code at [start, end) goes away: from now on its frames in all contexts that there are have the

@@ -112,8 +112,29 @@ static __attribute__((noinline)) u32 add_child(u32 hash, u32 parent, GuestAddr p
     return id;
 }
 
+static u32 merge_max; // --merge-recursive-frames
+
+void context_tree_merge(u32 frames)
+{
+    merge_max = frames;
+}
+
+// A frame that the stack has already, not farther out than the cycles that are merged: the round
+// between is left out. 0: there is none.
+static u32 merged_into(u32 parent, GuestAddr pc)
+{
+    for (u32 id = parent, i = 0; i < merge_max && id; i++, id = context_nodes[id].parent) {
+        if (context_nodes[id].pc == pc && pc != CONTEXT_OMITTED_PC)
+            return id;
+    }
+    return 0;
+}
+
 u32 context_find(u32 parent, GuestAddr pc)
 {
+    u32 merged = UNLIKELY(merge_max) ? merged_into(parent, pc) : 0;
+    if (merged)
+        return merged;
     const ChildTable *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 
     return t ? find_child(t, hash_child(parent, pc), parent, pc) : 0;

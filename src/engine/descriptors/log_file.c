@@ -143,6 +143,10 @@ bool descriptors_open_log(const Options *options, DescriptorMoved *use)
         return false;
     if (adopt_inherited(options->log_fd))
         return true;
+    if (!options->log_file && options->log_fd < 0) { // as the user wished, no messages
+        log_moved(-1);
+        return true;
+    }
     if (options->log_file) {
         i64 fd = open_log_file(O_TRUNC);
         if (fd < 0)

@@ -55,20 +55,20 @@ static bool result_is_new(u64 nr, const u64 args[6], i64 result)
 
 // -------------------------------------------------- new ones, in memory
 
-static void pair_at(ThreadCtx *ctx, GuestAddr address, FdFn *fn)
-{
-    i32 pair[2];
-    if (!guest_read(address, pair, sizeof(pair)))
-        return;
-    fn(ctx, pair[0]);
-    fn(ctx, pair[1]);
-}
-
 static void one_at(ThreadCtx *ctx, GuestAddr address, FdFn *fn)
 {
-    i32 fd;
-    if (guest_read(address, &fd, sizeof(fd)))
-        fn(ctx, fd);
+    i32 fd, told;
+    if (!guest_read(address, &fd, sizeof(fd)))
+        return;
+    told = fn(ctx, fd);
+    if (told != fd)
+        guest_write(address, &told, sizeof(told));
+}
+
+static void pair_at(ThreadCtx *ctx, GuestAddr address, FdFn *fn)
+{
+    one_at(ctx, address, fn);
+    one_at(ctx, address + sizeof(i32), fn);
 }
 
 // SCM_RIGHTS messages of a msghdr that the kernel has filled in.
@@ -104,28 +104,28 @@ static void clone_pidfd(ThreadCtx *ctx, u64 nr, const u64 args[6], FdFn *fn)
         one_at(ctx, flags_and_pidfd[1], fn);
 }
 
-void calls_for_each_new(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result, FdFn *fn)
+i64 calls_for_each_new(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result, FdFn *fn)
 {
     if (result < 0)
-        return;
+        return result;
     switch (nr) {
     case NR_pipe:
-    case NR_pipe2: pair_at(ctx, args[0], fn); return;
-    case NR_socketpair: pair_at(ctx, args[3], fn); return;
-    case NR_recvmsg: message_at(ctx, args[1], fn); return;
+    case NR_pipe2: pair_at(ctx, args[0], fn); return result;
+    case NR_socketpair: pair_at(ctx, args[3], fn); return result;
+    case NR_recvmsg: message_at(ctx, args[1], fn); return result;
     case NR_recvmmsg:
         for (i64 i = 0; i < result && i < MESSAGES_MAX; i++)
             message_at(ctx, args[1] + (u64)i * sizeof(struct mmsghdr), fn);
-        return;
+        return result;
     case NR_clone:
     case NR_clone3:
         if (result > 0) // not in the child
             clone_pidfd(ctx, nr, args, fn);
-        return;
+        return result;
     default:
         if (result <= INT32_MAX && result_is_new(nr, args, result))
-            fn(ctx, (i32)result);
-        return;
+            return fn(ctx, (i32)result);
+        return result;
     }
 }
 

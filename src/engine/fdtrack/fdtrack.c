@@ -90,10 +90,11 @@ static bool is_closing_range(const u64 args[6])
     return (u32)args[0] <= (u32)args[1] && !((u32)args[2] & ~(u32)CLOSE_RANGE_UNSHARE);
 }
 
-static void note_new(ThreadCtx *ctx, i32 fd)
+static i32 note_new(ThreadCtx *ctx, i32 fd)
 {
     if (fd_is_open(fd))
         records_open(fd, context_of(ctx), false);
+    return fd;
 }
 
 static void report_bad_close(ThreadCtx *ctx, i32 fd, const FdRecord *record)

@@ -52,6 +52,12 @@ void fdtrack_init(u32 mode);
 void fdtrack_before(ThreadCtx *ctx, u64 nr, const u64 args[6]);
 void fdtrack_after(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result);
 
+// --modify-fds, one of MODIFY_FDS_; while it is MODIFY_FDS_NO nothing is to be called. After a
+// call, before fdtrack_after(): gives the descriptors that it has made other numbers, and returns
+// the result that the client finds.
+extern u32 fdtrack_numbers;
+i64 fdtrack_renumber(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result);
+
 // The end of the process: the summary and the list, newest first.
 void fdtrack_finish(ThreadCtx *ctx);
 

@@ -42,9 +42,10 @@ void describe_fd(i32 fd, char text[FD_TEXT_MAX]);
 bool fd_is_open(i32 fd); // to the client
 
 // --- calls.c
-// Calls `fn` for each descriptor that the call has made.
-typedef void FdFn(ThreadCtx *ctx, i32 fd);
-void calls_for_each_new(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result, FdFn *fn);
+// Calls `fn` for each descriptor that the call has made; it returns the number that the client is
+// to find, in its memory or in the result, which is returned.
+typedef i32 FdFn(ThreadCtx *ctx, i32 fd);
+i64 calls_for_each_new(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result, FdFn *fn);
 // The descriptor that made the kernel refuse a call with EBADF. False: none that is an argument.
 bool calls_find_bad(u64 nr, const u64 args[6], i32 *ret_fd);
 

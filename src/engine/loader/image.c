@@ -59,7 +59,8 @@ static i64 find_room(const Loading *l, ImageRole role, u64 len)
     i64 at;
 
     if (role == IMAGE_PROGRAM) {
-        u64 hint = (PIE_BASE + l->align - 1) & ~(l->align - 1);
+        u64 base = max_u64(PIE_BASE, aspace_lowest);
+        u64 hint = (base + l->align - 1) & ~(l->align - 1);
         at = aspace_map_named(hint, len, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0, NULL);
         if (at >= 0)
             return at;

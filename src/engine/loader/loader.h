@@ -20,5 +20,7 @@ bool loader_start(const char *exe_path, int argc, char **argv, char **envp, u64 
 
 // The path that /proc/self/exe must show: absolute, without symbolic links.
 const char *loader_exe_path(void);
+// The size of the first thread's stack; 0: what the limit says. Set before loader_start().
+extern u64 loader_stack_bytes;
 
 #endif

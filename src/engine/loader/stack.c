@@ -54,9 +54,14 @@ static void push_word(Writer *w, u64 word)
     push_bytes(w, &word, sizeof word);
 }
 
+u64 loader_stack_bytes;
+
 static u64 stack_size(void)
 {
     struct rlimit limit;
+
+    if (loader_stack_bytes)
+        return PAGE_UP(max_u64(loader_stack_bytes, STACK_MIN));
 
     if (getrlimit(RLIMIT_STACK, &limit) < 0)
         return 8 * MiB;

@@ -182,6 +182,7 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
     const ToolFunction *function = hook->function;
     bool is_lean = function && !hook->resolver && (function->lean_after || function->lean_before);
     bool is_quick = function && !hook->resolver && (function->quick || function->quick_at);
+    bool is_traced = calls_is_traced(function) || (!function && calls_is_traced_anywhere());
     *ret_site = (RedirectSite){
         .hook = (u32)(hook - redirect_hooks),
         .entry = function || hook->resolver,
@@ -189,10 +190,12 @@ bool redirect_find(GuestAddr pc, RedirectSite *ret_site)
         .wraps = hook->wraps,
         .returns = hook->return_site,
         .is_lean_site = hook->is_lean_site,
-        .fast = function && !hook->resolver && (function->flags & TOOL_FUNCTION_FAST),
+        .fast = function && !hook->resolver && !is_traced &&
+                (function->flags & TOOL_FUNCTION_FAST),
+        .slow_return = is_traced,
         .replaces = function && !hook->resolver && function->replace,
-        .quick = is_quick ? function : NULL,
-        .lean = is_lean ? function : NULL,
+        .quick = is_quick && !is_traced ? function : NULL,
+        .lean = is_lean && !is_traced ? function : NULL,
     };
     return true;
 }

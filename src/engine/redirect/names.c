@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/wrap_name.h"
 #include "engine/aspace/aspace.h"
+#include "engine/log/log.h"
 #include "engine/redirect/elf_symbols.h"
 #include "engine/redirect/redirect_internal.h"
 #include "engine/redirect/synonyms.h"
@@ -209,6 +210,41 @@ static void apply_wraps(const Matching *m, ElfFile *file, const ElfSymbols *tabl
     }
 }
 
+// ---------------------------------------------------------------- what must be there
+
+static const OptionList *required;
+
+void names_require(const OptionList *wanted)
+{
+    required = wanted;
+}
+
+static bool has_function(const Matching *m, const ElfSymbols *table, const char *pattern)
+{
+    for (u64 i = 0; i < table->count; i++) {
+        const Elf64_Sym *symbol = &table->symbols[i];
+        if (is_code_here(m, symbol) && symbol->st_name < table->strings_size &&
+            name_matches(pattern, table->strings + symbol->st_name))
+            return true;
+    }
+    return false;
+}
+
+static void check_required(const Matching *m, const ElfFile *object, const ElfSymbols *tables,
+                           u32 count)
+{
+    OptionTextSymbol wanted;
+    for (u32 i = 0; required && i < required->count; i++) {
+        bool is_there = !options_text_symbol(required->items[i], &wanted) ||
+                        !name_matches(wanted.soname, object->soname[0] ? object->soname : "NONE");
+        for (u32 j = 0; j < count && !is_there; j++)
+            is_there = has_function(m, &tables[j], wanted.function);
+        if (!is_there)
+            log_refuse("--require-text-symbol=%s: %s has no such function", required->items[i],
+                       m->mapping->name);
+    }
+}
+
 // ---------------------------------------------------------------- one file, in order
 
 static Matching matching; // these two: the engine lock is held
@@ -238,6 +274,7 @@ bool names_match_file(int fd, const Mapping *mapping)
                 match_table(&matching, &tables[i]);
             any |= note_wraps(&matching, &tables[i]);
         }
+        check_required(&matching, &file, tables, count);
         bool has_wraps = count && wraps_choose(file.soname);
         for (u32 i = 0; i < count && has_wraps; i++)
             apply_wraps(&matching, &file, &tables[i]);

@@ -123,11 +123,19 @@ static void on_code_mapped(const Mapping *mapping, int fd)
 void redirect_init(const Options *options)
 {
     synonyms_init(options);
+    calls_trace(options->trace_malloc);
+    names_require(&options->require_text_symbol);
     if (tool_is_active())
         hooks_init();
     names_init();
-    wraps_init(options->verbosity > 0, options->trace & TRACE_REDIR);
+    wraps_init();
+    redirect_options_changed(options);
     aspace_code_mapped_hook = on_code_mapped;
+}
+
+void redirect_options_changed(const Options *options)
+{
+    wraps_set_words(options->verbosity > 0, options->trace & TRACE_REDIR);
 }
 
 void redirect_unmapped(GuestAddr start, GuestAddr end)
@@ -234,6 +242,13 @@ static void finish_resolver(ThreadCtx *ctx, const Activation *a)
     lock_release(&engine_lock);
 }
 
+static void end_call(ThreadCtx *ctx, ToolCall *call)
+{
+    call_after(ctx, call);
+    if (calls_is_traced(call->function))
+        calls_print(call, ctx->gpr[RAX]);
+}
+
 // Innermost first.
 void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
 {
@@ -247,7 +262,7 @@ void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
         if (redirect_hooks[a.hook].resolver)
             finish_resolver(ctx, &a);
         else
-            call_after(ctx, &a.call);
+            end_call(ctx, &a.call);
     }
 }
 
@@ -298,6 +313,8 @@ static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
     }
     if (!hook->resolver && (hook->function->lean_after || hook->function->lean_before)) {
         begin_lean(ctx, index, return_address);
+        if (calls_is_traced(hook->function))
+            begin_wrapped(ctx, index, return_address);
         return true;
     }
     if (hook->resolver || !hook->function->replace) {
@@ -309,6 +326,8 @@ static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
     u64 result = hook->function->replace(ctx, &call);
     if (call.run_original)
         return true;
+    if (calls_is_traced(hook->function))
+        calls_print(&call, result);
     ctx->gpr[RAX] = result;
     return_from_replaced(ctx, return_address);
     return false;

@@ -44,6 +44,9 @@ struct ThreadCtx;
 // Prepares for the tool's table of functions. Before the loader maps anything.
 void redirect_init(const Options *options);
 
+// --verbose or --trace-redir has been changed.
+void redirect_options_changed(const Options *options);
+
 // [start, end) is not what it was: functions found there are gone. Engine lock held.
 void redirect_unmapped(GuestAddr start, GuestAddr end);
 
@@ -79,6 +82,7 @@ typedef struct RedirectSite {
     bool wraps;        // a wrapper: it may ask which function it wraps
     bool returns;  // a return site
     bool fast;     // the handler may be called from the cache
+    bool slow_return; // what a return site has to do is done outside it, too
     bool replaces; // the original does not run
     const struct ToolFunction *quick; // NULL: it has no quick form
     bool is_lean_site; // a return site of lean functions

@@ -80,7 +80,9 @@ bool hooks_is_tools(GuestAddr pc);
 // The program's own wrappers and replacements. For each object: its specifications are noted,
 // those that fit its name are chosen, then its symbols are compared with them.
 
-void wraps_init(bool verbose, bool trace);
+void wraps_init(void);
+// What is said of them: what goes into effect, and all.
+void wraps_set_words(bool verbose, bool trace);
 // True: `symbol` is the name of a new specification.
 bool wraps_note(const char *symbol, GuestAddr target);
 // False: none fits.
@@ -99,6 +101,15 @@ void activation_push(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
 void call_before(ThreadCtx *ctx, ToolCall *call);
 void call_after(ThreadCtx *ctx, ToolCall *call);
 
+// ---------------------------------------------------------------- calls.c
+// --trace-malloc. Then no call of a function that allocates or frees is handled in the cache.
+
+void calls_trace(bool traced);
+bool calls_is_traced(const ToolFunction *function);
+bool calls_is_traced_anywhere(void);
+// The call has returned.
+void calls_print(const ToolCall *call, u64 result);
+
 // ---------------------------------------------------------------- lean_hot.c
 
 static inline GuestAddr *lean_slot(ThreadCtx *ctx, GuestAddr pc)
@@ -116,6 +127,8 @@ u32 lean_call_before(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
 // ---------------------------------------------------------------- names.c
 
 void names_init(void);
+// --require-text-symbol: the run ends when an object lacks what it must have.
+void names_require(const OptionList *wanted);
 // Compares the symbols of an ELF file with the tool's table and the program's specifications, and
 // hooks what matches inside [mapping->start, mapping->end). True: there are new specifications
 // among them, so that names_match_wraps() has something to do for all other files.

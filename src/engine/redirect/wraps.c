@@ -29,11 +29,15 @@ static Vec specs; // these two: engine lock
 static Arena texts;
 static bool is_verbose, is_traced;
 
-void wraps_init(bool verbose, bool trace)
+void wraps_init(void)
+{
+    vec_init(&specs, sizeof(Spec));
+}
+
+void wraps_set_words(bool verbose, bool trace)
 {
     is_verbose = verbose;
     is_traced = trace;
-    vec_init(&specs, sizeof(Spec));
 }
 
 static Spec *spec_at(size_t i)

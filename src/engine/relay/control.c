@@ -144,6 +144,26 @@ static WireCommandStatus do_open_fds(ThreadCtx *ctx, char *arguments)
     return COMMAND_OK;
 }
 
+static WireCommandStatus do_clo(ThreadCtx *ctx, char *arguments)
+{
+    WireCommandStatus status = COMMAND_OK;
+    char error[LINE_BYTES] = "nothing can be changed in this run";
+
+    if (!*arguments)
+        relay_answer(ctx, "muninn --help-dyn-options lists the options that can be changed\n");
+    for (char *word; (word = strsep(&arguments, " \t"));) {
+        if (!*word)
+            continue;
+        bool ok = request_option_hook && request_option_hook(ctx, word, error, sizeof(error));
+        if (ok)
+            relay_answer_format(ctx, "changed: %s\n", word);
+        else
+            relay_answer_format(ctx, "clo: %s\n", error);
+        status = ok ? status : COMMAND_FAILED;
+    }
+    return status;
+}
+
 static WireCommandStatus do_tool_help(ThreadCtx *ctx, char *arguments)
 {
     (void)arguments;
@@ -159,6 +179,7 @@ static const struct Command {
     {"stop", do_stop},
     {"open_fds", do_open_fds},
     {"tool_help", do_tool_help},
+    {"clo", do_clo},
 };
 
 // "v.info open_fds" is the incumbent's way to say open_fds.
@@ -250,6 +271,18 @@ bool relay_run_command(ThreadCtx *ctx, const char *command)
     wire_sync(producer);
     return !relay_check() &&
            __atomic_load_n(&producer->ring->command_status, __ATOMIC_ACQUIRE) != COMMAND_UNKNOWN;
+}
+
+void relay_option(ThreadCtx *ctx, const Options *options, const char *word)
+{
+    WireProducer *producer = relay_producer(ctx);
+
+    relay.is_silent = options->child_silent_after_fork && !options->xml;
+    if (!producer)
+        return;
+    wire_put_option(producer, &(Wire_option){{word, strlen(word)}});
+    wire_sync(producer);
+    relay_check();
 }
 
 void relay_place(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_PLACE_BYTES])

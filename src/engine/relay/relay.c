@@ -538,6 +538,30 @@ void relay_remark(ThreadCtx *ctx, const RelayPart *part)
     relay_check();
 }
 
+void relay_tree_node(ThreadCtx *ctx, u32 tree, const u64 *values, size_t count, u32 context)
+{
+    GuestAddr frames[WIRE_FRAMES_MAX];
+    WireProducer *producer = relay_producer(ctx);
+    if (!producer)
+        return;
+    size_t depth = context ? context_frames(context, frames, WIRE_FRAMES_MAX) : 0;
+    wire_put_tree_node(producer, &(Wire_tree_node){
+        .tree = tree,
+        .values = {values, count},
+        .pcs = {frames, min_u64(depth, WIRE_FRAMES_MAX)},
+    });
+}
+
+void relay_tree_done(ThreadCtx *ctx, u32 tree, u32 number)
+{
+    WireProducer *producer = relay_producer(ctx);
+    if (!producer)
+        return;
+    wire_put_tree_done(producer, &(Wire_tree_done){.tree = tree, .number = number});
+    wire_sync(producer);
+    relay_check();
+}
+
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];

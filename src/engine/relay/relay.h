@@ -94,6 +94,11 @@ void relay_note(ThreadCtx *ctx, const char *text);
 // The words of a part and its stack, as lines of the report, or in the answer to the command
 // that this thread runs.
 void relay_remark(ThreadCtx *ctx, const RelayPart *part);
+// The cost of a context in a tree (WireTree), and: the tree is whole, and goes to the file that the
+// options name; one that was asked for while the program runs has a number. The caller of the
+// latter goes on when it is written.
+void relay_tree_node(ThreadCtx *ctx, u32 tree, const u64 *values, size_t count, u32 context);
+void relay_tree_done(ThreadCtx *ctx, u32 tree, u32 number);
 // The client has ended; what is told from here on are leaks and summaries.
 void relay_client_ended(ThreadCtx *ctx);
 // What the client prints by request; context 0: without a stack.
@@ -106,6 +111,8 @@ void relay_accept_kicks(void);
 void relay_poll(ThreadCtx *ctx);
 // Runs a command for the client, which finds the answer in its report. False: it is unknown.
 bool relay_run_command(ThreadCtx *ctx, const char *command);
+// An option has been changed by this word. The caller goes on when the monitor knows.
+void relay_option(ThreadCtx *ctx, const Options *options, const char *word);
 // "file:line" of a code address; "" if that is not known.
 void relay_place(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_PLACE_BYTES]);
 // A piece of the answer, of whole lines, to whoever has given the command that runs now.

@@ -16,10 +16,11 @@
 
 u64 (*request_error_count)(void);
 bool (*request_monitor_hook)(ThreadCtx *ctx, const char *command);
-bool (*request_option_hook)(ThreadCtx *ctx, const char *option);
+bool (*request_option_hook)(ThreadCtx *ctx, const char *option, char *ret_error,
+                            size_t error_size);
 void (*request_place_hook)(ThreadCtx *ctx, GuestAddr pc, char ret_text[REQUEST_PLACE_MAX]);
 
-enum { COMMAND_MAX = 1024 };
+enum { COMMAND_MAX = 1024, ERROR_MAX = 512 };
 
 static bool is_verbose;
 static u64 nesting_depth; // 1, or more if the engine itself runs on an engine
@@ -28,6 +29,11 @@ void request_init(bool verbose)
 {
     is_verbose = verbose;
     nesting_depth = 1 + MUNINN_RUNNING;
+}
+
+void request_set_verbose(bool verbose)
+{
+    is_verbose = verbose;
 }
 
 void request_fork_prepare(void)
@@ -125,11 +131,11 @@ static u64 do_monitor_command(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 
 static u64 do_option(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 {
-    char option[COMMAND_MAX];
+    char option[COMMAND_MAX], error[ERROR_MAX] = "nothing can be changed under this tool";
     if (guest_read_string(args[1], option, sizeof(option)) < 0)
         return otherwise;
-    if (!(request_option_hook && request_option_hook(ctx, option)) && is_verbose)
-        log_note("the program asks for %s: that cannot be changed while it runs", option);
+    if (!(request_option_hook && request_option_hook(ctx, option, error, sizeof(error))))
+        log_note("the program asks for %s: %s", option, error);
     return otherwise;
 }
 

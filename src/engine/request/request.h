@@ -19,6 +19,7 @@
 
 // `verbose`: requests that nobody knows are noted, once each.
 void request_init(bool verbose);
+void request_set_verbose(bool verbose);
 
 // After EXIT_REQUEST.
 void request_run(ThreadCtx *ctx);
@@ -50,8 +51,9 @@ extern u64 (*request_error_count)(void);
 // Performs a command that may also come from outside. False: it is unknown.
 extern bool (*request_monitor_hook)(ThreadCtx *ctx, const char *command);
 
-// Changes an option while the program runs. False: it cannot be changed.
-extern bool (*request_option_hook)(ThreadCtx *ctx, const char *option);
+// Changes an option while the program runs. False: it cannot be changed, and why.
+extern bool (*request_option_hook)(ThreadCtx *ctx, const char *option, char *ret_error,
+                                   size_t error_size);
 
 // Writes "file:line" of a code address, or "" if that is not known.
 #define REQUEST_PLACE_MAX 64

@@ -412,6 +412,8 @@ void syscall_run(ThreadCtx *ctx)
         fdtrack_before(ctx, call.nr, call.args);
     if (LIKELY(!is_faked))
         call.result = perform(ctx, call.nr, call.args);
+    if (UNLIKELY(fdtrack_numbers != MODIFY_FDS_NO) && !is_faked)
+        call.result = fdtrack_renumber(ctx, call.nr, call.args, call.result);
     if (UNLIKELY(fdtrack_mode != TRACK_FDS_NO) && !is_faked)
         fdtrack_after(ctx, call.nr, call.args, call.result);
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))

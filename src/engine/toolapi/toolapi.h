@@ -259,8 +259,8 @@ typedef struct Tool {
     // --- a client request that is not the core's (request/requests.def): args[0] is its
     // number, *ret_result the default. False: the tool does not know it.
     bool (*request)(ToolThread *thread, const u64 args[6], u64 *ret_result);
-    // The program changes an option of the run. False: that cannot be changed.
-    bool (*change_option)(const char *option);
+    // An option has been changed while the program runs (launch/options_changeable.def).
+    void (*option_changed)(const Options *options);
 } Tool;
 
 // The lean function that was called last: by thread->lean_hook, or itself.

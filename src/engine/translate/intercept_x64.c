@@ -204,6 +204,9 @@ bool intercept(Builder *b)
             lean_before(b, &site);
     } else if (site.entry) {
         intercept_entry(b, &site);
+    } else if (site.slow_return) {
+        emit_leave_to_c(b, site.hook);
+        b->fallthrough = false;
     } else if (site.is_lean_site) {
         lean_return(b, &site);
     } else {

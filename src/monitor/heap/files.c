@@ -449,9 +449,25 @@ void files_come_back(HeapModel *model)
     model->usual_path = NULL;
 }
 
+char *files_command(const HeapModel *model)
+{
+    return join_words(model->config.argc, model->config.argv, false, false);
+}
+
+static void write_xtree(HeapModel *model)
+{
+    char *path = expand(model, model->options->xtree_memory_file, "--xtree-memory-file", NULL);
+    int error = path ? xtree_write(model, path) : 0;
+    if (error)
+        say(model, "the xtree memory report", path, strerror(-error));
+    free(path);
+}
+
 void files_close(HeapModel *model, const HeapEnd *end)
 {
     names_resolve_all(model);
+    if (model->options->xtree_memory != XTREE_MEMORY_NONE)
+        write_xtree(model);
     if (end->by_exec && model->options->trace_children)
         make_way(&model->massif_path);
     if (model->massif_path) {

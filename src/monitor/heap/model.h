@@ -384,6 +384,9 @@ void triggers_check(HeapModel *model);
 // The names are those that a fork's parent has for its own, or NULL.
 void files_open(HeapModel *model, const char *parents_massif, const char *parents_recording);
 void files_close(HeapModel *model, const HeapEnd *end);
+char *files_command(const HeapModel *model); // the client's words; allocated
+// xtree.c: the sites in callgrind's format. 0, or -errno.
+int xtree_write(HeapModel *model, const char *path);
 void files_make_way(HeapModel *model);  // --trace-children=yes: for the next program's
 void files_come_back(HeapModel *model); // which did not come
 // The state of now, into the recording.

@@ -436,6 +436,13 @@ void commands_forget(Run *run)
     run->commands = NULL;
 }
 
+void commands_stop(Run *run)
+{
+    control_close(run->commands->control, "requests are not served any more\n");
+    run->commands->control = NULL;
+    commands_forget(run);
+}
+
 void commands_end(Run *run)
 {
     Commands *c = run->commands;

@@ -146,7 +146,7 @@ static SuppressQuery query_of(const RunFinding *f)
     return (SuppressQuery){
         .tool = report_kind(f->finding.kind)->tool,
         .kind = f->suppression_kind,
-        .extra = f->finding.param,
+        .extra = f->suppression_extra,
         .leak_kind = leak_kind(f->finding.kind),
         .frames = f->finding.stack.frames,
         .count = f->finding.stack.count,
@@ -359,6 +359,8 @@ void findings_add(Run *run, const Wire_finding *record)
     set_words(run, &f->finding, record);
     f->suppression_kind = suppression_kind(run, f->finding.kind, record->values.data,
                                            record->values.count);
+    if (f->finding.kind == KIND_SYSCALL_PARAM || f->finding.kind == KIND_FISHY_VALUE)
+        f->suppression_extra = findings_keep_text(run, record->text.data);
     f->parts = arena_alloc(&run->arena, (2 * record->parts + 1) * sizeof(FindingPart),
                            _Alignof(FindingPart)); // a part may become two
     f->holdings = arena_alloc(&run->arena, (record->parts + 1) * sizeof(LeakHolding),

@@ -131,6 +131,27 @@ static void take_command(Run *run, const WireRecord *record)
     __atomic_store_n(&run->shared->rings[record->ring].command_status, status, __ATOMIC_RELEASE);
 }
 
+static void take_option(Run *run, const WireRecord *record)
+{
+    Wire_option option;
+    if (wire_get_option(record, &option))
+        run_change_option(run, option.word.data);
+}
+
+static void take_tree_node(Run *run, const WireRecord *record)
+{
+    Wire_tree_node node;
+    if (wire_get_tree_node(record, &node))
+        trees_add(run, &node);
+}
+
+static void take_tree_done(Run *run, const WireRecord *record)
+{
+    Wire_tree_done done;
+    if (wire_get_tree_done(record, &done))
+        trees_write(run, &done);
+}
+
 static void take_place(Run *run, const WireRecord *record)
 {
     enum { INLINED_MAX = 32 };

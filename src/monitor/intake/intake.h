@@ -18,7 +18,7 @@ enum { INTAKE_INPUT = 6, INTAKE_XML = 7, INTAKE_FDS = 8 };
 
 // How muninn was called.
 typedef struct IntakeCommand {
-    const Options *options;
+    Options *options; // changed when the client changes one
     int option_count; // the same in words
     const char *const *option_words;
     int argc; // the client's command

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "monitor/callgrind/callgrind.h"
 #include "monitor/control/control.h"
 #include "monitor/heap/heap.h"
 #include "monitor/intake/intake.h"
@@ -26,11 +27,12 @@ typedef struct RunFinding {
     WireVerdict verdict;
     Suppression *suppression;   // that matched, or NULL
     const char *suppression_kind; // "Addr4"
+    const char *suppression_extra; // "write(buf)", "malloc(size)"; or NULL
 } RunFinding;
 
 typedef struct Run {
     const IntakeCommand *command;
-    const Options *options; // of it
+    Options *options; // of it
     WireShared *shared;
     WireConsumer *consumer;
     int life, attach, pidfd;
@@ -51,6 +53,10 @@ typedef struct Run {
     bool error_limit_hit;
     bool client_ended;    // what is told from now on are leaks and summaries
     bool first_error_hit; // and the user wants to see no other: --exit-on-first-error
+    CallTree *trees[TREE_COUNT]; // those that are being told
+    bool trees_failed;  // something of them had no memory
+    u64 progress_ms;    // when progress was told last; 0: never
+    bool has_input;     // INTAKE_INPUT is where the answers are read
     bool asks;          // --gen-suppressions=yes, and the user has not stopped it
 
     HeapModel *heap; // NULL: the tool has no events of the heap
@@ -68,6 +74,17 @@ typedef struct Run {
 void run_take(void *run, const WireRecord *record); // a WireRecordFn
 WireStreamFn run_take_stream;
 
+// change.c: an option has been changed while the program runs
+// trees.c
+void trees_add(Run *run, const Wire_tree_node *node);
+void trees_write(Run *run, const Wire_tree_done *done);
+
+void run_say_progress(Run *run); // --progress-interval, when it is time
+void run_change_option(Run *run, const char *word);
+// False when one of the files from the one numbered `first` on is not what it should be; the error
+// is in *ret_error.
+bool run_load_suppressions(Run *run, u32 first, const char **ret_error);
+
 // findings.c
 void findings_add(Run *run, const Wire_finding *record);
 void findings_add_part(Run *run, const Wire_part *record);
@@ -82,6 +99,7 @@ i32 findings_close(Run *run);
 void commands_open(Run *run);
 void commands_end(Run *run);    // the program has ended: says so to whoever waits
 void commands_forget(Run *run); // in a twin
+void commands_stop(Run *run);   // serves nobody any more
 // The descriptors to wait for beside the others, for how long at most, and what came of it.
 size_t commands_fds(const Run *run, struct pollfd *fds);
 int commands_wait_ms(const Run *run, int wait_ms);

@@ -29,31 +29,14 @@ static const char *tool_title(const Options *options)
     return options->tool;
 }
 
-// A file's name or, if the launcher had to read it, OPTIONS_READ, its name, a newline and its text.
-static bool load_file(Run *run, const char *item, const char **ret_error)
-{
-    const char *end = strchr(item + 1, '\n');
-
-    if (item[0] != OPTIONS_READ || !end)
-        return suppress_load(run->suppressions, item, ret_error);
-    char *name = strndup(item + 1, (size_t)(end - item - 1));
-    bool ok = suppress_parse(run->suppressions, name ? name : "", end + 1, strlen(end + 1),
-                             ret_error);
-    free(name);
-    return ok;
-}
-
-// False when one of the files is not what it should be: the run is refused.
+// The run is refused if one of the files is not what it should be.
 static bool load_suppressions(Run *run)
 {
     const char *error;
-    for (u32 i = 0; i < run->options->suppressions.count; i++) {
-        if (!load_file(run, run->options->suppressions.items[i], &error)) {
-            dprintf(INTAKE_LOG, "muninn: %s\n", error);
-            return false;
-        }
-    }
-    return true;
+    bool ok = run_load_suppressions(run, 0, &error);
+    if (!ok)
+        dprintf(INTAKE_LOG, "muninn: %s\n", error);
+    return ok;
 }
 
 static void warn_of_symbols(void *opaque, const char *line)
@@ -139,7 +122,7 @@ static bool run_open(Run *run)
     if (run->heap && run->consumer)
         wire_stream_to(run->consumer, run_take_stream);
     vec_init(&run->findings, sizeof(RunFinding *));
-    run->asks = run->options->gen_suppressions == GEN_SUPPRESSIONS_YES;
+    run->asks = run->has_input = run->options->gen_suppressions == GEN_SUPPRESSIONS_YES;
     return run->consumer && run->symbols;
 }
 
@@ -343,6 +326,8 @@ static bool turn(Run *run, int *wait_ms)
         if (run->ended || gone)
             finish(run);
         else
+            run_say_progress(run);
+        if (!run->finished)
             commands_turn(run, fds + OWN_FDS, control_count);
         if (count == 0)
             symbols_rest(run->symbols);

@@ -45,7 +45,7 @@ typedef struct Entry {
     u32 tool_count;
     u32 order;         // of reading
     const char *kind;
-    const char *extra; // of Param, a pattern; else NULL
+    const char *extra; // of Param and FishyValue, a pattern, or NULL
     u8 leak_kinds;     // LeakKinds; of other kinds LEAK_ALL
     u8 need_count;
     u16 needs[ENTRY_NEEDS_MAX];
@@ -73,6 +73,9 @@ Location location_of(LocationKind kind, char *pattern);
 
 // Value0 is Cond, and so on: the one name that a kind goes by here.
 const char *kind_canonical(const char *kind);
+
+// "operator new(size)" in the incumbent's words, in which suppressions have it.
+const char *fishy_canonical(const char *text);
 
 // Bits of LeakKinds; 0 for a word that is none.
 u8 leak_kinds_of(const char *word, size_t size);

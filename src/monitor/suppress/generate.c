@@ -257,6 +257,13 @@ static NameForm parameter_pattern(const SuppressQuery *query, Arena *arena)
     return printable((NameForm){ query->extra, strlen(query->extra) }, arena);
 }
 
+// "function(argument)", of which nothing depends on the program.
+static NameForm fishy_line(const SuppressQuery *query)
+{
+    const char *text = fishy_canonical(query->extra);
+    return (NameForm){ text, strlen(text) };
+}
+
 void suppress_generate(const SuppressQuery *query, FILE *out)
 {
     Generator generator = { .query = query, .out = out };
@@ -270,6 +277,8 @@ void suppress_generate(const SuppressQuery *query, FILE *out)
                 kind_canonical(query->kind));
         if (strcmp(query->kind, "Param") == 0)
             write_line(out, "", parameter_pattern(query, &generator.arena));
+        if (strcmp(query->kind, "FishyValue") == 0 && query->extra && query->extra[0])
+            write_line(out, "", fishy_line(query));
         if (query->leak_kind)
             fprintf(out, "   match-leak-kinds: %s\n", query->leak_kind);
         write_stack(&generator);

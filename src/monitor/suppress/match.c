@@ -143,7 +143,7 @@ static bool entry_matches(const Entry *entry, const SuppressQuery *query, const 
     if (query->leak_kind &&
         !(entry->leak_kinds & leak_kinds_of(query->leak_kind, strlen(query->leak_kind))))
         return false;
-    const char *extra = query->extra ? query->extra : "";
+    const char *extra = query->extra ? fishy_canonical(query->extra) : "";
     if (entry->extra && !glob_match(entry->extra, strlen(entry->extra), extra, strlen(extra)))
         return false;
     return stack_matches(entry, frames, query->count);

@@ -6,7 +6,8 @@
 //     {
 //        name                       any text
 //        Tool1,Tool2:Kind
-//        extra lines                Param: the parameter; Leak: match-leak-kinds:
+//        extra lines                Param: the parameter; Leak: match-leak-kinds:;
+//                                   FishyValue: function(argument)
 //        fun:… obj:… src:… ...      one or more, not only "..."
 //     }
 //
@@ -356,6 +357,21 @@ static bool read_leak_kinds(Parser *parser, Entry *entry)
     return words || fail(parser, "leak kinds after match-leak-kinds:");
 }
 
+const char *fishy_canonical(const char *text)
+{
+    static const struct {
+        const char *name, *canonical;
+    } names[] = {
+        {"operator new(size)", "__builtin_new(size)"},
+        {"operator new[](size)", "__builtin_vec_new(size)"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(text, names[i].name) == 0)
+            return names[i].canonical;
+    }
+    return text;
+}
+
 static bool is_location(const Parser *parser)
 {
     for (size_t i = 0; i < ARRAY_LEN(location_words); i++) {
@@ -373,6 +389,12 @@ static bool read_extras(Parser *parser, Entry *entry)
         if (!parser->text || is_location(parser) || line_is(parser, "}"))
             return fail(parser, "the parameter of a system call, such as write(buf)");
         entry->extra = parser->text;
+        return read_line(parser);
+    }
+    // The incumbent wants this line. An entry without it matches whatever the function.
+    if (strcmp(entry->kind, "FishyValue") == 0 && parser->text && !is_location(parser) &&
+        !line_is(parser, "}")) {
+        entry->extra = fishy_canonical(parser->text);
         return read_line(parser);
     }
     if (strcmp(entry->kind, "Leak") == 0 && line_starts(parser, LEAK_LINE))

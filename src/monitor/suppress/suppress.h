@@ -28,7 +28,7 @@ typedef struct SuppressSet SuppressSet;
 typedef struct SuppressQuery {
     const char *tool;      // "Memcheck", "CoreError", …
     const char *kind;      // "Addr4", "Cond", "Param", "Leak", …
-    const char *extra;     // of Param: "write(buf)"; else NULL
+    const char *extra;     // of Param: "write(buf)"; of FishyValue: "malloc(size)"; else NULL
     const char *leak_kind; // of Leak: definite, indirect, possible, reachable; else NULL
     const Frame *frames;
     size_t count;

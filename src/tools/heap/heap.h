@@ -113,7 +113,9 @@ typedef struct HeapOptions {
 } HeapOptions;
 
 void heap_defaults(HeapOptions *ret_options);
-bool heap_init(const HeapOptions *options); // false: no memory for the tables
+bool heap_init(const HeapOptions *options);
+// Changes the quarantine while threads run: each free goes by what it finds, the old or the new.
+void heap_change_freelist(u64 volume, u64 big, u64 brief_volume); // false: no memory for the tables
 void heap_destroy(void);                    // for tests: every thread must have ended
 
 // --- threads. `thread_index` is what descriptions of blocks will show.

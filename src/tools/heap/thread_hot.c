@@ -23,6 +23,13 @@ void heap_defaults(HeapOptions *ret_options)
     };
 }
 
+// What follows from the options of the quarantine.
+static void set_volumes(void)
+{
+    heap.chunk_volume = max_u64(1, min_u64(64 * KiB, heap.options.freelist_volume / 8));
+    heap.quick_free_max = min_u64(heap.options.freelist_big - 1, SMALL_MAX); // 0: any
+}
+
 bool heap_init(const HeapOptions *options)
 {
     ASSERT(options->redzone_bytes <= HEAP_REDZONE_MAX && options->hooks.map &&
@@ -30,8 +37,7 @@ bool heap_init(const HeapOptions *options)
     heap = (Heap){0};
     heap.options = *options;
     heap.gap = round_up(options->redzone_bytes, SLOT_ALIGN);
-    heap.chunk_volume = max_u64(1, min_u64(64 * KiB, options->freelist_volume / 8));
-    heap.quick_free_max = min_u64(options->freelist_big - 1, SMALL_MAX); // 0: any
+    set_volumes();
     heap.table = pages_reserve(TABLE_BYTES);
     if (!heap.table)
         return false;
@@ -44,6 +50,14 @@ bool heap_init(const HeapOptions *options)
     vec_init(&heap.huge_live, sizeof(HugeBlock *));
     classes_init();
     return true;
+}
+
+void heap_change_freelist(u64 volume, u64 big, u64 brief_volume)
+{
+    heap.options.freelist_volume = volume;
+    heap.options.freelist_big = big;
+    heap.options.brief_volume = brief_volume;
+    set_volumes();
 }
 
 void heap_destroy(void)

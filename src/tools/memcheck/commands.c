@@ -10,6 +10,7 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/thread/thread.h"
+#include "tools/memcheck/heap_count.h"
 #include "tools/memcheck/ranges.h"
 
 const char commands_help[] =
@@ -23,7 +24,8 @@ const char commands_help[] =
     "  get_vbits ADDRESS [SIZE]  which bits are undefined\n"
     "  xb ADDRESS [SIZE]    the same beside the bytes\n"
     "  check_memory [addressable|defined] ADDRESS [SIZE]\n"
-    "  make_memory [noaccess|undefined|defined|Definedifaddressable] ADDRESS [SIZE]\n";
+    "  make_memory [noaccess|undefined|defined|Definedifaddressable] ADDRESS [SIZE]\n"
+    "  xtmemory             with --xtree-memory: writes the tree of what is allocated now\n";
 
 enum { SIZE_SHOWN_MAX = 1 << 16 };
 
@@ -145,6 +147,15 @@ static void do_make_memory(ToolThread *thread, char *rest)
     requests_run(thread, args, &result);
 }
 
+static void do_xtmemory(ToolThread *thread, char *rest)
+{
+    (void)rest;
+    if (heap_is_counted())
+        heap_count_tell(thread, true);
+    else
+        relay_answer(thread, "xtmemory needs a program that was started with --xtree-memory\n");
+}
+
 // ------------------------------------------------------------------ dispatch
 
 bool commands_run(ToolThread *thread, char *command)
@@ -157,7 +168,7 @@ bool commands_run(ToolThread *thread, char *command)
         {"leak_check", 1, commands_leak_check},   {"block_list", 1, commands_block_list},
         {"who_points_at", 1, commands_who_points_at}, {"get_vbits", 1, do_get_vbits},
         {"xb", 2, do_xb},                   {"check_memory", 1, do_check_memory},
-        {"make_memory", 1, do_make_memory},
+        {"make_memory", 1, do_make_memory}, {"xtmemory", 1, do_xtmemory},
     };
     char *rest = command;
     char *word = command_next_word(&rest);

@@ -34,7 +34,7 @@ void commands_leak_check(ToolThread *thread, char *rest)
     static const char *const words[] = {"full",         "summary",      "kinds",   "reachable",
                                         "possibleleak", "definiteleak", "heuristics", "increased",
                                         "changed",      "any",          "new",     "unlimited",
-                                        "limited",      NULL};
+                                        "limited",      "xtleak",       NULL};
     LeakWish wish = {
         .full = true,
         .by_command = true,
@@ -60,6 +60,11 @@ void commands_leak_check(ToolThread *thread, char *rest)
             word = command_next_word(&rest);
             wish.limit = word ? strtoull(word, NULL, 10) : 0;
             ok = wish.limit > 0;
+            break;
+        case 13:
+            wish.as_tree = true;
+            wish.show = LEAK_ALL;
+            wish.delta = LEAK_ANY;
             break;
         default: command_complain(thread, word, words); return;
         }

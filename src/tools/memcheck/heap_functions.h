@@ -45,6 +45,8 @@ void heap_mark_adopted(GuestAddr start, u64 size, bool is_zeroed, u32 context);
 // What a call may change is defined after it.
 void set_result_defined(ToolThread *thread);
 // "malloc(size)": what a report calls the argument.
+// --alignment: of all blocks, at least.
+extern u64 heap_alignment;
 const char *heap_fishy_text(const ToolFunction *function);
 bool heap_store_pointer(ToolThread *thread, GuestAddr at, u64 pointer);
 void report_realloc_zero(ToolThread *thread, const ToolCall *call, GuestAddr old);

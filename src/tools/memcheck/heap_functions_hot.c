@@ -5,6 +5,7 @@
 #include "engine/calltags/calltags.h"
 #include "engine/relay/relay.h"
 #include "tools/heap/heap.h"
+#include "tools/memcheck/heap_count.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/memcheck.h"
 
@@ -102,13 +103,23 @@ static u64 allocate(ToolThread *thread, ToolCall *call, u64 size, u64 alignment,
 {
     u32 context = kept_context(thread, call, false);
     u64 start = heap_alloc(heap_of(thread), size, alignment, kind, context);
-    if (LIKELY(start))
-        return start;
-    if (thread->in_cache) {
-        call->needs_full = true;
-        return 0;
+    if (UNLIKELY(!start)) {
+        if (thread->in_cache) {
+            call->needs_full = true;
+            return 0;
+        }
+        start = heap_alloc_full(heap_of(thread), size, alignment, kind, context);
     }
-    return heap_alloc_full(heap_of(thread), size, alignment, kind, context);
+    if (UNLIKELY(heap_is_counted()) && start)
+        heap_count_allocation(context, size);
+    return start;
+}
+
+// Of a live block that begins there; false: there is none, or nobody counts.
+static bool find_counted(u64 start, HeapBlock *ret_block)
+{
+    return UNLIKELY(heap_is_counted()) && heap_find(start, ret_block) &&
+           ret_block->start == start && ret_block->state == HEAP_LIVE;
 }
 
 // Where errno is only libc knows: its own function is asked for what nobody has, of a new block.
@@ -159,12 +170,15 @@ static void report_bad_free(ToolThread *thread, const ToolCall *call, HeapResult
 
 static void release(ToolThread *thread, ToolCall *call, u64 start, HeapKind kind)
 {
-    HeapBlock block;
+    HeapBlock block, counted;
     if (start == 0)
         return;
     heap_fetch(start); // while the context is found
-    HeapResult result = heap_free(heap_of(thread), start, kind, kept_context(thread, call, true),
-                                  &block);
+    u32 context = kept_context(thread, call, true);
+    bool counts = find_counted(start, &counted);
+    HeapResult result = heap_free(heap_of(thread), start, kind, context, &block);
+    if (UNLIKELY(counts) && (result == HEAP_OK || result == HEAP_MISMATCHED))
+        heap_count_release(counted.alloc_context, context, counted.size_bytes);
     if (LIKELY(result == HEAP_OK))
         return;
     if (result != HEAP_MISMATCHED)
@@ -175,6 +189,8 @@ static void release(ToolThread *thread, ToolCall *call, u64 start, HeapKind kind
 
 // ------------------------------------------------------------------- handlers
 
+u64 heap_alignment = 16;
+
 u64 replace_malloc(ToolThread *thread, ToolCall *call)
 {
     u64 kind = call->function->data & 0xff;
@@ -182,7 +198,7 @@ u64 replace_malloc(ToolThread *thread, ToolCall *call)
     check_argument(thread, call, RDI);
     if (UNLIKELY((i64)size < 0))
         check_fishy(thread, call, size, heap_fishy_text(call->function));
-    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, 16, (u32)kind);
+    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, heap_alignment, (u32)kind);
     return finish_allocation(thread, call, start);
 }
 
@@ -196,7 +212,8 @@ u64 replace_calloc(ToolThread *thread, ToolCall *call)
         check_fishy(thread, call, call->args[1], "calloc(size)");
         return finish_allocation(thread, call, 0);
     }
-    u64 start = allocate(thread, call, size, 16, HEAP_MALLOC | HEAP_ZEROED);
+    u64 start = allocate(thread, call, size, heap_alignment,
+                         HEAP_MALLOC | HEAP_ZEROED);
     return finish_allocation(thread, call, start);
 }
 
@@ -210,7 +227,7 @@ u64 replace_memalign(ToolThread *thread, ToolCall *call)
     check_argument(thread, call, RSI);
     check_fishy(thread, call, size, heap_fishy_text(call->function));
     // As glibc: rounded up to a power of two.
-    u64 power = 16;
+    u64 power = heap_alignment;
     while (power < alignment && power < 1ull << 40)
         power *= 2;
     u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, power, (u32)kind);
@@ -230,7 +247,7 @@ u64 replace_posix_memalign(ToolThread *thread, ToolCall *call)
         return INVALID;
     }
     check_fishy(thread, call, size, "memalign(size)");
-    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, alignment < 16 ? 16 : alignment,
+    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, max_u64(alignment, heap_alignment),
                                              HEAP_MEMALIGN);
     if (call->needs_full)
         return 0;
@@ -261,6 +278,20 @@ u64 replace_free(ToolThread *thread, ToolCall *call)
     return 0;
 }
 
+static HeapResult resize(ToolThread *thread, const ToolCall *call, u64 old, u64 size, bool full,
+                         u64 *ret_start)
+{
+    HeapBlock counted;
+    u32 context = kept_context(thread, call, false);
+    bool counts = find_counted(old, &counted);
+    HeapResult result = heap_realloc(heap_of(thread), old, size, context, full, ret_start);
+    if (UNLIKELY(counts) && (result == HEAP_OK || result == HEAP_MISMATCHED) && *ret_start) {
+        heap_count_release(counted.alloc_context, context, counted.size_bytes);
+        heap_count_allocation(context, size);
+    }
+    return result;
+}
+
 // The usual case; all others are left for the full way, which begins anew.
 static u64 realloc_quickly(ToolThread *thread, ToolCall *call, u64 old, u64 size)
 {
@@ -268,12 +299,12 @@ static u64 realloc_quickly(ToolThread *thread, ToolCall *call, u64 old, u64 size
     u64 start = 0;
     HeapBlock block;
     if (old == 0 && (i64)size >= 0) // as some programs allocate everything
-        return finish_allocation(thread, call, allocate(thread, call, size, 16, HEAP_MALLOC));
+        return finish_allocation(thread, call,
+                                 allocate(thread, call, size, heap_alignment, HEAP_MALLOC));
     call->needs_full = true;
     if (old == 0 || size == 0 || size >= LARGE)
         return 0;
-    HeapResult result = heap_realloc(heap_of(thread), old, size,
-                                     kept_context(thread, call, false), false, &start);
+    HeapResult result = resize(thread, call, old, size, false, &start);
     if (result != HEAP_OK && result != HEAP_MISMATCHED)
         return 0;
     call->needs_full = false;
@@ -294,7 +325,8 @@ static u64 allocate_as_malloc(ToolThread *thread, const ToolCall *call, u64 size
     if (mt->malloc_entry)
         as_malloc.entry = mt->malloc_entry;
     check_fishy(thread, &as_malloc, size, "malloc(size)");
-    return (i64)size < 0 ? 0 : allocate(thread, &as_malloc, size, 16, HEAP_MALLOC);
+    return (i64)size < 0 ? 0
+                         : allocate(thread, &as_malloc, size, heap_alignment, HEAP_MALLOC);
 }
 
 u64 replace_realloc(ToolThread *thread, ToolCall *call)
@@ -324,8 +356,7 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
     if ((i64)size < 0)
         return finish_allocation(thread, call, 0);
     HeapBlock block;
-    HeapResult result = heap_realloc(heap_of(thread), old, size,
-                                     kept_context(thread, call, false), true, &start);
+    HeapResult result = resize(thread, call, old, size, true, &start);
     if (result == HEAP_NOT_A_BLOCK || result == HEAP_DOUBLE_FREE || result == HEAP_MISMATCHED) {
         heap_find(old, &block);
         report_bad_free(thread, call, result, old, &block);

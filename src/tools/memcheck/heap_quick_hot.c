@@ -7,6 +7,7 @@
 #include "base/fill.h"
 #include "engine/calltags/calltags.h"
 #include "tools/heap/heap_quick.h"
+#include "tools/memcheck/heap_count.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/memcheck.h"
 
@@ -21,7 +22,8 @@ void heap_quick_init(void)
     u32 keep = o->keep_stacktraces;
     is_off = keep == KEEP_STACKS_ALLOC || keep == KEEP_STACKS_FREE ||
              keep == KEEP_STACKS_NONE || o->malloc_fill >= 0 ||
-             o->free_fill >= 0 || !o->undef_value_errors;
+             o->free_fill >= 0 || !o->undef_value_errors || heap_alignment != 16 ||
+             heap_is_counted();
 }
 
 APART find_context(GuestAddr entry)

@@ -190,10 +190,36 @@ static void count_in(LeakTotals *totals, const LeakRecord *record, WireVerdict v
 // Whether a record is one of those that the wish wants to see, its limit apart.
 static bool is_wanted(const LeakWish *wish, const LeakRecord *record)
 {
-    return wish->full && !wish->quiet &&
+    return wish->full && !wish->quiet && !wish->as_tree &&
            wish->show & leaks_option_bit((LeakKind)record->kind) &&
            (record->blocks || wish->delta != LEAK_ANY) &&
            leak_record_matches(record, wish->delta);
+}
+
+// Bytes and blocks of each kind, their increase and their decrease since the last search. What is
+// lost indirectly through a block is part of its definite bytes.
+static void tell_tree(ToolThread *thread, const LeakRecord *record)
+{
+    enum { DEFINITE_INDIRECTLY = 4, BLOCKS = 5, AMOUNTS = 9 };
+    static const u8 places[LEAK_KIND_COUNT] = {
+        [LOSS_REACHABLE] = 0, [LOSS_POSSIBLE] = 1, [LOSS_INDIRECT] = 2, [LOSS_DEFINITE] = 3,
+    };
+    u64 now[AMOUNTS] = {0}, before[AMOUNTS] = {0}, values[3 * AMOUNTS] = {0};
+    u32 place = places[record->kind];
+    now[place] = record->bytes;
+    before[place] = record->old_bytes;
+    if (record->kind == LOSS_DEFINITE) {
+        now[place] += now[DEFINITE_INDIRECTLY] = record->indirect_bytes;
+        before[place] += before[DEFINITE_INDIRECTLY] = record->old_indirect_bytes;
+    }
+    now[BLOCKS + place] = record->blocks;
+    before[BLOCKS + place] = record->old_blocks;
+    for (u32 i = 0; i < AMOUNTS; i++) {
+        values[i] = now[i];
+        values[AMOUNTS + i] = now[i] > before[i] ? now[i] - before[i] : 0;
+        values[2 * AMOUNTS + i] = before[i] > now[i] ? before[i] - now[i] : 0;
+    }
+    relay_tree_node(thread, TREE_LEAKS, values, ARRAY_LEN(values), record->context);
 }
 
 // Many at a time: the monitor, which has to wake for the first, finds the others there.
@@ -213,9 +239,12 @@ static void tell_records(ToolThread *thread, const LeakWish *wish)
         }
         if (told_count < TOLD_AT_ONCE && i + 1 < count)
             continue;
-        for (u32 k = 0; k < told_count; k++)
-            count_in(&leaks_totals, leak_record(last.check, told[k]),
-                     relay_finding_verdict(thread, ids[k]));
+        for (u32 k = 0; k < told_count; k++) {
+            WireVerdict verdict = relay_finding_verdict(thread, ids[k]);
+            count_in(&leaks_totals, leak_record(last.check, told[k]), verdict);
+            if (wish->as_tree && verdict != VERDICT_SUPPRESSED)
+                tell_tree(thread, leak_record(last.check, told[k]));
+        }
         told_count = 0;
     }
 }
@@ -275,6 +304,8 @@ static void check(ToolThread *thread, const LeakWish *wish)
     memcpy(leaks_totals.by_heuristic, summary->by_heuristic, sizeof(leaks_totals.by_heuristic));
     if (last.scene.blocks.count)
         tell_records(thread, wish);
+    if (wish->as_tree)
+        relay_tree_done(thread, TREE_LEAKS, wish->by_command ? (u32)checks_made : 0);
     if (!wish->quiet)
         summary_leaks(thread, wish);
 }

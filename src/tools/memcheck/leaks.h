@@ -62,6 +62,7 @@ typedef struct LeakWish {
     u32 heuristics;
     LeakDelta delta;
     u64 limit;        // records to show; 0: all
+    bool as_tree;     // into a file (--xtree-leak), instead of being shown
 } LeakWish;
 
 // What the last search found, suppressed blocks in a place of their own.

@@ -11,13 +11,14 @@
 #include "engine/aspace/aspace.h"
 #include "engine/log/log.h"
 #include "tools/memcheck/commands.h"
+#include "tools/memcheck/heap_count.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/heap_quick.h"
 #include "tools/memcheck/leaks.h"
 #include "tools/memcheck/ranges.h"
 #include "tools/tools.h"
 
-enum { DIRTY_INSNS_MAX = 16, OPTION_TEXT_MAX = 256 };
+enum { DIRTY_INSNS_MAX = 16 };
 
 const Options *memcheck_options;
 
@@ -72,30 +73,13 @@ static void set_ignored(const Options *options)
     }
 }
 
-// What is asked for anew each time it matters.
-static bool change_option(const char *option)
+// Most options are asked for anew each time they matter.
+static void option_changed(const Options *options)
 {
-    static const char *const names[] = {
-        "leak-check", "show-leak-kinds", "show-reachable", "show-possibly-lost",
-        "errors-for-leak-kinds", "leak-check-heuristics", "show-mismatched-frees",
-    };
-    static Options changed;
-    char text[OPTION_TEXT_MAX], *argv[] = {"", text, NULL};
-    bool may_change = false;
-    for (size_t i = 0; i < ARRAY_LEN(names) && !may_change; i++) {
-        size_t length = strlen(names[i]);
-        may_change = strncmp(option, "--", 2) == 0 &&
-                     strncmp(option + 2, names[i], length) == 0 && option[2 + length] == '=';
-    }
-    if (!may_change || strlen(option) >= sizeof(text))
-        return false;
-    strcpy(text, option);
-    Options wanted = *memcheck_options;
-    if (options_parse(2, argv, &wanted) < 0)
-        return false;
-    changed = wanted;
-    memcheck_options = &changed;
-    return true;
+    ranges_ignore_none_by_option();
+    set_ignored(options);
+    heap_change_freelist(options->freelist_vol_bytes, options->freelist_big_blocks_bytes,
+                         options->freelist_vol_bytes / BRIEF_PART);
 }
 
 static void prepare(const Options *options)
@@ -124,6 +108,9 @@ static void prepare(const Options *options)
     };
     if (!heap_init(&heap))
         log_refuse("no memory for the heap's tables");
+    heap_alignment = (u64)options->alignment;
+    if (options->xtree_memory != XTREE_MEMORY_NONE)
+        heap_count_start(options->xtree_memory == XTREE_MEMORY_FULL);
     heap_quick_init();
 }
 
@@ -194,7 +181,7 @@ const Tool tool_memcheck = {
     .functions = memcheck_functions,
     .function_count = MEMCHECK_FUNCTIONS,
     .allocation_count = MEMCHECK_CXX_FREERES,
-    .change_option = change_option,
+    .option_changed = option_changed,
     .exiting = summary_exiting,
     .finish = summary_finish,
     .stats = stats_tell,

@@ -15,6 +15,8 @@ bool ranges_set_ignored(GuestAddr start, u64 size, bool is_ignored, bool by_prog
 bool ranges_next_of_program(GuestAddr at, GuestAddr *ret_start, GuestAddr *ret_end);
 // Whether the program, or the user by an option, does not want to hear of an access there.
 bool ranges_is_ignored(ToolThread *thread, GuestAddr address);
+// What an option has said of ranges holds no more.
+void ranges_ignore_none_by_option(void);
 // --ignore-range-below-sp: at these distances, both included.
 void ranges_ignore_below_sp(u64 high, u64 low);
 

@@ -83,7 +83,20 @@ bool ranges_next_of_program(GuestAddr at, GuestAddr *ret_start, GuestAddr *ret_e
     return next != NULL;
 }
 
-static u64 below_high, below_low = ~0ull; // set before the client runs
+static u64 below_high, below_low = ~0ull;
+
+void ranges_ignore_none_by_option(void)
+{
+    lock_acquire(&lock);
+    for (u32 i = 0; i < ignored_count;) {
+        if (ignored[i].by_program)
+            i++;
+        else
+            ignored[i] = ignored[--ignored_count];
+    }
+    below_low = ~0ull;
+    lock_release(&lock);
+}
 
 void ranges_ignore_below_sp(u64 high, u64 low)
 {

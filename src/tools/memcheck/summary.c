@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/thread/thread.h"
+#include "tools/memcheck/heap_count.h"
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/leaks.h"
 #include "tools/memcheck/ranges.h"
@@ -196,6 +197,8 @@ void summary_finish(void)
          number(stats.usage_allocs, NULL).text, number(stats.usage_frees, NULL).text,
          number(stats.usage_bytes, NULL).text);
     relay_line(thread, "");
+    if (heap_is_counted())
+        heap_count_tell(thread, false);
     if (stats.live_blocks == 0) {
         relay_line(thread, "All heap blocks were freed -- no leaks are possible");
         relay_line(thread, "");
@@ -205,6 +208,8 @@ void summary_finish(void)
     } else {
         LeakWish wish;
         leaks_default_wish(&wish);
+        if (memcheck_options->xtree_leak)
+            wish.as_tree = true;
         leaks_check(thread, &wish);
     }
     if (!memcheck_options->track_origins && error_undefined_count)

@@ -3,6 +3,7 @@
 // Hostile records: the client can write into the wire, so the monitor gets records of every
 // type with whatever in them, well formed and not, in any order. It must go on, and close its
 // report. From fixed seeds; to be run under sanitizers.
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -184,13 +185,18 @@ static void give_any(Run *run)
 
 static void set_up(const char *folder)
 {
-    static char log[128], json[128], sarif[128];
+    static char log[128], json[128], sarif[128], leaks[128], memory[128];
     options_init(&options);
     options.exe = options.execfn = "/bin/prog";
     options.tool = "memcheck";
     snprintf(log, sizeof(log), "%s/log", folder);
     snprintf(json, sizeof(json), "%s/json", folder);
     snprintf(sarif, sizeof(sarif), "%s/sarif", folder);
+    snprintf(leaks, sizeof(leaks), "%s/leaks", folder);
+    snprintf(memory, sizeof(memory), "%s/memory", folder);
+    options.xtree_leak_file = leaks;
+    options.xtree_memory_file = memory;
+    options.xtree_memory = XTREE_MEMORY_FULL;
     options.log_file = log;
     options.json_file = json;
     options.sarif_file = sarif;
@@ -200,13 +206,14 @@ static void set_up(const char *folder)
 
 static void clean_up(const char *folder)
 {
-    static const char *const names[] = {"log", "json", "sarif"};
-    char path[256];
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+    char path[512];
+    DIR *listing = opendir(folder);
+    for (struct dirent *entry; listing && (entry = readdir(listing));) {
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         unlink(path);
     }
-    rmdir(folder);
+    closedir(listing);
+    CHECK(rmdir(folder) == 0); // there was nothing but files of the names that the options have
 }
 
 TEST(records_full_of_nonsense_do_no_harm)

@@ -146,10 +146,12 @@ static u64 blocks_left(void)
     return stats.live_blocks;
 }
 
+// Without blocks there is nothing to free, and the libraries need not be ready for it: ldd's loader
+// ends before it has relocated them.
 static void run_freeres(ToolThread *thread, u32 row)
 {
     GuestAddr function = tool_function_address(&memcheck_functions[row]);
-    if (function)
+    if (function && blocks_left() > 0)
         tool_call_client_last(thread, function, blocks_left);
 }
 

@@ -24,8 +24,10 @@ def outcome(kept):
     return text + (f"; {kept['skipped']} skipped" if kept["skipped"] else "")
 
 
-def row(hunt, kept):
+def row(hunt, kept, options):
     trials = f"{len(kept['done']):,} of {hunt.full:,}"
+    if options.target_seconds and hunt.name in ("fuzz", "soak"):
+        trials += f", {options.target_seconds:.0f} s each"
     return (f"| `{hunt.name}` | {kept['commit']} | {kept['seed']} | {trials} | "
             f"{duration(kept['seconds'])} | {outcome(kept)} |\n")
 
@@ -35,7 +37,7 @@ def write(hunt, kept, options):
     text = PAGE.read_text()
     before, table, after = re.split(f"{BEGIN}\n|{END}", text)
     rows = {m[1]: m[0] for m in re.finditer(r"^\| `(\w+)` .*\n", table, re.M)}
-    rows[hunt.name] = row(hunt, kept)
+    rows[hunt.name] = row(hunt, kept, options)
     table = HEAD + "".join(rows[name] for name in sorted(rows))
     PAGE.write_text(f"{before}{BEGIN}\n{table}{END}{after}")
     if options.verbose:

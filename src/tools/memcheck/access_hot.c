@@ -172,6 +172,8 @@ static void open_lanes(ToolThread *thread, const DefinednessStep *step, Definedn
     ret->bad = false;
     for (u32 i = 0; i < sizeof(ret->v); i++)
         ret->v[i] = 0;
+    if (!ret->write)
+        definedness_lanes_unsure(step, definedness_of(thread), ret->v);
     for (u32 i = 0; i < ret->count && !ret->bad; i++)
         ret->bad = !check(thread, ret->lane[i].address, ret->lane[i].size, ret->write);
     for (u32 i = 0; i < ret->count && !ret->bad; i++)

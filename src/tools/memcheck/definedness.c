@@ -229,6 +229,23 @@ static void merge_destination(const ZydisDecodedInstruction *z, DefinednessStep 
     }
 }
 
+// A segment register is defined. A push of one is as wide as the stack's words are.
+static void note_segment(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
+                         DefinednessStep *step)
+{
+    if (operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+        ZydisRegisterGetClass(operands[0].reg.value) != ZYDIS_REGCLASS_SEGMENT)
+        return;
+    if (step->rule == RULE_POP)
+        step->rule = RULE_NOTHING;
+    step->source_count = 0;
+    step->source[0] = (Place){.kind = PLACE_NONE};
+    for (unsigned i = 0; i < z->operand_count; i++) {
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
+            step->size = (u8)(operands[i].size / 8);
+    }
+}
+
 // Forms of one mnemonic with rules of their own.
 static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands,
                         DefinednessStep *step)
@@ -297,11 +314,7 @@ static void choose_form(const ZydisDecodedInstruction *z, const ZydisDecodedOper
     case RULE_COARSE: merge_destination(z, step); break;
     case RULE_BLSI: step->flags_cleared &= (u16)~CF; break; // the source is not zero
     case RULE_PUSH:
-    case RULE_POP:
-        if (operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-            ZydisRegisterGetClass(operands[0].reg.value) == ZYDIS_REGCLASS_SEGMENT)
-            step->rule = RULE_NOTHING;
-        break;
+    case RULE_POP: note_segment(z, operands, step); break;
     default: break;
     }
     if (to_mask && step->mask_mode == MASK_MERGE)
@@ -509,6 +522,8 @@ bool definedness_prepare(const Insn *insn, DefinednessStep *ret_step)
         step->size = (u8)(z.avx.vector_length / 8);
     if (step->rule == RULE_GATHER || step->rule == RULE_SCATTER)
         note_gather(&z, operands, step);
+    if (step->rule == RULE_BSF || step->rule == RULE_BSR) // of zero they leave it as it is
+        step->reads |= definedness_member(&step->destination);
     if (step->rule >= RULE_X87_CONSTANT)
         note_x87(&z, step);
     if (step->rule == RULE_STRING)
@@ -576,6 +591,9 @@ bool definedness_move(const DefinednessStep *step, DefinednessMove *ret_move)
         size == 0 || size > 32 || size & (size - 1) || step->memory_size > size)
         return false;
     bool loads = from->kind == PLACE_MEMORY, stores = to->kind == PLACE_MEMORY;
+    // What follows in the register is zeroed by words: not so `movzx r16, r8`.
+    if (!stores && to->written_upper > size && to->written_upper % 8)
+        return false;
     *ret_move = (DefinednessMove){
         .address = step->address,
         .from = loads ? MOVE_MEMORY : from->at,

@@ -89,6 +89,9 @@ bool definedness_lanes_write(const DefinednessStep *step);
 u32 definedness_lanes(const DefinednessStep *step, const struct DefinednessValues *values,
                       LaneAccess ret[LANES_MAX]);
 
+// The V bytes of lanes of a load whose mask bits are undefined become 0xff.
+void definedness_lanes_unsure(const DefinednessStep *step, const Definedness *d, u8 ret_v[64]);
+
 // xsave, fxsave, xrstor and fxrstor: parts of memory that the instruction touches, `at` bytes from
 // its operand. What it finds there tells which.
 enum { STATE_SPANS_MAX = 16 };

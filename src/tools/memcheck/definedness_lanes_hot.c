@@ -3,7 +3,8 @@
 // Memory that is touched in lanes: masked moves of AVX and AVX-512, maskmovdqu, gathers and
 // scatters, and what a mask leaves over of a vector. A lane whose mask bit is 0 is not touched,
 // wherever it lies. A mask bit that is undefined counts as it is; that of a store is reported,
-// since it decides what is in memory afterwards, and lanes that are off may be no memory at all.
+// since it decides what is in memory afterwards. Of a load, a lane that is off but might be on is
+// undefined: it may be no memory at all.
 #include "tools/memcheck/definedness_step.h"
 
 enum { DI = 7, SCALAR_LANES = 1 };
@@ -45,7 +46,8 @@ static u32 lanes_of_mask(const DefinednessStep *step)
     const Place *to = &step->destination;
     u32 total = to->kind == PLACE_VECTOR ? to->size
                 : to->kind == PLACE_MASK ? step->size : step->memory_size;
-    return step->mask_scalar ? SCALAR_LANES : total / step->mask_lane;
+    u32 lanes = step->mask_scalar ? SCALAR_LANES : total / step->mask_lane;
+    return step->mask_lanes && step->mask_lanes < lanes ? step->mask_lanes : lanes;
 }
 
 static u32 lanes_of_index(const DefinednessStep *step)
@@ -55,10 +57,10 @@ static u32 lanes_of_index(const DefinednessStep *step)
 }
 
 // By a mask register. The lanes of memory may be narrower or wider than those of the register.
-static u32 by_mask(const DefinednessStep *step, const DefinednessValues *values, LaneAccess *ret)
+// `on`: the mask.
+static u32 by_mask(const DefinednessStep *step, GuestAddr address, u64 on, LaneAccess *ret)
 {
     u32 lanes = lanes_of_mask(step);
-    u64 on = rule_mask_value(step->mask, lanes);
     if (lanes < 64)
         on &= (1ull << lanes) - 1;
     u32 n = lanes ? step->memory_size / lanes : 0, count = 0;
@@ -72,14 +74,14 @@ static u32 by_mask(const DefinednessStep *step, const DefinednessValues *values,
     if (step->lanes == LANES_PACKED) {
         u32 size = (u32)__builtin_popcountll(on) * step->mask_lane;
         for (u32 at = 0; at < size; at += step->mask_lane)
-            ret[count++] = (LaneAccess){values->address + at, (u8)at, step->mask_lane};
+            ret[count++] = (LaneAccess){address + at, (u8)at, step->mask_lane};
         return count;
     }
     if (whole && on)
-        ret[count++] = (LaneAccess){values->address, 0, (u8)step->memory_size};
+        ret[count++] = (LaneAccess){address, 0, (u8)step->memory_size};
     for (u32 i = 0; i < lanes && !whole; i++) {
         if (on >> i & 1)
-            ret[count++] = (LaneAccess){values->address + i * n, (u8)(i * n), (u8)n};
+            ret[count++] = (LaneAccess){address + i * n, (u8)(i * n), (u8)n};
     }
     return count;
 }
@@ -111,10 +113,24 @@ u32 definedness_lanes(const DefinednessStep *step, const DefinednessValues *valu
     case LANES_VECTOR: return by_vector(step, values, 0, step->lane, values->address, ret);
     case LANES_DI: return by_vector(step, values, 1, 1, values->gpr[DI], ret);
     case LANES_MASK:
-    case LANES_PACKED: return by_mask(step, values, ret);
+    case LANES_PACKED:
+        return by_mask(step, values->address, rule_mask_value(step->mask, lanes_of_mask(step)),
+                       ret);
     case LANES_GATHER:
     case LANES_SCATTER: return by_index(step, values, ret);
     default: return 0;
+    }
+}
+
+void definedness_lanes_unsure(const DefinednessStep *step, const Definedness *d, u8 ret_v[64])
+{
+    LaneAccess lanes[LANES_MAX];
+    if (step->lanes != LANES_MASK)
+        return; // the rules of the others ask for the mask themselves
+    u32 count = by_mask(step, 0, d->mask[step->mask], lanes);
+    for (u32 i = 0; i < count; i++) {
+        for (u32 k = 0; k < lanes[i].size; k++)
+            ret_v[lanes[i].at + k] = 0xff;
     }
 }
 

@@ -228,7 +228,7 @@ void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version)
 {
     (void)block;
-    *ret_version = mixed ? 0 : version_number(current);
+    *ret_version = version_of_exit(block_end[-1].pc, mixed ? 0 : current);
     return mixed ? mixed_is_settled() : exact;
 }
 

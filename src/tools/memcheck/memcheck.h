@@ -186,6 +186,8 @@ u64 version_set(u32 version); // a MemberSet
 u32 version_number(MemberSet set);
 void version_fork_prepare(void);
 void version_fork_done(bool in_child);
+// Of what follows a block that ends at `block_end`, where no more than these may be undefined.
+u32 version_of_exit(GuestAddr block_end, MemberSet set);
 
 // --- instrument.c
 void instrument_insn(ToolBlock *block, const ToolInsn *insn);

@@ -70,7 +70,40 @@ void version_fork_done(bool in_child)
         lock_release(&lock);
 }
 
+// --stress=random-versions. Few different ones: their sums are versions, too.
+static MemberSet random_members(u64 seed)
+{
+    static const MemberSet some[] = {
+        MEMBER_GPR(RAX),
+        MEMBER_GPR(RCX) | MEMBER_GPR(RDX),
+        MEMBER_GPR(RDI) | MEMBER_GPR(RSI) | MEMBER_FLAGS,
+        MEMBER_GPR(RBX) | MEMBER_GPR(RBP) | MEMBER_GPR(R12),
+        MEMBER_FLAGS,
+        MEMBER_VECTOR(0) | MEMBER_VECTOR(1),
+        MEMBER_X87 | MEMBER_MASK(1),
+        0xffff & ~MEMBER_GPR(RSP),
+    };
+    u64 random = seed * 0x9e3779b97f4a7c15ull;
+    random ^= random >> 29;
+    random *= 0xbf58476d1ce4e5b9ull;
+    return random >> 62 ? 0 : some[random >> 32 & 7];
+}
+
+static bool is_random(void)
+{
+    return UNLIKELY(memcheck_options->stress & STRESS_RANDOM_VERSIONS);
+}
+
 u32 version_of_thread(ToolThread *thread)
 {
-    return version_number(definedness_of(thread)->set);
+    static u64 turn;
+    Definedness *d = definedness_of(thread);
+    if (is_random())
+        d->set |= random_members(__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED));
+    return version_number(d->set);
+}
+
+u32 version_of_exit(GuestAddr block_end, MemberSet set)
+{
+    return version_number(set | (is_random() ? random_members(block_end) : 0));
 }

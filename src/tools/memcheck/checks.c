@@ -94,12 +94,28 @@ static u64 what_is_done(const ToolAccess *access)
            (access->writes ? ACCESS_WRITES : 0);
 }
 
+static void note_zone(const ToolInsn *insn, i64 disp)
+{
+    if (disp < 0 && disp >= -RED_ZONE)
+        lookahead_note_zone(insn->pc, (u32)(-disp + 7) & ~7u);
+}
+
+void check_pointer(const ToolInsn *insn)
+{
+    InsnForm room;
+    if (insn->mnemonic != ZYDIS_MNEMONIC_LEA)
+        return;
+    const InsnForm *form = insn_form(insn, &room);
+    if (form->lea_base == RSP && form->dst != RSP)
+        note_zone(insn, insn_disp(insn));
+}
+
 bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
 {
     StackOperand stack = stack_operand(access);
     bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
-    if (stack.on_stack && stack.disp < 0 && stack.disp >= -RED_ZONE)
-        lookahead_note_zone(insn->pc, (u32)(-stack.disp + 7) & ~7u);
+    if (stack.on_stack)
+        note_zone(insn, stack.disp);
     if (below)
         tool_call_access(block, access, access_below, what_is_done(access));
     return below;

@@ -17,6 +17,8 @@ void check_accesses(ToolBlock *block, const ToolInsn *insn, const ToolAccess *ac
                     unsigned count);
 void check_loads(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
                  unsigned count);
+// `lea`: a pointer below the stack pointer is made to write there.
+void check_pointer(const ToolInsn *insn);
 // Of one, what lies below the stack pointer. True: also below the red zone.
 bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access);
 

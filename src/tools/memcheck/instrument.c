@@ -181,8 +181,9 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
         return true; // it is undefined since it was left (K3)
     if (lookahead_is_left_read(insn, block_end))
         return true;
-    if (size <= INLINE_BYTES_MAX && size % 8 == 0)
-        tool_shadow_fill_stack(block, 0, (u32)size, 0xff);
+    u32 below = lookahead_left_zone(insn->pc).low; // its red zone
+    if (below + size <= INLINE_BYTES_MAX && size % 8 == 0)
+        tool_shadow_fill_stack(block, -(i32)below, below + (u32)size, 0xff);
     else
         tool_call(block, access_leave_frame, size);
     return true;
@@ -265,6 +266,8 @@ static void find_accesses(Insertion *at)
     at->count = tool_accesses(insn, at->accesses, ACCESSES_MAX);
     if (!touches_nothing(insn))
         return;
+    if (memcheck_options->undef_value_errors)
+        check_pointer(insn);
     // A prefetch of data that waits for its V bytes would be for nothing.
     if (at->count && insn->mnemonic != ZYDIS_MNEMONIC_LEA && insn->mnemonic != ZYDIS_MNEMONIC_NOP)
         tool_shadow_prefetch(at->block, &at->accesses[0]);

@@ -7,7 +7,8 @@
 #include "tools/memcheck/memcheck.h"
 #include "tools/memcheck/steps.h"
 
-enum { INSNS_MAX = 96, FRAMED_INSNS_MAX = 4096, FUNCTION_BYTES_MAX = 4096, RED_ZONE = 128 };
+enum { INSNS_MAX = 96, FAR_INSNS_MAX = 512, FRAMED_INSNS_MAX = 4096, FUNCTION_BYTES_MAX = 4096,
+       RED_ZONE = 128 };
 
 // A place in the code, and the instruction there.
 typedef struct Ahead {
@@ -25,7 +26,7 @@ static void begin(Ahead *a, GuestAddr pc)
 }
 
 // What follows in line is read with it, if it can be.
-static bool take(Ahead *a)
+static bool take_any(Ahead *a)
 {
     if (a->pc < a->start || a->pc - a->start + DECODE_BYTES_MAX > a->size) {
         a->start = a->pc;
@@ -36,8 +37,12 @@ static bool take(Ahead *a)
     size_t at = a->pc - a->start, left = a->size - at;
     return left &&
            decode_shared(a->pc, a->bytes + at, left < DECODE_BYTES_MAX ? left : DECODE_BYTES_MAX,
-                         &a->insn) == DECODE_OK &&
-           a->insn.lowering != LOWER_REQUEST;
+                         &a->insn) == DECODE_OK;
+}
+
+static bool take(Ahead *a)
+{
+    return take_any(a) && a->insn.lowering != LOWER_REQUEST;
 }
 
 // ------------------------------------------------------------------- the red zone
@@ -86,6 +91,12 @@ static bool follow(FrameShape *shape, const Insn *insn, const InsnForm *form)
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_PUSH: shape->depth += 8; return true;
     case ZYDIS_MNEMONIC_POP: shape->depth -= 8; return form->dst != RSP;
+    case ZYDIS_MNEMONIC_LEA:
+        if (form->dst == RSP && form->lea_base == RSP && !form->lea_indexed) {
+            shape->depth -= insn_disp(insn);
+            return true;
+        }
+        break;
     case ZYDIS_MNEMONIC_LEAVE: shape->depth = shape->frame - 8; return shape->framed;
     case ZYDIS_MNEMONIC_MOV:
         if (form->dst == RBP) {
@@ -125,7 +136,9 @@ static RedZone scan_function(GuestAddr function, u32 max)
     FrameShape shape = {0};
     Ahead a;
     begin(&a, function);
-    for (u32 i = 0; i < max && take(&a); i++, a.pc += a.insn.len) {
+    for (u32 i = 0; i < max && take_any(&a); i++, a.pc += a.insn.len) {
+        if (a.insn.lowering == LOWER_REQUEST)
+            continue;
         bool calls = a.insn.lowering == LOWER_CALL || a.insn.lowering == LOWER_CALL_INDIRECT;
         if (calls || a.insn.lowering == LOWER_SYSCALL)
             return (RedZone){0};
@@ -228,7 +241,9 @@ static void note_function(GuestAddr function, RedZone zone)
     GuestAddr furthest = 0;
     Ahead a;
     begin(&a, function);
-    for (u32 i = 0; i < FRAMED_INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+    for (u32 i = 0; i < FRAMED_INSNS_MAX && take_any(&a); i++, a.pc += a.insn.len) {
+        if (a.insn.lowering == LOWER_REQUEST)
+            continue;
         bool returns_here = a.insn.lowering == LOWER_RET;
         bool jumps = a.insn.lowering == LOWER_JMP ||
                      (a.insn.lowering == LOWER_JMP_INDIRECT && shape.depth == 0); // or a switch
@@ -255,8 +270,15 @@ void lookahead_note_frame(GuestAddr function)
     k->is_noted = true;
 }
 
-// Each `ret` that follows in line. What is popped until then lies above the zone, if it is not more
-// than registers.
+// The instruction gives up a frame, all of it: `add rsp, size` and the same by lea. How it does that
+// by rbp is known where it does (leave_frame() of access_hot.c).
+static bool gives_up_frame(const Insn *insn, const InsnForm *form)
+{
+    return form->dst == RSP && insn->mnemonic != ZYDIS_MNEMONIC_POP;
+}
+
+// Each way out that follows in line: an instruction that gives up the frame, or a `ret`. What is
+// popped before a `ret` lies above the zone, if it is not more than registers.
 void lookahead_note_zone(GuestAddr pc, u32 bytes)
 {
     enum { POPPED_MAX = 64 };
@@ -265,17 +287,28 @@ void lookahead_note_zone(GuestAddr pc, u32 bytes)
     if (pc >= seen && pc < seen_end && bytes <= seen_bytes)
         return;
     FrameShape shape = {0};
+    bool is_noted = false, is_left = false; // since the last `ret`; ever
     Ahead a;
     begin(&a, pc);
-    for (u32 i = 0; i < INSNS_MAX && take(&a); i++, a.pc += a.insn.len) {
+    for (u32 i = 0; i < (is_left ? INSNS_MAX : FAR_INSNS_MAX) && take_any(&a); i++) {
         InsnForm room;
-        if (a.insn.lowering == LOWER_RET) {
-            u32 popped = shape.depth < 0 && shape.depth >= -POPPED_MAX ? (u32)-shape.depth : 0;
-            note_return(a.pc, (RedZone){bytes + popped, popped});
-            shape = (FrameShape){0};
-        } else {
-            follow(&shape, &a.insn, insn_form(&a.insn, &room));
+        if (a.insn.lowering == LOWER_REQUEST) {
+            a.pc += a.insn.len;
+            continue;
         }
+        const InsnForm *form = insn_form(&a.insn, &room);
+        i64 before = shape.depth;
+        u32 popped = before < 0 && before >= -POPPED_MAX ? (u32)-before : 0;
+        bool is_return = a.insn.lowering == LOWER_RET;
+        bool leaves = !is_return && (!follow(&shape, &a.insn, form) || shape.depth < before) &&
+                      gives_up_frame(&a.insn, form);
+        if ((is_return || leaves) && !is_noted)
+            note_return(a.pc, (RedZone){bytes + popped, popped});
+        is_noted = (is_noted || leaves) && !is_return;
+        is_left |= is_return || leaves;
+        if (is_return)
+            shape = (FrameShape){0};
+        a.pc += a.insn.len;
     }
     seen = pc;
     seen_end = a.pc;

@@ -160,9 +160,21 @@ typedef struct Lanes {
     LaneAccess lane[LANES_MAX];
     u32 count;
     bool write;
-    bool bad; // one may not be touched, which has been told of
+    bool bad; // one may not be touched, which has been told of: then nothing is stored
     _Alignas(8) u8 v[64];
 } Lanes;
+
+// What a load finds: bytes that may not be touched, which was reported, count as defined; the others
+// are as defined as they are.
+static void read_good_bytes(ToolThread *thread, GuestAddr address, u32 size, u8 *ret_v)
+{
+    for (u32 i = 0; i < size; i++) {
+        GuestAddr at = address + i;
+        ret_v[i] = 0;
+        if (shadow_is_mapped(at, 1) && shadow_first_noaccess(thread, at, 1) != at)
+            shadow_read(at, 1, &ret_v[i]);
+    }
+}
 
 static void open_lanes(ToolThread *thread, const DefinednessStep *step, DefinednessValues *values,
                        Lanes *ret)
@@ -178,6 +190,9 @@ static void open_lanes(ToolThread *thread, const DefinednessStep *step, Definedn
         ret->bad = !check(thread, ret->lane[i].address, ret->lane[i].size, ret->write);
     for (u32 i = 0; i < ret->count && !ret->bad; i++)
         shadow_read(ret->lane[i].address, ret->lane[i].size, &ret->v[ret->lane[i].at]);
+    for (u32 i = 0; i < ret->count && ret->bad; i++)
+        read_good_bytes(thread, ret->lane[i].address, ret->lane[i].size,
+                        &ret->v[ret->lane[i].at]);
     values->memory = (const u8 *)values->address;
     values->memory_v = ret->v;
 }
@@ -275,9 +290,11 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
             if (access.reads && UNLIKELY(shadow_has_tag(address, access.size)))
                 values.memory_v = v_without_tags(address, access, invalid_v);
         } else {
-            // Reported: what it reads counts as defined, what it writes is nowhere.
+            // Reported: what it writes is nowhere.
             for (size_t i = 0; i < sizeof(invalid_v); i++)
                 invalid_v[i] = 0;
+            if (access.reads && access.size <= sizeof(invalid_v))
+                read_good_bytes(thread, address, access.size, invalid_v);
             values.memory = mapped && access.reads ? (const u8 *)address : NULL;
             values.memory_v = access.size <= sizeof(invalid_v) ? invalid_v : NULL;
         }

@@ -379,6 +379,7 @@ CASE(search_by_halves)
 
 CASE(search_by_fours)
 {
+    // ONCE it reads beyond a page if its block lies at the end of one
     u8 *p = block(40);
     memset(p, 'x', 39);
     p[39] = 0;
@@ -524,4 +525,49 @@ CASE(x87_words_undefined)
     u8 *p = block(28), *q = block(108);
     __asm__ volatile("fnstenv (%0)\n\tfldenv (%0)\n\tfnsave (%1)\n\tfrstor (%1)\n\tfnstsw %%ax\n\t"
                      "testb $1, %%ah\n\tjz 1f\n\tnop\n1:" : : "r"(p), "r"(q) : "rax", "cc", "memory");
+}
+
+// Of a read that is reported the bytes that may be read are as defined as they are, the others count
+// as defined.
+CASE(good_bytes_of_an_invalid_read)
+{
+    u8 *p = block(12);
+    u64 v;
+    __asm__ volatile("movq 6(%1), %0" : "=r"(v) : "r"(p));
+    // EXPECT memcheck invalid-read size=8 block=inside:6 of=12
+    BRANCH((u32)v); // EXPECT memcheck uninit-branch origin=heap:-4
+    BRANCH(v >> 48);
+}
+
+// Both halves of what LOAD puts into xmm1; of ymm1 the lowest and the highest word.
+#define XMM_HALVES "movq %%xmm1, %0\n\tpextrq $1, %%xmm1, %1"
+#define YMM_ENDS \
+    "vmovq %%xmm1, %0\n\tvextracti128 $1, %%ymm1, %%xmm1\n\tvpextrq $1, %%xmm1, %1\n\tvzeroupper"
+
+CASE(good_bytes_of_an_invalid_vector)
+{
+    u8 *p = block(36);
+    u64 a, b;
+    __asm__ volatile("movdqu 26(%2), %%xmm1\n\t" XMM_HALVES : "=&r"(a), "=&r"(b) : "r"(p) : "xmm1");
+    // EXPECT memcheck invalid-read size=16 block=inside:26 of=36
+    BRANCH(a); // EXPECT memcheck uninit-branch origin=heap:-4
+    BRANCH(b >> 16);
+    __asm__ volatile("vmovdqu 26(%2), %%ymm1\n\t" YMM_ENDS : "=&r"(a), "=&r"(b) : "r"(p) : "xmm1");
+    // EXPECT memcheck invalid-read size=32 block=inside:26 of=36
+    BRANCH(a); // EXPECT memcheck uninit-branch origin=heap:-8
+    BRANCH(b);
+}
+
+CASE(good_bytes_of_a_partial_vector)
+{
+    u8 *p = (u8 *)aligned_alloc(64, 36);
+    u64 a, b;
+    HIDE(p);
+    memset(p + 8, 0, 24);
+    __asm__ volatile("vmovdqa (%2), %%ymm1\n\t" YMM_ENDS : "=&r"(a), "=&r"(b) : "r"(p) : "xmm1");
+    BRANCH(a); // EXPECT memcheck uninit-branch origin=heap:-5
+    BRANCH(b);
+    __asm__ volatile("vmovdqa 32(%2), %%ymm1\n\t" YMM_ENDS : "=&r"(a), "=&r"(b) : "r"(p) : "xmm1");
+    BRANCH((u32)a); // EXPECT memcheck uninit-branch origin=heap:-8
+    BRANCH(b); // EXPECT memcheck uninit-branch
 }

@@ -197,6 +197,7 @@ static u64 plain_copy_until(Model *m, const u64 a[4], u32 element, const char *n
             return 0;
         found = model_same(m, value, v, (u8)a[2], 0);
     }
+    m->told.overlap = a[0] - a[1] < n || a[1] - a[0] < n;
     model_move(m, a[0], a[1], n, element);
     return found ? a[0] + n : 0;
 }

@@ -67,6 +67,7 @@ u64 string_copy_until(ToolThread *thread, ToolCall *call)
         return string_decline(&s);
     bool found = at != from + min_u64(limit, CLIENT_END - from);
     u64 size = at - from + (found ? 1 : 0);
+    check_overlap(&s, to, size, from, size, limit);
     if (!string_move(&s, to, from, size))
         return string_decline(&s);
     return string_return(&s, found ? to + size : 0);

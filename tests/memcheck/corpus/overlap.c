@@ -368,3 +368,21 @@ CASE(strcasecmp_beyond)
     HIDE(b);
     BRANCH(strcasecmp(a, b)); // EXPECT memcheck invalid-read size=1 block=after:0 of=4 top=strcasecmp
 }
+
+// What is copied counts, not what might have been.
+CASE(memccpy_overlap)
+{
+    char *p = (char *)zeroed_block(100);
+    p[15] = 7;
+    memccpy(p + 10, p, 7, 50);
+    // EXPECT-MUNINN memcheck overlap fn=memccpy why=memccpy-overlap
+    // EXPECT-VALGRIND memcheck overlap fn=mempcpy why=memccpy-overlap
+}
+
+CASE(memccpy_stops_before_it_overlaps)
+{
+    char *p = (char *)zeroed_block(100);
+    p[9] = 7;
+    memccpy(p + 10, p, 7, 50);
+    CHECK(p[19] == 7);
+}

@@ -164,8 +164,8 @@ typedef struct Lanes {
     _Alignas(8) u8 v[64];
 } Lanes;
 
-// What a load finds: bytes that may not be touched, which was reported, count as defined; the others
-// are as defined as they are.
+// What a load finds: bytes that may not be touched, which was reported, count as defined; the
+// others are as defined as they are.
 static void read_good_bytes(ToolThread *thread, GuestAddr address, u32 size, u8 *ret_v)
 {
     for (u32 i = 0; i < size; i++) {

@@ -270,8 +270,8 @@ void lookahead_note_frame(GuestAddr function)
     k->is_noted = true;
 }
 
-// The instruction gives up a frame, all of it: `add rsp, size` and the same by lea. How it does that
-// by rbp is known where it does (leave_frame() of access_hot.c).
+// The instruction gives up a frame, all of it: `add rsp, size` and the same by lea. How it does
+// that by rbp is known where it does (leave_frame() of access_hot.c).
 static bool gives_up_frame(const Insn *insn, const InsnForm *form)
 {
     return form->dst == RSP && insn->mnemonic != ZYDIS_MNEMONIC_POP;

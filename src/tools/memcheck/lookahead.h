@@ -21,10 +21,10 @@ typedef struct RedZone {
 RedZone lookahead_red_zone(GuestAddr function, bool is_framed);
 
 // lookahead_left_zone() is what the instruction at `pc` leaves below its stack pointer: a `ret`, or
-// one that gives up a frame, as `add rsp, size`. Known of functions with rbp since they began, and of
-// others since `pc` was seen to touch up to `bytes` below the stack pointer, or to make a pointer
-// there, as far as the way out stands not far behind; that of another function leaves them as well.
-// Blocks that know less are made anew.
+// one that gives up a frame, as `add rsp, size`. Known of functions with rbp since they began, and
+// of others since `pc` was seen to touch up to `bytes` below the stack pointer, or to make a
+// pointer there, as far as the way out stands not far behind; that of another function leaves them
+// as well. Blocks that know less are made anew.
 void lookahead_note_frame(GuestAddr function);
 void lookahead_note_zone(GuestAddr pc, u32 bytes);
 RedZone lookahead_left_zone(GuestAddr pc);

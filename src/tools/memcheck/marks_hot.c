@@ -2,6 +2,7 @@
 //
 // Setting and searching V bytes and U bits over ranges.
 #include "base/fill.h"
+#include "base/futex_lock.h"
 #include "engine/calltags/calltags.h"
 #include "tools/memcheck/memcheck.h"
 
@@ -56,8 +57,94 @@ void shadow_make_touchable(GuestAddr start, u64 size)
 
 void shadow_make_noaccess(GuestAddr start, u64 size)
 {
+    shadow_forget_forbidden(start, start + size);
     fill_bytes(shadow_of(start), 0xff, size);
     set_u_bits(start, size, true);
+}
+
+// ------------------------------------------------------------ what is forbidden on stacks
+
+typedef struct StackRange {
+    GuestAddr start, end; // equal: none
+} StackRange;
+
+enum { STACK_RANGES = 64 };
+static Lock stack_lock; // of what follows, for writers
+static StackRange stack_ranges[STACK_RANGES];
+static u32 stack_range_count; // in use, or were; atomic
+
+static bool is_stack_range(GuestAddr address)
+{
+    u32 count = __atomic_load_n(&stack_range_count, __ATOMIC_ACQUIRE);
+    for (u32 i = 0; i < count; i++) {
+        if (address - stack_ranges[i].start < stack_ranges[i].end - stack_ranges[i].start)
+            return true;
+    }
+    return false;
+}
+
+// The one that has it all, or that it has all of, or a free one. If there is none, another is
+// forgotten: what was forbidden there stays so.
+static StackRange *range_for(GuestAddr start, GuestAddr end)
+{
+    static u32 next;
+    for (u32 i = 0; i < stack_range_count; i++) {
+        StackRange *range = &stack_ranges[i];
+        bool has = start >= range->start && end <= range->end;
+        if (has || (range->start >= start && range->end <= end) || range->start == range->end)
+            return range;
+    }
+    if (stack_range_count == STACK_RANGES)
+        return &stack_ranges[next++ % STACK_RANGES];
+    __atomic_store_n(&stack_range_count, stack_range_count + 1, __ATOMIC_RELEASE);
+    return &stack_ranges[stack_range_count - 1];
+}
+
+void shadow_forbid_stack(GuestAddr start, u64 size)
+{
+    GuestAddr end = start + size;
+    lock_acquire(&stack_lock);
+    StackRange *range = range_for(start, end);
+    if (start < range->start || end > range->end)
+        *range = (StackRange){start, end};
+    lock_release(&stack_lock);
+    fill_bytes(shadow_of(start), V_FORBIDDEN, size);
+    set_u_bits(start, size, true);
+}
+
+void shadow_forget_forbidden(GuestAddr start, GuestAddr end)
+{
+    if (LIKELY(!__atomic_load_n(&stack_range_count, __ATOMIC_RELAXED)))
+        return;
+    lock_acquire(&stack_lock);
+    for (u32 i = 0; i < stack_range_count; i++) {
+        if (stack_ranges[i].start < end && start < stack_ranges[i].end)
+            stack_ranges[i] = (StackRange){0, 0};
+    }
+    lock_release(&stack_lock);
+}
+
+void shadow_fork_prepare(void)
+{
+    lock_acquire(&stack_lock);
+}
+
+void shadow_fork_done(bool in_child)
+{
+    if (in_child)
+        lock_reset_after_fork(&stack_lock);
+    else
+        lock_release(&stack_lock);
+}
+
+bool shadow_is_forbidden(GuestAddr address)
+{
+    if (!(*u_bits_of(address) >> (address & 7) & 1))
+        return false;
+    if (*shadow_of(address) == V_FORBIDDEN || LIKELY(!is_stack_range(address)))
+        return true;
+    set_u_bits(address, 1, false); // its frame was left since
+    return false;
 }
 
 bool shadow_is_mapped(GuestAddr start, u64 size)
@@ -159,7 +246,7 @@ GuestAddr shadow_first_noaccess(ToolThread *thread, GuestAddr start, u64 size)
     if (LIKELY(shadow_all_touchable(thread, start, size)))
         return end;
     for (GuestAddr at = skip_zero(start, end); at < end; at = skip_zero(at + 1, end)) {
-        if (*u_bits_of(at) >> (at & 7) & 1 || shadow_below_stack(thread, at))
+        if (shadow_is_forbidden(at) || shadow_below_stack(thread, at))
             return at;
     }
     return end;
@@ -173,7 +260,7 @@ void shadow_define_touchable(ToolThread *thread, GuestAddr start, u64 size)
         return;
     }
     for (GuestAddr at = skip_zero(start, end); at < end; at = skip_zero(at + 1, end)) {
-        if (!(*u_bits_of(at) >> (at & 7) & 1) && !shadow_below_stack(thread, at))
+        if (!shadow_is_forbidden(at) && !shadow_below_stack(thread, at))
             *shadow_of(at) = 0;
     }
 }

@@ -153,10 +153,12 @@ static void fork_prepare(void)
     heap_fork_prepare();
     ranges_fork_prepare();
     version_fork_prepare();
+    shadow_fork_prepare();
 }
 
 static void fork_parent(void)
 {
+    shadow_fork_done(false);
     version_fork_done(false);
     ranges_fork_done(false);
     heap_fork_parent();
@@ -164,6 +166,7 @@ static void fork_parent(void)
 
 static void fork_child(ToolThread *thread)
 {
+    shadow_fork_done(true);
     version_fork_done(true);
     ranges_fork_done(true);
     heap_fork_child(memcheck_thread(thread)->heap);

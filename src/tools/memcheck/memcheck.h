@@ -17,7 +17,9 @@
 //   step       a C call before an instruction in a dirty version (definedness.h)
 //
 // What must stay true
-//   K1  A byte with a U bit has a V byte of 0xff.
+//   K1  A byte with a U bit has a V byte of 0xff; of V_FORBIDDEN on a stack where the program has
+//       forbidden it (MAKE_MEM_NOACCESS). Whoever leaves that frame makes it 0xff, and does not
+//       know of U bits: one beside another V byte means nothing any more there.
 //   K2  In a clean block every register is wholly defined, but for what a mixed one has
 //       loaded since it was entered. Where it is left, all are.
 //   K3  Below the stack pointer (and its red zone) stacks are 0xff; the U bit there is not
@@ -43,6 +45,7 @@
 // Of the client's addresses these have a shadow: what the engine chooses ends at CLIENT_END, but
 // Java's ZGC insists on 16 to 20 TiB. More cannot be mapped (aspace_end).
 #define SHADOWED_END 0x170000000000ull
+#define V_FORBIDDEN 0xfe
 #define U_MAP_OFFSET (0x380000000000ull + 0x5a000ull) // + address / 8
 
 static inline u8 *shadow_of(GuestAddr address)
@@ -164,6 +167,11 @@ bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped);
 void shadow_make_defined(GuestAddr start, u64 size);
 void shadow_make_undefined(GuestAddr start, u64 size);
 void shadow_make_noaccess(GuestAddr start, u64 size);
+void shadow_forbid_stack(GuestAddr start, u64 size); // until its frame is left
+void shadow_forget_forbidden(GuestAddr start, GuestAddr end); // it is no stack any more
+bool shadow_is_forbidden(GuestAddr address); // by the U map alone, whose shadow is there
+void shadow_fork_prepare(void);
+void shadow_fork_done(bool in_child);
 void shadow_clear_v(GuestAddr start, u64 size); // of what may be touched
 void shadow_define_touchable(ToolThread *thread, GuestAddr start, u64 size); // and no more
 void shadow_make_touchable(GuestAddr start, u64 size); // of V bytes that are all ones

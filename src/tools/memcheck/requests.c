@@ -57,6 +57,15 @@ static void mark_noaccess(void *data, GuestAddr start, u64 size)
     shadow_make_noaccess(start, size);
 }
 
+// The same, until the frame is left if it is on the thread's stack.
+static void forbid(void *data, GuestAddr start, u64 size)
+{
+    const MemcheckThread *mt = memcheck_thread(data);
+    mark_noaccess(NULL, start, size);
+    if (is_at_home(mt, start + 1) && is_at_home(mt, start + size))
+        shadow_forbid_stack(start, size);
+}
+
 static void mark_undefined(void *data, GuestAddr start, u64 size)
 {
     (void)data;
@@ -77,10 +86,10 @@ static void define_addressable(void *data, GuestAddr start, u64 size)
 
 static u64 do_make(ToolThread *thread, const u64 args[6], u64 otherwise)
 {
-    static MappedVisit *const marks[] = {mark_noaccess, mark_undefined, mark_defined};
+    static MappedVisit *const marks[] = {forbid, mark_undefined, mark_defined};
     u64 which = args[0] - MC(0);
     (void)otherwise;
-    requests_for_mapped(args[1], args[2], marks[which], NULL);
+    requests_for_mapped(args[1], args[2], marks[which], thread);
     if (which == 1)
         origins_made_by_client(args[1], args[2], requests_context(thread));
     return ~0ull;

@@ -170,6 +170,7 @@ void shadow_unmapped(GuestAddr start, GuestAddr end)
     if (!in_client(start, end))
         return;
     constants_forget(start, end);
+    shadow_forget_forbidden(start, end);
     u_pages(start, end, &u_start, &u_end);
     if (end - start >= 8 * PAGE_SIZE && u_end - u_start > 2 * PAGE_SIZE) {
         madvise((void *)(u_start + PAGE_SIZE), u_end - u_start - 2 * PAGE_SIZE, MADV_DONTNEED);

@@ -134,7 +134,7 @@ static bool set_bytes(u64 to, u64 word, u64 size)
 
 static bool is_bad(const StringCall *s, GuestAddr at)
 {
-    return *shadow_of(at) == 0xff && string_first_bad(s, at, 1) == at;
+    return *shadow_of(at) >= V_FORBIDDEN && string_first_bad(s, at, 1) == at;
 }
 
 // A byte that may not be touched keeps its V byte (K1); what was read from such a one counts

@@ -88,10 +88,10 @@ void string_tell_condition(StringCall *s, unsigned argument)
     string_report_condition(s, argument);
 }
 
-// Whether the byte, whose V byte is 0xff, has a U bit or is below the stack (K3).
+// Whether the byte, whose V byte is not 0, may not be touched, or is below the stack (K3).
 static bool is_bad(const StringCall *s, GuestAddr at)
 {
-    return *u_bits_of(at) >> (at & 7) & 1 || shadow_below_stack(s->thread, at);
+    return shadow_is_forbidden(at) || shadow_below_stack(s->thread, at);
 }
 
 // In one page, whose shadow is there.
@@ -108,7 +108,7 @@ static GuestAddr first_bad_in_page(const StringCall *s, GuestAddr at, GuestAddr 
                 continue;
             }
         }
-        if (*shadow_of(at) == 0xff && is_bad(s, at))
+        if (*shadow_of(at) >= V_FORBIDDEN && is_bad(s, at))
             return at;
         at++;
     }

@@ -561,3 +561,45 @@ CASE(own_stack_above_that_of_the_thread)
     run_in_piece(0);
     BRANCH(*(volatile u8 *)(beside + 4090)); // EXPECT memcheck uninit-branch origin=client
 }
+
+static NOINLINE u8 *forbid_a_part(void)
+{
+    u8 room[256], *p = room + 64;
+    HIDE(p);
+    memset(p, 1, 100);
+    (void)VALGRIND_MAKE_MEM_NOACCESS(p, 100);
+    return p;
+}
+
+static NOINLINE void use_the_same(void)
+{
+    u8 room[256], *p = room;
+    HIDE(p);
+    for (u32 i = 0; i < sizeof room; i++)
+        WRITE1(p + i);
+    memset(p, 2, sizeof room);
+    CHECK(strnlen((char *)p, sizeof room) == sizeof room);
+}
+
+// A function's frame is as usable as any, whatever the one before it has forbidden there.
+CASE(forbidden_until_its_frame_is_left)
+{
+    for (u32 i = 0; i < 3; i++) {
+        forbid_a_part();
+        use_the_same();
+    }
+}
+
+CASE(forbidden_in_its_frame)
+{
+    u8 room[256], *p = room + 64;
+    HIDE(p);
+    memset(p, 1, 100);
+    (void)VALGRIND_MAKE_MEM_NOACCESS(p, 100);
+    use_the_same();
+    WRITE1(p + 50); // EXPECT memcheck invalid-write size=1
+    READ8(p + 90); // EXPECT memcheck invalid-read size=8
+    memset(p + 99, 0, 2); // EXPECT memcheck invalid-write
+    (void)VALGRIND_MAKE_MEM_DEFINED(p, 100);
+    READ8(p + 90);
+}

@@ -28,6 +28,7 @@ class Frame:
 class Finding:
     kind: str
     what: str = ""
+    count: int = 1
     frames: list = field(default_factory=list)
     fields: dict = field(default_factory=dict)  # what an expectation can name: size, block, ...
     origin: list = field(default_factory=list)  # frames of the origin
@@ -123,7 +124,8 @@ def read_json(path):
     document = json.loads(Path(path).read_text(errors="replace"))
     findings = []
     for entry in document["findings"]:
-        finding = Finding(entry["kind"], entry["what"], json_frames(entry["stack"]))
+        finding = Finding(entry["kind"], entry["what"], entry["count"],
+                          json_frames(entry["stack"]))
         describe(finding, [part.get("text", "") for part in entry["parts"]])
         for part in entry["parts"]:
             take_part(finding, part.get("text", ""), json_frames(part.get("stack", [])))
@@ -149,7 +151,7 @@ def read_xml(path):
         error = ElementTree.fromstring(chunk)
         what = error.findtext("what") or error.findtext("xwhat/text", "")
         name = error.findtext("kind")
-        finding = Finding(kinds.get(name, name), what)
+        finding = Finding(kinds.get(name, name), what)  # its count is told elsewhere
         texts, last = [], None
         for child in error:
             if child.tag in ("auxwhat", "xauxwhat"):

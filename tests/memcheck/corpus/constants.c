@@ -64,6 +64,7 @@ CASE(read_only)
 
 CASE(opened)
 {
+    // ONCE the table stays as the case leaves it
     read_all();
     open_table();
     u64 *undefined = (u64 *)block(8);
@@ -85,6 +86,7 @@ CASE(marked)
 
 CASE(forbidden)
 {
+    // ONCE the table stays as the case leaves it
     read_all();
     VALGRIND_MAKE_MEM_NOACCESS(&table.word[1], 8);
     bounded_by_size(1); // EXPECT memcheck invalid-read line=any size=8

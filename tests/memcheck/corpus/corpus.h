@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // What the programs of the corpus share. CASE(name) defines a case and registers it; main runs the
-// one that argv[1] names. Accesses are inline assembly where it matters that they are made with
-// exactly this size, on exactly this line, whatever the optimiser thinks of them; a branch likewise.
+// one that argv[1] names, once or argv[2] times. Accesses are inline assembly where it matters that
+// they are made with exactly this size, on exactly this line, whatever the optimiser thinks of them;
+// a branch likewise.
 #pragma once
 
 #include <stdint.h>
@@ -116,9 +117,11 @@ static NOINLINE void scrub(void)
 
 int main(int argc, char **argv)
 {
+    unsigned times = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
     for (const struct Case *c = __start_cases; c < __stop_cases; c++) {
         if (argc > 1 && strcmp(c->name, argv[1]) == 0) {
-            c->run();
+            for (unsigned i = 0; i < times; i++)
+                c->run();
             scrub();
             return 0;
         }

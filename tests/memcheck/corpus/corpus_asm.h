@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// CASE for assembly: opens a function and registers it with main, which is assembly too.
+// CASE for assembly: opens a function and registers it with main, which is assembly too. A case is
+// run as often as argv[2] says, or once.
 
 .macro CASE name
     .section .rodata
@@ -34,7 +35,14 @@ main:
     pushq %rbx
     pushq %r12
     pushq %r13
+    subq $16, %rsp
     movq 8(%rsi), %r12
+    movl $1, %eax
+    cmpl $3, %edi
+    jb 5f
+    movq 16(%rsi), %rdi
+    call atoi@PLT
+5:  movl %eax, (%rsp)
     leaq __start_cases(%rip), %rbx
     leaq __stop_cases(%rip), %r13
 1:  cmpq %r13, %rbx
@@ -48,9 +56,14 @@ main:
     jmp 1b
 2:  movl $99, %eax
     jmp 4f
-3:  call *8(%rbx)
+3:  movq %rbx, 8(%rsp)
+6:  movq 8(%rsp), %rbx
+    call *8(%rbx)
+    decl (%rsp)
+    jg 6b
     xorl %eax, %eax
-4:  popq %r13
+4:  addq $16, %rsp
+    popq %r13
     popq %r12
     popq %rbx
     ret

@@ -499,5 +499,9 @@ fn main() {
         ("leaked_by_a_thread", leaked_by_a_thread),
     ];
     let name = std::env::args().nth(1).unwrap();
-    cases.iter().find(|c| c.0 == name).expect("a case of that name").1();
+    let times = std::env::args().nth(2).map_or(1, |n| n.parse().unwrap());
+    let case = cases.iter().find(|c| c.0 == name).expect("a case of that name");
+    for _ in 0..times {
+        case.1();
+    }
 }

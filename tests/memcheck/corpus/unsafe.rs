@@ -242,5 +242,9 @@ fn main() {
         ("enums_and_options", enums_and_options), ("strings_and_formatting", strings_and_formatting),
     ];
     let name = std::env::args().nth(1).unwrap();
-    cases.iter().find(|c| c.0 == name).expect("a case of that name").1();
+    let times = std::env::args().nth(2).map_or(1, |n| n.parse().unwrap());
+    let case = cases.iter().find(|c| c.0 == name).expect("a case of that name");
+    for _ in 0..times {
+        case.1();
+    }
 }

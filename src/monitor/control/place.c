@@ -139,16 +139,29 @@ static bool is_stale(i32 monitor, int error)
     return error == ECONNREFUSED && kill(monitor, 0) != 0 && errno == ESRCH;
 }
 
+// A monitor that is stopped accepts nobody, and once its queue is full connect() would wait for it
+// for ever. A limit on sending is one on connecting, too.
+static void limit_waiting(int fd, int seconds)
+{
+    struct timeval time = {.tv_sec = seconds};
+
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+}
+
 static int connect_to(int directory, const char *name, i32 monitor)
 {
+    enum { CONNECT_S = 5 };
     struct sockaddr_un address;
     int size = place_address(directory, name, &address);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
-    if (connect(fd, (struct sockaddr *)&address, (socklen_t)size) == 0 && peer_is_us(fd))
+    limit_waiting(fd, CONNECT_S);
+    if (connect(fd, (struct sockaddr *)&address, (socklen_t)size) == 0 && peer_is_us(fd)) {
+        limit_waiting(fd, 0);
         return fd;
+    }
     int error = errno;
     close(fd);
     if (is_stale(monitor, error))

@@ -44,13 +44,13 @@ HeapModel *heap_open(const HeapConfig *config)
 {
     HeapModel *model = calloc(1, sizeof(*model));
 
-    if (!model || !blocks_grow(&model->blocks)) {
+    // What has been got is given back by the end of the monitor, which ends for this.
+    if (!model || !blocks_grow(&model->blocks) || !places_init(model)) {
         free(model);
         return NULL;
     }
     model->recording_fd = -1;
     model_set_up(model, config);
-    places_init(model);
     triggers_init(model);
     files_open(model, NULL, NULL);
     snapshots_init(model);

@@ -282,7 +282,7 @@ struct HeapModel {
 
 // ------------------------------------------------------------------- places.c
 
-void places_init(HeapModel *model);
+bool places_init(HeapModel *model); // false: there is no memory
 // The site of a context of the engine's. SITE_IGNORED: --ignore-fn leaves it out.
 u32 site_find(HeapModel *model, Space space, u32 context, u32 thread);
 u32 site_find_pages(HeapModel *model, PagesKind pages, u32 context, u32 thread);

@@ -11,7 +11,7 @@
 #include "base/pages.h"
 #include "monitor/heap/model_event.h"
 
-void places_init(HeapModel *model)
+bool places_init(HeapModel *model)
 {
     vec_init(&model->threads, sizeof(ModelThread));
     vec_init(&model->ranges, sizeof(Range));
@@ -21,10 +21,13 @@ void places_init(HeapModel *model)
     vec_init(&model->modules, sizeof(Module));
     model->places_max = CONTEXTS_MAX;
     model->sites_max = SITES_MAX;
-    vec_push(&model->contexts, NULL); // the empty stack
-    vec_push(&model->places, NULL);
-    vec_push(&model->codes, NULL);
-    thread_at(model, 0);
+    if (!vec_push(&model->contexts, NULL) || // the empty stack
+        !vec_push(&model->places, NULL) || !vec_push(&model->codes, NULL))
+        return false;
+    ModelThread *nobody = vec_push(&model->threads, NULL);
+    if (nobody)
+        nobody->stack_site = SITE_NONE;
+    return nobody != NULL;
 }
 
 void places_free(HeapModel *model)

@@ -56,7 +56,8 @@ static void say_of_heap(void *opaque, const char *line)
 }
 
 // A twin goes on with a copy of what its parent's model has.
-static void open_heap(Run *run)
+// False: there is no memory for the model.
+static bool open_heap(Run *run)
 {
     HeapConfig config = {
         .options = run->options,
@@ -76,6 +77,9 @@ static void open_heap(Run *run)
         heap_divide(run->heap, &config);
     else if (strcmp(run->options->tool, "massif") == 0)
         run->heap = heap_open(&config);
+    else
+        return true;
+    return run->heap != NULL;
 }
 
 static bool run_open(Run *run)
@@ -118,12 +122,12 @@ static bool run_open(Run *run)
         .warn = warn_of_symbols,
         .warn_opaque = run,
     });
-    open_heap(run);
+    bool has_heap = open_heap(run);
     if (run->heap && run->consumer)
         wire_stream_to(run->consumer, run_take_stream);
     vec_init(&run->findings, sizeof(RunFinding *));
     run->asks = run->has_input = run->options->gen_suppressions == GEN_SUPPRESSIONS_YES;
-    return run->consumer && run->symbols;
+    return run->consumer && run->symbols && has_heap;
 }
 
 // ------------------------------------------------------------------- the end

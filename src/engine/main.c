@@ -95,6 +95,8 @@ static void on_fork_parent(ThreadCtx *ctx)
 
 static u32 finished; // atomic: the process has been reported on
 
+static bool is_fork_child;
+
 static void on_fork_child(ThreadCtx *ctx)
 {
     uring_fork_done();
@@ -104,6 +106,7 @@ static void on_fork_child(ThreadCtx *ctx)
     callstack_fork_done(true);
     descriptors_fork_child();
     relay_fork_child();
+    is_fork_child = true;
     finished = 0;
     signal_ending_forget(ctx);
     if (tool->fork_child)
@@ -181,6 +184,23 @@ static void finish(ThreadCtx *ctx)
         stats_print();
 }
 
+static struct {
+    int argc;
+    char **argv;
+} client_words; // its command line
+
+// A tool that makes no findings has no monitor, which would cost every process some milliseconds:
+// one is started for this death alone.
+static bool wants_monitor_for_death(const siginfo_t *info)
+{
+    bool is_quiet = options.verbosity < 0 && info->si_code <= 0; // then only faults are told
+    bool is_silent = options.child_silent_after_fork && is_fork_child;
+
+    // By SIGKILL ends a thread that has given everything back and may make no calls any more.
+    return tool->needs & TOOL_TELLS_DEATH && !relay_is_on() && !is_quiet && !is_silent &&
+           info->si_signo != SIGKILL;
+}
+
 // What the client has ended with: known to whoever cuts short what is left to do.
 static struct {
     int status;
@@ -203,8 +223,6 @@ static _Noreturn void cut_short(int sig)
 // some of them have not come to a halt.
 static bool begin_end(ThreadCtx *ctx, int status, int signal)
 {
-    if (!tool->exiting && !relay_is_on())
-        return false; // nothing that takes long
     client_end.status = status;
     client_end.signal = signal;
     signal_ending_begin(ctx, cut_short);
@@ -213,7 +231,8 @@ static bool begin_end(ThreadCtx *ctx, int status, int signal)
 
 static int on_process_end(ThreadCtx *ctx, int status)
 {
-    bool is_quiet = begin_end(ctx, status, 0);
+    bool takes_long = tool->exiting || relay_is_on();
+    bool is_quiet = takes_long && begin_end(ctx, status, 0);
     if (tool->exiting && is_quiet && !__atomic_load_n(&finished, __ATOMIC_SEQ_CST))
         tool->exiting(ctx);
     finish(ctx);
@@ -223,7 +242,11 @@ static int on_process_end(ThreadCtx *ctx, int status)
 static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 {
     process_end_claim(ctx);
-    begin_end(ctx, 0, info->si_signo);
+    bool is_late = wants_monitor_for_death(info);
+    if (is_late || tool->exiting || relay_is_on())
+        begin_end(ctx, 0, info->si_signo);
+    if (is_late)
+        relay_start_late(&options, client_words.argc, client_words.argv);
     relay_fatal_signal(ctx, info, tool_context(ctx, ctx->pc));
     finish(ctx);
     relay_end(ctx, 0, info->si_signo);
@@ -231,7 +254,8 @@ static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 
 static bool reports_death(void)
 {
-    return tool->finish || options.stats || relay_is_on() || fdtrack_mode != TRACK_FDS_NO;
+    return tool->finish || options.stats || relay_is_on() || fdtrack_mode != TRACK_FDS_NO ||
+           tool->needs & TOOL_TELLS_DEATH;
 }
 
 // A file's name is the client's, who may go elsewhere.
@@ -379,8 +403,10 @@ int main(int argc, char **argv, char **envp)
     int program = parse(argc, argv);
     if (!descriptors_open_log(&options, log_init))
         return 1;
+    client_words.argc = argc - program;
+    client_words.argv = argv + program;
     if (tool->needs & TOOL_NEEDS_MONITOR || wants_report())
-        relay_start(&options, argc - program, argv + program);
+        relay_start(&options, client_words.argc, client_words.argv);
     environment_restore(envp);
     follow_init(&options);
 

@@ -56,3 +56,14 @@ void environment_restore(char **envp)
         if (strncmp(*envp, ENVIRONMENT_PREFIX, PREFIX_LEN) == 0)
             *envp += PREFIX_LEN;
 }
+
+void environment_drop_hidden(char **envp)
+{
+    char **kept = envp;
+
+    for (; *envp != NULL; envp++) {
+        if (!is_hidden(*envp))
+            *kept++ = *envp;
+    }
+    *kept = NULL;
+}

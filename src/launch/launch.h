@@ -11,10 +11,6 @@
 #include "base/elf_check.h"
 #include "base/types.h"
 
-// The release of Valgrind that `valgrind --version` names when muninn is called
-// so: the newest whose XML has the version that is our default.
-#define COMPAT_VERSION "3.25.1"
-
 // ---------------------------------------------------------------- programs
 
 // As many #! lines as the kernel follows from one execve.
@@ -74,5 +70,7 @@ void environment_hide(char **envp, char *buffer);
 
 // Undoes environment_hide(): in place, without allocating.
 void environment_restore(char **envp);
+// Takes those out that are the client's alone, whatever they are called now.
+void environment_drop_hidden(char **envp);
 
 #endif

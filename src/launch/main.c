@@ -340,6 +340,7 @@ int main(int argc, char **argv)
     warn_of_lost_privileges();
 
     options.muninn_exe = own_path();
+    options.as_valgrind = is_compat;
     const char *engine = find_beside(options.muninn_exe, "muninn-engine");
     char **engine_args = engine_argv(words, word_count, argv + index + 1, argc - index - 1);
     environment_hide(environ, allocate(environment_hidden_size(environ) + 1));

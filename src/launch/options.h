@@ -186,6 +186,7 @@ typedef struct Options {
     // From the launcher to the engine. The parser knows them only after
     // --muninn-exe, which the launcher puts first.
     const char *muninn_exe; // absolute path of the launcher
+    bool as_valgrind;       // the launcher was called by that name: reports have its words
     const char *exe;        // absolute path, free of symbolic links, of the ELF file to load
     const char *script;     // the #! script that was asked for, or NULL
     const char *execfn;     // the path execve would have been given: AT_EXECFN, and the
@@ -197,6 +198,10 @@ typedef struct Options {
     int error_index; // the word of argv that the last call failed on, or 0
     char error[512]; // why the last call failed: one line without "muninn: "
 } Options;
+
+// The release of Valgrind whose words reports have, and that `valgrind --version` names, when
+// muninn is called so: the newest whose XML has the version that is our default.
+#define COMPAT_VERSION "3.25.1"
 
 // Sets every default. Comes before any parsing.
 void options_init(Options *options);

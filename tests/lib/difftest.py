@@ -236,7 +236,9 @@ def compare(native, other, with_stderr):
         difference = f"ended in {other.status}, native in {native.status}" \
             + (f"; {difference}" if difference else note)
     if with_stderr:
-        difference = difference or first_difference("stderr", native.stderr, other.stderr)
+        # What killed the program is told there.
+        said = re.sub(rb"(?m)^==\d+== .*\n", b"", other.stderr)
+        difference = difference or first_difference("stderr", native.stderr, said)
     if difference:
         raise Problem(difference)
 

@@ -282,7 +282,8 @@ static bool pass_on(char **words)
     } else if (strcmp(verb, "extra") == 0) {
         report_extra(report, unescape(words[1]), unescape(words[2]), unescape(words[3]));
     } else if (strcmp(verb, "fatal") == 0) {
-        FatalSignal fatal = {.signal = (i32)number(words[1]),
+        FatalSignal fatal = {.stack_limit_bytes = 8388608,
+                             .signal = (i32)number(words[1]),
                              .code = (i32)strtol(words[2], NULL, 0),
                              .address = number(words[3]),
                              .full_stack_bytes = number(words[4]),

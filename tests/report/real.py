@@ -191,3 +191,136 @@ int main(void)
     assert re.search(r"Invalid read of size 1\n.*main \(stale\.c:15\)\n.*is 0 bytes inside a block "
                      r"of size 8 free'd\n.*free.*\n.*run \(frees\.c:3\)\n(.*\n)*?"
                      r".*Block was alloc'd at\n.*malloc.*\n.*run \(allocates\.c:3\)\n", text), text
+
+
+# ------------------------------------------------------------------------------ fatal signals
+
+DEATHS = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static int deep(volatile int n)
+{
+    volatile char room[4096];
+    room[0] = n;
+    return deep(n + 1) + room[0];
+}
+static void handler(int number)
+{
+    abort();
+}
+static __attribute__((noinline)) void die(const char *how)
+{
+    volatile int zero = 0;
+    if (!strcmp(how, "segv")) *(volatile int *)8 = 1;
+    if (!strcmp(how, "accerr")) *(volatile char *)"text" = 1;
+    if (!strcmp(how, "abort")) abort();
+    if (!strcmp(how, "term")) raise(SIGTERM);
+    if (!strcmp(how, "realtime")) raise(SIGRTMIN + 3);
+    if (!strcmp(how, "divide")) zero = getpid() / zero;
+    if (!strcmp(how, "trap")) __asm__ volatile("int3");
+    if (!strcmp(how, "pipe")) raise(SIGPIPE);
+    if (!strcmp(how, "sent")) kill(getpid(), SIGSEGV);
+    if (!strcmp(how, "wild")) ((void (*)(void))0x12345)();
+    if (!strcmp(how, "null")) ((void (*)(void))zero)();
+    if (!strcmp(how, "handler")) { signal(SIGUSR1, handler); raise(SIGUSR1); }
+    if (!strcmp(how, "deep")) deep(0);
+    if (!strcmp(how, "kill")) kill(getpid(), SIGKILL);
+}
+int main(int argc, char **argv)
+{
+    die(argv[1]);
+    return 0;
+}
+"""
+HOWS = ("segv", "accerr", "abort", "term", "realtime", "divide", "trap", "pipe", "sent", "wild",
+        "null", "handler", "deep")
+
+
+def death_of(text):
+    """From the signal to the end of its stack and advice, without addresses of code."""
+    lines = [re.sub(r"^==\d+== ?", "", line) for line in text.splitlines()]
+    start = next(i for i, line in enumerate(lines) if line.startswith("Process terminating"))
+    told = []
+    for line in lines[start:]:
+        if not line.strip() or "SUMMARY" in line:
+            break
+        told.append(re.sub(r"^(   (?:at|by)) 0x[0-9A-F]+:", r"\1", line))
+    return told
+
+
+def none_says_what_memcheck_says(where):
+    program = compile_c(where, "deaths", DEATHS, "-O1", "-fomit-frame-pointer")
+    for how in HOWS:
+        theirs = run(where, "--tool=memcheck", program, how)
+        ours = run(where, "--tool=none", program, how)
+        native = subprocess.run([program, how], stderr=subprocess.DEVNULL)
+        assert ours.returncode == theirs.returncode == native.returncode, (how, ours.returncode)
+        assert death_of(ours.stderr) == death_of(theirs.stderr), (how, ours.stderr, theirs.stderr)
+        assert len([line for line in death_of(ours.stderr) if line.startswith("   ")]) > 1, how
+        assert "SUMMARY" not in ours.stderr and ours.stderr.endswith("== \n"), ours.stderr
+    # What nobody can tell is not told, and what is well neither.
+    assert run(where, "--tool=none", program, "kill").stderr == ""
+    assert run(where, "--tool=none", program, "nothing").stderr == ""
+    # -q leaves the faults, as under memcheck.
+    assert run(where, "--tool=none", "-q", program, "term").stderr == ""
+    assert death_of(run(where, "--tool=none", "-q", program, "segv").stderr)[0].endswith(
+        "signal 11 (SIGSEGV)")
+    log = where / "death.log"
+    done = run(where, "--tool=none", f"--log-file={log}", program, "abort")
+    assert done.stderr == "" and "(SIGABRT)" in log.read_text()
+
+
+def fatal_text_is_pinned(where, golden):
+    """Under our own name, of both tools; and under the name of the incumbent, whose words it has."""
+    program = compile_c(where, "deaths", DEATHS)
+    link = where / "valgrind"
+    link.symlink_to(MUNINN)
+
+    def plain(done):
+        text = re.sub(r"(?m)^==\d+==", "==PID==", done.stderr)
+        text = re.sub(r"(?m)^(==PID==    (?:at|by)) 0x[0-9A-F]+: (\S+) .*", r"\1 0xPC: \2", text)
+        return text.replace(str(where), "").replace("/private", "")
+
+    told = []
+    for name, launcher in (("muninn", MUNINN), ("valgrind", str(link))):
+        for tool in ("memcheck", "none"):
+            told.append(f"$ {name} --tool={tool}\n" +
+                        plain(run(where, f"--tool={tool}", program, "segv", muninn=launcher)))
+    golden("death.txt", "".join(told))
+
+
+# What programs in the wild take out of the incumbent's text, as they write it.
+FILTERS = (r"^==\d+== Memcheck, a memory error detector$",
+           r"^==\d+== Nulgrind, the minimal Valgrind tool$",
+           r"^==\d+== Copyright \(C\) .*",
+           r"^==\d+== .*and GNU GPL'd, by Julian Seward et al\.$",
+           r"^==\d+== Using Valgrind-3\.\d+\.\d+ and LibVEX; rerun with -h for copyright info$",
+           r"^==\d+== Command: .*",
+           r"^==\d+==  If you believe this happened as a result of a stack$",
+           r"^==\d+==  overflow in your program's main thread \(unlikely but$",
+           r"^==\d+==  possible\), you can try to increase the size of the$",
+           r"^==\d+==  main thread stack using the --main-stacksize= flag\.$",
+           r"^==\d+==  The main thread stack size used in this run was \d+\.$",
+           r"^==\d+== For lists of detected and suppressed errors, rerun with: -s$")
+
+
+def filters_of_the_incumbent_find_their_lines(where):
+    program = compile_c(where, "deaths", DEATHS)
+    link = where / "valgrind"
+    link.symlink_to(MUNINN)
+    version = run(where, "--version", muninn=str(link)).stdout.strip().replace("valgrind-", "")
+    text = run(where, program, "segv", muninn=str(link)).stderr
+    text += run(where, "--tool=none", program, "segv", muninn=str(link)).stderr
+    for pattern in FILTERS:
+        assert re.search(pattern, text, re.M), f"no line for {pattern} in\n{text}"
+    assert f"Using Valgrind-{version} and" in text, (version, text)
+    # A release that is installed says the same, but for its numbers.
+    if os.path.exists("/usr/bin/valgrind"):
+        theirs = run(where, program, "segv", muninn="/usr/bin/valgrind").stderr
+        for pattern in FILTERS:
+            if "Nulgrind" not in pattern:
+                assert re.search(pattern, theirs, re.M), f"they have none for {pattern}"

@@ -21,6 +21,7 @@
 #include "engine/log/log.h"
 #include "engine/relay/relay_internal.h"
 #include "engine/thread/thread.h"
+#include "launch/launch.h"
 
 // What the monitor finds at which number.
 enum { MONITOR_LOG = 2, MONITOR_WIRE = 3, MONITOR_LIFE = 4, MONITOR_ATTACH = 5 };
@@ -165,6 +166,8 @@ static _Noreturn void become_monitor(const char *path, const Ends *ends,
 {
     prctl(PR_SET_NAME, "muninn-monitor");
     arrange_descriptors(ends, options);
+    // Late, the variables for the client's ld.so and libc have their own names again.
+    environment_drop_hidden(environ);
     execv(path, argv);
     _exit(127);
 }
@@ -257,6 +260,26 @@ void relay_start(const Options *options, int argc, char **argv)
         _exit(EXIT_REFUSED);
 }
 
+// In the cache, where nobody may wait for this lock, the thread is alone and so the lock is free:
+// before a child makes threads it is connected (relay_thread_create()).
+static void announce_mappings(const ThreadCtx *ctx)
+{
+    if (ctx->in_cache)
+        ASSERT(lock_try(&engine_lock));
+    else
+        lock_acquire(&engine_lock);
+    for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m))
+        relay_code_mapped(m);
+    lock_release(&engine_lock);
+}
+
+void relay_start_late(const Options *options, int argc, char **argv)
+{
+    relay_start(options, argc, argv);
+    if (relay.shared)
+        announce_mappings(&thread_ctx);
+}
+
 void relay_await_banner(const Options *options)
 {
     bool is_apart = options->verbosity < 0 || options->log_file || options->log_socket;
@@ -290,19 +313,6 @@ static bool send_ends(int to, const Ends *ends)
     memcpy(CMSG_DATA(&control.header), fds, (size_t)count * sizeof(int));
     i64 n = raw_syscall3(SYS_sendmsg, (u64)to, (u64)&message, MSG_NOSIGNAL);
     return n == sizeof(pid);
-}
-
-// In the cache, where nobody may wait for this lock, the thread is alone and so the lock is free:
-// before a child makes threads it is connected (relay_thread_create()).
-static void announce_mappings(const ThreadCtx *ctx)
-{
-    if (ctx->in_cache)
-        ASSERT(lock_try(&engine_lock));
-    else
-        lock_acquire(&engine_lock);
-    for (const Mapping *m = aspace_next(NULL); m; m = aspace_next(m))
-        relay_code_mapped(m);
-    lock_release(&engine_lock);
 }
 
 // The parent's monitor divides: its twin takes our ends.
@@ -578,26 +588,6 @@ void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)
     });
     wire_sync(producer);
     relay_check();
-}
-
-void relay_fatal_signal(ThreadCtx *ctx, const siginfo_t *info, u32 context)
-{
-    GuestAddr frames[WIRE_FRAMES_MAX];
-    WireProducer *producer = relay_is_on() ? relay_producer(ctx) : NULL;
-    if (!producer)
-        return;
-    size_t count = context ? context_frames(context, frames, WIRE_FRAMES_MAX) : 0;
-    u64 stack_bytes = 0;
-    if (info->si_signo == SIGSEGV && info->si_code > 0)
-        thread_overflowed_stack(ctx, (GuestAddr)info->si_addr, &stack_bytes);
-    wire_put_fatal_signal(producer, &(Wire_fatal_signal){
-        .tid = ctx->number,
-        .signal = (u64)info->si_signo,
-        .code = (u64)(i64)info->si_code,
-        .address = (u64)info->si_addr,
-        .stack_bytes = stack_bytes,
-        .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
-    });
 }
 
 int relay_end(ThreadCtx *ctx, int status, int signal)

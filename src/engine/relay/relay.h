@@ -23,6 +23,8 @@
 
 // Starts the monitor. argv are the words of the client's command.
 void relay_start(const Options *options, int argc, char **argv);
+// The same for a program that dies and has had no monitor, so that it can be told what of.
+void relay_start_late(const Options *options, int argc, char **argv);
 // Where the program's own lines may appear, Muninn's first ones stand before them.
 void relay_await_banner(const Options *options);
 // Whether there is one, or can be one for this fork's child.
@@ -40,7 +42,7 @@ void relay_code_mapped(const Mapping *mapping);
 void relay_unmapped(GuestAddr start, GuestAddr end, u32 unloading);
 void relay_exec(ThreadCtx *ctx, const char *path);
 void relay_exec_failed(ThreadCtx *ctx, int error);
-// A signal is about to end the process.
+// A signal is about to end the process; context 0: the calls of the thread are not kept.
 void relay_fatal_signal(ThreadCtx *ctx, const siginfo_t *info, u32 context);
 // The process ends with `status`, or by `signal`: waits for the report. Returns the
 // status to exit with.

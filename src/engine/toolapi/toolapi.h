@@ -28,6 +28,7 @@ typedef enum ToolNeeds {
     // returns, where the ABI has none: what the tool inserts before loads is cheap.
     TOOL_LOOSE_FLAGS = 8,
     TOOL_NEEDS_CALLTAGS = 16, // the cheaper stacks of calltags/calltags.h are kept
+    TOOL_TELLS_DEATH = 32,    // it makes no findings, but a fatal signal is reported
 } ToolNeeds;
 
 typedef struct ToolSyscall {

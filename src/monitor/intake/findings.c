@@ -453,7 +453,9 @@ i32 findings_close(Run *run)
         .signal = run->signal,
         .exit_code = run->ended && !run->signal ? run->status : -1,
         .error_limit_hit = run->error_limit_hit,
-        .has_errors = strcmp(run->options->tool, "massif") != 0,
+        .has_errors = strcmp(run->options->tool, "massif") != 0 &&
+                      (strcmp(run->options->tool, "none") != 0 ||
+                       run->options->track_fds != TRACK_FDS_NO),
     };
     sum_up(run, &summary, shown);
     free(uses);

@@ -51,11 +51,42 @@ static void take_end(Run *run, const WireRecord *record)
         heap_ended(run->heap, record->stamp);
 }
 
+static void take_fatal_stack(Run *run, const WireRecord *record)
+{
+    Wire_fatal_stack stack;
+    if (!wire_get_fatal_stack(record, &stack) || stack.words.count <= UNWIND_REGISTERS)
+        return;
+    run->fatal_word_count = stack.words.count;
+    run->fatal_words = arena_alloc(&run->arena, stack.words.count * sizeof(u64), 8);
+    if (run->fatal_words)
+        memcpy(run->fatal_words, stack.words.data, stack.words.count * sizeof(u64));
+}
+
+// Nobody has kept the calls of the thread: they are found by what its stack is now.
+static WireWords unwind(Run *run, u64 pcs[WIRE_FRAMES_MAX])
+{
+    static const u8 dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+    _Static_assert(UNWIND_EXACT_PC == WIRE_EXACT_PC, "a list of pcs is one");
+    UnwindStart start = {
+        .stack_address = run->fatal_words[UNWIND_REGISTERS],
+        .words = run->fatal_words + UNWIND_REGISTERS + 1,
+        .word_count = run->fatal_word_count - UNWIND_REGISTERS - 1,
+    };
+
+    for (u32 i = 0; i < ARRAY_LEN(dwarf_number); i++)
+        start.registers[dwarf_number[i]] = run->fatal_words[i];
+    start.registers[UNWIND_RETURN] = run->fatal_words[ARRAY_LEN(dwarf_number)];
+    return (WireWords){pcs, symbols_unwind(run->symbols, &start, pcs, WIRE_FRAMES_MAX)};
+}
+
 static void take_fatal_signal(Run *run, const WireRecord *record)
 {
+    u64 pcs[WIRE_FRAMES_MAX];
     Wire_fatal_signal fatal;
     if (!wire_get_fatal_signal(record, &fatal))
         return;
+    if (fatal.pcs.count == 0 && run->fatal_words)
+        fatal.pcs = unwind(run, pcs);
     report_fatal_signal(run->report, &(FatalSignal){
         .tid = (u32)fatal.tid,
         .thread_name = findings_thread_name(run, fatal.tid),
@@ -63,6 +94,7 @@ static void take_fatal_signal(Run *run, const WireRecord *record)
         .code = (i32)fatal.code,
         .address = fatal.address,
         .full_stack_bytes = fatal.stack_bytes,
+        .stack_limit_bytes = fatal.stack_bytes ? fatal.stack_bytes : fatal.stack_limit,
         .stack = findings_stack(run, fatal.pcs),
     });
 }

@@ -59,6 +59,9 @@ typedef struct Run {
     bool has_input;     // INTAKE_INPUT is where the answers are read
     bool asks;          // --gen-suppressions=yes, and the user has not stopped it
 
+    u64 *fatal_words; // of the last FATAL_STACK; NULL: none has come
+    size_t fatal_word_count;
+
     HeapModel *heap; // NULL: the tool has no events of the heap
     HeapModel *ended_heap; // what was live at the end, for children that are still to attach
 

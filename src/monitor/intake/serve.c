@@ -22,9 +22,9 @@ enum { WAIT_MIN_MS = 2, WAIT_MAX_MS = 200 }; // between looks at the rings
 
 static const char *tool_title(const Options *options)
 {
-#define TITLE(name, title)                \
+#define TITLE(name, title, compat_title)  \
     if (strcmp(options->tool, name) == 0) \
-        return title;
+        return options->as_valgrind ? compat_title : title;
 #include "monitor/intake/titles.def"
     return options->tool;
 }

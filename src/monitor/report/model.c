@@ -43,9 +43,15 @@ void report_banner_line(const Report *report, int index, Buffer *out)
         break;
     case 1:
         buffer_puts(out, "Copyright (C) 2026, and MIT licensed, by the Muninn authors");
+        // Filters remove the line by these words; they are true of what the name stands for.
+        if (report->options->as_valgrind)
+            buffer_puts(out, "; Valgrind is (C) 2002-2024, and GNU GPL'd, by Julian Seward et al.");
         break;
     case 2:
-        buffer_puts(out, "Using Muninn-" MUNINN_VERSION "; rerun with -h for help");
+        buffer_puts(out, report->options->as_valgrind
+                             ? "Using Valgrind-" COMPAT_VERSION
+                               " and LibVEX; rerun with -h for copyright info"
+                             : "Using Muninn-" MUNINN_VERSION "; rerun with -h for help");
         break;
     case 3:
         buffer_puts(out, "Command:");
@@ -57,12 +63,17 @@ void report_banner_line(const Report *report, int index, Buffer *out)
     }
 }
 
+// The kernel's, of which libc keeps the first two for itself.
+enum { FIRST_REAL_TIME = 32 };
+
 const char *signal_name(i32 number, char buffer[16])
 {
     const char *name = number > 0 ? sigabbrev_np(number) : NULL;
 
     if (name)
         snprintf(buffer, 16, "SIG%s", name);
+    else if (number >= FIRST_REAL_TIME && number < NSIG)
+        snprintf(buffer, 16, "SIGRT%d", number - FIRST_REAL_TIME);
     else
         snprintf(buffer, 16, "SIG%d", number);
     return buffer;

@@ -114,6 +114,7 @@ typedef struct FatalSignal {
     const char *thread_name;
     i32 signal, code;     // si_signo, si_code
     u64 address;          // si_addr, of a fault
+    u64 stack_limit_bytes; // of the main thread
     u64 full_stack_bytes; // size of the thread's stack, which is used up; 0: it is not
     ReportStack stack;
 } FatalSignal;

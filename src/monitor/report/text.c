@@ -298,13 +298,18 @@ static void text_fatal(Writer *writer, const FatalSignal *fatal)
     TextWriter *text = (TextWriter *)writer;
     bool is_quiet = writer->report->options->verbosity < 0;
 
-    if (writer->report->text_is_main && (!is_quiet || signal_is_fault(fatal->signal, fatal->code)))
+    text->tells_death =
+        writer->report->text_is_main && (!is_quiet || signal_is_fault(fatal->signal, fatal->code));
+    if (text->tells_death)
         put_fatal(text, fatal);
-    // Also beside XML: cargo-valgrind looks for it there.
-    if (fatal->full_stack_bytes && fatal->tid == 1) {
+    // Also beside XML: cargo-valgrind looks for it there. The incumbent gives the advice whenever
+    // memory is not there, though we know whether the stack is full.
+    bool may_be_full = writer->report->options->as_valgrind && fatal->signal == SIGSEGV &&
+                       fatal->code == SEGV_MAPERR;
+    if (fatal->tid == 1 && (fatal->full_stack_bytes || may_be_full)) {
         text_put_line(text, '=', overflow_advice);
         text_printf_line(text, '=', " The main thread stack size used in this run was %llu.",
-                         (unsigned long long)fatal->full_stack_bytes);
+                         (unsigned long long)fatal->stack_limit_bytes);
     }
     writer_flush(writer);
 }
@@ -316,6 +321,9 @@ static void text_close(Writer *writer, const RunSummary *summary)
     // A program that was executed instead goes on; the sum is its to make.
     if (writer->report->text_is_main && !summary->replaced)
         text_put_summary(text, summary);
+    // Of other tools a summary begins so.
+    if (text->tells_death && !summary->has_errors)
+        text_put_line(text, '=', "");
     writer_flush(writer);
     buffer_free(&text->line);
 }

@@ -25,6 +25,7 @@ typedef struct TextWriter {
     Reader reader;
     u32 columns;
     u32 last_tid; // the thread whose findings are being shown
+    bool tells_death; // a fatal signal was written
     char marker_begin[64], marker_end[64];
     Buffer line; // the line being composed
 } TextWriter;

@@ -16,6 +16,7 @@
 #include "monitor/symbols/debug_info.h"
 #include "monitor/symbols/demangle.h"
 #include "monitor/symbols/elf_names.h"
+#include "monitor/symbols/unwind_rules.h"
 #include "monitor/symbols/variables.h"
 
 typedef struct ReaderModule {
@@ -356,6 +357,23 @@ static void answer_data(Reader *reader, ReaderModule *module, u64 vaddr, ReplyTe
     }
 }
 
+static void answer_unwind(ReaderModule *module, u64 vaddr, ReplyText *reply)
+{
+    UnwindRules rules;
+
+    if (!unwind_rules_find(module->image.elf, vaddr, &rules))
+        return;
+    ReaderItem *item = new_item(reply);
+    item->line = rules.cfa_register;
+    item->offset = (u64)rules.cfa_offset;
+    item->inlined = rules.is_signal_frame;
+    for (u32 i = 0; i < rules.saved_count; i++) {
+        item = new_item(reply);
+        item->line = rules.saved[i].number;
+        item->offset = (u64)rules.saved[i].distance;
+    }
+}
+
 // ---- requests -------------------------------------------------------------------------------
 
 static void answer_demangle(Reader *reader, const char *mangled, ReplyText *reply)
@@ -395,6 +413,9 @@ void reader_answer(Reader *reader, const ReaderRequest *request, const char *pay
         if (variables_find_local(&module->info, module->image.elf, vaddr, request->distance,
                                  &variable))
             add_variable(reply, &variable);
+        break;
+    case READER_UNWIND:
+        answer_unwind(module, vaddr, reply);
         break;
     }
     reply->reply.warning = reply_add_string(reply, module->warning);

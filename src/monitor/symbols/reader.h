@@ -43,6 +43,9 @@ typedef enum ReaderOp {
     READER_EXTENT,    // module, offset in the file → the vaddr of it, and of the image's ends
     READER_DATA,      // module, vaddr
     READER_STACK,     // module, offset in the file of the pc, distance from the CFA
+    READER_UNWIND,    // module, offset in the file of the pc → items: line is a register's number,
+                      // offset what is added to it for the CFA (the first), or where the
+                      // register is saved, from the CFA; inlined: the kernel's frame of a signal
 } ReaderOp;
 
 typedef struct ReaderRequest {

@@ -16,6 +16,7 @@
 #include "monitor/symbols/module_table.h"
 #include "monitor/symbols/perf_map.h"
 #include "monitor/symbols/reader_process.h"
+#include "monitor/symbols/unwind_rules.h"
 
 #define TRIES_MAX 3 // a module is trusted less each time
 
@@ -413,4 +414,27 @@ bool symbols_stack_data(Symbols *symbols, CodePlace place, bool is_return_addres
                               .offset = place.offset - is_return_address,
                               .distance = cfa_distance };
     return fill_data(symbols, place.module, ask(symbols, place.module, &request), ret_name);
+}
+
+// ---- stacks ---------------------------------------------------------------------------------
+
+bool symbols_rules(Symbols *symbols, CodePlace place, UnwindRules *ret_rules)
+{
+    ReaderRequest request = { .op = READER_UNWIND, .offset = place.offset };
+    const Module *module = module_at(&symbols->table, place.module);
+    if (!module || module->is_jit || module->no_data)
+        return false;
+    const ReaderReply *reply = ask(symbols, place.module, &request);
+    if (!reply || !reply->item_count)
+        return false;
+    // The first is the CFA, the others what is saved.
+    const ReaderItem *items = reader_reply_items(reply);
+    *ret_rules = (UnwindRules){ .cfa_register = items->line,
+                                .cfa_offset = (i64)items->offset,
+                                .is_signal_frame = items->inlined,
+                                .saved_count = (u32)min_u64(reply->item_count - 1,
+                                                            UNWIND_REGISTERS) };
+    for (u32 i = 0; i < ret_rules->saved_count; i++)
+        ret_rules->saved[i] = (SavedRegister){ items[i + 1].line, (i64)items[i + 1].offset };
+    return true;
 }

@@ -108,6 +108,21 @@ SymbolsAhead symbols_ask_ahead(Symbols *symbols, CodePlace place, bool is_return
 void symbols_send_ahead(Symbols *symbols);
 bool symbols_has_answer(const Symbols *symbols);
 
+// A thread as it was, to find its stack by the unwind tables of the files: registers by DWARF's
+// numbers of x86-64, and the words from an address on.
+enum { UNWIND_RSP = 7, UNWIND_RETURN = 16, UNWIND_REGISTERS = 17 };
+typedef struct UnwindStart {
+    u64 registers[UNWIND_REGISTERS]; // [UNWIND_RETURN] is the pc
+    u64 stack_address;               // of words[0]
+    const u64 *words;
+    size_t word_count;
+} UnwindStart;
+
+// The pcs of its frames, the innermost first: return addresses behind it, but for those with this
+// bit, which were interrupted by a signal. At least one, at most max.
+#define UNWIND_EXACT_PC (1ull << 63)
+size_t symbols_unwind(Symbols *symbols, const UnwindStart *start, u64 *ret_pcs, size_t max);
+
 // The name for a person of a mangled one: C++, Rust, D. Trimmed as in Frame. Lives
 // as long as symbols.
 const char *symbols_demangle(Symbols *symbols, const char *mangled);

@@ -66,7 +66,7 @@ ReportStack findings_stack(Run *run, WireWords pcs)
         if (i % SYMBOLS_AHEAD_MAX == 0)
             ask_for_names(run, pcs, i);
         StackPlace at = stack_place(run, pcs, i);
-        if (at.pc == 0)
+        if (at.pc == 0 && i > 0) // else a jump led to 0
             continue;
         size_t room = FRAMES_MAX - count < INLINE_MAX ? FRAMES_MAX - count : INLINE_MAX;
         count += symbols_frames(run->symbols, at.place, at.pc, at.is_return, frames + count, room);

@@ -242,12 +242,12 @@ static int on_process_end(ThreadCtx *ctx, int status)
 static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
 {
     process_end_claim(ctx);
-    bool is_late = wants_monitor_for_death(info);
-    if (is_late || tool->exiting || relay_is_on())
-        begin_end(ctx, 0, info->si_signo);
-    if (is_late)
+    if (wants_monitor_for_death(info))
         relay_start_late(&options, client_words.argc, client_words.argv);
+    // Before faults are blocked: the stack is read to where it ends.
     relay_fatal_signal(ctx, info, tool_context(ctx, ctx->pc));
+    if (tool->exiting || relay_is_on())
+        begin_end(ctx, 0, info->si_signo);
     finish(ctx);
     relay_end(ctx, 0, info->si_signo);
 }

@@ -82,7 +82,7 @@ def wrong_options_are_explained():
         ("--cache-size=99999999999999999999g", "true"): ["between"],
         ("--cache-size=-1m", "true"): ["such as 64m"],
         ("--cache-size=3x", "true"): ["such as 64m"],
-        ("--log-fd=-1", "true"): ["not negative"],
+        ("--log-fd=-2", "true"): ["not negative"],
         ("--log-fd=two", "true"): ["must be a whole number"],
         ("--log-fd=99999999999", "true"): ["out of range"],
         ("--log-fd=77", "true"): ["--log-fd=77", "no such descriptor"],

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // See own_file.h. Where there is a limit, it is raised for the moment of the write, as far
-// as we may; a signal that comes nevertheless is blocked and taken back.
+// as we may. Signals that come nevertheless (SIGXFSZ; SIGPIPE of a pipe that nobody reads any
+// more) are blocked and taken back: they are not the client's.
 #include "base/own_file.h"
 
 #include <errno.h>
@@ -53,17 +54,9 @@ static i64 work_on(const FileWork *work)
 
 static i64 work_under_limit(const FileWork *work, const struct rlimit *limit)
 {
-    const u64 signal = 1ull << (SIGXFSZ - 1);
-    const struct timespec at_once = { 0, 0 };
-    u64 mask;
-
-    raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (u64)&signal, (u64)&mask, sizeof(mask));
     raise_limit(limit);
     i64 result = work_on(work);
     file_size_limit(limit, NULL);
-    if (result == -EFBIG)
-        raw_syscall4(SYS_rt_sigtimedwait, (u64)&signal, 0, (u64)&at_once, sizeof(signal));
-    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (u64)&mask, 0, sizeof(mask));
     return result;
 }
 
@@ -76,12 +69,30 @@ static i64 work_beyond_limit(const FileWork *work)
     return work_under_limit(work, &limit);
 }
 
+// One that was pending before is the client's, and stays.
+static i64 work_in_silence(const FileWork *work)
+{
+    const u64 ours = 1ull << (SIGXFSZ - 1) | 1ull << (SIGPIPE - 1);
+    const struct timespec at_once = { 0, 0 };
+    u64 mask, pending = 0;
+
+    raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (u64)&ours, (u64)&mask, sizeof(mask));
+    if (mask & ours)
+        raw_syscall2(SYS_rt_sigpending, (u64)&pending, sizeof(pending));
+    i64 result = work_beyond_limit(work);
+    u64 taken = ours & ~pending;
+    if (result == -EFBIG || result == -EPIPE)
+        raw_syscall4(SYS_rt_sigtimedwait, (u64)&taken, 0, (u64)&at_once, sizeof(taken));
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (u64)&mask, 0, sizeof(mask));
+    return result;
+}
+
 bool own_file_write(int fd, const void *data, u64 size_bytes)
 {
-    return size_bytes == 0 || work_beyond_limit(&(FileWork){ fd, data, size_bytes }) == 0;
+    return size_bytes == 0 || work_in_silence(&(FileWork){ fd, data, size_bytes }) == 0;
 }
 
 i64 own_file_resize(int fd, u64 size_bytes)
 {
-    return work_beyond_limit(&(FileWork){ fd, NULL, size_bytes });
+    return work_in_silence(&(FileWork){ fd, NULL, size_bytes });
 }

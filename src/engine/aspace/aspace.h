@@ -49,6 +49,10 @@ i64 sys_io_setup(u64 events, u64 context_address);
 i64 sys_io_destroy(u64 context);
 i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);
 
+// The client has opened a file by this name: remembered where there is no /proc to ask for it.
+void aspace_opened(int fd, GuestAddr path);
+void aspace_opened_as(int fd, const char *path); // by the loader
+
 // For the loader: as sys_mmap, and the mapping carries a name of its own.
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name);
 

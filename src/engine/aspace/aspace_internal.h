@@ -63,6 +63,11 @@ GuestAddr place_find(PlaceKind kind, u64 len, u64 align);
 // Whether the hint can be had as it is.
 bool place_hint_is_free(GuestAddr addr, u64 len);
 
+// ---------------------------------------------------------------- opened_names.c
+
+// What the client has opened this file as, where there is no /proc to ask.
+bool opened_name(u64 dev, u64 inode, char *path, size_t path_size);
+
 // ---------------------------------------------------------------- account.c
 
 // Whether the client's limits allow so much more, as the kernel's may_expand_vm().

@@ -63,6 +63,8 @@ static void describe_file(const MapRequest *r, MapNode *ret_node, char *path, si
     if (len > 0) {
         path[len] = 0;
         ret_node->m.name = path;
+    } else if (opened_name(ret_node->m.dev, ret_node->m.inode, path, path_size)) {
+        ret_node->m.name = path;
     }
 }
 

@@ -28,6 +28,11 @@ int descriptor_hide(int fd, DescriptorMoved *moved);
 // Closes a hidden descriptor.
 void descriptor_drop(int fd);
 bool descriptor_is_hidden(int fd);
+// Room for descriptors of ours where the client's limit leaves none, as far as the hard limit
+// or our privileges allow (F2). True: the limit was raised, and is to be given back.
+struct rlimit;
+bool descriptors_make_room(struct rlimit *ret_limit);
+void descriptors_give_room_back(const struct rlimit *limit);
 u32 descriptors_count(void); // of hidden ones
 
 // ------------------------------------------------------------------- the log

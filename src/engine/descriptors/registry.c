@@ -75,6 +75,24 @@ static bool set_limit(struct rlimit limit)
     return raw_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, (u64)&limit, 0) == 0;
 }
 
+bool descriptors_make_room(struct rlimit *ret_limit)
+{
+    enum { ENOUGH = 256 };
+    struct rlimit limit;
+
+    if (raw_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (u64)&limit) != 0 ||
+        limit.rlim_cur >= ENOUGH)
+        return false;
+    *ret_limit = limit;
+    return set_limit((struct rlimit){ENOUGH, limit.rlim_max < ENOUGH ? ENOUGH : limit.rlim_max}) ||
+           set_limit((struct rlimit){limit.rlim_max, limit.rlim_max});
+}
+
+void descriptors_give_room_back(const struct rlimit *limit)
+{
+    set_limit(*limit);
+}
+
 // The lowest free number from `from` on that lies below `end`, by raising the limit
 // to `end` where that is allowed. -errno otherwise.
 static i64 dup_between(int fd, u64 from, u64 end)

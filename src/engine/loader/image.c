@@ -213,6 +213,7 @@ bool image_load(const char *path, ImageRole role, Image *ret_image)
     l.fd = open(path, O_RDONLY | O_CLOEXEC);
     if (l.fd < 0)
         return load_error(path, errno == ENOENT ? "no such file" : "cannot be opened");
+    aspace_opened_as(l.fd, path);
     bool loaded = load_open_file(&l, role);
     close(l.fd);
     return loaded;

@@ -4,7 +4,9 @@
 // zero bytes, the name of the program, the strings of envp and argv, the
 // platform string, 16 random bytes; then, from rsp up, argc, argv, envp, auxv.
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -149,14 +151,29 @@ static bool client_auxv(const StackRequest *r, const Strings *s, Elf64_auxv_t *e
     }
 }
 
+// The engine's own entries. Without /proc libc tells them one by one.
+static u32 own_auxv(Elf64_auxv_t own[AUXV_MAX])
+{
+    enum { LAST_KNOWN = 63 };
+    i64 len = read_whole("/proc/self/auxv", own, AUXV_MAX * sizeof own[0]);
+    u32 count = len > 0 ? (u32)len / sizeof own[0] : 0;
+
+    for (u64 type = 2; len <= 0 && type <= LAST_KNOWN && count < AUXV_MAX; type++) {
+        errno = 0;
+        u64 value = getauxval(type);
+        if (value || errno == 0)
+            own[count++] = (Elf64_auxv_t){.a_type = type, .a_un.a_val = value};
+    }
+    return count;
+}
+
 // Fills `auxv` with the client's entries, AT_NULL last; returns their number.
 static u32 collect_auxv(const StackRequest *r, const Strings *s, Elf64_auxv_t *auxv)
 {
     Elf64_auxv_t own[AUXV_MAX];
-    u32 count = 0;
+    u32 count = 0, own_count = own_auxv(own);
 
-    i64 len = read_whole("/proc/self/auxv", own, sizeof own);
-    for (i64 i = 0; i < len / (i64)sizeof own[0] && own[i].a_type != AT_NULL; i++)
+    for (u32 i = 0; i < own_count && own[i].a_type != AT_NULL; i++)
         if (client_auxv(r, s, &own[i]))
             auxv[count++] = own[i];
     auxv[count++] = (Elf64_auxv_t){.a_type = AT_NULL};

@@ -7,8 +7,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,7 +29,6 @@
 enum { MONITOR_LOG = 2, MONITOR_WIRE = 3, MONITOR_LIFE = 4, MONITOR_ATTACH = 5 };
 enum { MONITOR_INPUT = 6, MONITOR_XML = 7, MONITOR_FDS = 8 };
 enum { EXIT_REFUSED = 1 };
-enum { ABOVE_MONITOR_FDS = 10 };
 
 static Lock attach_lock; // of becoming a child with a monitor
 Relay relay = {.life = -1, .attach = -1};
@@ -45,29 +46,36 @@ typedef struct Ends {
     int life[2], attach[2]; // ours, the monitor's
 } Ends;
 
-static void close_ends(const Ends *ends)
+static void close_ends(Ends *ends)
 {
     const int fds[] = {ends->wire, ends->life[0], ends->life[1], ends->attach[0], ends->attach[1]};
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         if (fds[i] >= 0)
             close(fds[i]);
     }
+    *ends = (Ends){-1, {-1, -1}, {-1, -1}};
 }
 
 static bool make_ends(Ends *ends)
 {
-    *ends = (Ends){-1, {-1, -1}, {-1, -1}};
+    struct rlimit limit;
     const int yes = 1;
+    *ends = (Ends){-1, {-1, -1}, {-1, -1}};
+    bool is_raised = descriptors_make_room(&limit);
     ends->wire = wire_create();
-    if (ends->wire >= 0 &&
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->life) == 0 &&
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->attach) == 0 &&
-        // Who asks the monitor for a twin is told to it by the kernel, with the pid that it
-        // has in the monitor's namespace.
-        setsockopt(ends->attach[1], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0)
-        return true;
-    close_ends(ends);
-    return false;
+    bool ok = ends->wire >= 0 &&
+              socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->life) == 0 &&
+              socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->attach) == 0 &&
+              // Who asks the monitor for a twin is told to it by the kernel, with the pid that
+              // it has in the monitor's namespace.
+              setsockopt(ends->attach[1], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0;
+    int error = errno;
+    if (is_raised)
+        descriptors_give_room_back(&limit);
+    if (!ok)
+        close_ends(ends);
+    errno = error;
+    return ok;
 }
 
 static void life_moved(int fd)
@@ -105,10 +113,18 @@ static bool map_wire(const Ends *ends)
     return true;
 }
 
-static bool hide_sockets(const Ends *ends)
+// The client's limit may leave room for no more: each makes room for the next.
+static bool hide_socket(int *fd, DescriptorMoved *moved)
 {
-    return descriptor_hide(ends->life[0], life_moved) >= 0 &&
-           descriptor_hide(ends->attach[0], attach_moved) >= 0;
+    bool ok = descriptor_hide(*fd, moved) >= 0;
+    close(*fd);
+    *fd = -1;
+    return ok;
+}
+
+static bool hide_sockets(Ends *ends)
+{
+    return hide_socket(&ends->life[0], life_moved) && hide_socket(&ends->attach[0], attach_moved);
 }
 
 void relay_lost(void)
@@ -132,9 +148,10 @@ bool relay_check(void)
 static bool monitor_path(char path[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (n <= 0)
-        return false;
-    path[n] = '\0';
+    if (n > 0)
+        path[n] = '\0';
+    else // without /proc, what execve was given is the next best
+        text_format(path, PATH_MAX, "%s", (const char *)getauxval(AT_EXECFN));
     char *slash = strrchr(path, '/');
     const char name[] = "/muninn-monitor";
     if (!slash || slash - path + sizeof(name) > PATH_MAX)
@@ -143,19 +160,30 @@ static bool monitor_path(char path[PATH_MAX])
     return true;
 }
 
+// A number that none of the monitor's descriptors has.
+static int out_of_the_way(int fd)
+{
+    int moved = fd < MONITOR_FDS ? fcntl(fd, F_DUPFD, MONITOR_FDS) : fd;
+    return moved < 0 ? fd : moved;
+}
+
 // In the process that becomes the monitor: nothing of the client's stays open in it, or
-// its pipes would not end with it.
+// its pipes would not end with it. The client's limit may be a low one.
 static void arrange_descriptors(const Ends *ends, const Options *options)
 {
-    int nothing = open("/dev/null", O_RDWR);
-    int log = log_fd() >= 0 ? log_fd() : nothing;
+    struct rlimit limit;
+    descriptors_make_room(&limit);
+    close(relay.life);
+    close(relay.attach);
+    int nothing = out_of_the_way(open("/dev/null", O_RDWR));
+    int log = log_fd() >= 0 ? out_of_the_way(log_fd()) : nothing;
     int sources[MONITOR_FDS] = {
-        nothing, nothing, log, ends->wire, ends->life[1], ends->attach[1],
-        options->gen_suppressions == GEN_SUPPRESSIONS_YES ? options->input_fd : nothing,
-        options->xml_fd >= 0 ? options->xml_fd : nothing,
+        nothing, nothing, log, out_of_the_way(ends->wire), out_of_the_way(ends->life[1]),
+        out_of_the_way(ends->attach[1]),
+        options->gen_suppressions == GEN_SUPPRESSIONS_YES ? out_of_the_way(options->input_fd)
+                                                          : nothing,
+        options->xml_fd >= 0 ? out_of_the_way(options->xml_fd) : nothing,
     };
-    for (int i = 0; i < MONITOR_FDS; i++)
-        sources[i] = fcntl(sources[i], F_DUPFD, ABOVE_MONITOR_FDS);
     for (int i = 0; i < MONITOR_FDS; i++)
         dup2(sources[i], i);
     close_range(MONITOR_FDS, ~0u, 0);
@@ -239,7 +267,8 @@ void relay_start(const Options *options, int argc, char **argv)
     Ends ends;
     relay.is_silent = options->child_silent_after_fork && !options->xml;
     if (!make_ends(&ends)) {
-        log_note("cannot make the connection to the monitor: nothing will be reported");
+        log_note("cannot make the connection to the monitor (%s): nothing will be reported",
+                 strerror(errno));
         return;
     }
     char **words = monitor_argv(options, argc, argv);

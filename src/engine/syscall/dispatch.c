@@ -194,7 +194,10 @@ static i64 do_path_call(ThreadCtx *ctx, const u64 a[6])
     ProcCall call;
     if (procview_intercept(ctx->gpr[RAX], a, &call))
         return call.result;
-    i64 result = pass_through(ctx, ctx->gpr[RAX], call.args);
+    u64 nr = ctx->gpr[RAX];
+    i64 result = pass_through(ctx, nr, call.args);
+    if (result >= 0 && (nr == NR_open || nr == NR_openat))
+        aspace_opened((int)result, a[nr == NR_openat]);
     if (call.counts_hidden && result == 0)
         procview_uncount(ctx->gpr[RAX], &call);
     return result;

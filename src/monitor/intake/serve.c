@@ -314,6 +314,9 @@ static bool turn(Run *run, int *wait_ms)
         {run->finished ? -1 : run->pidfd, POLLIN, 0},
     };
     size_t control_count = commands_fds(run, fds + OWN_FDS);
+    // The kernel refuses more entries than the process may have descriptors.
+    while (control_count && fds[OWN_FDS + control_count - 1].fd < 0)
+        control_count--;
     int timeout_ms = run->finished ? -1 : commands_wait_ms(run, *wait_ms);
     if (run->heap)
         timeout_ms = heap_wait_ms(run->heap, timeout_ms);

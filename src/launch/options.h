@@ -192,6 +192,8 @@ typedef struct Options {
     const char *execfn;     // the path execve would have been given: AT_EXECFN, and the
                             // last component is the name of the process
 
+    i32 guard;              // muninn-guard of the program that this one replaces, or 0
+    bool under_reaper;      // a process above has made itself the parent of all orphans
     i32 seccomp_fd;         // what seccomp_across_exec() made, or -1
 
     u32 given[OPTIONS_ROWS_MAX / 32]; // by row: the user said something about it

@@ -229,6 +229,7 @@ typedef struct WireHeader {
     u32 finished;     // a futex: 1 when the report is written
     i32 exit_code;    // with it: what to exit with, -1 for the client's own
     u32 sync_sequence; // of the newest SYNC record
+    u32 staying;      // the monitor goes on after the client's end, for children of it
     u32 exit_now;     // the monitor wants the client to end: --exit-on-first-error
     // A request of the monitor's; at most one at a time.
     u32 request_sequence; // of the newest

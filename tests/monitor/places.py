@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where there is little: no /proc, nothing that can be written, no home, few descriptors, a log that
-nobody reads. The program runs as it does elsewhere, and what is said of it is true."""
+"""Where there is little: no /proc, nothing that can be written, no home, few descriptors, a log
+that nobody reads. The program runs as it does elsewhere, and what is said of it is true."""
 
 import os
 import resource
@@ -59,8 +59,8 @@ def on_a_root_that_is_read_only():
 def without_a_place_for_temporary_files_or_a_home():
     done = run_shell('exec env -i "$@"', heap_user())
     check_run(done)
-    done = run_shell('exec "$@"', heap_user(),
-                     env={"HOME": "/nonexistent", "TMPDIR": "/nonexistent", "PATH": "/bin:/usr/bin"})
+    nowhere = {"HOME": "/nonexistent", "TMPDIR": "/nonexistent", "PATH": "/bin:/usr/bin"}
+    done = run_shell('exec "$@"', heap_user(), env=nowhere)
     check_run(done)
 
 
@@ -88,11 +88,51 @@ def few_descriptors():
     for limit in range(5, 20):
         log = folder() / "log"
         done = subprocess.run(
-            heap_user(f"--log-file={log}"), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=LIMIT, env=clean_environment(), check=False,
+            heap_user(f"--log-file={log}"), stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=LIMIT, env=clean_environment(), check=False,
             preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
         assert done.returncode == 5 and done.stdout == "alive\n", f"{limit}: {done}"
         text = log.read_text()
-        if limit < 14 and ("nothing will be reported" in text or "nothing more is reported" in text):
+        is_told = "nothing will be reported" in text or "nothing more is reported" in text
+        if limit < 14 and is_told:
             continue
         check_report(wait_for_end(log))
+
+
+@test
+def a_reaper_has_no_unknown_children():
+    """The monitors of the programs that it starts are no children of its, whoever follows them."""
+    options = ["--trace-children=yes", f"--log-file={folder()}/%p"]
+    done = run_shell('exec "$@"', command(WORK / "heap_user", options=options, tool="memcheck",
+                                          program=WORK / "reaper"))
+    assert done.stdout.endswith("own 3, others 0\n"), done
+
+
+@test
+def process_1_that_collects_nobody_keeps_no_zombies():
+    if subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True,
+                      check=False).returncode:
+        raise Skip("no pid namespaces for us here")
+    # perl waits for the one child it has made, and reads a last line of the list of processes.
+    script = ('use strict; my $pid = fork; if (!$pid) { exec @ARGV } waitpid $pid, 0; '
+              'print `ps -eo stat,comm --no-headers`;')
+    done = subprocess.run(["unshare", "-pf", "--mount-proc", "perl", "-e", script, *heap_user()],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT,
+                          env=clean_environment(), check=False)
+    assert "alive" in done.stdout, done
+    assert "muninn" not in done.stdout, done
+    check_report(done.stderr)
+
+
+@test
+def a_tracer_of_the_program_sees_no_monitor():
+    trace = folder() / "trace"
+    if subprocess.run(["strace", "-o", trace, "true"], capture_output=True, check=False).returncode:
+        raise Skip("no strace, or it may not trace")
+    done = subprocess.run(["strace", "-f", "-e", "trace=execve", "-o", trace, *heap_user()],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT,
+                          env=clean_environment(), check=False)
+    check_run(done)
+    assert "muninn-monitor" not in trace.read_text(), trace.read_text()
+    processes = {line.split()[0] for line in trace.read_text().splitlines()}
+    assert len(processes) == 1, trace.read_text()

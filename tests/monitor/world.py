@@ -36,7 +36,7 @@ def test(function):
 
 def set_up():
     includes = [f"-I{ROOT}/include", f"-I{ROOT}/src"]
-    for name in ("actor", "descriptors", "heap_user", "prints"):
+    for name in ("actor", "descriptors", "heap_user", "prints", "reaper"):
         if name == "prints" and not os.path.exists("/usr/include/valgrind/valgrind.h"):
             continue
         subprocess.run(

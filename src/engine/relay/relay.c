@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -32,6 +34,7 @@ enum { EXIT_REFUSED = 1 };
 
 static Lock attach_lock; // of becoming a child with a monitor
 Relay relay = {.life = -1, .attach = -1};
+bool relay_adopts_orphans;
 
 bool relay_is_on(void)
 {
@@ -200,16 +203,38 @@ static _Noreturn void become_monitor(const char *path, const Ends *ends,
     _exit(127);
 }
 
-// True when orphans come to the client: the first process of a container, or one that has
-// asked for it.
-static bool client_adopts_orphans(void)
+// Whether process 1 collects its children: it waits for SIGCHLD, or ignores it. If that cannot be
+// found out it is taken for an init.
+static bool init_collects(void)
+{
+    static const char *const rows[] = {"SigBlk:", "SigIgn:", "SigCgt:"};
+    char status[4096];
+    u64 signals = 0;
+    int fd = open("/proc/1/status", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, status, sizeof(status) - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (length <= 0)
+        return true;
+    status[length] = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *row = strstr(status, rows[i]);
+        signals |= row ? strtoull(row + strlen(rows[i]), NULL, 16) : 0;
+    }
+    return signals >> (SIGCHLD - 1) & 1;
+}
+
+// True when orphans would not come to an init that collects them: the client is the first process
+// of a container, or a process has asked for orphans, or the first one collects nobody.
+static bool needs_guard(const Options *options)
 {
     int adopts = 0;
     prctl(PR_GET_CHILD_SUBREAPER, &adopts);
-    return adopts || raw_syscall0(SYS_getpid) == 1;
+    relay_adopts_orphans = adopts || options->under_reaper;
+    return relay_adopts_orphans || raw_syscall0(SYS_getpid) == 1 || !init_collects();
 }
 
-// The monitor's parent where orphans would come to the client.
+// The monitor's parent where orphans would not come to an init.
 static _Noreturn void guard(i64 monitor)
 {
     prctl(PR_SET_NAME, "muninn-guard");
@@ -222,16 +247,20 @@ static _Noreturn void guard(i64 monitor)
 // The monitor's parent is init, so that no wait() of the client's knows of it. If the client
 // itself takes init's place, the parent is a process that ends without a signal: wait()
 // passes such children over. The monitor cannot be that one, for execve resets the signal.
+//
+// CLONE_UNTRACED: who traces the client (`strace -f`) sees nothing of the monitor.
 static bool spawn_monitor(const Ends *ends, const Options *options, char **argv)
 {
     char path[PATH_MAX];
     if (!monitor_path(path) || access(path, X_OK) != 0)
         return false;
-    bool has_guard = client_adopts_orphans();
-    i64 pid = raw_syscall6(SYS_clone, has_guard ? 0 : SIGCHLD, 0, 0, 0, 0, 0);
+    bool has_guard = needs_guard(options);
+    relay.old_guard = options->guard;
+    u64 signal = has_guard ? 0 : SIGCHLD;
+    i64 pid = raw_syscall6(SYS_clone, CLONE_UNTRACED | signal, 0, 0, 0, 0, 0);
     if (pid == 0) {
         raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
-        i64 monitor = raw_syscall0(SYS_fork);
+        i64 monitor = raw_syscall6(SYS_clone, CLONE_UNTRACED | SIGCHLD, 0, 0, 0, 0, 0);
         if (monitor == 0)
             become_monitor(path, ends, options, argv);
         if (has_guard)
@@ -240,7 +269,37 @@ static bool spawn_monitor(const Ends *ends, const Options *options, char **argv)
     }
     while (pid > 0 && !has_guard && raw_syscall4(SYS_wait4, (u64)pid, 0, __WALL, 0) == -EINTR)
         ;
+    if (has_guard && pid > 0)
+        relay.guard = pid;
     return pid > 0;
+}
+
+i32 relay_guard(void)
+{
+    return (i32)relay.guard;
+}
+
+// At the client's end. A guard that outlived the client would be an orphan, too, and an unknown
+// child of whoever adopts it. It ends with the monitor, unless that goes on for children of the
+// client.
+static void collect_guard(void)
+{
+    const struct timespec a_moment = {0, 200000};
+    WireHeader *header = &relay.shared->header;
+    i64 guard = relay.guard;
+    if (relay.old_guard)
+        raw_syscall4(SYS_wait4, (u64)relay.old_guard, 0, __WALL | WNOHANG, 0);
+    if (guard <= 0)
+        return;
+    relay.guard = 0;
+    int life = __atomic_exchange_n(&relay.life, -1, __ATOMIC_ACQ_REL);
+    descriptor_drop(relay.attach);
+    relay.attach = -1;
+    if (life >= 0)
+        descriptor_drop(life);
+    while (raw_syscall4(SYS_wait4, (u64)guard, 0, __WALL | WNOHANG, 0) == 0 &&
+           !__atomic_load_n(&header->staying, __ATOMIC_ACQUIRE))
+        raw_syscall2(SYS_nanosleep, (u64)&a_moment, 0);
 }
 
 // muninn-monitor OPTIONS -- WORDS
@@ -384,6 +443,7 @@ void relay_fork_child(void)
         descriptor_drop(relay.life);
     relay.life = -1;
     relay.shared = NULL;
+    relay.guard = 0;
     lock_reset_after_fork(&attach_lock);
     relay.threads = 0;
     relay_findings_reset();
@@ -631,5 +691,6 @@ int relay_end(ThreadCtx *ctx, int status, int signal)
         relay_lost();
         return status;
     }
+    collect_guard();
     return header->exit_code >= 0 ? header->exit_code : status;
 }

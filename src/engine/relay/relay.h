@@ -75,6 +75,10 @@ WireVerdict relay_finding(ThreadCtx *ctx, const RelayFinding *finding);
 // The same in two steps, for who has many at once: all are told, then the monitor is waited for.
 u32 relay_finding_tell(ThreadCtx *ctx, const RelayFinding *finding);
 WireVerdict relay_finding_verdict(ThreadCtx *ctx, u32 id);
+// This process, or one above it, is the parent of all orphans below it: PR_SET_CHILD_SUBREAPER.
+extern bool relay_adopts_orphans;
+// The process between the monitor and this one, or 0.
+i32 relay_guard(void);
 // The errors counted so far: shown ones, repetitions included.
 u64 relay_error_count(void);
 // True: so many different findings were shown that no more are wanted (--error-limit). Who makes

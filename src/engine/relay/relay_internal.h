@@ -13,6 +13,8 @@ typedef struct Relay {
     bool is_silent;     // --child-silent-after-fork, in a child
     bool takes_kicks;   // our handler is in place
     u32 threads;        // numbers given out
+    i64 old_guard;      // the same of the program that this one has replaced
+    i64 guard;          // the process between the monitor and us; 0: there is none
 } Relay;
 
 extern Relay relay;

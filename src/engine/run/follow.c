@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
+#include "engine/relay/relay.h"
 #include "engine/run/run.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/thread/thread.h"
@@ -121,6 +122,8 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
 
     a->options = *run_options;
     a->options.seccomp_fd = -1;
+    a->options.under_reaper |= relay_adopts_orphans;
+    a->options.guard = relay_guard();
     a->options.exe = a->program.exe;
     a->options.execfn = a->program.word_count ? a->program.words[0] : a->path;
     a->options.script = a->program.word_count ? a->path : NULL;

@@ -15,6 +15,7 @@
 #include "engine/procview/procview.h"
 #include "engine/limits/limits.h"
 #include "engine/log/log.h"
+#include "engine/relay/relay.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
 #include "engine/syscall/file_writes.h"
@@ -159,7 +160,10 @@ static i64 do_prctl(ThreadCtx *ctx, const u64 a[6])
         return -EINVAL; // as kernels before 5.11
     if (seccomp_set_mode(ctx, NR_prctl, a, &result))
         return result;
-    return pass_through(ctx, NR_prctl, a);
+    result = pass_through(ctx, NR_prctl, a);
+    if (a[0] == PR_SET_CHILD_SUBREAPER && a[1] && result == 0)
+        relay_adopts_orphans = true;
+    return result;
 }
 
 static i64 do_seccomp(ThreadCtx *ctx, const u64 a[6])

@@ -68,6 +68,7 @@ typedef struct Run {
     struct Commands *commands; // NULL: no socket
     u64 records;               // taken so far
 
+    bool client_left;   // its end of the life line is closed, after END
     bool ended;         // END has come: status and signal hold
     bool replaced;      // the last that came is that another program is executed
     bool finished;      // the report is written

@@ -304,12 +304,22 @@ static int next_wait_ms(size_t count, int wait_ms)
     return wait_ms == 0 ? WAIT_MIN_MS : wait_ms * 2 < WAIT_MAX_MS ? wait_ms * 2 : WAIT_MAX_MS;
 }
 
+// The client has gone. Children of it that may still ask for a twin hold the other end of `attach`:
+// then it must not wait for our end (collect_guard() in the engine's relay).
+static void note_leaving(Run *run)
+{
+    struct pollfd attach = {run->attach, 0, 0};
+    run->client_left = true;
+    if (poll(&attach, 1, 0) == 0)
+        __atomic_store_n(&run->shared->header.staying, 1, __ATOMIC_RELEASE);
+}
+
 // One turn; false when there is nothing left to wait for.
 static bool turn(Run *run, int *wait_ms)
 {
     enum { OWN_FDS = 3 };
     struct pollfd fds[OWN_FDS + CONTROL_FDS_MAX] = {
-        {run->finished ? -1 : run->life, POLLIN, 0},
+        {run->client_left ? -1 : run->life, run->finished ? 0 : POLLIN, 0},
         {run->attach, POLLIN, 0},
         {run->finished ? -1 : run->pidfd, POLLIN, 0},
     };
@@ -339,14 +349,18 @@ static bool turn(Run *run, int *wait_ms)
         if (count == 0)
             symbols_rest(run->symbols);
     }
+    if (run->finished && !run->client_left && fds[0].revents & POLLHUP)
+        note_leaving(run);
     if ((fds[1].revents & POLLIN) && divide(run))
         return true;
     return !(fds[1].revents & POLLHUP) || !run->finished;
 }
 
 // Holds nothing meanwhile that somebody might wait for the end of.
-static void wait_for_twins(void)
+static void wait_for_twins(WireShared *shared)
 {
+    if (waitpid(-1, NULL, WNOHANG) == 0)
+        __atomic_store_n(&shared->header.staying, 1, __ATOMIC_RELEASE);
     close_range(0, ~0u, 0);
     while (wait(NULL) > 0 || errno == EINTR)
         ;
@@ -372,6 +386,6 @@ int intake_serve(const IntakeCommand *command)
         ;
     symbols_free(run.symbols);
     heap_free_model(run.ended_heap);
-    wait_for_twins();
+    wait_for_twins(run.shared);
     return 0;
 }

@@ -32,6 +32,24 @@
 #define IOCTL_LIST(name, number, kind, at, item, header) \
     IOCTL_ROW(#name, number, #name, kind, .len = LEN_INSIDE_TIMES(at, item, header))
 
+// userfaultfd: the kernel fills in what is left of these structs, whatever the number encodes.
+#define AT(at, bytes) .offset = (at), .size = (bytes)
+#define UFFD_TYPE(name, bytes, first_out, out_bytes, ...) \
+    static const SyscallType type_uffd_##name = { \
+        "uffdio_" #name, bytes, \
+        .fields = (const SyscallArg[]) { __VA_ARGS__, \
+            { "", ARG_LONG, AT(first_out, out_bytes), .dir = DIR_OUT }, { 0 } } };
+#define UFFD_RANGE \
+    { "->start", ARG_LONG, AT(0, 8), .dir = DIR_IN }, { "->len", ARG_LONG, AT(8, 8), .dir = DIR_IN }
+#define UFFD_MODE(at) { "->mode", ARG_LONG, AT(at, 8), .dir = DIR_IN }
+
+UFFD_TYPE(api, 24, 0, 24, { "->api", ARG_LONG, AT(0, 8), .dir = DIR_IN },
+          { "->features", ARG_LONG, AT(8, 8), .dir = DIR_IN })
+UFFD_TYPE(ranged, 32, 24, 8, UFFD_RANGE, UFFD_MODE(16))
+UFFD_TYPE(copy, 40, 32, 8, { "->dst", ARG_LONG, AT(0, 8), .dir = DIR_IN },
+          { "->src", ARG_LONG, AT(8, 8), .dir = DIR_IN },
+          { "->len", ARG_LONG, AT(16, 8), .dir = DIR_IN }, UFFD_MODE(24))
+
 static const SyscallSubRow ioctl_rows[] = {
 #include "engine/syscall/ioctls.def"
 };

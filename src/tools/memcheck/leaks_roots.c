@@ -149,7 +149,10 @@ static void add_pages(const Search *search, GuestAddr low, GuestAddr high,
 static void add_range(const Search *search, const Mapping *mapping, GuestAddr low, GuestAddr high)
 {
     bool is_anonymous = mapping->inode == 0 && mapping->flags & MAP_PRIVATE;
-    if (search->pagemap >= 0 && is_anonymous && high - low > SPARSE_PAGES * PAGE_SIZE)
+    // The first look at a page for which a userfaultfd stands in may wait for ever: who would fill
+    // the page is a thread that stands still.
+    bool is_sparse = high - low > SPARSE_PAGES * PAGE_SIZE || syscalls_have_userfaults;
+    if (search->pagemap >= 0 && is_anonymous && is_sparse)
         add_pages(search, PAGE_DOWN(low), high, is_touched, true);
     else
         add_divided(search, low, high);

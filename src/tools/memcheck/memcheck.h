@@ -318,6 +318,8 @@ static inline void syscalls_settle(ToolThread *thread)
     if (UNLIKELY(__atomic_load_n(&uring_is_watched, __ATOMIC_ACQUIRE)))
         syscalls_settle_rings(thread);
 }
+// Whether the program has registered memory with a userfaultfd.
+extern bool syscalls_have_userfaults;
 void syscalls_before(ToolThread *thread, const ToolSyscall *call);
 void syscalls_after(ToolThread *thread, const ToolSyscall *call);
 void syscalls_answered(ToolThread *thread);

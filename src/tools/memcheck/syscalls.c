@@ -100,10 +100,20 @@ void syscalls_before(ToolThread *thread, const ToolSyscall *call)
     syscall_ranges(&current, SYSCALL_BEFORE, check_range, thread);
 }
 
+bool syscalls_have_userfaults;
+
+static void note_userfaults(const ToolSyscall *call)
+{
+    enum { UFFDIO_REGISTER = 0xc020aa00 };
+    if (call->nr == NR_ioctl && (u32)call->args[1] == (u32)UFFDIO_REGISTER && call->result == 0)
+        syscalls_have_userfaults = true;
+}
+
 void syscalls_after(ToolThread *thread, const ToolSyscall *call)
 {
     current.result = (u64)call->result;
     syscall_ranges(&current, SYSCALL_AFTER, mark_written, thread);
+    note_userfaults(call);
     uring_after(call->nr, call->args, call->result, mark_written, thread);
     syscalls_answered(thread);
 }

@@ -7,8 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -118,6 +121,64 @@ CASE(statx_asks_whether_it_is_there)
     CHECK(raw(SYS_newfstatat, 0, 0, 0, 0, 0, 0) == -1 && errno == EFAULT);
     raw(SYS_statx, AT_FDCWD, "/", 0, STATX_BASIC_STATS, 0, 0);
     // EXPECT memcheck syscall-param param=statx(buf) bad=unaddressable
+}
+
+// ---- userfaultfd -------------------------------------------------------------
+
+static int userfaults(void)
+{
+    int fd = (int)raw(SYS_userfaultfd, 1 /* UFFD_USER_MODE_ONLY */, 0, 0, 0, 0, 0);
+    struct uffdio_api *api = (struct uffdio_api *)block(sizeof *api);
+    api->api = UFFD_API, api->features = 0;
+    if (fd < 0 || ioctl(fd, UFFDIO_API, api) != 0)
+        return -1; // not allowed here
+    BRANCH(api->ioctls & 1);
+    free(api);
+    return fd;
+}
+
+static u8 *registered(int fd, size_t size)
+{
+    u8 *area = (u8 *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register *r = (struct uffdio_register *)block(sizeof *r);
+    r->range.start = (u64)area, r->range.len = size, r->mode = UFFDIO_REGISTER_MODE_MISSING;
+    CHECK(ioctl(fd, UFFDIO_REGISTER, r) == 0);
+    BRANCH(r->ioctls & 1);
+    free(r);
+    return area;
+}
+
+CASE(userfaultfd_fills_in_its_answers)
+{
+    // NOT-VALGRIND newer-calls
+    int fd = userfaults();
+    if (fd < 0)
+        return;
+    u8 *area = registered(fd, 4 * 4096), *page = (u8 *)aligned_alloc(4096, 4096);
+    memset(page, 'x', 4096);
+    struct uffdio_copy *copy = (struct uffdio_copy *)block(sizeof *copy);
+    copy->dst = (u64)area, copy->src = (u64)page, copy->len = 4096, copy->mode = 0;
+    CHECK(ioctl(fd, UFFDIO_COPY, copy) == 0);
+    BRANCH(copy->copy == 4096);
+    BRANCH(area[4095]);
+    struct uffdio_zeropage *zero = (struct uffdio_zeropage *)block(sizeof *zero);
+    zero->range.start = (u64)area + 4096, zero->range.len = 4096;
+    ioctl(fd, UFFDIO_ZEROPAGE, zero);
+    // EXPECT memcheck syscall-param param=ioctl(UFFDIO_ZEROPAGE->mode) bad=uninitialised origin=heap:-2
+    struct uffdio_range *range = (struct uffdio_range *)block(sizeof *range);
+    ioctl(fd, UFFDIO_WAKE, range);
+    // EXPECT memcheck syscall-param param=ioctl(UFFDIO_WAKE) bad=uninitialised origin=heap:-1
+    _exit(0);
+}
+
+// Nobody fills these pages; the search for leaks must not wait for it.
+CASE(pages_that_a_userfaultfd_has_not_filled)
+{
+    // OPTIONS --leak-check=full
+    // NOT-VALGRIND newer-calls
+    int fd = userfaults();
+    if (fd >= 0)
+        registered(fd, 4 * 4096);
 }
 
 // ---- libaio, by hand ---------------------------------------------------------

@@ -498,12 +498,14 @@ TEST(addresses_are_found_where_they_stand)
 {
     static const u64 places[] = {0x555555554000ull, 0x7ffff7fc1230ull};
     static EmitAddresses found[2];
-    static u8 copies[2][256];
+    static _Alignas(8) u8 copies[2][256];
     for (unsigned i = 0; i < 2; i++) {
         found[i].count = 0;
         Emitter e = {.pc = copies[i], .end = copies[i] + sizeof(copies[i]), .addresses = &found[i]};
         x64_mov_reg_address(&e, R9, EMIT_ENGINE_ADDRESS, places[i]);
         x64_mov_fs_address(&e, 64, EMIT_ENGINE_ADDRESS, places[i] + 8);
+        while ((uintptr_t)e.pc % 8)
+            x64_int3(&e);
         emit_address(&e, EMIT_ENGINE_ADDRESS, places[i] + 16);
         x64_mov_reg_address(&e, RAX, EMIT_CACHE_ADDRESS, 0x61000000);
         x64_mov_fs_address(&e, 72, EMIT_CACHE_ADDRESS, 0x61000010);

@@ -86,12 +86,15 @@ static inline void emit_u32(Emitter *e, u32 v)
     emit_bytes(e, &v, sizeof(v));
 }
 
+// A word of data, which emitted code loads. It must be aligned: a client may have set AC, and then
+// a load that is not aligned faults.
 static inline void emit_u64(Emitter *e, u64 v)
 {
+    ASSERT((uintptr_t)e->pc % sizeof(v) == 0);
     emit_bytes(e, &v, sizeof(v));
 }
 
-// An address as data, 8 bytes.
+// An address as data, aligned as emit_u64() asks for.
 void emit_address(Emitter *e, EmitAddressKind kind, u64 address);
 
 // mov reg, address

@@ -235,8 +235,7 @@ static void emit_store(Emitter *e, u32 size)
 
 static void emit_stores(Emitter *e)
 {
-    while ((uintptr_t)e->pc % sizeof(u64)) // AC may be set
-        x64_int3(e);
+    emit_align_word(e);
     gateway.store_map = e->pc;
     emit_u64(e, tool->store_map);
     gateway.stores = e->pc;

@@ -235,6 +235,7 @@ static void emit_state_key(Emitter *e, CodePtr factor)
 static void emit_version_lookup(Emitter *e)
 {
     bool can = __builtin_cpu_supports("bmi2");
+    emit_align_word(e);
     CodePtr factor = e->pc;
     emit_u64(e, VERSION_FACTOR);
     gateway.version_guard = e->pc;

@@ -99,14 +99,18 @@ bool descriptors_refuse(u64 nr, const u64 args[6])
 
 #define NEVER_OPEN INT32_MAX // above every limit that the kernel accepts
 
+// What cannot be read ends the search, and the kernel says what is wrong with it: each entry behind
+// that would be a fault, and there may be a million.
 static bool names_hidden(GuestAddr array, u64 count)
 {
     struct pollfd entry;
 
-    for (u64 i = 0; i < count; i++)
-        if (guest_read(array + i * sizeof(entry), &entry, sizeof(entry)) &&
-            descriptor_is_hidden(entry.fd))
+    for (u64 i = 0; i < count; i++) {
+        if (!guest_read(array + i * sizeof(entry), &entry, sizeof(entry)))
+            return false;
+        if (descriptor_is_hidden(entry.fd))
             return true;
+    }
     return false;
 }
 

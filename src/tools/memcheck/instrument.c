@@ -124,7 +124,7 @@ static void leave_by_rbp(ToolBlock *block, const ToolInsn *insn, i64 above)
     if (lookahead_is_left_read(insn, block_end))
         return;
     tool_store_gpr(block, RBP);
-    tool_call(block, access_leave_by_rbp, (u64)above);
+    tool_call(block, stacks_leave_by_rbp, (u64)above);
 }
 
 // What is left when rsp goes up is undefined again, so that entering a frame costs nothing
@@ -185,7 +185,7 @@ static bool moves_stack(ToolBlock *block, const ToolInsn *insn)
     if (below + size <= INLINE_BYTES_MAX && size % 8 == 0)
         tool_shadow_fill_stack(block, -(i32)below, below + (u32)size, 0xff);
     else
-        tool_call(block, access_leave_frame, size);
+        tool_call(block, stacks_leave_frame, size);
     return true;
 }
 
@@ -209,7 +209,7 @@ static void open_red_zone(ToolBlock *block, const ToolInsn *insn)
     if (size && size <= INLINE_BYTES_MAX)
         tool_shadow_fill_stack(block, from - (i32)size, size, 0xff);
     else if (size)
-        tool_call(block, access_enter_frame, (u64)(size - from) << 1);
+        tool_call(block, stacks_enter_frame, (u64)(size - from) << 1);
 }
 
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)

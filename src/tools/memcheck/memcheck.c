@@ -202,7 +202,7 @@ const Tool tool_memcheck = {
                        MEMBER_GPR(RCX) | MEMBER_FLAGS), // the result and four arguments
     .exit_version = instrument_exit_version,
     .fault = shadow_fault,
-    .stack_loaded = access_stack_loaded,
+    .stack_loaded = stacks_loaded,
     .signal = signals_delivered,
     .signal_return = signals_returned,
     .client_fault = signals_fault,

@@ -284,15 +284,17 @@ void access_forget_copies(ToolThread *thread, u64 vectors, GuestAddr unused); //
 #define ACCESS_DEAD_AT_BOTH (MEMBER_FLAGS | 0xffull << 20 | MEMBERS_VECTOR)
 #define ACCESS_DEAD_AT_CALL (ACCESS_DEAD_GPRS_AT_CALL | ACCESS_DEAD_AT_BOTH)
 #define ACCESS_DEAD_AT_RETURN (ACCESS_DEAD_GPRS_AT_RETURN | ACCESS_DEAD_AT_BOTH)
-void access_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
-void access_leave_frame(ToolThread *thread, u64 size, GuestAddr unused);
-void access_leave_by_rbp(ToolThread *thread, u64 above, GuestAddr unused);
-void access_stack_loaded(ToolThread *thread, GuestAddr old_sp);
 void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access_any()
 // access_any(), access_string(): size in the low 32 bits, and these.
 #define ACCESS_READS (1ull << 32)
 #define ACCESS_WRITES (1ull << 33)
 #define ACCESS_COMPARED (1ull << 34) // access_load(): what is loaded is (lookahead.h)
+
+// --- stacks_hot.c: called from blocks
+void stacks_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
+void stacks_leave_frame(ToolThread *thread, u64 size, GuestAddr unused);
+void stacks_leave_by_rbp(ToolThread *thread, u64 above, GuestAddr unused);
+void stacks_loaded(ToolThread *thread, GuestAddr old_sp);
 
 // --- access_state_hot.c
 void access_state(ToolThread *thread, u64 step, GuestAddr address); // in a clean block

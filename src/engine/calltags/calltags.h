@@ -119,8 +119,14 @@ void calltags_fork_done(void);
 // A signal handler begins, with its return address at `slot`: its caller is what it has
 // interrupted at pc and sp.
 void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp);
-// rsp goes from old_sp to new_sp by a load. True: up the same stack.
-bool calltags_load_sp(u64 old_sp, u64 new_sp);
+// Whether new_sp is old_sp, or further up on the same stack, as far as tags and roots tell.
+bool calltags_is_up(u64 old_sp, u64 new_sp);
+// rsp goes from old_sp to new_sp by a load; `returns`: a return comes next. True: up the same
+// stack.
+bool calltags_load_sp(u64 old_sp, u64 new_sp, bool returns);
+// Whether a frame with the stack pointer sp has called another, or was interrupted by a signal: the
+// return address stands right below sp, and not below `low`.
+bool calltags_has_called(u64 sp, u64 low);
 // The end of the stack that an address is in: the next root, the address included.
 GuestAddr calltags_root_above(GuestAddr address);
 void calltags_add_root(GuestAddr root);

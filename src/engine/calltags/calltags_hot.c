@@ -14,7 +14,10 @@ enum {
     NEAR_BYTES = 1 << 20,     // few frames are larger
     FAR_MISSES = 64,          // walks up to CALLTAGS_FRAME_MAX for nothing
     FRESH_BYTES = 512,        // some tag is within these, of a stack that is resumed
-    SAME_STACK_BYTES = 8 << 20,
+    CALLEE_BYTES = 512,       // from the stack pointer of a frame down to a call: arguments
+    INTERRUPTED_BYTES = 16 << 10, // the kernel's frame for a handler, with the vector state
+    SAME_STACK_BYTES = 1 << 30,
+    SIGNAL_FRAME_MAX = 64 << 10, // the handler is on an alternate stack if it is further away
 };
 
 // ------------------------------------------------------------------- contexts
@@ -67,14 +70,6 @@ static Interruption interruptions[INTERRUPTIONS];
 static Interruption *interruption_of(GuestAddr slot)
 {
     return &interruptions[slot / 8 % INTERRUPTIONS];
-}
-
-void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp)
-{
-    if (slot >= CLIENT_END)
-        return;
-    *interruption_of(slot) = (Interruption){slot, pc, sp};
-    *calltags_word(slot) = CALLTAG_SIGNAL;
 }
 
 static const Interruption *interruption_at(GuestAddr slot, u64 word)
@@ -349,26 +344,87 @@ u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache)
 
 // ------------------------------------------------------------------- loads of rsp
 
+// The highest word with a tag in [low, high), both aligned; 0: there is none.
+static GuestAddr highest_tag_below(GuestAddr high, GuestAddr low)
+{
+    for (GuestAddr slot = high; slot > low;) {
+        slot -= 8;
+        bool enters_page = ((u64)calltags_word(slot) & (PAGE_SIZE - 1)) == PAGE_SIZE - 8;
+        if (UNLIKELY(enters_page || slot == high - 8) && !engine_can_read(calltags_word(slot)))
+            return 0;
+        if (UNLIKELY(calltags_is_tag(slot)))
+            return slot;
+    }
+    return 0;
+}
+
+bool calltags_has_called(u64 sp, u64 low)
+{
+    GuestAddr high = sp & ~7ull;
+    if (sp >= CLIENT_END || low >= high)
+        return false;
+    GuestAddr near = high - min_u64(high - low, INTERRUPTED_BYTES) + 7;
+    GuestAddr slot = highest_tag_below(high, near & ~7ull);
+    const Interruption *i = slot ? interruption_at(slot, *calltags_word(slot)) : NULL;
+    return i ? i->sp - (sp - CALLEE_BYTES) < 2 * CALLEE_BYTES : slot && sp - slot <= CALLEE_BYTES;
+}
+
+// A stack that is gone on with was left by a call: its return address stands above the stack
+// pointer, or below it if a jump undoes the call.
 static void begin_if_fresh(GuestAddr sp)
 {
     u64 word;
     GuestAddr end = min_u64(calltags_root_above(sp), sp + FRESH_BYTES);
-    if (!find_frame_below(end, sp, &word))
+    u64 low = sp - min_u64(sp, CALLEE_BYTES);
+    if (!find_frame_below(end, sp, &word) && !calltags_has_called(sp, low))
         calltags_add_root(sp + FRESH_BYTES / 2); // its first registers are popped yet
 }
 
-bool calltags_load_sp(u64 old_sp, u64 new_sp)
+// Frames are left when the frame that is gone on with has called others. If no frame in between has
+// called any, it is memory that a frame has taken for itself and gives back. All else is another
+// stack, be it one in a live frame of this one.
+//
+// Unwinders write the address that they go on at over the return address, and return to it. Right
+// below stands what a frame has saved; of a stack that nobody has used nothing is known there.
+static bool leaves_frames(u64 old_sp, u64 new_sp, bool returns)
 {
-    if (old_sp >= CLIENT_END || new_sp >= CLIENT_END - PAGE_SIZE)
-        return false;
-    u64 up = new_sp - old_sp, down = old_sp - new_sp;
-    if (up < SAME_STACK_BYTES && new_sp <= calltags_root_above(old_sp)) {
+    u64 word;
+    return new_sp - old_sp <= CALLEE_BYTES || calltags_has_called(new_sp, old_sp) ||
+           (returns && (!calltags_shared || *calltags_word(new_sp - 8) != ~0ull)) ||
+           !find_frame_below(new_sp, old_sp, &word);
+}
+
+static bool is_up(u64 old_sp, u64 new_sp, bool returns)
+{
+    return old_sp < CLIENT_END && new_sp < CLIENT_END - PAGE_SIZE &&
+           new_sp - old_sp < SAME_STACK_BYTES && new_sp <= calltags_root_above(old_sp) &&
+           leaves_frames(old_sp, new_sp, returns);
+}
+
+bool calltags_is_up(u64 old_sp, u64 new_sp)
+{
+    return is_up(old_sp, new_sp, false);
+}
+
+bool calltags_load_sp(u64 old_sp, u64 new_sp, bool returns)
+{
+    if (is_up(old_sp, new_sp, returns)) {
         for (u64 *word = calltags_word(old_sp); !calltags_shared && word < calltags_word(new_sp);
              word++)
             *word = 0;
         return true;
     }
-    if (down > PAGE_SIZE)
+    if (old_sp - new_sp > PAGE_SIZE && new_sp < CLIENT_END - PAGE_SIZE)
         begin_if_fresh(new_sp);
     return false;
+}
+
+void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp)
+{
+    if (slot >= CLIENT_END)
+        return;
+    if (sp - slot > SIGNAL_FRAME_MAX)
+        begin_if_fresh(slot); // on an alternate stack
+    *interruption_of(slot) = (Interruption){slot, pc, sp};
+    *calltags_word(slot) = CALLTAG_SIGNAL;
 }

@@ -3,7 +3,7 @@
 // Where stacks end: a sorted list, read without a lock. General registers only, no libc.
 #include "engine/calltags/calltags.h"
 
-enum { ROOTS_MAX = 4096 }; // then one that is there makes room: walks go on beyond that stack
+enum { ROOTS_MAX = 32768 }; // then one that is there makes room: walks go on beyond that stack
 
 static struct {
     Lock lock;

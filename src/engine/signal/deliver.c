@@ -188,7 +188,7 @@ static void run_handler(ThreadCtx *ctx, const KernelAction *action, PendingSigna
     if (calltags_wanted)
         calltags_enter_signal(ctx->gpr[RSP], pc, sp);
     if (tool->signal)
-        tool->signal(ctx, sig);
+        tool->signal(ctx, sig, sp);
     ctx->wait_mask_armed = 0;
     ctx->client_mask = mask & ~MASK_UNBLOCKABLE;
     ctx->stat_signals++;

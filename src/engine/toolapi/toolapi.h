@@ -226,9 +226,10 @@ typedef struct Tool {
     // *is_mapped tells whether there is anything at that address.
     bool (*fault)(ToolThread *thread, u64 *address, bool *is_mapped);
 
-    // rsp was `old_sp` and has been loaded with another place of the same stack (longjmp, the
-    // unwinder, a frame that is left by a register other than rbp); called from a block.
-    void (*stack_loaded)(ToolThread *thread, GuestAddr old_sp);
+    // rsp was `old_sp` and has been loaded with another place; called from a block. `same`: as far
+    // as the engine knows it is on the same stack (longjmp, the unwinder, a frame that is left by
+    // a register other than rbp, or made larger). Else it is another stack, or further down.
+    void (*stack_loaded)(ToolThread *thread, GuestAddr old_sp, bool same);
 
     // --- events, outside the cache
     void (*syscall_before)(ToolThread *thread, const ToolSyscall *call);
@@ -243,7 +244,9 @@ typedef struct Tool {
     // Content of memory goes elsewhere (mremap), between mapped() of the new place and
     // unmapped() of the old one.
     void (*moved)(GuestAddr from, GuestAddr to, u64 size);
-    void (*signal)(ToolThread *thread, int sig); // about to be delivered to a handler
+    // About to be delivered to a handler, of which the stack pointer is now; what it interrupts
+    // had old_sp.
+    void (*signal)(ToolThread *thread, int sig, GuestAddr old_sp);
     void (*signal_return)(ToolThread *thread, GuestAddr handler_sp); // and the handler has ended
     // An instruction of the client's has faulted; the signal has not been delivered.
     void (*client_fault)(ToolThread *thread, const siginfo_t *info);

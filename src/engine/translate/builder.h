@@ -163,7 +163,7 @@ void emit_callstack_before_load(Builder *b);
 void emit_callstack_after_load(Builder *b);
 void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot);
 // `how` tells what follows in the same block.
-enum { LOAD_RSP_CALLS = 1, LOAD_RSP_RETURNS = 2, LOAD_RSP_IN_FRAME = 4 };
+enum { LOAD_RSP_CALLS = 1, LOAD_RSP_RETURNS = 2, LOAD_RSP_IN_FRAME = 4, LOAD_RSP_POPS = 8 };
 void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address);
 
 // The branch of a guard, jne or jmp; where steps of those since `first` go on; and all stubs of the

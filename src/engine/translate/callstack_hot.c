@@ -17,21 +17,27 @@ void callstack_on_return_miss(ThreadCtx *ctx, u64 pc, GuestAddr slot)
     callstack_ret_miss(&ctx->callstack, slot);
 }
 
+// What moves rsp up by more, or down, may be a change of stacks.
+enum { IN_FRAME_MAX = PAGE_SIZE, FRAME_MAX = 8 << 20 };
+
 // An unwinder that does not return pops the address it jumps to.
 void callstack_on_load_rsp(ThreadCtx *ctx, u64 how, GuestAddr address)
 {
     (void)address;
     if (how & LOAD_RSP_IN_FRAME) {
-        if (ctx->gpr[RSP] > ctx->old_sp)
-            tool->stack_loaded(ctx, ctx->old_sp);
+        i64 up = (i64)(ctx->gpr[RSP] - ctx->old_sp);
+        bool same = (up <= IN_FRAME_MAX && up >= -FRAME_MAX) ||
+                    calltags_load_sp(ctx->old_sp, ctx->gpr[RSP], false);
+        tool->stack_loaded(ctx, ctx->old_sp, same);
         return;
     }
     if (UNLIKELY(ctx->lean_sp != 0))
         redirect_lean_unwound(ctx, ctx->gpr[RSP] + (how & LOAD_RSP_RETURNS ? 0 : 8), ~0ull);
-    bool same = calltags_wanted && calltags_load_sp(ctx->old_sp, ctx->gpr[RSP]);
+    bool returns = how & (LOAD_RSP_RETURNS | LOAD_RSP_POPS);
+    bool same = calltags_wanted && calltags_load_sp(ctx->old_sp, ctx->gpr[RSP], returns);
     if (callstack_wanted)
         same = callstack_load_sp(&ctx->callstack, ctx->old_sp, ctx->gpr[RSP],
                                  how & LOAD_RSP_CALLS);
-    if (same && tool->stack_loaded)
-        tool->stack_loaded(ctx, ctx->old_sp);
+    if (tool->stack_loaded)
+        tool->stack_loaded(ctx, ctx->old_sp, same);
 }

@@ -135,17 +135,28 @@ static unsigned source_of(const Insn *insn, const InsnForm *form)
     return insn->mnemonic == ZYDIS_MNEMONIC_LEA ? form->lea_base : form->src;
 }
 
-// Whether `reg` was computed from rsp earlier in this block: alloca.
-static bool comes_from_rsp(const Builder *b, const Insn *until, unsigned reg)
+// The registers that hold rsp, or what was computed from it by a sum or rounded, before `until`.
+static u16 derived_from_rsp(const Builder *b, const Insn *until)
 {
+    u16 derived = 1u << RSP;
     for (const Insn *insn = b->insns; insn < until; insn++) {
         InsnForm room;
         const InsnForm *form = insn_form(insn, &room);
-        bool copies = insn->mnemonic == ZYDIS_MNEMONIC_MOV || insn->mnemonic == ZYDIS_MNEMONIC_LEA;
-        if (copies && form->dst == reg && source_of(insn, form) == RSP)
-            return true;
+        switch (insn->mnemonic) {
+        case ZYDIS_MNEMONIC_MOV: case ZYDIS_MNEMONIC_LEA: {
+            unsigned source = source_of(insn, form);
+            bool copies = source != INSN_NO_REG && derived >> source & 1;
+            derived &= (u16)~form->gprs_written;
+            if (copies && form->dst != INSN_NO_REG)
+                derived |= (u16)(1u << form->dst);
+            break;
+        }
+        case ZYDIS_MNEMONIC_ADD: case ZYDIS_MNEMONIC_SUB: case ZYDIS_MNEMONIC_AND: break;
+        default: derived &= (u16)~form->gprs_written;
+        }
+        derived |= 1u << RSP;
     }
-    return false;
+    return derived;
 }
 
 // mov, lea, xchg, pop or cmov to rsp of what is no frame of this function.
@@ -164,7 +175,7 @@ static bool loads_rsp(const Builder *b, const Insn *insn)
         return true;
     unsigned source = source_of(insn, form);
     return source != RSP && source != RBP &&
-           (source == INSN_NO_REG || !comes_from_rsp(b, insn, source));
+           (source == INSN_NO_REG || !(derived_from_rsp(b, insn) >> source & 1));
 }
 
 // Goes within this frame by what is known only then. Constants and rbp the tool sees for itself.
@@ -237,11 +248,20 @@ static bool returns_next(const Builder *b)
     return next < b->insns + b->insn_count && next->lowering == LOWER_RET;
 }
 
+// GCC's unwinder pops the address that it jumps to, LLVM's a register before it returns.
+static bool pops_and_returns(const Builder *b)
+{
+    const Insn *next = b->insn + 1;
+    return next + 1 < b->insns + b->insn_count && next->mnemonic == ZYDIS_MNEMONIC_POP &&
+           (next[1].lowering == LOWER_RET || next[1].lowering == LOWER_JMP_INDIRECT);
+}
+
 void emit_callstack_after_load(Builder *b)
 {
     builder_mark_nowhere(b);
     u64 how = (goes_on_to_a_call(b) ? LOAD_RSP_CALLS : 0) |
               (returns_next(b) ? LOAD_RSP_RETURNS : 0) |
+              (pops_and_returns(b) ? LOAD_RSP_POPS : 0) |
               (loads_rsp(b, b->insn) ? 0 : LOAD_RSP_IN_FRAME);
     emit_tool_call(b, callstack_on_load_rsp, how);
 }

@@ -37,9 +37,10 @@ static void syscall_after(ToolThread *thread, const ToolSyscall *call)
     event_sums.calls_after += call->nr == NR_getppid && call->result > 0;
 }
 
-static void signal_delivered(ToolThread *thread, int sig)
+static void signal_delivered(ToolThread *thread, int sig, GuestAddr old_sp)
 {
     (void)thread;
+    (void)old_sp;
     __atomic_fetch_add(&event_sums.signals, sig == 10, __ATOMIC_RELAXED);
 }
 

@@ -71,10 +71,11 @@ static void fork_child(ToolThread *thread)
 
 // A handler that is left by longjmp never returns, and what it interrupted stays here, until there
 // is no room for another.
-static void signal_begins(ToolThread *thread, int sig)
+static void signal_begins(ToolThread *thread, int sig, GuestAddr old_sp)
 {
     MassifThread *mt = massif_thread(thread);
     (void)sig;
+    (void)old_sp;
     if (mt->held_count == ARRAY_LEN(mt->held))
         memmove(mt->held, mt->held + 1, --mt->held_count * sizeof(HeldCall));
     HeldCall *call = &mt->held[mt->held_count++];

@@ -257,7 +257,7 @@ static void add_thread(ThreadCtx *ctx, void *data)
     GuestAddr sp = ctx->gpr[RSP];
     if (!mt)
         return;
-    if (is_at_home(mt, sp))
+    if (is_at_home(mt, sp) && !mt->is_guessed)
         add_hole(search, mt->stack_lo, (sp - RED_ZONE) & ~7ull);
     add_tls(search, mt, ctx->client_fs, (u32)ctx->number);
     add_zone(search, mt->stack_lo, mt->stack_hi, HOLDER_STACK, (u32)ctx->number);

@@ -122,27 +122,16 @@ static void thread_start(ToolThread *thread)
         log_refuse("no memory for a thread");
     thread->tool_thread = mt;
     mt->told_address = ~0ull;
-    mt->first_sp = thread->gpr[RSP];
     thread->engine_gs = SHADOW_OFFSET - TOOL_SHADOW_DISP;
     __asm__ volatile("wrgsbase %0" : : "r"(thread->engine_gs));
     mt->heap = heap_thread_start((u16)thread->number);
-    lock_acquire(&engine_lock);
-    const Mapping *stack = aspace_find(thread->gpr[RSP] - 1);
-    if (stack) {
-        mt->stack_lo = stack->start;
-        if (thread->stack_lowest < thread->gpr[RSP])
-            mt->stack_lo = max_u64(stack->start, thread->stack_lowest);
-        thread->store_below = mt->stack_lo;
-        mt->stack_hi = stack->end;
-        enum { RED_ZONE = 128 };
-        shadow_open_stack(mt->stack_lo, thread->gpr[RSP] - RED_ZONE);
-    }
-    lock_release(&engine_lock);
+    stacks_thread_start(thread);
 }
 
 static void thread_end(ToolThread *thread)
 {
     stats_thread_ended(thread);
+    stacks_thread_end(thread);
     heap_thread_end(memcheck_thread(thread)->heap);
     pages_unmap(thread->tool_thread, sizeof(MemcheckThread));
     thread->tool_thread = NULL;
@@ -171,6 +160,7 @@ static void fork_child(ToolThread *thread)
     ranges_fork_done(true);
     heap_fork_child(memcheck_thread(thread)->heap);
     stats_fork_child(thread);
+    stacks_fork_child(thread);
 }
 
 const Tool tool_memcheck = {

@@ -105,6 +105,8 @@ typedef struct RangeAnswer {
 } RangeAnswer;
 enum { RANGE_ANSWERS = 16 };
 
+enum { STACKS_LEFT = 64 };
+
 typedef struct MemcheckThread {
     Origin origins[64];         // of undefined members, as far as known
     Origin value_origin, address_origin; // of the step that runs, for its report
@@ -115,8 +117,16 @@ typedef struct MemcheckThread {
     SavedDefinedness *interrupted; // innermost first
     u64 fishy_told;                // the size that a throwing new was told of
     GuestAddr told_address;        // of the invalid access that was told last
-    GuestAddr stack_lo, stack_hi;    // of its stack, as far as known, and of the mapping
+    // Of the stack that it began with, its home: not known if they are the same. A thread's own
+    // until it is guessed, then also under the engine lock (stacks.c).
+    GuestAddr stack_lo, stack_hi;
     GuestAddr first_sp;              // that the thread began with
+    GuestAddr left_sp;               // where it has left its home last; 0: it has not
+    GuestAddr left[STACKS_LEFT];     // where other stacks wait that were left last; 0: none
+    u32 left_turn;
+    ToolThread *next_guessed;
+    bool is_elsewhere;               // though the stack pointer is within the bounds of its home
+    bool is_guessed;                 // stack_lo, by what the mapping looks like
     GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
     GuestAddr glibc_entry;           // a string function of glibc
     GuestAddr malloc_entry;          // 0: not asked for yet
@@ -137,20 +147,29 @@ static inline Definedness *definedness_of(ToolThread *thread)
     return (Definedness *)thread->tool_state;
 }
 
-// Whether the stack pointer is on the stack that the thread began with: not above where it began,
-// since the mapping may go on there with what has nothing to do with it.
-static inline bool is_at_home(const MemcheckThread *mt, GuestAddr sp)
+// Whether an address is on the stack that the thread began with: not above where it began, since
+// the mapping may go on there with what has nothing to do with it.
+static inline bool is_in_home(const MemcheckThread *mt, GuestAddr sp)
 {
     return sp > mt->stack_lo && sp <= mt->first_sp;
 }
 
+// Whether that stack's innermost frame is at this stack pointer of the thread's.
+static inline bool is_at_home(const MemcheckThread *mt, GuestAddr sp)
+{
+    return is_in_home(mt, sp) && !mt->is_elsewhere;
+}
+
+bool stacks_guess_holds(ToolThread *thread, GuestAddr address);
+
 // K3: below its own stack pointer a thread has nothing.
-static inline bool shadow_below_stack(const ToolThread *thread, GuestAddr address)
+static inline bool shadow_below_stack(ToolThread *thread, GuestAddr address)
 {
     enum { RED_ZONE_BYTES = 128 };
     const MemcheckThread *mt = thread->tool_thread;
     return address >= mt->stack_lo && address < thread->gpr[RSP] - RED_ZONE_BYTES &&
-           is_at_home(mt, thread->gpr[RSP]);
+           is_at_home(mt, thread->gpr[RSP]) &&
+           (!mt->is_guessed || stacks_guess_holds(thread, address));
 }
 
 // --- shadow.c
@@ -294,7 +313,18 @@ void access_below(ToolThread *thread, u64 what, GuestAddr address); // as access
 void stacks_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);
 void stacks_leave_frame(ToolThread *thread, u64 size, GuestAddr unused);
 void stacks_leave_by_rbp(ToolThread *thread, u64 above, GuestAddr unused);
-void stacks_loaded(ToolThread *thread, GuestAddr old_sp);
+void stacks_loaded(ToolThread *thread, GuestAddr old_sp, bool same);
+// A handler begins, and has ended, perhaps on an alternate stack.
+void stacks_interrupted(ToolThread *thread, GuestAddr old_sp);
+void stacks_interruption_ended(ToolThread *thread, GuestAddr handler_sp);
+typedef enum StackPages { STACK_NONE_TOUCHED, STACK_SOME_TOUCHED, STACK_ALL_TOUCHED } StackPages;
+StackPages stacks_pages(GuestAddr start, GuestAddr end);
+void stacks_forget_bounds(ToolThread *thread); // that were guessed; engine lock held, or its own
+
+// --- stacks.c
+void stacks_thread_start(ToolThread *thread);
+void stacks_thread_end(ToolThread *thread);
+void stacks_fork_child(ToolThread *thread);
 
 // --- access_state_hot.c
 void access_state(ToolThread *thread, u64 step, GuestAddr address); // in a clean block
@@ -306,8 +336,9 @@ u32 describe_block(const HeapBlock *block, GuestAddr address, RelayPart *ret_par
 u32 describe_address(ToolThread *thread, GuestAddr address, RelayPart *ret_parts);
 
 // --- signals.c
+enum { KERNEL_FRAME_MAX = 64 << 10 }; // of a handler; what is further away is on another stack
 void signals_written(ToolThread *thread, GuestAddr start, u64 size);
-void signals_delivered(ToolThread *thread, int sig);
+void signals_delivered(ToolThread *thread, int sig, GuestAddr old_sp);
 void signals_returned(ToolThread *thread, GuestAddr handler_sp);
 void signals_fault(ToolThread *thread, const siginfo_t *info);
 

@@ -387,7 +387,7 @@ static inline bool others_are_defined(const ToolThread *thread, const CopyRun *r
 }
 
 // Neither side has to do with the other, and both are there.
-static inline bool sides_are_fit(const ToolThread *thread, const Copy *copy)
+static inline bool sides_are_fit(ToolThread *thread, const Copy *copy)
 {
     const CopyRun *run = copy->run;
     GuestAddr from_low = copy->from + (u64)(i64)run->from.low;

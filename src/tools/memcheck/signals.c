@@ -21,10 +21,11 @@ void signals_written(ToolThread *thread, GuestAddr start, u64 size)
         shadow_make_defined(start, size);
 }
 
-void signals_delivered(ToolThread *thread, int sig)
+void signals_delivered(ToolThread *thread, int sig, GuestAddr old_sp)
 {
     MemcheckThread *mt = memcheck_thread(thread);
     (void)sig;
+    stacks_interrupted(thread, old_sp);
     if (definedness_of(thread)->set == 0)
         return;
     SavedDefinedness *saved = pages_map(sizeof(*saved));
@@ -37,13 +38,14 @@ void signals_delivered(ToolThread *thread, int sig)
     memset(definedness_of(thread), 0, sizeof(*definedness_of(thread)));
 }
 
-// The kernel's frame lies between the handler and the red zone of what it interrupted.
+// The kernel's frame lies between the handler and the red zone of what it interrupted, unless the
+// handler had an alternate stack.
 static void leave_kernel_frame(ToolThread *thread, GuestAddr frame)
 {
     const MemcheckThread *mt = memcheck_thread(thread);
     GuestAddr end = thread->gpr[RSP] - RED_ZONE;
-    if (frame < end && is_at_home(mt, frame) && is_at_home(mt, end) &&
-        shadow_is_mapped(frame, end - frame))
+    if (frame < end && end - frame < KERNEL_FRAME_MAX &&
+        is_in_home(mt, frame) == is_in_home(mt, end) && shadow_is_mapped(frame, end - frame))
         shadow_make_undefined(frame, end - frame);
 }
 
@@ -53,6 +55,7 @@ void signals_returned(ToolThread *thread, GuestAddr handler_sp)
     MemcheckThread *mt = memcheck_thread(thread);
     memset(definedness_of(thread), 0, sizeof(*definedness_of(thread)));
     leave_kernel_frame(thread, handler_sp - RETURN_BYTES);
+    stacks_interruption_ended(thread, handler_sp);
     while (mt->interrupted && mt->interrupted->sp <= handler_sp - RETURN_BYTES) {
         SavedDefinedness *saved = mt->interrupted;
         if (saved->sp == handler_sp - RETURN_BYTES)

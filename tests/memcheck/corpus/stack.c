@@ -5,9 +5,11 @@
 #include "corpus.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <valgrind/memcheck.h>
 
@@ -602,4 +604,100 @@ CASE(forbidden_in_its_frame)
     memset(p + 99, 0, 2); // EXPECT memcheck invalid-write
     (void)VALGRIND_MAKE_MEM_DEFINED(p, 100);
     READ8(p + 90);
+}
+
+// Threads of a bare clone, which is told a stack pointer only.
+enum { CLONE_ALL = 4 << 20 };
+static u8 *around;
+
+static NOINLINE u64 of_fresh_frame(void)
+{
+    u64 room[64];
+    u64 *p = room + 32;
+    HIDE(p);
+    return *p;
+}
+
+static void clone_and_wait(int (*work)(void *), u8 *top)
+{
+    int status, pid = clone(work, top, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | SIGCHLD, NULL);
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static NOINLINE u8 *dead_frame_of_clone(void)
+{
+    volatile u8 frame[256];
+    u8 *p = (u8 *)frame;
+    for (u32 i = 0; i < 256; i++)
+        frame[i] = 1;
+    HIDE(p);
+    return p;
+}
+
+static int amid_other_things(void *unused)
+{
+    (void)unused;
+    for (u32 i = 0; i < 3; i++) {
+        u8 *p = around + i * (1 << 20) + 5000;
+        BRANCH(p[7]); // fresh memory, not a stack's
+        p[8] = 1;
+        memset(p + 100, 7, 1000);
+        memcpy(p + 2000, p + 99, 1000);
+        CHECK(getcwd((char *)p + 4000, 4096) != NULL);
+        BRANCH(p[2000]);
+    }
+    return 0;
+}
+
+CASE(clone_in_the_middle_of_a_mapping)
+{
+    // NOT-VALGRIND own-stacks
+    around = (u8 *)mmap(NULL, CLONE_ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(around, 7, 100);
+    clone_and_wait(amid_other_things, around + (5 << 19));
+    BRANCH(around[99]);
+    BRANCH(around[5 << 18]);
+    BRANCH(around[CLONE_ALL - 1]);
+}
+
+// As it looks, the mapping is the stack's. It is not.
+CASE(clone_at_the_end_of_a_mapping_of_other_things)
+{
+    // NOT-VALGRIND own-stacks
+    around = (u8 *)mmap(NULL, CLONE_ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    clone_and_wait(amid_other_things, around + CLONE_ALL);
+    BRANCH(around[5 << 18]);
+}
+
+static u8 of_program[3][1 << 16];
+
+static int beside_variables(void *unused)
+{
+    (void)unused;
+    BRANCH(of_program[0][77]);
+    of_program[0][78] = 1;
+    return 0;
+}
+
+CASE(clone_in_a_static_array)
+{
+    // NOT-VALGRIND own-stacks
+    clone_and_wait(beside_variables, of_program[2]);
+    BRANCH(of_program[0][77]);
+    BRANCH(of_program[2][77]);
+}
+
+static int in_its_own(void *unused);
+CASE(clone_with_a_stack_of_its_own)
+{
+    // NOT-VALGRIND own-stacks
+    around = (u8 *)mmap(NULL, CLONE_ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    clone_and_wait(in_its_own, around + CLONE_ALL);
+}
+static int in_its_own(void *unused)
+{
+    (void)unused;
+    BRANCH(of_fresh_frame()); // EXPECT memcheck uninit-branch origin=stack
+    READ4(dead_frame_of_clone()); // EXPECT memcheck invalid-read size=4 where=stack below=yes
+    return 0;
 }

@@ -53,6 +53,9 @@ i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);
 void aspace_opened(int fd, GuestAddr path);
 void aspace_opened_as(int fd, const char *path); // by the loader
 
+// Some memory has a protection key other than 0; atomic.
+extern bool aspace_has_keys;
+
 // For the loader: as sys_mmap, and the mapping carries a name of its own.
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name);
 

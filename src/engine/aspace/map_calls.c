@@ -504,8 +504,12 @@ static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
     return 0;
 }
 
+bool aspace_has_keys;
+
 i64 sys_pkey_mprotect(u64 addr, u64 len, u64 prot, u64 pkey)
 {
+    if ((i32)pkey > 0)
+        __atomic_store_n(&aspace_has_keys, true, __ATOMIC_RELAXED);
     lock_acquire(&engine_lock);
     i64 result = protect_locked(addr, len, prot, (i32)pkey);
     lock_release(&engine_lock);

@@ -170,6 +170,29 @@ static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
     set_engine_flags(uc);
 }
 
+static StringState string_state(const ucontext_t *uc)
+{
+    return (StringState){
+        .rip = greg(uc, REG_RIP), .di = greg(uc, REG_RDI), .si = greg(uc, REG_RSI),
+        .cx = greg(uc, REG_RCX), .ax = greg(uc, REG_RAX),
+        .is_down = greg(uc, REG_EFL) & FLAG_DF,
+    };
+}
+
+// A client that steps itself sees each round.
+static bool run_string(const ThreadCtx *ctx, ucontext_t *uc)
+{
+    if (ctx->client_step)
+        return false;
+    StringState state = string_state(uc);
+    bool ended = string_rest_run(&state);
+    set_greg(uc, REG_RIP, state.rip);
+    set_greg(uc, REG_RDI, state.di);
+    set_greg(uc, REG_RSI, state.si);
+    set_greg(uc, REG_RCX, state.cx);
+    return ended;
+}
+
 // Brings the thread nearer to its safe point. May be called again and again:
 // once when a signal came, then after every single step.
 static void advance(ThreadCtx *ctx, ucontext_t *uc)
@@ -179,7 +202,10 @@ static void advance(ThreadCtx *ctx, ucontext_t *uc)
     CodePlace place;
 
     if (gateway == GATEWAY_NOT && cache_contains(rip)) {
-        if (cache_place(rip, &place) && place.boundary)
+        bool is_out = cache_place(rip, &place) && place.boundary;
+        if (!is_out && run_string(ctx, uc))
+            is_out = cache_place(greg(uc, REG_RIP), &place) && place.boundary;
+        if (is_out)
             take_out(ctx, uc, &place);
         else
             step(ctx, uc);
@@ -272,6 +298,16 @@ static bool looks_writable(ThreadCtx *ctx, GuestAddr addr)
     return ++ctx->retry_count <= RETRIES_OF_WRITABLE_PAGE;
 }
 
+// A string instruction is going to store to these pages, too: a fault for each would do.
+static void unguard_string(const ucontext_t *uc)
+{
+    StringState state = string_state(uc);
+    GuestAddr start;
+    u64 size;
+    if (string_rest_range(&state, &start, &size))
+        aspace_unguard_range(start, size);
+}
+
 // A store to a page that we guard because code was translated from it. The
 // store shall complete, but nothing behind it in the same block may run: the
 // block may be made from the bytes that have just changed.
@@ -295,13 +331,18 @@ static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
     }
     bool unguarded = aspace_unguard_code(addr, &busy);
     bool retry = unguarded || looks_writable(ctx, addr);
+    if (unguarded && cache_contains(greg(uc, REG_RIP)))
+        unguard_string(uc);
     lock_release(&engine_lock);
     if (unguarded)
         ctx->retry_count = 0;
     if (!retry)
         return false;
     ctx->stop_request = 1;
-    step(ctx, uc);
+    if (cache_contains(greg(uc, REG_RIP)) && run_string(ctx, uc))
+        advance(ctx, uc);
+    else
+        step(ctx, uc);
     return true;
 }
 

@@ -133,6 +133,17 @@ static inline u64 mask_for_sleep(const ThreadCtx *ctx, u64 mask)
 // --- ending.c: signals that no mask of ours closes any more; 0 until the process ends
 extern u64 host_always_open;
 
+// --- string_rest_x64.c
+// Of a thread that was stopped at or in a repeated string instruction of the cache's.
+typedef struct StringState {
+    u64 rip, di, si, cx, ax;
+    bool is_down;
+} StringState;
+// What it has yet to store to. False: it is no `rep movs` or `rep stos`, or has no end.
+bool string_rest_range(const StringState *state, GuestAddr *ret_start, u64 *ret_size);
+// Runs what is left of it, in a handler. False: it has not ended; the state is as far as it got.
+bool string_rest_run(StringState *state);
+
 // --- altstack.c
 bool altstack_contains(const stack_t *stack, u64 sp); // regardless of SS_AUTODISARM
 u32 altstack_flags(const ThreadCtx *ctx, u64 sp);      // SS_DISABLE, SS_ONSTACK or 0

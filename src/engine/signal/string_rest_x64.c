@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// The rest of a repeated string instruction that stores (`rep movs`, `rep stos`) and that was
+// stopped in the middle: at a guarded page, or for a signal. Where a tool's call stands before the
+// instruction, the thread cannot be taken out between two rounds; and a trap for each of 400,000
+// rounds takes a minute. So the handler runs what is left by an instruction of its own.
+//
+// What faults there leaves the registers as the fault finds them, and the client's instruction goes
+// on from there and faults itself.
+#include <signal.h>
+
+#include "base/raw_syscall.h"
+#include "engine/aspace/aspace.h"
+#include "engine/signal/signal_internal.h"
+
+typedef struct StringRest {
+    u8 length;  // of the instruction
+    u8 element; // bytes
+    bool moves; // else it stores rax
+} StringRest;
+
+// A repeat prefix, perhaps another for the size of the operands, and the opcode. What has others,
+// for a segment or short addresses, is left alone.
+static bool read_string(const u8 *code, StringRest *ret_rest)
+{
+    u64 at = 0;
+    bool repeats = false, is_short = false, is_wide = false;
+    for (; code[at] == 0xf3 || code[at] == 0xf2 || code[at] == 0x66; at++) {
+        repeats |= code[at] != 0x66;
+        is_short |= code[at] == 0x66;
+    }
+    if ((code[at] & 0xf0) == 0x40)
+        is_wide = code[at++] & 8;
+    bool moves = (code[at] & 0xfe) == 0xa4;
+    if (!repeats || (!moves && (code[at] & 0xfe) != 0xaa))
+        return false;
+    u8 element = !(code[at] & 1) ? 1 : is_wide ? 8 : is_short ? 2 : 4;
+    *ret_rest = (StringRest){(u8)(at + 1), element, moves};
+    return true;
+}
+
+// The direction flag is the client's for these instructions alone.
+#define REST(name, instruction)                                                                  \
+    static void name(u64 *di, u64 *si, u64 *cx, u64 ax, u64 down)                                \
+    {                                                                                            \
+        __asm__ volatile("test %4, %4\n\tjz 1f\n\tstd\n1:\t" instruction "\n2:\tcld\n"           \
+                         GUEST_FIXUP("1b", "2b")                                                 \
+                         : "+D"(*di), "+S"(*si), "+c"(*cx)                                       \
+                         : "a"(ax), "r"(down)                                                    \
+                         : "memory", "cc");                                                      \
+    }
+REST(move_bytes, "rep movsb")
+REST(move_words, "rep movsw")
+REST(move_halves, "rep movsl")
+REST(move_quads, "rep movsq")
+REST(store_bytes, "rep stosb")
+REST(store_words, "rep stosw")
+REST(store_halves, "rep stosl")
+REST(store_quads, "rep stosq")
+
+typedef void RestFn(u64 *di, u64 *si, u64 *cx, u64 ax, u64 down);
+
+static RestFn *rest_of(const StringRest *rest)
+{
+    static RestFn *const functions[2][4] = {
+        {store_bytes, store_words, store_halves, store_quads},
+        {move_bytes, move_words, move_halves, move_quads},
+    };
+    return functions[rest->moves][__builtin_ctz(rest->element)];
+}
+
+bool string_rest_range(const StringState *state, GuestAddr *ret_start, u64 *ret_size)
+{
+    StringRest rest;
+    const u64 too_many = 1ull << 40;
+    if (!read_string((const u8 *)state->rip, &rest) || state->cx == 0 || state->cx > too_many)
+        return false;
+    *ret_size = state->cx * rest.element;
+    *ret_start = state->is_down ? state->di + rest.element - *ret_size : state->di;
+    return true;
+}
+
+bool string_rest_run(StringState *state)
+{
+    StringRest rest;
+    GuestAddr start;
+    u64 size, faults = SIG_BIT(SIGSEGV) | SIG_BIT(SIGBUS), before;
+    if (aspace_has_keys || !string_rest_range(state, &start, &size) ||
+        !read_string((const u8 *)state->rip, &rest))
+        return false;
+    raw_syscall4(SYS_rt_sigprocmask, SIG_UNBLOCK, (u64)&faults, (u64)&before, SIGSET_BYTES);
+    rest_of(&rest)(&state->di, &state->si, &state->cx, state->ax, state->is_down);
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (u64)&before, 0, SIGSET_BYTES);
+    if (state->cx)
+        return false;
+    state->rip += rest.length;
+    return true;
+}

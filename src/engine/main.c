@@ -178,7 +178,7 @@ static void finish(ThreadCtx *ctx)
     request_text_flush(ctx);
     relay_client_ended(ctx);
     fdtrack_finish(ctx);
-    if (tool->finish)
+    if (tool->finish && !relay_is_lost()) // nobody would read it, and it would look complete
         tool->finish();
     if (options.stats)
         stats_print();
@@ -402,7 +402,7 @@ int main(int argc, char **argv, char **envp)
     u64 room = limits_init();
     int program = parse(argc, argv);
     if (!descriptors_open_log(&options, log_init))
-        return 1;
+        return EXIT_CANNOT_RUN;
     client_words.argc = argc - program;
     client_words.argv = argv + program;
     if (tool->needs & TOOL_NEEDS_MONITOR || wants_report())
@@ -467,6 +467,6 @@ int main(int argc, char **argv, char **envp)
     if (tool->start)
         tool->start();
     on_thread_start(ctx);
-    relay_await_banner(&options);
+    relay_await_ready();
     run_thread(ctx);
 }

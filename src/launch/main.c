@@ -128,7 +128,7 @@ static void settle_options(void)
 {
     if (options_settle(&options) < 0 || !option_files_settle(&options)) {
         say("%s", options.error);
-        exit(EXIT_USAGE);
+        exit(options.cannot_write ? EXIT_CANNOT_RUN : EXIT_USAGE);
     }
 }
 

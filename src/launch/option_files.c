@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "launch/option_table.h"
 
 // A percent sign in the name of the directory is no part of a template.
@@ -37,25 +38,6 @@ static const char *make_absolute(const char *path, bool is_template)
 }
 
 // ---------------------------------------------------------------- files to be written
-
-// 0 if a file of this name can be written, as far as can be told without
-// creating it.
-static int probe_output(char *path)
-{
-    struct stat status;
-
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-        return EISDIR;
-    if (access(path, W_OK) == 0)
-        return 0;
-    if (errno != ENOENT)
-        return errno;
-    char *slash = strrchr(path, '/');
-    if (slash == NULL)
-        return access(".", W_OK | X_OK) == 0 ? 0 : errno;
-    slash[slash == path] = '\0';
-    return access(path, W_OK | X_OK) == 0 ? 0 : errno;
-}
 
 // The number that follows a name of our descriptors, or -1.
 static int named_descriptor(const char *path)
@@ -95,10 +77,12 @@ static bool settle_output(Options *options, const OptionRow *row, const char **p
     // A recording is read again while it is written.
     struct stat status;
     bool is_device = error == 0 && stat(expanded, &status) == 0 && !S_ISREG(status.st_mode);
-    if (error == 0)
-        error = -probe_output(expanded);
+    if (error == 0) {
+        error = output_probe(expanded);
+        options->cannot_write = error != 0;
+    }
     if (error != 0)
-        return option_fail(options, "--%s=%.300s: %s", row->name, *path, strerror(-error));
+        return option_fail(options, "--%s=%.300s: %s", row->name, *path, output_error(error));
     if (is_device && options->recording && row->field == offsetof(Options, recording_file))
         return option_fail(options, "--%s=%.300s: a file is needed here; --recording=no makes none",
                            row->name, *path);

@@ -199,6 +199,7 @@ typedef struct Options {
     u32 given[OPTIONS_ROWS_MAX / 32]; // by row: the user said something about it
     int error_index; // the word of argv that the last call failed on, or 0
     char error[512]; // why the last call failed: one line without "muninn: "
+    bool cannot_write; // it was an output that cannot be opened
 } Options;
 
 // The release of Valgrind whose words reports have, and that `valgrind --version` names, when

@@ -19,6 +19,7 @@
 #include <zstd.h>
 
 #include "base/assert.h"
+#include "base/output_file.h"
 #include "recording/add_event.h"
 
 enum {
@@ -107,8 +108,12 @@ static int open_locked(const char *path)
     struct stat own, named;
 
     for (int i = 0; i < TRIES; i++) {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (fd < 0 || fstat(fd, &own) != 0 || !S_ISREG(own.st_mode))
+        int fd = output_open(path, O_RDWR);
+        if (fd < 0) {
+            errno = -fd;
+            return -1;
+        }
+        if (fstat(fd, &own) != 0 || !S_ISREG(own.st_mode))
             return fd;
         if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
             close(fd);

@@ -563,6 +563,21 @@ void wire_set_ready(WireShared *shared, WireReady ready)
     futex_wake(&shared->header.ready);
 }
 
+void wire_alarm(WireShared *shared, const char *line)
+{
+    WireHeader *header = &shared->header;
+    char *room = header->alarm;
+    size_t used = strnlen(room, WIRE_ALARM_BYTES - 1), more = strlen(line) + 1;
+
+    if (used + more >= WIRE_ALARM_BYTES)
+        used = 0; // the last one has been said long ago
+    size_t size = min_u64(more, WIRE_ALARM_BYTES - 1 - used);
+    room[used + size] = '\0';
+    memcpy(room + used, line, size - 1);
+    room[used + size - 1] = '\n';
+    __atomic_add_fetch(&header->alarm_sequence, 1, __ATOMIC_RELEASE);
+}
+
 void wire_finish(WireShared *shared, i32 exit_code)
 {
     shared->header.exit_code = exit_code;

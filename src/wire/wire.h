@@ -43,6 +43,7 @@ enum {
     WIRE_FINDINGS = 1 << 18,
     WIRE_REQUEST_BYTES = 4096,
     WIRE_PLACE_BYTES = 64,
+    WIRE_ALARM_BYTES = 1024,
     WIRE_FRAMES_MAX = 512, // of one stack
     WIRE_DRAIN_MAX = 65536,
 };
@@ -210,9 +211,9 @@ typedef enum WireCommandStatus { COMMAND_OK, COMMAND_FAILED, COMMAND_UNKNOWN } W
 #define WIRE_KICK_SIGNAL SIGILL
 #define WIRE_KICK 0x6d756e696e6e4b69ull
 
-// Whether the monitor is content with its options and has opened the report; if not content it
-// has said why.
-typedef enum WireReady { READY_NOT_YET, READY_YES, READY_REFUSED } WireReady;
+// Whether the monitor is content with its options and has opened its outputs; if not content it
+// has said why (READY_REFUSED), or why stands in `alarm` (READY_FAILED).
+typedef enum WireReady { READY_NOT_YET, READY_YES, READY_REFUSED, READY_FAILED } WireReady;
 
 typedef struct WireHeader {
     u64 magic;
@@ -238,6 +239,10 @@ typedef struct WireHeader {
     u32 kicking;          // the monitor's: a signal is being sent
     u32 kicks_closed;     // the engine's: none may be sent now
     char request[WIRE_REQUEST_BYTES];
+    // What the user must hear of though the report may not reach him: the client's process has his
+    // standard error, the monitor has not. Lines with an end; the newest ones if they are many.
+    u32 alarm_sequence; // of the newest
+    char alarm[WIRE_ALARM_BYTES];
     _Alignas(64) u32 tick; // the monitor's: one more each time that it looks at the rings
 } WireHeader;
 
@@ -381,6 +386,8 @@ void wire_synced(WireShared *shared, u32 ring, u32 sequence);
 void wire_finding_judge(WireShared *shared, u32 id, WireVerdict verdict);
 void wire_set_ready(WireShared *shared, WireReady ready);
 void wire_finish(WireShared *shared, i32 exit_code);
+// The engine says it on standard error, at the latest when it next waits for the monitor.
+void wire_alarm(WireShared *shared, const char *line);
 
 // Makes `text` the request; returns its sequence. The text is cut to fit.
 u32 wire_request(WireShared *shared, const char *text, bool for_all);

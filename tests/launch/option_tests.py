@@ -547,7 +547,10 @@ def files_that_cannot_be_used_are_named_before_the_program_runs():
         ("--input-fd=77", "--gen-suppressions=yes"): ["--input-fd=77"],
         ("--log-file=/etc/passwd/x",): ["Not a directory"],
     }.items():
-        refused(run(*words, "true"), 1, *parts)
+        # What cannot be written is no wrong use: 126, as for a program that cannot be run.
+        output = words[0] in ("--json-file=/no/such/dir/x", "--sarif-file=/",
+                              "--log-file=/etc/passwd/x")
+        refused(run(*words, "true"), 126 if output else 1, *parts)
     start("--input-fd=77", "true")
     start("--log-file=/dev/null", "true")
     start("--log-fd=77", "--log-file=/dev/null", "true")

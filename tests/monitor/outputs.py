@@ -94,7 +94,7 @@ def logs_are_named_by_template():
 @test
 def a_log_that_cannot_be_opened_is_refused_before_the_program_runs():
     done = run("out", "ran", options=["--log-file=/nowhere/at/all"])
-    assert done.status == 1 and done.out == "" and "/nowhere/at/all" in done.err, done
+    assert done.status == 126 and done.out == "" and "/nowhere/at/all" in done.err, done
 
 
 @test

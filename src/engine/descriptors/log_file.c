@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "base/raw_syscall.h"
 #include "base/text.h"
 #include "engine/descriptors/descriptors_internal.h"
@@ -71,8 +72,7 @@ static i64 open_log_file(u64 truncate)
     if (error)
         return error;
     // Appending: a child that keeps its parent's log must not overwrite it.
-    u64 flags = (u64)(O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncate);
-    return raw_syscall3(SYS_open, (u64)path, flags, 0666);
+    return output_open(path, O_WRONLY | O_APPEND | (int)truncate);
 }
 
 // Whether the client's descriptor still is what it was when we were told to use it.
@@ -150,7 +150,7 @@ bool descriptors_open_log(const Options *options, DescriptorMoved *use)
     if (options->log_file) {
         i64 fd = open_log_file(O_TRUNC);
         if (fd < 0)
-            return complain(options->log_file, strerror((int)-fd));
+            return complain(options->log_file, output_error((int)fd));
         bool ok = hide_log((int)fd, options->log_file);
         raw_syscall1(SYS_close, (u64)fd);
         return ok;

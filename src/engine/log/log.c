@@ -3,7 +3,9 @@
 // Lines to the user; see log.h.
 #include "engine/log/log.h"
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/own_file.h"
 #include "base/raw_syscall.h"
@@ -35,15 +37,13 @@ static bool is_same(const struct stat *a, const struct stat *b)
 }
 
 // The client may have put a file of its own there.
-static int alarm_fd(void)
+static bool has_standard_error_besides(void)
 {
     struct stat file;
 
-    if (look_at(fd, &file) && is_same(&file, &first_error_file))
-        return fd;
-    bool is_there = first_error_file.st_ino != 0 && look_at(STANDARD_ERROR, &file) &&
-                    is_same(&file, &first_error_file);
-    return is_there ? STANDARD_ERROR : fd;
+    if (first_error_file.st_ino == 0 || (look_at(fd, &file) && is_same(&file, &first_error_file)))
+        return false;
+    return look_at(STANDARD_ERROR, &file) && is_same(&file, &first_error_file);
 }
 
 int log_fd(void)
@@ -82,12 +82,42 @@ void log_note(const char *format, ...)
     va_end(arguments);
 }
 
+// What fails may be a pipe that nobody reads any more, and the client shall not die of our line.
+static bool block_broken_pipe(u64 *ret_mask)
+{
+    const u64 pipe = 1ull << (SIGPIPE - 1);
+    u64 pending = 0;
+
+    raw_syscall4(SYS_rt_sigprocmask, SIG_BLOCK, (u64)&pipe, (u64)ret_mask, sizeof(*ret_mask));
+    raw_syscall2(SYS_rt_sigpending, (u64)&pending, sizeof(pending));
+    return pending & pipe;
+}
+
+static void unblock_broken_pipe(u64 mask, bool was_pending)
+{
+    const u64 pipe = 1ull << (SIGPIPE - 1);
+    const struct timespec at_once = { 0, 0 };
+
+    if (!was_pending)
+        raw_syscall4(SYS_rt_sigtimedwait, (u64)&pipe, 0, (u64)&at_once, sizeof(pipe));
+    raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, (u64)&mask, 0, sizeof(mask));
+}
+
 void log_alarm(const char *format, ...)
 {
     va_list arguments;
+    u64 mask;
+    bool was_pending = block_broken_pipe(&mask);
+
     va_start(arguments, format);
-    write_line(alarm_fd(), "muninn: ", format, arguments);
+    write_line(fd, "muninn: ", format, arguments);
     va_end(arguments);
+    if (has_standard_error_besides()) {
+        va_start(arguments, format);
+        write_line(STANDARD_ERROR, "muninn: ", format, arguments);
+        va_end(arguments);
+    }
+    unblock_broken_pipe(mask, was_pending);
 }
 
 _Noreturn void log_refuse(const char *format, ...)

@@ -21,8 +21,8 @@ void log_line_list(const char *format, va_list arguments);
 // "muninn: …": what the user should know.
 void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// The same where the user cannot miss it: on the standard error that the engine was started with,
-// as long as the client has left it in its place; else in the log.
+// The same where the user cannot miss it: in the log, and on the standard error that the engine was
+// started with, as long as the client has left it in its place.
 void log_alarm(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // The same, and the end: the program was found and cannot be run (exit status 126).

@@ -228,6 +228,13 @@ static void say_lost(ThreadCtx *ctx, void *data)
     relay_lost();
 }
 
+static void say_alarms(ThreadCtx *ctx, void *data)
+{
+    (void)ctx;
+    (void)data;
+    relay_say_alarms();
+}
+
 WireProducer *relay_wire(ThreadCtx *ctx)
 {
     if (UNLIKELY(ctx->wire.ring == NULL))
@@ -282,6 +289,8 @@ WireVerdict relay_finding_verdict(ThreadCtx *ctx, u32 id)
         relay_outside(ctx, end_run, NULL);
     if (waits && relay.life >= 0 && wire_hung_up(relay.life))
         relay_outside(ctx, say_lost, NULL);
+    if (UNLIKELY(relay.alarm_seen != relay.shared->header.alarm_sequence))
+        relay_outside(ctx, say_alarms, NULL);
     return verdict;
 }
 

@@ -30,7 +30,7 @@
 // What the monitor finds at which number.
 enum { MONITOR_LOG = 2, MONITOR_WIRE = 3, MONITOR_LIFE = 4, MONITOR_ATTACH = 5 };
 enum { MONITOR_INPUT = 6, MONITOR_XML = 7, MONITOR_FDS = 8 };
-enum { EXIT_REFUSED = 1 };
+enum { EXIT_REFUSED = 1, EXIT_CANNOT_RUN = 126 };
 
 static Lock attach_lock; // of becoming a child with a monitor
 Relay relay = {.life = -1, .attach = -1};
@@ -136,11 +136,39 @@ void relay_lost(void)
     if (life < 0)
         return; // another thread says it
     descriptor_drop(life);
-    log_note("the monitor has gone: the program goes on, and nothing more is reported");
+    relay.is_lost = true;
+    relay_say_alarms();
+    log_alarm("the monitor has gone: the program goes on, and nothing more is reported");
+}
+
+bool relay_is_lost(void)
+{
+    return relay.is_lost;
+}
+
+// What the client can scribble over is not trusted to end (W3).
+void relay_say_alarms(void)
+{
+    if (!relay.shared)
+        return;
+    u32 sequence = __atomic_load_n(&relay.shared->header.alarm_sequence, __ATOMIC_ACQUIRE);
+    if (__atomic_exchange_n(&relay.alarm_seen, sequence, __ATOMIC_ACQ_REL) == sequence)
+        return;
+    char text[WIRE_ALARM_BYTES];
+    memcpy(text, relay.shared->header.alarm, sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    size_t length = strlen(text);
+    char *line = text + (relay.alarm_said <= length ? relay.alarm_said : 0);
+    relay.alarm_said = length;
+    for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        *end = '\0';
+        log_alarm("%s", line);
+    }
 }
 
 bool relay_check(void)
 {
+    relay_say_alarms();
     if (relay.life >= 0 && wire_hung_up(relay.life))
         relay_lost();
     return relay.life < 0;
@@ -321,31 +349,39 @@ static char **monitor_argv(const Options *options, int argc, char **argv)
     return words;
 }
 
-void relay_start(const Options *options, int argc, char **argv)
+// Without a monitor nothing would be found, and the run would look like a good one.
+static _Noreturn void refuse(const char *why)
+{
+    log_alarm("%s; the program is not run", why);
+    _exit(EXIT_CANNOT_RUN);
+}
+
+// NULL, or why there is no monitor.
+static const char *start(const Options *options, int argc, char **argv)
 {
     Ends ends;
     relay.is_silent = options->child_silent_after_fork && !options->xml;
-    if (!make_ends(&ends)) {
-        log_note("cannot make the connection to the monitor (%s): nothing will be reported",
-                 strerror(errno));
-        return;
-    }
+    relay.error_exitcode = options->error_exitcode;
+    if (!make_ends(&ends))
+        return "there is no memory, or no descriptor, for the connection to the monitor";
     char **words = monitor_argv(options, argc, argv);
     bool ok = words && map_wire(&ends) && hide_sockets(&ends) &&
               spawn_monitor(&ends, options, words);
     free(words);
     close_ends(&ends);
     if (!ok) {
-        log_note("cannot start the monitor: nothing will be reported");
         relay.shared = NULL;
-        return;
+        return "the monitor cannot be started";
     }
     relay_producer(&thread_ctx);
-    // What can be wrong with what the user gave us is told before the program starts.
-    bool may_refuse = options->suppressions.count > 0 || options->baseline;
-    if (may_refuse && wire_wait(&relay.shared->header.ready, &relay.life) &&
-        relay.shared->header.ready == READY_REFUSED)
-        _exit(EXIT_REFUSED);
+    return NULL;
+}
+
+void relay_start(const Options *options, int argc, char **argv)
+{
+    const char *why = start(options, argc, argv);
+    if (why)
+        refuse(why);
 }
 
 // In the cache, where nobody may wait for this lock, the thread is alone and so the lock is free:
@@ -363,16 +399,26 @@ static void announce_mappings(const ThreadCtx *ctx)
 
 void relay_start_late(const Options *options, int argc, char **argv)
 {
-    relay_start(options, argc, argv);
-    if (relay.shared)
+    const char *why = start(options, argc, argv);
+    if (why)
+        log_note("%s: nothing will be reported", why);
+    else
         announce_mappings(&thread_ctx);
 }
 
-void relay_await_banner(const Options *options)
+// What can be wrong with what the user gave us is told before the program starts.
+void relay_await_ready(void)
 {
-    bool is_apart = options->verbosity < 0 || options->log_file || options->log_socket;
-    if (relay.shared && !is_apart)
-        wire_wait(&relay.shared->header.ready, &relay.life);
+    if (!relay.shared)
+        return;
+    bool is_there = wire_wait(&relay.shared->header.ready, &relay.life);
+    relay_say_alarms();
+    if (!is_there)
+        refuse("the monitor has ended before the program could begin");
+    if (relay.shared->header.ready == READY_REFUSED)
+        _exit(EXIT_REFUSED);
+    if (relay.shared->header.ready == READY_FAILED)
+        _exit(EXIT_CANNOT_RUN);
 }
 
 // ------------------------------------------------------------------- a child
@@ -421,7 +467,8 @@ static bool attach(void)
             descriptor_drop(relay.life);
         relay.life = relay.attach = -1;
         relay.shared = NULL;
-        log_note("the monitor has gone: nothing is reported of this child");
+        relay.is_lost = true;
+        log_alarm("the monitor has gone: nothing is reported of this child");
     }
     return ok;
 }
@@ -679,18 +726,25 @@ void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)
     relay_check();
 }
 
+// Nobody has judged the run: that is no success.
+static int lost_status(int status)
+{
+    return relay.is_lost && relay.error_exitcode ? relay.error_exitcode : status;
+}
+
 int relay_end(ThreadCtx *ctx, int status, int signal)
 {
     WireProducer *producer = relay_is_on() ? relay_producer(ctx) : NULL;
     if (!producer)
-        return status;
+        return lost_status(status);
     WireHeader *header = &relay.shared->header;
     wire_put_end(producer, &(Wire_end){(u64)status, (u64)signal});
     wire_ring_bell(producer);
     if (!wire_wait(&header->finished, &relay.life)) {
         relay_lost();
-        return status;
+        return lost_status(status);
     }
     collect_guard();
+    relay_say_alarms();
     return header->exit_code >= 0 ? header->exit_code : status;
 }

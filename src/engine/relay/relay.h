@@ -25,8 +25,13 @@
 void relay_start(const Options *options, int argc, char **argv);
 // The same for a program that dies and has had no monitor, so that it can be told what of.
 void relay_start_late(const Options *options, int argc, char **argv);
-// Where the program's own lines may appear, Muninn's first ones stand before them.
-void relay_await_banner(const Options *options);
+// Before the program begins: the monitor has opened its outputs, and the report's first lines stand
+// before the program's. Does not return if the run could not be judged.
+void relay_await_ready(void);
+// There was a monitor, and it has gone.
+bool relay_is_lost(void);
+// Says on standard error what the monitor cannot.
+void relay_say_alarms(void);
 // Whether there is one, or can be one for this fork's child.
 bool relay_is_on(void);
 

@@ -12,6 +12,10 @@ typedef struct Relay {
     u64 fork_stamp;     // when the last process with a monitor began to make this one
     bool is_silent;     // --child-silent-after-fork, in a child
     bool takes_kicks;   // our handler is in place
+    bool is_lost;       // there was a monitor, and it has gone
+    int error_exitcode; // of a run whose judgement is lost; 0: the client's own
+    u32 alarm_seen;     // atomic
+    u64 alarm_said;     // bytes of the alarms that have been said
     u32 threads;        // numbers given out
     i64 old_guard;      // the same of the program that this one has replaced
     i64 guard;          // the process between the monitor and us; 0: there is none

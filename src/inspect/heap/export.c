@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "base/same_file.h"
 #include "inspect/export/export.h"
 #include "inspect/heap/command.h"
@@ -61,9 +62,10 @@ int heap_export_as(Question *question, const char *name)
         if (is_same_file(path, question->arguments->words[i]))
             return heap_error("%s is what is read: it would be lost", path);
     }
-    FILE *out = to_stdout ? stdout : fopen(path, "we");
+    int error = 0;
+    FILE *out = to_stdout ? stdout : output_stream(path, &error);
     if (!out)
-        return heap_error("cannot write %s: %s", path, strerror(errno));
+        return heap_error("cannot write %s: %s", path, output_error(error));
     bool ok = write_to(question, format, out);
     bool flushed = fflush(out) == 0 && !ferror(out);
     flushed &= to_stdout || fclose(out) == 0;

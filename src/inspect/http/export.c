@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "base/same_file.h"
 #include "inspect/dom/dom.h"
 #include "inspect/http/export.h"
@@ -317,7 +318,7 @@ static bool make_page(const Export *export, Json *page)
 
 static bool write_file(const char *path, const Json *page, char **ret_error)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = output_open(path, O_WRONLY | O_TRUNC);
     size_t done = 0;
     ssize_t n = 1;
 
@@ -325,12 +326,12 @@ static bool write_file(const char *path, const Json *page, char **ret_error)
         n = write(fd, page->data + done, page->size - done);
         done += n > 0 ? (size_t)n : 0;
     }
-    int failure = errno;
+    int failure = fd < 0 ? fd : -errno;
     if (fd >= 0 && close(fd) != 0)
         done = 0;
     if (done == page->size)
         return true;
-    if (asprintf(ret_error, "%s: %s", path, strerror(failure)) < 0)
+    if (asprintf(ret_error, "%s: %s", path, output_error(failure)) < 0)
         *ret_error = NULL;
     return false;
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "monitor/heap/model.h"
 
 static void say(HeapModel *model, const char *what, const char *path, const char *why)
@@ -21,6 +22,14 @@ static void say(HeapModel *model, const char *what, const char *path, const char
     snprintf(line, sizeof(line), "muninn: %s %s: %s", what, path, why);
     if (model->config.say)
         model->config.say(model->config.say_arg, line);
+}
+
+static void alarm_of(HeapModel *model, const char *what, const char *path, int error)
+{
+    char line[PATH_MAX + 256];
+    snprintf(line, sizeof(line), "cannot write %s %s: %s", what, path, output_error(error));
+    if (model->config.alarm)
+        model->config.alarm(model->config.say_arg, line);
 }
 
 // The words as a shell would take them.
@@ -71,7 +80,7 @@ static char *expand(HeapModel *model, const char *template, const char *what,
     int error = options_expand_path(template, model->config.pid, 1, path, sizeof(path));
 
     if (error) {
-        say(model, what, template, "the name cannot be expanded");
+        alarm_of(model, what, template, error);
         return NULL;
     }
     if (parents && strcmp(path, parents) == 0 && !put_pid(model, path))
@@ -159,7 +168,7 @@ static void open_recording(HeapModel *model)
         model->writer = recording_create(&writer, &info, &error);
     }
     if (!model->writer)
-        say(model, "the recording", model->recording_path, strerror(error < 0 ? -error : error));
+        alarm_of(model, "the recording", model->recording_path, error < 0 ? error : -error);
     free(command);
     free(words);
 }
@@ -170,6 +179,9 @@ void files_open(HeapModel *model, const char *parents_massif, const char *parent
 
     model->massif_path = expand(model, options->massif_out_file, "--massif-out-file",
                                 parents_massif);
+    int error = model->massif_path ? output_probe(model->massif_path) : 0;
+    if (error)
+        alarm_of(model, "massif's output", model->massif_path, error);
     if (!options->recording)
         return;
     model->recording_path = expand(model, options->recording_file, "--recording-file",
@@ -289,7 +301,7 @@ static void close_recording(HeapModel *model, const HeapEnd *how)
     names_record_all(model);
     int error = recording_close(model->writer, &moment, &end);
     if (error < 0)
-        say(model, "the recording", model->recording_path, strerror(-error));
+        alarm_of(model, "the recording", model->recording_path, error);
     model->writer = NULL;
     // Twins may be to come, and the name may be another's by then.
     model->recording_fd = open(model->recording_path, O_RDONLY | O_CLOEXEC);
@@ -387,8 +399,8 @@ static void write_list(HeapModel *model, FILE *file, const MassifSnapshot *list,
 int files_write_massif(HeapModel *model, const char *path, MassifWhich which, bool at_end)
 {
     MassifSnapshot *list = calloc(model->snapshots.count + 2, sizeof(*list));
-    FILE *file = list ? fopen(path, "we") : NULL;
-    int error = file ? 0 : list ? -errno : -ENOMEM;
+    int error = -ENOMEM;
+    FILE *file = list ? output_stream(path, &error) : NULL;
 
     if (file) {
         Kept peak = which == MASSIF_ALL ? snapshots_peak(model) : (Kept){0};
@@ -473,7 +485,7 @@ void files_close(HeapModel *model, const HeapEnd *end)
     if (model->massif_path) {
         int error = files_write_massif(model, model->massif_path, MASSIF_ALL, true);
         if (error)
-            say(model, "massif's output", model->massif_path, strerror(-error));
+            alarm_of(model, "massif's output", model->massif_path, error);
     }
     if (model->writer)
         close_recording(model, end);

@@ -95,7 +95,8 @@ typedef struct HeapConfig {
     const WireShared *shared;
     // Told what the user should know: one line without a newline.
     void (*say)(void *arg, const char *line);
-    void *say_arg;
+    void (*alarm)(void *arg, const char *line); // an output has failed
+    void *say_arg; // of both
 } HeapConfig;
 
 // NULL: there is no memory for it. Files are opened at once, so that one that cannot be

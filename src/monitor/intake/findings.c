@@ -465,6 +465,7 @@ i32 findings_close(Run *run)
     run->report = NULL;
     free(shown);
     free(uses);
-    bool failed = summary.error_count > 0 && run->options->error_exitcode != 0;
+    bool is_lost = run->output_failed || report_failures() > 0;
+    bool failed = (summary.error_count > 0 || is_lost) && run->options->error_exitcode != 0;
     return failed ? run->options->error_exitcode : -1;
 }

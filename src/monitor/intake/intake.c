@@ -17,7 +17,9 @@ static void take_start(Run *run, const WireRecord *record)
     run->info.is_fork_child = start.is_fork_child;
     run->report = report_open(run->options, &run->info, INTAKE_LOG);
     report_set_listener(run->report, commands_hear, run);
-    wire_set_ready(run->shared, READY_YES); // the banner is written: the program may begin
+    // The banner is written: the program may begin. A child has begun.
+    bool failed = (run->output_failed || report_failures()) && !start.is_fork_child;
+    wire_set_ready(run->shared, failed ? READY_FAILED : READY_YES);
 }
 
 // The child of a vfork executes for itself. Else the process waits, with its mappings.

@@ -50,6 +50,7 @@ typedef struct Run {
     i32 comm_tid;       // whose name `comm` reads; 0: it is not open
     int comm;
     u32 shown, suppressed; // different ones
+    bool output_failed; // one that is not the report's
     bool error_limit_hit;
     bool client_ended;    // what is told from now on are leaks and summaries
     bool first_error_hit; // and the user wants to see no other: --exit-on-first-error

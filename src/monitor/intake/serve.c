@@ -55,6 +55,19 @@ static void say_of_heap(void *opaque, const char *line)
         dprintf(INTAKE_LOG, "%s\n", line);
 }
 
+static void raise_alarm(void *opaque, const char *line)
+{
+    Run *run = opaque;
+    wire_alarm(run->shared, line);
+}
+
+static void hear_heaps_alarm(void *opaque, const char *line)
+{
+    Run *run = opaque;
+    run->output_failed = true;
+    raise_alarm(run, line);
+}
+
 // A twin goes on with a copy of what its parent's model has.
 // False: there is no memory for the model.
 static bool open_heap(Run *run)
@@ -71,6 +84,7 @@ static bool open_heap(Run *run)
         .symbols = run->symbols,
         .shared = run->shared,
         .say = say_of_heap,
+        .alarm = hear_heaps_alarm,
         .say_arg = run,
     };
     if (run->heap)
@@ -122,6 +136,7 @@ static bool run_open(Run *run)
         .warn = warn_of_symbols,
         .warn_opaque = run,
     });
+    report_on_alarm(raise_alarm, run);
     bool has_heap = open_heap(run);
     if (run->heap && run->consumer)
         wire_stream_to(run->consumer, run_take_stream);

@@ -44,7 +44,7 @@ static void open_text(Report *report, int log_fd)
         if (!sink_open_socket(&sink, options->log_socket, false, report->run.pid))
             sink_use_fd(&sink, STDERR_FILENO, "standard error");
     } else {
-        sink_use_fd(&sink, log_fd, "the log");
+        sink_use_fd(&sink, log_fd, options->log_file ? options->log_file : "the log");
     }
     report->text_is_main = !options->xml || options->log_file;
     add_writer(report, text_writer_new(report, &sink));

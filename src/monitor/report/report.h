@@ -141,6 +141,13 @@ ReportVerdict report_judge(const Report *report, const Finding *finding);
 ReportVerdict report_finding(Report *report, const Finding *finding);
 // Who hears the text as it is written; NULL: nobody.
 typedef void ReportListener(void *data, const char *text, size_t size);
+// Is told, in a line each, which outputs cannot be opened or have failed; else standard error is.
+// Before report_open().
+typedef void ReportAlarm(void *data, const char *line);
+void report_on_alarm(ReportAlarm *fn, void *data);
+// How many have.
+u32 report_failures(void);
+
 void report_set_listener(Report *report, ReportListener *listener, void *data);
 // A line of the tool or the engine that is no finding ("HEAP SUMMARY:"). With the
 // prefix, in the text only, and not with -q.

@@ -5,8 +5,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "monitor/report/report_internal.h"
 
 enum {
@@ -22,10 +25,40 @@ enum {
     CONNECT_SECONDS = 10, // the client waits meanwhile
 };
 
+static ReportAlarm *alarm_fn;
+static void *alarm_data;
+static u32 failures;
+
+void report_on_alarm(ReportAlarm *fn, void *data)
+{
+    alarm_fn = fn;
+    alarm_data = data;
+}
+
+u32 report_failures(void)
+{
+    return failures;
+}
+
+static void alarm_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void alarm_line(const char *format, ...)
+{
+    char line[PATH_MAX + 256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    failures++;
+    if (alarm_fn)
+        alarm_fn(alarm_data, line);
+    else
+        fprintf(stderr, "muninn: %s\n", line);
+}
+
 static void give_up(Sink *sink, const char *why)
 {
     if (!sink->failed)
-        fprintf(stderr, "muninn: cannot write to %s: %s; this output ends here\n", sink->name, why);
+        alarm_line("cannot write to %s: %s; this output ends here", sink->name, why);
     sink->failed = true;
 }
 
@@ -40,23 +73,6 @@ void sink_use_fd(Sink *sink, int fd, const char *name)
     *sink = (Sink){.fd = fd};
     snprintf(sink->name, sizeof(sink->name), "%s", name);
     sink->seekable = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode);
-}
-
-// /dev/stdout and its like: others write there too, so what is there stays.
-static bool is_borrowed(const char *path)
-{
-    return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||
-           strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
-}
-
-static int open_output(const char *path, bool append, bool truncate)
-{
-    int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
-
-    if (is_borrowed(path))
-        return open(path, flags | O_APPEND);
-    flags |= O_CREAT | (append ? O_APPEND : 0) | (truncate ? O_TRUNC : 0);
-    return open(path, flags, 0666);
 }
 
 // Parent and child may share a file of text, by appending. Of anything else a
@@ -75,17 +91,19 @@ bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
             error = -ENAMETOOLONG;
     }
     if (!error) {
-        int fd = open_output(path, file->share, !run->is_fork_child || has_pid || !file->share);
+        bool is_fresh = !run->is_fork_child || has_pid || !file->share;
+        int fd = output_open(path, O_WRONLY | (file->share ? O_APPEND : 0) |
+                                       (is_fresh ? O_TRUNC : 0));
         if (fd >= 0) {
             sink_use_fd(sink, fd, path);
             sink->owned = true;
-            sink->seekable = sink->seekable && !is_borrowed(path);
+            sink->seekable = sink->seekable && !output_is_borrowed(path);
             return true;
         }
-        error = -errno;
+        error = fd;
     }
-    fprintf(stderr, "muninn: Cannot create %s file '%s': %s\n", file->what,
-            is_expanded ? path : file->template, strerror(-error));
+    alarm_line("Cannot create %s file '%s': %s", file->what,
+               is_expanded ? path : file->template, output_error(error));
     return false;
 }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+//
+// Opening a file that the user has named for output. The name may lie in a directory where others
+// can put things, such as /tmp: a symbolic link of theirs would lead us to one of the user's files.
+//
+// What is there decides. A regular file is emptied or appended to. Devices and FIFOs are written
+// to. /dev/stdout, /dev/fd/N and their like are what the process has at that number, and others
+// write there too, so nothing is cut off. A symbolic link is followed if it is the user's or
+// root's, or if nobody else can put links where it lies.
+#ifndef MUNINN_BASE_OUTPUT_FILE_H
+#define MUNINN_BASE_OUTPUT_FILE_H
+
+#include <stdio.h>
+
+#include "base/types.h"
+
+// What a refused link is told as; no other reason has this number.
+#define OUTPUT_FOREIGN_LINK (-ELOOP)
+
+// As open(2) with O_CREAT and O_CLOEXEC and mode 0666; `flags` are O_WRONLY or O_RDWR with O_TRUNC
+// or O_APPEND or neither. Returns the descriptor or -errno. No libc but strings: safe in any
+// context.
+int output_open(const char *path, int flags);
+// Whether it could be opened now, without a change to what is there. 0 or -errno.
+int output_probe(const char *path);
+// /dev/stdout and its like.
+bool output_is_borrowed(const char *path);
+// Why it could not be opened, for a message.
+const char *output_error(int error);
+// As fopen(path, "we"); NULL and *ret_error is -errno.
+FILE *output_stream(const char *path, int *ret_error);
+
+#endif

@@ -22,6 +22,7 @@ static u16 slots[SLOTS];         // 1 + row of an exact name, by hash, open addr
 static u16 patterns[FUNCTIONS_MAX]; // rows whose name is a pattern
 static u32 pattern_count;
 static u64 first_letters[1024];  // a bit for every pair of bytes that begins an exact name
+static bool has_own_operators;   // the program, and they are left alone
 
 bool name_matches(const char *pattern, const char *text)
 {
@@ -82,6 +83,7 @@ void names_init(void)
 typedef struct Matching {
     const Mapping *mapping;
     u64 bias;
+    bool is_system; // a C or C++ library
     bool locals; // those of a static program: its libraries' hidden functions are among them
     bool wanted[FUNCTIONS_MAX]; // rows whose object pattern names this file
 } Matching;
@@ -103,18 +105,33 @@ static bool is_system_library(const char *object)
     return false;
 }
 
+static bool is_operator(const char *name)
+{
+    return strncmp(name, "_Zn", 3) == 0 || strncmp(name, "_Zd", 3) == 0;
+}
+
+// Where the program's operators are left alone those of the C++ library are, too: the library's
+// new[] calls the program's new, and its delete frees what the program's new has from malloc.
+static bool is_left_alone(const Matching *m, u32 row)
+{
+    if (row >= tool->allocation_count || !synonyms_only_libraries())
+        return false;
+    return !m->is_system || (has_own_operators && is_operator(tool->functions[row].name));
+}
+
 static bool choose_rows(Matching *m, const ElfFile *file)
 {
     const char *object = file->soname[0] ? file->soname : base_name(m->mapping->name);
-    u32 left_alone = synonyms_only_libraries() && !is_system_library(object)
-                         ? tool->allocation_count : 0;
-    bool any = false;
+    bool any = false, any_alone = false;
+    m->is_system = is_system_library(object);
     for (u32 row = 0; row < tool->function_count; row++) {
         const char *pattern = tool->functions[row].object;
-        m->wanted[row] = row >= left_alone && (!pattern || name_matches(pattern, object));
+        bool is_alone = is_left_alone(m, row);
+        m->wanted[row] = !is_alone && (!pattern || name_matches(pattern, object));
         any |= m->wanted[row];
+        any_alone |= is_alone;
     }
-    return any || left_alone;
+    return any || any_alone;
 }
 
 // What the user has named may be hidden, and in whatever object.
@@ -123,6 +140,8 @@ static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol, boo
     const ToolFunction *function = &tool->functions[row];
     bool local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
     bool is_wanted = m->wanted[row] || (is_named && !function->object);
+    if (!local && !m->is_system && is_left_alone(m, row) && is_operator(function->name))
+        has_own_operators = true;
     bool may_be_local = is_named || m->locals || function->flags & TOOL_FUNCTION_LOCAL;
     if (!is_wanted || (local && !may_be_local))
         return;

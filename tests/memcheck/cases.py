@@ -15,7 +15,7 @@ runs the case that argv[1] names. Everything is said in comments of the source:
 
 EXPECT names a finding whose innermost frame in this file is on this line. Its fields must all hold:
     size param bad by fn arg bytes blocks indirect block of state where symbol var below thread
-                  alignment as findings.py reads them (`block=after` alone leaves the distance open)
+                  alignment multiple had told as findings.py reads them (`block=after` alone leaves the distance open)
     origin=heap:-2  the kind of origin and, relative to this line, the line that made it
     alloc=-3 free=-1  relative line of the block's allocation and release
     top=memcpy    the innermost function

@@ -74,6 +74,12 @@ def describe(finding, texts):
         fields["arg"], fields["fn"] = found[1], found[2]
     if found := re.match(r"Invalid alignment value: (\d+)", what):
         fields["alignment"] = found[1]
+    if found := re.match(r"Mismatched (\S+) size value: (\d+)", what):
+        fields["fn"], fields["told"] = found[1], found[2]
+    if found := re.match(r"Mismatched (\S+) alignment alloc value: (\S+) dealloc value: (\S+)", what):
+        fields["fn"], fields["had"], fields["told"] = found[1], found[2], found[3]
+    if found := re.match(r"Invalid size value: .*multiple of alignment (\d+)", what):
+        fields["multiple"] = found[1]
     if found := re.search(r"(?:\((-?[\d,]+) direct, ([\d,]+) indirect\) )?bytes in ([\d,]+) block",
                           what):
         if found[2]:

@@ -113,6 +113,10 @@ def every_kind(script):
         ("variable", "st", (0x1fff000588, 0), ()),
         ("declared", "a.c", (14, 1, 1), (), ("/home/me/src", "a.c", 14))])
     script.finding("bad-size", (0,), (MAIN,))
+    script.finding("bad-size", (100, 64), (MAIN,))
+    script.finding("zero-size", (0, 0), (MAIN,))
+    script.finding("size-mismatch", (10, 11), (FREE, MAIN), [ALLOCATED], text="new/delete")
+    script.finding("alignment-mismatch", (64, 0), (FREE, MAIN), [ALLOCATED], text="new[]/delete[]")
     script.finding("fd-bad-close", (5,), (MAIN,), [
         ("fd-closed", None, (), (HELPER, MAIN)), ("fd-opened", None, (), (MAIN,))],
         text="File descriptor 5: /tmp/f is already closed", fd=(5, "/tmp/f"))

@@ -199,6 +199,42 @@ TEST(wrong_frees_are_told_apart)
     finish();
 }
 
+TEST(alignment_that_was_asked_for_is_remembered_while_the_block_lives)
+{
+    static const u64 sizes[] = { 0, 10, 5000, 300000, 3 * MiB };
+
+    start();
+    for (u32 i = 0; i < ARRAY_LEN(sizes); i++) {
+        for (u64 alignment = 1; alignment <= 1 * MiB; alignment *= 4) {
+            HeapBlock block;
+            GuestAddr a = world_alloc(t, sizes[i], alignment, HEAP_NEW | HEAP_ALIGNED, 5);
+            CHECK(a % alignment == 0 && a % 16 == 0);
+            CHECK(heap_live_at(a, &block));
+            CHECK_EQ(block.alignment, alignment);
+            CHECK_EQ(block.kind, HEAP_NEW);
+            CHECK_EQ(heap_free(t, a, HEAP_NEW, 6, NULL), HEAP_OK);
+            CHECK(!heap_live_at(a, &block));
+            CHECK(heap_find(a, &block) && block.free_context == 6 && block.alignment == 0);
+        }
+        HeapBlock block;
+        CHECK(heap_live_at(get(sizes[i]), &block) && block.alignment == 0);
+    }
+    finish();
+}
+
+TEST(block_of_a_function_with_several_names_is_freed_by_the_partner_of_any)
+{
+    static const HeapKind kinds[] = { HEAP_MALLOC, HEAP_NEW, HEAP_NEW_ARRAY, HEAP_MEMALIGN,
+                                      HEAP_ANY_NEW, HEAP_ANY };
+    static const char *fits[] = { // a row for what frees, in the same order
+        "1..1.1", ".1..11", "..1.11", "1..1.1", ".11.11", "111111" };
+
+    for (u32 freed = 0; freed < ARRAY_LEN(kinds); freed++) {
+        for (u32 made = 0; made < ARRAY_LEN(kinds); made++)
+            CHECK_EQ(heap_kinds_match(kinds[made], kinds[freed]), fits[freed][made] == '1');
+    }
+}
+
 TEST(freed_block_is_not_used_again_until_the_volume_is_exceeded)
 {
     HeapOptions options;

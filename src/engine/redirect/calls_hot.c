@@ -19,6 +19,7 @@ void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr retu
     call->entry = hook->pc;
     call->named_at = hook->named_at;
     call->return_address = return_address;
+    call->is_local = return_address >= hook->code_start && return_address < hook->code_end;
     for (unsigned i = 0; i < 6; i++)
         call->args[i] = ctx->gpr[argument_register[i]];
     call->result = 0;

@@ -65,16 +65,30 @@ static Hook *record_of(GuestAddr pc)
     return hook;
 }
 
+// What counts where `function` is found, too.
+static const ToolFunction *function_at(const Hook *hook, const ToolFunction *function,
+                                       bool resolver)
+{
+    if (!hook->function)
+        return function;
+    if (tool->alias && hook->resolver == resolver)
+        return tool->alias(hook->function, function);
+    return hook->function <= function ? hook->function : function;
+}
+
 void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver,
-                     GuestAddr named_at)
+                     GuestAddr named_at, const Mapping *mapping)
 {
     Hook *hook = record_of(pc);
-    if (!hook || (hook->function && hook->function <= function))
+    const ToolFunction *counts = hook ? function_at(hook, function, resolver) : NULL;
+    if (!hook || counts == hook->function)
         return;
     hook->resolver = resolver;
     hook->size_bytes = size_bytes;
     hook->named_at = named_at;
-    hook->function = function;
+    hook->code_start = mapping->start;
+    hook->code_end = mapping->end;
+    hook->function = counts;
     redirect_stats.hooks++;
     cache_invalidate_insn(pc);
 }

@@ -147,7 +147,7 @@ static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol, boo
         return;
     GuestAddr at = symbol->st_value + m->bias;
     hooks_add_entry(at, symbol->st_size, function,
-                    ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC, at);
+                    ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC, at, m->mapping);
 }
 
 static void match_exact(const Matching *m, const char *name, const Elf64_Sym *symbol,

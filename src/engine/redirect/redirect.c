@@ -236,7 +236,8 @@ static void finish_resolver(ThreadCtx *ctx, const Activation *a)
     GuestAddr end, function = ctx->gpr[RAX];
     bool is_code = aspace_executable(function, &end);
     if (is_code && a->call.function)
-        hooks_add_entry(function, 0, a->call.function, false, a->call.entry);
+        hooks_add_entry(function, 0, a->call.function, false, a->call.entry,
+                        aspace_find(function));
     else if (is_code && hook->goes_to && hook->goes_to != function)
         hooks_add_jump(function, 0, hook->goes_to, hook->wraps, false);
     lock_release(&engine_lock);

@@ -14,6 +14,7 @@ typedef struct Hook {
     const ToolFunction *function; // NULL: not an entry
     u64 size_bytes;   // of the function, as its symbol says; 0 if not known
     GuestAddr named_at; // where the symbol of its name is
+    GuestAddr code_start, code_end; // the object's code that it is in
     GuestAddr goes_to; // the program's own function for it; 0: none. A tool's comes first
     bool wraps;       // that function may call this one
     bool resolver;    // the entry of an IFUNC resolver; what it returns is the function
@@ -56,10 +57,10 @@ static inline GuestAddr *known_slot(RedirectThread *t, GuestAddr pc)
 
 // For a tool that cannot do without; else the first hook makes room for the others.
 void hooks_init(void);
-// Makes `pc` the entry of `function`. Where two rows of the table match one
-// address the upper one counts.
+// Makes `pc` the entry of `function`, in the code of an object that `mapping` is. Where two rows of
+// the table match one address Tool.alias or the order of rows tells what counts.
 void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver,
-                     GuestAddr named_at);
+                     GuestAddr named_at, const Mapping *mapping);
 // False: there is no memory for it.
 bool hooks_add_return_site(GuestAddr pc, bool is_lean);
 // Makes `pc`, or what the resolver there returns, go on at `target`.

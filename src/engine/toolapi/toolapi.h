@@ -45,6 +45,9 @@ typedef struct ToolCall {
     GuestAddr entry;          // the function
     GuestAddr named_at;       // its symbol: the entry, or the resolver of an indirect function
     GuestAddr return_address;
+    // It returns to the object that the function is in: a compiler that sees both leaves out
+    // arguments that the function does not use, and what is in their registers is anything.
+    bool is_local;
     u64 args[6];        // a `before` handler may change them
     u64 result;         // rax, in an `after` handler, which may change it
     u64 state;          // 0 in `before`; what that leaves here, `after` finds
@@ -112,7 +115,8 @@ static inline u32 tool_site_index(u32 site)
 
 // A row of the table of functions to intercept, in every object in which they
 // are found. Where rows match one address (aliases; memcpy and memmove are often
-// one function) the upper row counts. For an indirect function (STT_GNU_IFUNC)
+// one function) the upper row counts, unless Tool.alias says otherwise. For an
+// indirect function (STT_GNU_IFUNC)
 // what its resolver returns is intercepted.
 //
 // Either `replace` is set: it runs instead of the function, and its value is
@@ -196,6 +200,9 @@ typedef struct Tool {
     const ToolFunction *functions;
     u32 function_count;
     u32 allocation_count; // the first so many of them allocate and free (--soname-synonyms)
+    // Two rows match one address: what to do there. `known` may be what this has answered before.
+    // It may answer a row that is in no table. NULL: the upper row counts.
+    const ToolFunction *(*alias)(const ToolFunction *known, const ToolFunction *other);
     // The context of an allocation that returns to `pc`, with thread->gpr[RSP]; as a lean function.
     // 0: it is not known, or the event must take the way through C for another reason.
     u32 (*lean_context)(ToolThread *thread, GuestAddr pc);

@@ -65,7 +65,8 @@ static inline void fetch_ahead(const HeapThread *thread, u32 class_index)
         heap.options.hooks.soon(slot->start);
 }
 
-static inline GuestAddr small_alloc(HeapThread *thread, u64 room, u64 size, u64 alignment, u32 kind,
+// `asked` is the alignment that the caller named.
+static inline GuestAddr small_alloc(HeapThread *thread, u64 room, u64 size, u64 asked, u32 kind,
                                     u32 context)
 {
     u32 class_index = class_of_size(room);
@@ -74,20 +75,21 @@ static inline GuestAddr small_alloc(HeapThread *thread, u64 room, u64 size, u64 
         return 0;
     FreeSlot slot = thread->slots[class_index][--thread->counts[class_index]];
     fetch_ahead(thread, class_index);
-    GuestAddr start = round_up(slot.start, alignment);
+    GuestAddr start = round_up(slot.start, max_u64(asked, SLOT_ALIGN));
     u32 word = meta_word(thread->index, kind & 7, HEAP_LIVE, start - slot.start);
-    write_meta(slot.meta, size, context, word);
+    write_meta(slot.meta, size, context, alignment_code(asked, kind), word);
     begin_block(thread, start, size, kind, false, context);
     return start;
 }
 
-static GuestAddr try_medium(HeapThread *thread, u64 size, u64 alignment, u32 kind, u32 context)
+static GuestAddr try_medium(HeapThread *thread, u64 size, u64 asked, u32 kind, u32 context)
 {
     SlotMeta *meta;
-    GuestAddr start = medium_alloc(size, alignment, &meta);
+    GuestAddr start = medium_alloc(size, max_u64(asked, SLOT_ALIGN), &meta);
 
     if (start) {
-        write_meta(meta, size, context, meta_word(thread->index, kind & 7, HEAP_LIVE, 0));
+        write_meta(meta, size, context, alignment_code(asked, kind),
+                   meta_word(thread->index, kind & 7, HEAP_LIVE, 0));
         begin_block(thread, start, size, kind, false, context);
     }
     return start;
@@ -101,13 +103,12 @@ static bool is_huge(u64 size, u64 alignment)
 GuestAddr heap_alloc(HeapThread *thread, u64 size, u64 alignment, u32 kind, u32 context)
 {
     if (LIKELY(alignment <= SLOT_ALIGN && size <= SMALL_MAX))
-        return small_alloc(thread, size, size, SLOT_ALIGN, kind, context);
+        return small_alloc(thread, size, size, alignment, kind, context);
     if (is_huge(size, alignment))
         return 0;
-    alignment = max_u64(alignment, SLOT_ALIGN);
     // A slot is aligned to 16 alone, and the block moves up in it as far as needed. An empty one
     // must not arrive at the next slot.
-    u64 room = max_u64(size, 1) + alignment - SLOT_ALIGN;
+    u64 room = max_u64(size, 1) + max_u64(alignment, SLOT_ALIGN) - SLOT_ALIGN;
     if (room <= SMALL_MAX)
         return small_alloc(thread, room, size, alignment, kind, context);
     return try_medium(thread, size, alignment, kind, context);
@@ -121,7 +122,7 @@ static GuestAddr alloc_huge(HeapThread *thread, u64 size, u64 alignment, u32 kin
     if (!block)
         return 0;
     block->alloc_context = context;
-    block->free_context = 0;
+    block->free_context = alignment_code(alignment, kind);
     __atomic_store_n(&block->word, meta_word(thread->index, kind & 7, HEAP_LIVE, 0),
                      __ATOMIC_RELEASE);
     begin_block(thread, block->start, size, kind, true, context);
@@ -160,14 +161,17 @@ GuestAddr heap_alloc_full(HeapThread *thread, u64 size, u64 alignment, u32 kind,
 }
 
 // Blocks of one family may be freed by the same function.
-static bool kinds_match(u32 allocated, u32 freed)
+bool heap_kinds_match(u32 allocated, u32 freed)
 {
-    static const u8 family[HEAP_KIND_COUNT] = {
-        [HEAP_MALLOC] = 0,    [HEAP_MEMALIGN] = 0, [HEAP_NEW] = 1,
-        [HEAP_NEW_ARRAY] = 2, [HEAP_CUSTOM] = 3,   [HEAP_POOL] = 4,
+    enum { C = 1, NEW = 2, NEW_ARRAY = 4, CUSTOM = 8, POOL = 16 };
+    static const u8 families[HEAP_KIND_COUNT] = {
+        [HEAP_MALLOC] = C,            [HEAP_MEMALIGN] = C,
+        [HEAP_NEW] = NEW,             [HEAP_NEW_ARRAY] = NEW_ARRAY,
+        [HEAP_ANY_NEW] = NEW | NEW_ARRAY, [HEAP_ANY] = C | NEW | NEW_ARRAY,
+        [HEAP_CUSTOM] = CUSTOM,       [HEAP_POOL] = POOL,
     };
 
-    return allocated == freed || family[allocated] == family[freed];
+    return families[allocated] & families[freed];
 }
 
 // What is larger would take the tool many mappings to park.
@@ -204,7 +208,7 @@ static HeapResult free_huge(HeapThread *thread, HugeBlock *block, GuestAddr star
             describe_huge(block, ret_block);
         return HEAP_DOUBLE_FREE;
     }
-    bool matches = kinds_match(word_kind(word), kind);
+    bool matches = heap_kinds_match(word_kind(word), kind);
     if (!matches && ret_block) {
         describe_huge(block, ret_block);
         ret_block->state = HEAP_LIVE;
@@ -261,7 +265,7 @@ HeapResult heap_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 con
         return refuse_free(thread, start, context, NULL, ret_block);
     if (UNLIKELY(!claim(&ref.meta->word, &word)))
         return refuse_free(thread, start, context, &ref, ret_block);
-    bool matches = kinds_match(word_kind(word), kind);
+    bool matches = heap_kinds_match(word_kind(word), kind);
     if (UNLIKELY(!matches) && ret_block) {
         describe_slot(ref.slab, ref.slot, ret_block);
         ret_block->state = HEAP_LIVE;
@@ -271,7 +275,7 @@ HeapResult heap_free(HeapThread *thread, GuestAddr start, HeapKind kind, u32 con
     return matches ? HEAP_OK : HEAP_MISMATCHED;
 }
 
-static bool live_block_at(GuestAddr start, HeapBlock *ret_block)
+bool heap_live_at(GuestAddr start, HeapBlock *ret_block)
 {
     u64 entry = table_entry(start);
     SlotRef ref;
@@ -290,7 +294,7 @@ HeapResult heap_realloc(HeapThread *thread, GuestAddr start, u64 size, u32 conte
 {
     HeapBlock old;
 
-    if (!live_block_at(start, &old)) {
+    if (!heap_live_at(start, &old)) {
         if (!heap_find(start, &old) || old.is_external || old.start != start)
             return HEAP_NOT_A_BLOCK;
         return HEAP_DOUBLE_FREE;
@@ -308,7 +312,7 @@ bool heap_usable_size(GuestAddr start, u64 *ret_size_bytes)
 {
     HeapBlock block;
 
-    if (!live_block_at(start, &block) && !external_live_at(start, &block))
+    if (!heap_live_at(start, &block) && !external_live_at(start, &block))
         return false;
     *ret_size_bytes = block.size_bytes;
     return true;

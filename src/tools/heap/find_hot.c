@@ -16,6 +16,7 @@ static void set_common(HeapBlock *block, u32 word, u32 alloc_context, u32 free_c
     block->thread = (u16)word;
     block->kind = (u8)word_kind(word);
     block->state = (u8)word_state(word);
+    block->alignment = block->state == HEAP_LIVE ? code_alignment(free_context) : 0;
     block->relation = HEAP_INSIDE;
     block->is_external = false;
     block->distance_bytes = 0;

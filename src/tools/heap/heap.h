@@ -50,6 +50,9 @@ typedef enum HeapKind {
     HEAP_MEMALIGN, // freed as HEAP_MALLOC
     HEAP_CUSTOM,   // external: MALLOCLIKE
     HEAP_POOL,     // external: part of a pool
+    // Of a function that has the names of several at one address, which nobody can tell apart.
+    HEAP_ANY_NEW, // operator new and new[], or delete and delete[]
+    HEAP_ANY,     // one of these and malloc, or free
     HEAP_KIND_COUNT
 } HeapKind;
 
@@ -130,7 +133,8 @@ void heap_fork_parent(void);
 void heap_fork_child(HeapThread *self);
 
 // --- blocks
-#define HEAP_ZEROED 0x80 // or-ed to a kind: calloc
+#define HEAP_ZEROED  0x80 // or-ed to a kind: calloc
+#define HEAP_ALIGNED 0x40 // the caller asked for the alignment: HeapBlock.alignment tells it
 
 // The start of the new block, aligned to `alignment` (a power of two, at least 16 is
 // given). 0: try heap_alloc_full().
@@ -144,6 +148,7 @@ typedef enum HeapRelation { HEAP_INSIDE, HEAP_BEFORE, HEAP_AFTER } HeapRelation;
 typedef struct HeapBlock {
     GuestAddr start;
     u64 size_bytes; // as requested
+    u64 alignment;  // as requested with HEAP_ALIGNED, while it is live; else 0
     u32 alloc_context;
     u32 free_context; // meaningful unless live
     u16 thread;       // that allocated it
@@ -173,6 +178,12 @@ void heap_settle(void);
 // The result needs full context when it is HEAP_NEEDS_FULL.
 HeapResult heap_realloc(HeapThread *thread, GuestAddr start, u64 size_bytes, u32 context,
                         bool is_full, GuestAddr *ret_start);
+
+// The live block that starts here, external ones excluded.
+bool heap_live_at(GuestAddr start, HeapBlock *ret_block);
+
+// Whether a block of kind `allocated` is freed rightly by a function of kind `freed`.
+bool heap_kinds_match(u32 allocated, u32 freed);
 
 // The requested size of the live block that starts here, external ones included.
 bool heap_usable_size(GuestAddr start, u64 *ret_size_bytes);

@@ -32,7 +32,7 @@
 typedef struct SlotMeta {
     u32 size; // requested
     u32 alloc_context;
-    u32 free_context;
+    u32 free_context; // of a live block: alignment_code()
     u32 word; // thread:16 kind:3 state:2 shift:11, see meta_word()
 } SlotMeta;
 _Static_assert(sizeof(SlotMeta) == 16, "four to a line of the cache");
@@ -41,6 +41,18 @@ _Static_assert(sizeof(SlotMeta) == 16, "four to a line of the cache");
 static inline u32 meta_word(u32 thread, u32 kind, HeapState state, u64 shift_bytes)
 {
     return thread | kind << 16 | (u32)state << 19 | (u32)(shift_bytes / SLOT_ALIGN) << 21;
+}
+
+// The alignment that a caller asked for, a power of two, in the word that will be the context of
+// the release: 0 is none, n is 2^(n - 1).
+static inline u32 alignment_code(u64 alignment, u32 kind)
+{
+    return kind & HEAP_ALIGNED ? (u32)__builtin_ctzll(alignment) + 1 : 0;
+}
+
+static inline u64 code_alignment(u32 code)
+{
+    return code ? 1ull << (code - 1) : 0;
 }
 
 static inline HeapState word_state(u32 word)
@@ -124,8 +136,8 @@ typedef struct HugeBlock {
     GuestAddr start;
     u64 size;
     u32 alloc_context;
-    u32 free_context;
-    u32 word;               // as in SlotMeta
+    u32 free_context;       // as in SlotMeta, as the next
+    u32 word;
     u32 index;              // in heap.huge_live
     struct HugeBlock *next; // unused records, or those to unmap. Huge lock
 } HugeBlock;
@@ -315,11 +327,11 @@ static inline bool slot_by_start(GuestAddr start, u64 entry, SlotRef *ret)
 }
 
 // The word goes last: whoever reads "live" reads the rest of this block too.
-static inline void write_meta(SlotMeta *meta, u64 size, u32 context, u32 word)
+static inline void write_meta(SlotMeta *meta, u64 size, u32 context, u32 alignment, u32 word)
 {
     meta->size = (u32)size;
     meta->alloc_context = context;
-    meta->free_context = 0;
+    meta->free_context = alignment;
     __atomic_store_n(&meta->word, word, __ATOMIC_RELEASE);
 }
 

@@ -31,7 +31,7 @@ HEAP_INLINE GuestAddr heap_quick_alloc(HeapThread *thread, u64 size, u32 kind, u
         __builtin_prefetch(next->meta, 1);
         *ret_next = next->start;
     }
-    write_meta(slot.meta, size, context, meta_word(thread->index, kind & 7, HEAP_LIVE, 0));
+    write_meta(slot.meta, size, context, 0, meta_word(thread->index, kind & 7, HEAP_LIVE, 0));
     thread->allocs++;
     thread->allocated_bytes += size;
     if (kind & HEAP_ZEROED)
@@ -66,6 +66,20 @@ HEAP_INLINE bool heap_quick_find(GuestAddr start, SlotRef *ret)
     return true;
 }
 
+// Whether a block of kind `allocated` may be freed by this function, and need not be looked at more
+// closely. `freed` is a constant: what is left is a test of a bit.
+HEAP_INLINE bool quick_kind_fits(u32 allocated, HeapKind freed)
+{
+    u32 kinds = 1u << freed | 1u << HEAP_ANY;
+    if (freed == HEAP_NEW || freed == HEAP_NEW_ARRAY)
+        kinds |= 1u << HEAP_ANY_NEW;
+    if (freed == HEAP_ANY_NEW || freed == HEAP_ANY)
+        kinds |= 1u << HEAP_NEW | 1u << HEAP_NEW_ARRAY | 1u << HEAP_ANY_NEW;
+    if (freed == HEAP_ANY)
+        kinds |= 1u << HEAP_MALLOC;
+    return kinds >> allocated & 1;
+}
+
 // Whether heap_quick_free() takes it, unless another thread is quicker.
 HEAP_INLINE bool heap_quick_frees(HeapThread *thread, GuestAddr start, const SlotRef *ref,
                                   HeapKind kind, u32 context, bool *ret_is_brief)
@@ -73,10 +87,17 @@ HEAP_INLINE bool heap_quick_frees(HeapThread *thread, GuestAddr start, const Slo
     u32 word = __atomic_load_n(&ref->meta->word, __ATOMIC_ACQUIRE);
     u64 footprint = ref->slab->stride;
     if (UNLIKELY(!slot_begins(ref, word, start) || word_state(word) != HEAP_LIVE ||
-                 word_kind(word) != (u32)kind || ref->meta->size > heap.quick_free_max))
+                 !quick_kind_fits(word_kind(word), kind) || ref->meta->size > heap.quick_free_max))
         return false;
     *ret_is_brief = brief_takes(&thread->brief, start, footprint, context);
     return LIKELY(*ret_is_brief || has_room(thread->chunk, footprint));
+}
+
+// Whether the block that heap_quick_find() has found was asked for with this size and with no
+// alignment.
+HEAP_INLINE bool heap_quick_has_size(const SlotRef *ref, u64 size)
+{
+    return ref->meta->size == size && ref->meta->free_context == 0;
 }
 
 // The size of the block, which is in quarantine now; ~0: heap_free() has to know better, and

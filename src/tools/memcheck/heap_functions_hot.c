@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// malloc and its family, new and delete: replaced by the shared heap. Handlers run in
+// malloc and its family, and new: replaced by the shared heap. Handlers run in
 // the cache and are called again outside it when the heap needs more than that.
+// What frees is in heap_release_hot.c.
 #include "engine/calltags/calltags.h"
 #include "engine/relay/relay.h"
 #include "tools/heap/heap.h"
@@ -9,12 +10,7 @@
 #include "tools/memcheck/heap_functions.h"
 #include "tools/memcheck/memcheck.h"
 
-enum { NO_MEMORY = 12, INVALID = 22, POINTER_BYTES = 8 };
-
-static HeapThread *heap_of(ToolThread *thread)
-{
-    return memcheck_thread(thread)->heap;
-}
+enum { NO_MEMORY = 12, INVALID = 22, POINTER_BYTES = 8, SLOT_BYTES = 16 };
 
 void set_result_defined(ToolThread *thread)
 {
@@ -30,35 +26,36 @@ void set_result_defined(ToolThread *thread)
     d->set &= ~MEMBER_FLAGS;
 }
 
-static u32 context_of(ToolThread *thread, const ToolCall *call)
+u32 heap_context_of(ToolThread *thread, const ToolCall *call)
 {
     return calltags_call_context(call->entry, thread->gpr[RSP], thread->contexts);
 }
 
 // The stack that a block keeps of its allocation, or of its release; 0: none.
-static u32 kept_context(ToolThread *thread, const ToolCall *call, bool of_free)
+u32 heap_kept_context(ToolThread *thread, const ToolCall *call, bool of_free)
 {
     u32 keep = memcheck_options->keep_stacktraces;
     if (keep == KEEP_STACKS_NONE || keep == (of_free ? KEEP_STACKS_ALLOC : KEEP_STACKS_FREE))
         return 0;
-    return context_of(thread, call);
+    return heap_context_of(thread, call);
 }
 
 // An argument that is not defined is used here.
-static void check_argument(ToolThread *thread, const ToolCall *call, unsigned reg)
+bool heap_check_argument(ToolThread *thread, const ToolCall *call, unsigned reg)
 {
     Definedness *d = definedness_of(thread);
     if (LIKELY(!(d->set & MEMBER_GPR(reg))) || !d->gpr[reg])
-        return;
+        return true;
     RelayPart part;
     d->gpr[reg] = 0;
     __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_UNINIT_CONDITION,
-        .context = context_of(thread, call),
+        .context = heap_context_of(thread, call),
         .part_count = origins_part(origins_of_member(thread, reg), &part),
         .parts = &part,
     });
+    return false;
 }
 
 static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, const char *what)
@@ -76,24 +73,24 @@ static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, cons
         .value_count = 1,
         .values = {size},
         .text = what,
-        .context = context_of(thread, call),
+        .context = heap_context_of(thread, call),
         .key = size,
     });
 }
 
 // An alignment must be a power of two and, if `multiple` is not 0, a multiple of that.
-static bool is_alignment(u64 alignment, u64 multiple)
+bool heap_is_alignment(u64 alignment, u64 multiple)
 {
     return alignment && !(alignment & (alignment - 1)) && !(multiple && alignment % multiple);
 }
 
-static void report_alignment(ToolThread *thread, const ToolCall *call, u64 alignment, u64 multiple)
+void heap_report_alignment(ToolThread *thread, const ToolCall *call, u64 alignment, u64 multiple)
 {
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_BAD_ALIGN,
         .value_count = 2,
         .values = {alignment, multiple},
-        .context = context_of(thread, call),
+        .context = heap_context_of(thread, call),
         .key = alignment,
     });
 }
@@ -101,14 +98,14 @@ static void report_alignment(ToolThread *thread, const ToolCall *call, u64 align
 // 0: no memory, or call->needs_full.
 static u64 allocate(ToolThread *thread, ToolCall *call, u64 size, u64 alignment, u32 kind)
 {
-    u32 context = kept_context(thread, call, false);
-    u64 start = heap_alloc(heap_of(thread), size, alignment, kind, context);
+    u32 context = heap_kept_context(thread, call, false);
+    u64 start = heap_alloc(memcheck_heap(thread), size, alignment, kind, context);
     if (UNLIKELY(!start)) {
         if (thread->in_cache) {
             call->needs_full = true;
             return 0;
         }
-        start = heap_alloc_full(heap_of(thread), size, alignment, kind, context);
+        start = heap_alloc_full(memcheck_heap(thread), size, alignment, kind, context);
     }
     if (UNLIKELY(heap_is_counted()) && start)
         heap_count_allocation(context, size);
@@ -116,7 +113,7 @@ static u64 allocate(ToolThread *thread, ToolCall *call, u64 size, u64 alignment,
 }
 
 // Of a live block that begins there; false: there is none, or nobody counts.
-static bool find_counted(u64 start, HeapBlock *ret_block)
+bool heap_find_counted(u64 start, HeapBlock *ret_block)
 {
     return UNLIKELY(heap_is_counted()) && heap_find(start, ret_block) &&
            ret_block->start == start && ret_block->state == HEAP_LIVE;
@@ -154,39 +151,6 @@ static u64 finish_allocation(ToolThread *thread, ToolCall *call, u64 start)
     return 0;
 }
 
-static void report_bad_free(ToolThread *thread, const ToolCall *call, HeapResult result,
-                            GuestAddr address, const HeapBlock *block)
-{
-    RelayPart parts[MEMCHECK_PARTS_MAX];
-    relay_finding(thread, &(RelayFinding){
-        .kind = result == HEAP_MISMATCHED ? KIND_MISMATCHED_FREE : KIND_INVALID_FREE,
-        .context = context_of(thread, call),
-        .part_count = result == HEAP_MISMATCHED || result == HEAP_DOUBLE_FREE
-                          ? describe_block(block, address, parts)
-                          : describe_address(thread, address, parts),
-        .parts = parts,
-    });
-}
-
-static void release(ToolThread *thread, ToolCall *call, u64 start, HeapKind kind)
-{
-    HeapBlock block, counted;
-    if (start == 0)
-        return;
-    heap_fetch(start); // while the context is found
-    u32 context = kept_context(thread, call, true);
-    bool counts = find_counted(start, &counted);
-    HeapResult result = heap_free(heap_of(thread), start, kind, context, &block);
-    if (UNLIKELY(counts) && (result == HEAP_OK || result == HEAP_MISMATCHED))
-        heap_count_release(counted.alloc_context, context, counted.size_bytes);
-    if (LIKELY(result == HEAP_OK))
-        return;
-    if (result != HEAP_MISMATCHED)
-        heap_count_refused_free();
-    if (result != HEAP_MISMATCHED || memcheck_options->show_mismatched_frees)
-        report_bad_free(thread, call, result, start, &block);
-}
-
 // ------------------------------------------------------------------- handlers
 
 u64 heap_alignment = 16;
@@ -195,7 +159,7 @@ u64 replace_malloc(ToolThread *thread, ToolCall *call)
 {
     u64 kind = call->function->data & 0xff;
     u64 size = call->args[0];
-    check_argument(thread, call, RDI);
+    heap_check_argument(thread, call, RDI);
     if (UNLIKELY((i64)size < 0))
         check_fishy(thread, call, size, heap_fishy_text(call->function));
     u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, heap_alignment, (u32)kind);
@@ -205,8 +169,8 @@ u64 replace_malloc(ToolThread *thread, ToolCall *call)
 u64 replace_calloc(ToolThread *thread, ToolCall *call)
 {
     u64 size;
-    check_argument(thread, call, RDI);
-    check_argument(thread, call, RSI);
+    heap_check_argument(thread, call, RDI);
+    heap_check_argument(thread, call, RSI);
     if (__builtin_mul_overflow(call->args[0], call->args[1], &size) || (i64)size < 0) {
         check_fishy(thread, call, call->args[0], "calloc(nmemb)");
         check_fishy(thread, call, call->args[1], "calloc(size)");
@@ -217,40 +181,86 @@ u64 replace_calloc(ToolThread *thread, ToolCall *call)
     return finish_allocation(thread, call, start);
 }
 
-// memalign(alignment, size), aligned_alloc: same; new(size, alignment): the other way round.
-u64 replace_memalign(ToolThread *thread, ToolCall *call)
+static void report_size(ToolThread *thread, const ToolCall *call, u32 kind, u64 size, u64 multiple)
 {
-    u64 kind = call->function->data & 0xff;
-    bool swapped = call->function->data & HEAP_DATA_SIZE_FIRST;
-    u64 alignment = call->args[swapped ? 1 : 0], size = call->args[swapped ? 0 : 1];
-    check_argument(thread, call, RDI);
-    check_argument(thread, call, RSI);
-    check_fishy(thread, call, size, heap_fishy_text(call->function));
+    relay_finding(thread, &(RelayFinding){
+        .kind = kind,
+        .value_count = 2,
+        .values = {size, multiple},
+        .context = heap_context_of(thread, call),
+        .key = size,
+    });
+}
+
+static u64 allocate_aligned(ToolThread *thread, ToolCall *call, u64 alignment, u64 size)
+{
     // As glibc: rounded up to a power of two.
-    u64 power = heap_alignment;
+    u64 power = heap_alignment > SLOT_BYTES ? heap_alignment : 1;
     while (power < alignment && power < 1ull << 40)
         power *= 2;
-    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, power, (u32)kind);
-    if (UNLIKELY(!is_alignment(alignment, 0)) && !call->needs_full)
-        report_alignment(thread, call, alignment, 0);
+    u32 kind = (u32)(call->function->data & 0xff) | HEAP_ALIGNED;
+    return (i64)size < 0 ? 0 : allocate(thread, call, size, power, kind);
+}
+
+// Of a function in the object that calls it, which may not use the alignment (ToolCall.is_local).
+static bool is_usual_alignment(u64 alignment)
+{
+    enum { LARGEST = 1 << 22 };
+    return heap_is_alignment(alignment, 0) && alignment <= LARGEST;
+}
+
+// memalign(alignment, size); new(size, alignment): the other way round, and it refuses alignments
+// that are none, as those of C++ libraries do.
+u64 replace_memalign(ToolThread *thread, ToolCall *call)
+{
+    u64 data = call->function->data;
+    bool swapped = data & HEAP_DATA_SIZE_FIRST;
+    u64 alignment = call->args[swapped ? 1 : 0], size = call->args[swapped ? 0 : 1];
+    if (call->is_local && !is_usual_alignment(alignment))
+        alignment = SLOT_BYTES;
+    bool is_defined = heap_check_argument(thread, call, swapped ? RDI : RSI);
+    if (!call->is_local)
+        is_defined &= heap_check_argument(thread, call, swapped ? RSI : RDI);
+    check_fishy(thread, call, size, heap_fishy_text(call->function));
+    bool is_wrong = !heap_is_alignment(alignment, 0);
+    u64 start = is_wrong && data & HEAP_DATA_CXX
+                    ? 0 : allocate_aligned(thread, call, alignment, size);
+    if (call->needs_full)
+        return 0;
+    if (UNLIKELY(is_wrong) && is_defined)
+        heap_report_alignment(thread, call, alignment, 0);
+    if (UNLIKELY(size == 0) && is_defined && !(data & HEAP_DATA_CXX))
+        report_size(thread, call, KIND_UNSAFE_ZERO_SIZE, 0, 0);
     return finish_allocation(thread, call, start);
+}
+
+// As memalign, and the size has to be a multiple of the alignment.
+u64 replace_aligned_alloc(ToolThread *thread, ToolCall *call)
+{
+    u64 alignment = call->args[0], size = call->args[1];
+    u64 start = replace_memalign(thread, call);
+    if (!call->needs_full && !call->is_local && alignment && size % alignment)
+        report_size(thread, call, KIND_BAD_SIZE, size, alignment);
+    return start;
 }
 
 u64 replace_posix_memalign(ToolThread *thread, ToolCall *call)
 {
     u64 alignment = call->args[1], size = call->args[2];
-    check_argument(thread, call, RSI);
-    check_argument(thread, call, RDX);
-    if (!is_alignment(alignment, POINTER_BYTES)) {
-        report_alignment(thread, call, alignment, POINTER_BYTES);
+    bool is_defined = heap_check_argument(thread, call, RSI);
+    is_defined &= heap_check_argument(thread, call, RDX);
+    if (!heap_is_alignment(alignment, POINTER_BYTES)) {
+        if (is_defined)
+            heap_report_alignment(thread, call, alignment, POINTER_BYTES);
         set_result_defined(thread);
         return INVALID;
     }
     check_fishy(thread, call, size, "memalign(size)");
-    u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, max_u64(alignment, heap_alignment),
-                                             HEAP_MEMALIGN);
+    u64 start = allocate_aligned(thread, call, alignment, size);
     if (call->needs_full)
         return 0;
+    if (UNLIKELY(size == 0) && is_defined)
+        report_size(thread, call, KIND_UNSAFE_ZERO_SIZE, 0, 0);
     set_result_defined(thread);
     if (!start)
         return NO_MEMORY;
@@ -260,7 +270,7 @@ u64 replace_posix_memalign(ToolThread *thread, ToolCall *call)
 u64 replace_valloc(ToolThread *thread, ToolCall *call)
 {
     u64 size = call->args[0];
-    check_argument(thread, call, RDI);
+    heap_check_argument(thread, call, RDI);
     check_fishy(thread, call, size, "memalign(size)");
     if (call->function->data & HEAP_DATA_WHOLE_PAGES)
         size = PAGE_UP(size ? size : 1);
@@ -268,23 +278,13 @@ u64 replace_valloc(ToolThread *thread, ToolCall *call)
     return finish_allocation(thread, call, start);
 }
 
-u64 replace_free(ToolThread *thread, ToolCall *call)
-{
-    check_argument(thread, call, RDI);
-    release(thread, call, call->args[0], (HeapKind)(call->function->data & 0xff));
-    if (UNLIKELY(heap_is_unsettled()) && !thread->in_cache)
-        heap_settle();
-    set_result_defined(thread);
-    return 0;
-}
-
 static HeapResult resize(ToolThread *thread, const ToolCall *call, u64 old, u64 size, bool full,
                          u64 *ret_start)
 {
     HeapBlock counted;
-    u32 context = kept_context(thread, call, false);
-    bool counts = find_counted(old, &counted);
-    HeapResult result = heap_realloc(heap_of(thread), old, size, context, full, ret_start);
+    u32 context = heap_kept_context(thread, call, false);
+    bool counts = heap_find_counted(old, &counted);
+    HeapResult result = heap_realloc(memcheck_heap(thread), old, size, context, full, ret_start);
     if (UNLIKELY(counts) && (result == HEAP_OK || result == HEAP_MISMATCHED) && *ret_start) {
         heap_count_release(counted.alloc_context, context, counted.size_bytes);
         heap_count_allocation(context, size);
@@ -310,7 +310,7 @@ static u64 realloc_quickly(ToolThread *thread, ToolCall *call, u64 old, u64 size
     call->needs_full = false;
     if (UNLIKELY(result == HEAP_MISMATCHED)) {
         heap_find(old, &block);
-        report_bad_free(thread, call, result, old, &block);
+        heap_report_bad_free(thread, call, result, old, &block);
     }
     return finish_allocation(thread, call, start);
 }
@@ -335,10 +335,10 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
     if (call->function->data & HEAP_DATA_ARRAY &&
         __builtin_mul_overflow(call->args[1], call->args[2], &size))
         size = INT64_MAX; // nobody has as much, and nothing in it is negative
-    check_argument(thread, call, RDI);
-    check_argument(thread, call, RSI);
+    heap_check_argument(thread, call, RDI);
+    heap_check_argument(thread, call, RSI);
     if (call->function->data & HEAP_DATA_ARRAY)
-        check_argument(thread, call, RDX);
+        heap_check_argument(thread, call, RDX);
     if (thread->in_cache)
         return realloc_quickly(thread, call, old, size);
     if (old == 0)
@@ -347,7 +347,7 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
         if (memcheck_options->show_realloc_size_zero)
             report_realloc_zero(thread, call, old);
         if (memcheck_options->realloc_zero_bytes_frees) {
-            release(thread, call, old, HEAP_MALLOC);
+            heap_release(thread, call, old, HEAP_MALLOC);
             set_result_defined(thread);
             return 0;
         }
@@ -359,7 +359,7 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
     HeapResult result = resize(thread, call, old, size, true, &start);
     if (result == HEAP_NOT_A_BLOCK || result == HEAP_DOUBLE_FREE || result == HEAP_MISMATCHED) {
         heap_find(old, &block);
-        report_bad_free(thread, call, result, old, &block);
+        heap_report_bad_free(thread, call, result, old, &block);
         if (result != HEAP_MISMATCHED)
             heap_count_refused_realloc(size);
     }
@@ -369,7 +369,7 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
 u64 replace_usable_size(ToolThread *thread, ToolCall *call)
 {
     u64 size = 0;
-    check_argument(thread, call, RDI);
+    heap_check_argument(thread, call, RDI);
     if (call->args[0])
         heap_usable_size(call->args[0], &size);
     set_result_defined(thread);

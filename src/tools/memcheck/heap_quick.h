@@ -13,6 +13,9 @@
 
 ToolQuickAtFn quick_malloc, quick_calloc, quick_realloc, quick_new, quick_new_array;
 ToolQuickAtFn quick_free, quick_delete, quick_delete_array;
+ToolQuickAtFn quick_delete_sized, quick_delete_array_sized;
+// Of functions with the names of several (heap_alias()).
+ToolQuickAtFn quick_any_new, quick_any, quick_any_delete, quick_any_free;
 
 // Unless options want something unusual of every block.
 void heap_quick_init(void);

@@ -86,7 +86,16 @@ ALWAYS u64 allocate(u64 size, u32 kind, GuestAddr entry)
     return start;
 }
 
-ALWAYS u64 release(GuestAddr start, HeapKind kind, GuestAddr entry)
+// A size that a caller tells is that of the block.
+#define NO_SIZE (~0ull) // none is told
+ALWAYS bool is_as_told(const SlotRef *ref, HeapKind kind, u64 told)
+{
+    if (kind != HEAP_NEW && kind != HEAP_NEW_ARRAY)
+        return true;
+    return heap_quick_has_size(ref, told == NO_SIZE ? ref->meta->size : told);
+}
+
+ALWAYS u64 release(GuestAddr start, HeapKind kind, u64 told, GuestAddr entry)
 {
     if (UNLIKELY(start == 0))
         return 0;
@@ -95,7 +104,10 @@ ALWAYS u64 release(GuestAddr start, HeapKind kind, GuestAddr entry)
     SlotRef ref;
     if (UNLIKELY(!heap_quick_find(start, &ref)))
         return TOOL_QUICK_NO;
-    u64 size = heap_quick_free(own_heap(), start, &ref, kind, context_at(entry));
+    u32 context = context_at(entry);
+    if (UNLIKELY(!is_as_told(&ref, kind, told)))
+        return TOOL_QUICK_NO;
+    u64 size = heap_quick_free(own_heap(), start, &ref, kind, context);
     if (UNLIKELY(size == ~0ull))
         return TOOL_QUICK_NO;
     mark_freed(start, size);
@@ -168,17 +180,57 @@ TOOL_QUICK quick_new_array(u64 size, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAdd
 TOOL_QUICK quick_free(u64 start, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
 {
     UNUSED;
-    return release(start, HEAP_MALLOC, entry);
+    return release(start, HEAP_MALLOC, NO_SIZE, entry);
 }
 
 TOOL_QUICK quick_delete(u64 start, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
 {
     UNUSED;
-    return release(start, HEAP_NEW, entry);
+    return release(start, HEAP_NEW, NO_SIZE, entry);
 }
 
 TOOL_QUICK quick_delete_array(u64 start, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
 {
     UNUSED;
-    return release(start, HEAP_NEW_ARRAY, entry);
+    return release(start, HEAP_NEW_ARRAY, NO_SIZE, entry);
+}
+
+TOOL_QUICK quick_delete_sized(u64 start, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
+{
+    u64 size = b;
+    UNUSED;
+    return release(start, HEAP_NEW, size, entry);
+}
+
+TOOL_QUICK quick_delete_array_sized(u64 start, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
+{
+    u64 size = b;
+    UNUSED;
+    return release(start, HEAP_NEW_ARRAY, size, entry);
+}
+
+// Of functions with the names of several.
+
+TOOL_QUICK quick_any_new(u64 size, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
+{
+    UNUSED;
+    return allocate(size, HEAP_ANY_NEW, entry);
+}
+
+TOOL_QUICK quick_any(u64 size, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
+{
+    UNUSED;
+    return allocate(size, HEAP_ANY, entry);
+}
+
+TOOL_QUICK quick_any_delete(u64 start, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
+{
+    UNUSED;
+    return release(start, HEAP_ANY_NEW, NO_SIZE, entry);
+}
+
+TOOL_QUICK quick_any_free(u64 start, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry)
+{
+    UNUSED;
+    return release(start, HEAP_ANY, NO_SIZE, entry);
 }

@@ -175,6 +175,7 @@ const Tool tool_memcheck = {
     .function_count = MEMCHECK_FUNCTIONS,
     .allocation_count = MEMCHECK_CXX_FREERES,
     .option_changed = option_changed,
+    .alias = heap_alias,
     .exiting = summary_exiting,
     .finish = summary_finish,
     .stats = stats_tell,

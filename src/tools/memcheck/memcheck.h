@@ -138,6 +138,11 @@ static inline MemcheckThread *memcheck_thread(ToolThread *thread)
     return thread->tool_thread;
 }
 
+static inline HeapThread *memcheck_heap(ToolThread *thread)
+{
+    return memcheck_thread(thread)->heap;
+}
+
 // The V bits of the thread's registers. Their set is the state that versions are made for.
 static inline Definedness *definedness_of(ToolThread *thread)
 {

@@ -142,13 +142,6 @@ CASE(aligned_new_overrun)
     ::operator delete(p, std::align_val_t(64));
 }
 
-CASE(aligned_new_of_no_alignment)
-{
-    void *p = opaque(::operator new(100, std::align_val_t(48)));
-    // EXPECT-MUNINN memcheck bad-alignment alignment=48 why=alignments
-    ::operator delete(p, std::align_val_t(48));
-}
-
 CASE(new_is_undefined)
 {
     int *p = opaque(new int);

@@ -44,6 +44,7 @@ enum {
     WIRE_REQUEST_BYTES = 4096,
     WIRE_PLACE_BYTES = 64,
     WIRE_ALARM_BYTES = 1024,
+    WIRE_HEAP_COUNTS = 1 << 15, // more threads than that count for themselves
     WIRE_FRAMES_MAX = 512, // of one stack
     WIRE_DRAIN_MAX = 65536,
 };
@@ -203,6 +204,15 @@ typedef struct WireFinding {
     u32 unused;
 } WireFinding;
 
+// What a tool counts of the heap, each thread on a line of its own: so the sums are known even if
+// the process is killed. The engine's. The first is of no thread.
+typedef struct WireHeapCounts {
+    _Alignas(64) u64 allocs;
+    u64 frees, allocated_bytes, freed_bytes;
+    u64 more_allocs, more_frees, more_bytes; // of "total heap usage" alone
+    u64 is_used; // 0: neither this nor any behind it
+} WireHeapCounts;
+
 typedef enum WireCommandStatus { COMMAND_OK, COMMAND_FAILED, COMMAND_UNKNOWN } WireCommandStatus;
 
 // The monitor interrupts a thread of the client's with this signal, SI_QUEUE and this value: it
@@ -249,6 +259,7 @@ typedef struct WireHeader {
 typedef struct WireShared {
     _Alignas(4096) WireHeader header;
     _Alignas(4096) WireFinding findings[WIRE_FINDINGS];
+    _Alignas(4096) WireHeapCounts heap_counts[WIRE_HEAP_COUNTS];
     _Alignas(4096) WireRing rings[WIRE_RINGS];
 } WireShared;
 

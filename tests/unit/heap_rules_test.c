@@ -662,6 +662,69 @@ TEST(child_of_a_fork_goes_on_alone)
 
 // --- external blocks
 
+TEST(what_is_counted_can_be_read_by_others)
+{
+    static HeapCounts shared[3];
+    HeapStats stats;
+
+    memset(shared, 0, sizeof shared);
+    start();
+    get(100);
+    heap_count_in(shared, ARRAY_LEN(shared));
+    CHECK_EQ(shared[1].allocs, 1); // what has been counted so far is there
+    CHECK_EQ(shared[1].allocated_bytes, 100);
+    CHECK(shared[0].is_used && shared[1].is_used && !shared[2].is_used);
+    HeapThread *second = heap_thread_start(8), *third = heap_thread_start(9);
+    heap_free(t, world_alloc(second, 20, 16, HEAP_MALLOC, 1), HEAP_MALLOC, 1, NULL);
+    world_alloc(third, 3, 16, HEAP_MALLOC, 1); // there is no room for it
+    CHECK_EQ(shared[1].frees, 1);
+    CHECK_EQ(shared[2].allocs, 1);
+    heap_thread_end(second);
+    CHECK_EQ(shared[0].allocs, 1);
+    CHECK_EQ(shared[2].allocs, 0);
+    heap_count_refused_realloc(5);
+    CHECK_EQ(shared[0].more_bytes, 5);
+    heap_stats(&stats);
+    CHECK_EQ(stats.allocs, 3);
+    CHECK_EQ(stats.live_bytes, 103);
+    CHECK_EQ(stats.usage_bytes, 128);
+    heap_thread_end(third);
+    finish();
+}
+
+TEST(child_counts_what_it_has_got)
+{
+    static HeapCounts shared[3], before[3];
+    HeapStats stats;
+    int status;
+
+    memset(shared, 0, sizeof shared);
+    start();
+    heap_count_in(shared, ARRAY_LEN(shared));
+    HeapThread *other = heap_thread_start(9);
+    world_alloc(other, 10, 16, HEAP_MALLOC, 1);
+    GuestAddr freed = world_alloc(other, 10, 16, HEAP_MALLOC, 1);
+    heap_free(other, world_alloc(other, 10, 16, HEAP_MALLOC, 1), HEAP_MALLOC, 1, NULL);
+    get(20);
+    heap_fork_prepare();
+    world_alloc(other, 10, 16, HEAP_MALLOC, 1); // from its magazine, without a lock
+    world_alloc(other, 10, 16, HEAP_MALLOC, 1);
+    heap_free(other, freed, HEAP_MALLOC, 1, NULL);
+    memcpy(before, shared, sizeof shared);
+    pid_t child = fork();
+    if (child == 0) {
+        heap_fork_child(t);
+        heap_free(t, get(7), HEAP_MALLOC, 1, NULL);
+        heap_stats(&stats);
+        bool ok = stats.live_blocks == 4 && stats.live_bytes == 50;
+        _exit(ok && memcmp(before, shared, sizeof shared) == 0 ? 0 : 1);
+    }
+    heap_fork_parent();
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    heap_thread_end(other);
+    finish();
+}
+
 TEST(announced_block_is_found_before_the_one_it_is_carved_from)
 {
     HeapBlock block;

@@ -25,6 +25,7 @@
 #include "engine/log/log.h"
 #include "engine/relay/relay_internal.h"
 #include "engine/thread/thread.h"
+#include "engine/toolapi/toolapi.h"
 #include "launch/launch.h"
 
 // What the monitor finds at which number.
@@ -39,6 +40,11 @@ bool relay_adopts_orphans;
 bool relay_is_on(void)
 {
     return relay.shared || (relay.is_child && relay.attach >= 0);
+}
+
+WireHeapCounts *relay_heap_counts(void)
+{
+    return relay.shared ? relay.shared->heap_counts : NULL;
 }
 
 // ------------------------------------------------------------ the connection
@@ -535,6 +541,8 @@ static bool connect_child(ThreadCtx *ctx)
         __atomic_store_n(&relay.is_child, false, __ATOMIC_RELEASE);
     }
     lock_release(&attach_lock);
+    if (is_first && tool->connected)
+        tool->connected();
     if (is_first)
         announce_mappings(ctx);
     return is_first || open_producer(ctx, false, false);

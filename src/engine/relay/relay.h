@@ -32,6 +32,8 @@ void relay_await_ready(void);
 bool relay_is_lost(void);
 // Says on standard error what the monitor cannot.
 void relay_say_alarms(void);
+// Where a tool's counts of the heap outlive the process, WIRE_HEAP_COUNTS of them; NULL: nowhere.
+WireHeapCounts *relay_heap_counts(void);
 // Whether there is one, or can be one for this fork's child.
 bool relay_is_on(void);
 

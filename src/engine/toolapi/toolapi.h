@@ -189,6 +189,8 @@ typedef struct Tool {
     void (*stats)(void);  // then, with --stats: its own counters, as stats.def's are printed
     void (*thread_start)(ToolThread *thread);
     void (*thread_end)(ToolThread *thread);
+    // The process, a fork's child, has a monitor now; it has one thread, and was without before.
+    void (*connected)(void);
     // Around a fork, while other threads run on: the tool takes its locks, so that nothing that
     // they protect is half changed in the child; and releases them, or sets them free there. The
     // engine's locks are held.

@@ -147,6 +147,32 @@ static bool run_open(Run *run)
 
 // ------------------------------------------------------------------- the end
 
+// A process that was killed could not sum up itself; what it counted is in memory that outlives it.
+static void sum_up_heap(Run *run)
+{
+    const WireHeapCounts *counts = run->shared->heap_counts;
+    WireHeapCounts sum = {0};
+    bool has_report = run->report && !run->ended && !run->replaced;
+    if (!has_report || !__atomic_load_n(&counts[0].is_used, __ATOMIC_RELAXED))
+        return;
+    for (u32 i = 0; i < WIRE_HEAP_COUNTS && counts[i].is_used; i++) {
+        sum.allocs += counts[i].allocs;
+        sum.frees += counts[i].frees;
+        sum.allocated_bytes += counts[i].allocated_bytes;
+        sum.freed_bytes += counts[i].freed_bytes;
+        sum.more_allocs += counts[i].more_allocs;
+        sum.more_frees += counts[i].more_frees;
+        sum.more_bytes += counts[i].more_bytes;
+    }
+    report_heap_of_killed(run->report, &(HeapOfKilled){
+        .blocks = sum.allocs - sum.frees,
+        .bytes = sum.allocated_bytes - sum.freed_bytes,
+        .allocs = sum.allocs + sum.more_allocs,
+        .frees = sum.frees + sum.more_frees,
+        .allocated_bytes = sum.allocated_bytes + sum.more_bytes,
+    });
+}
+
 static void finish(Run *run)
 {
     i32 exit_code = -1;
@@ -161,6 +187,7 @@ static void finish(Run *run)
         });
     run->ended_heap = run->heap;
     run->heap = NULL;
+    sum_up_heap(run);
     if (run->report)
         exit_code = findings_close(run);
     run->finished = true;

@@ -207,6 +207,34 @@ void report_client_ended(Report *report)
             report->writers[i]->ops->client_ended(report->writers[i]);
 }
 
+static const char *with_commas(char text[32], u64 number)
+{
+    char *end = text + 31, *at = end;
+    *end = 0;
+    for (u32 digits = 0; digits == 0 || number; digits++, number /= 10) {
+        if (digits && digits % 3 == 0)
+            *--at = ',';
+        *--at = (char)('0' + number % 10);
+    }
+    return at;
+}
+
+void report_heap_of_killed(Report *report, const HeapOfKilled *heap)
+{
+    char line[160], a[32], b[32], c[32];
+    report_line(report, "");
+    report_line(report, "HEAP SUMMARY:");
+    snprintf(line, sizeof(line), "    in use at exit: %s bytes in %s blocks",
+             with_commas(a, heap->bytes), with_commas(b, heap->blocks));
+    report_line(report, line);
+    snprintf(line, sizeof(line), "  total heap usage: %s allocs, %s frees, %s bytes allocated",
+             with_commas(a, heap->allocs), with_commas(b, heap->frees),
+             with_commas(c, heap->allocated_bytes));
+    report_line(report, line);
+    report_line(report, "");
+    report_line(report, "Leaks could not be searched: the process did not live to its end");
+}
+
 void report_extra(Report *report, const char *name, const char *xml, const char *json)
 {
     for (size_t i = 0; i < report->writer_count; i++)

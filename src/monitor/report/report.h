@@ -162,6 +162,13 @@ void report_suppression(Report *report, const char *entry);
 void report_client_text(Report *report, u32 tid, const char *text, const ReportStack *stack);
 void report_thread(Report *report, u32 tid, const char *name, const ReportStack *created_at);
 void report_fatal_signal(Report *report, const FatalSignal *fatal);
+// What is known of the heap of a client that was killed: how much was in use, and what was asked
+// for in all. Nobody could search it for leaks.
+typedef struct HeapOfKilled {
+    u64 blocks, bytes;
+    u64 allocs, frees, allocated_bytes;
+} HeapOfKilled;
+void report_heap_of_killed(Report *report, const HeapOfKilled *heap);
 // The client has ended; what comes now are leaks and summaries. Optional.
 void report_client_ended(Report *report);
 // A piece of XML, JSON that a tool's summary adds (protocol 6: heap_summary …).

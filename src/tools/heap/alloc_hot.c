@@ -39,8 +39,8 @@ static inline void begin_block(HeapThread *thread, GuestAddr start, u64 size, u3
 {
     const HeapOptions *options = &heap.options;
 
-    thread->allocs++;
-    thread->allocated_bytes += size;
+    thread->tally->allocs++;
+    thread->tally->allocated_bytes += size;
     if (kind & HEAP_ZEROED) {
         if (!is_zero)
             zero_memory(start, size);
@@ -181,8 +181,8 @@ bool heap_kinds_match(u32 allocated, u32 freed)
 static inline void end_block(HeapThread *thread, GuestAddr start, u64 size, u64 footprint,
                              const SlotRef *ref, u32 context)
 {
-    thread->frees++;
-    thread->freed_bytes += size;
+    thread->tally->frees++;
+    thread->tally->freed_bytes += size;
     if (UNLIKELY(heap.options.free_fill >= 0))
         fill_memory(start, size, (u8)heap.options.free_fill);
     if (heap.options.hooks.freed)

@@ -34,13 +34,9 @@ typedef struct Node {
     bool is_zeroed; // of a pool
 } Node;
 
-// What heap_stats() adds, or leaves out, for the usage.
-typedef struct ExternalUsage {
-    u64 allocs, bytes; // of chunks of pools, and what was refused
-    u64 frees;         // that were refused
-    u64 grown_bytes;          // in place
-} ExternalUsage;
-extern ExternalUsage external_usage; // external lock
+// What counts as use alone (HeapCounts): chunks of pools, what was refused; and in place grown
+// bytes, which are no use.
+void external_count(u64 allocs, u64 frees, u64 bytes);
 
 extern Node *external_roots[TREE_COUNT];
 

@@ -150,8 +150,8 @@ HeapResult heap_malloclike(HeapThread *thread, GuestAddr start, u64 size, u32 re
     }
     lock_release(&external_lock);
     if (result == HEAP_OK) {
-        thread->allocs++;
-        thread->allocated_bytes += size;
+        thread->tally->allocs++;
+        thread->tally->allocated_bytes += size;
         if (heap.options.hooks.adopted)
             heap.options.hooks.adopted(start, size, is_zeroed, context);
         else if (heap.options.hooks.allocated)
@@ -181,28 +181,30 @@ HeapResult heap_freelike(HeapThread *thread, GuestAddr start, u32 context, HeapB
     if (result != HEAP_NOT_A_BLOCK && ret_block)
         *ret_block = block;
     if (result == HEAP_OK) {
-        thread->frees++;
-        thread->freed_bytes += block.size_bytes;
+        thread->tally->frees++;
+        thread->tally->freed_bytes += block.size_bytes;
         if (heap.options.hooks.freed)
             heap.options.hooks.freed(start, block.size_bytes);
     }
     return result;
 }
 
+void external_count(u64 allocs, u64 frees, u64 bytes)
+{
+    HeapCounts *counts = heap.ended;
+    __atomic_add_fetch(&counts->more_allocs, allocs, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&counts->more_frees, frees, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&counts->more_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 void heap_count_refused_free(void)
 {
-    lock_acquire(&external_lock);
-    external_usage.frees++;
-    lock_release(&external_lock);
+    external_count(0, 1, 0);
 }
 
 void heap_count_refused_realloc(u64 size)
 {
-    lock_acquire(&external_lock);
-    external_usage.frees++;
-    external_usage.allocs++;
-    external_usage.bytes += size;
-    lock_release(&external_lock);
+    external_count(1, 1, size);
 }
 
 HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size, u32 context,
@@ -224,12 +226,12 @@ HeapResult heap_resize_inplace(HeapThread *thread, GuestAddr start, u64 new_size
         return HEAP_NOT_A_BLOCK;
     const HeapHooks *hooks = &heap.options.hooks;
     if (new_size > old_size) {
-        thread->allocated_bytes += new_size - old_size;
-        __atomic_add_fetch(&external_usage.grown_bytes, new_size - old_size, __ATOMIC_RELAXED);
+        thread->tally->allocated_bytes += new_size - old_size;
+        external_count(0, 0, old_size - new_size);
         if (hooks->allocated)
             hooks->allocated(start + old_size, new_size - old_size, false, context);
     } else {
-        thread->freed_bytes += old_size - new_size;
+        thread->tally->freed_bytes += old_size - new_size;
         if (hooks->freed && new_size < old_size)
             hooks->freed(start + new_size, old_size - new_size);
     }

@@ -9,7 +9,6 @@
 #define REMEMBERED_MAX  4096 // freed external blocks
 
 Lock external_lock;
-ExternalUsage external_usage;
 Node *external_roots[TREE_COUNT];
 
 static Node *unused;

@@ -125,6 +125,17 @@ void heap_destroy(void);                    // for tests: every thread must have
 HeapThread *heap_thread_start(u16 thread_index); // NULL: no memory
 void heap_thread_end(HeapThread *thread);        // its caches go back to everyone
 
+// Where the heap counts, for somebody who is there when the process is killed: the first of what
+// has ended, and of what counts as use alone; then one for each thread. Set before there are other
+// threads; NULL, or more threads than `count`: in the heap's own memory.
+typedef struct HeapCounts {
+    _Alignas(64) u64 allocs;
+    u64 frees, allocated_bytes, freed_bytes;
+    u64 more_allocs, more_frees, more_bytes; // of HeapStats.usage_…
+    u64 is_used; // 0: neither this nor any behind it
+} HeapCounts;
+void heap_count_in(HeapCounts *shared, u32 count);
+
 // The fork hooks of the engine. Between prepare and the others every lock is held, so
 // heap_fork_prepare/parent also serve to stop the heap for a walk. The child
 // keeps `self` alone; what other threads had in their caches is given up.

@@ -187,10 +187,9 @@ typedef struct BriefQueue {
 } BriefQueue;
 
 struct HeapThread {
-    u64 allocs;
-    u64 frees;
-    u64 allocated_bytes;
-    u64 freed_bytes;
+    HeapCounts *tally;      // `own`, or what heap_count_in() was given
+    HeapCounts own;         // of a fork's child at first; else unused
+    u32 number;             // of its place there
     QuarantineChunk *chunk; // open: not in the queue yet. NULL at first
     BriefQueue brief;
     HeapThread *next;       // threads lock
@@ -248,7 +247,15 @@ typedef struct Heap {
     Lock thread_lock;
     HeapThread *threads; // never freed, used again
     u32 active_threads;  // a thread that waits for another to begin is in no function of the heap
-    HeapStats ended;     // counters of threads that ended
+    u32 thread_count;    // all of `threads`
+    // Threads that ended, and what counts as use alone. Threads lock
+    HeapCounts *ended;
+    HeapCounts own_ended;
+    HeapCounts *shared_counts; // NULL: none
+    u32 shared_count;
+    // A fork's child: other threads went on allocating while it was made, so what they had counted
+    // does not fit what they had allocated.
+    bool is_counted_late;
 
     ClassList classes[CLASS_COUNT];
 } Heap;

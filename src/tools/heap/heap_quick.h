@@ -32,8 +32,8 @@ HEAP_INLINE GuestAddr heap_quick_alloc(HeapThread *thread, u64 size, u32 kind, u
         *ret_next = next->start;
     }
     write_meta(slot.meta, size, context, 0, meta_word(thread->index, kind & 7, HEAP_LIVE, 0));
-    thread->allocs++;
-    thread->allocated_bytes += size;
+    thread->tally->allocs++;
+    thread->tally->allocated_bytes += size;
     if (kind & HEAP_ZEROED)
         fill_bytes((u8 *)slot.start, 0, size);
     return slot.start;
@@ -112,8 +112,8 @@ HEAP_INLINE u64 heap_quick_free(HeapThread *thread, GuestAddr start, const SlotR
         return ~0ull;
     u64 size = ref->meta->size;
     ref->meta->free_context = context;
-    thread->frees++;
-    thread->freed_bytes += size;
+    thread->tally->frees++;
+    thread->tally->freed_bytes += size;
     brief_count(&thread->brief, context);
     if (LIKELY(is_brief)) {
         brief_put(thread, ref);

@@ -142,8 +142,7 @@ static HeapResult chunk_add(HeapThread *thread, Node *pool, GuestAddr start, u64
     chunk_link(pool, chunk);
     external_forget(start, max_u64(size, 1));
     external_tree_insert(TREE_CHUNK, chunk);
-    external_usage.allocs++;
-    external_usage.bytes += size;
+    external_count(1, 0, size);
     return HEAP_OK;
 }
 

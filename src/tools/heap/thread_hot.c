@@ -38,6 +38,7 @@ bool heap_init(const HeapOptions *options)
     heap.options = *options;
     heap.gap = round_up(options->redzone_bytes, SLOT_ALIGN);
     set_volumes();
+    heap.ended = &heap.own_ended;
     heap.table = pages_reserve(TABLE_BYTES);
     if (!heap.table)
         return false;
@@ -74,6 +75,32 @@ void heap_destroy(void)
     heap = (Heap){0};
 }
 
+// What has been counted so far goes with it.
+static void choose_counts(HeapThread *thread)
+{
+    u32 place = thread->number + 1;
+    HeapCounts *old = thread->tally;
+    thread->tally = place < heap.shared_count ? &heap.shared_counts[place] : &thread->own;
+    if (old && old != thread->tally)
+        *thread->tally = *old;
+    thread->tally->is_used = 1;
+}
+
+void heap_count_in(HeapCounts *shared, u32 count)
+{
+    if (!shared)
+        return;
+    lock_acquire(&heap.thread_lock);
+    heap.shared_counts = shared;
+    heap.shared_count = count;
+    shared[0] = *heap.ended;
+    shared[0].is_used = 1;
+    heap.ended = &shared[0];
+    for (HeapThread *thread = heap.threads; thread; thread = thread->next)
+        choose_counts(thread);
+    lock_release(&heap.thread_lock);
+}
+
 HeapThread *heap_thread_start(u16 thread_index)
 {
     lock_acquire(&heap.thread_lock);
@@ -83,6 +110,8 @@ HeapThread *heap_thread_start(u16 thread_index)
     if (!thread) {
         thread = pages_map(sizeof(HeapThread));
         if (thread) {
+            thread->number = heap.thread_count++;
+            choose_counts(thread);
             thread->next = heap.threads;
             heap.threads = thread;
         }
@@ -96,22 +125,19 @@ HeapThread *heap_thread_start(u16 thread_index)
     return thread;
 }
 
-static void add_counters(HeapStats *stats, const HeapThread *thread)
+static void add_counts(HeapCounts *sum, const HeapCounts *counts)
 {
-    stats->allocs += __atomic_load_n(&thread->allocs, __ATOMIC_RELAXED);
-    stats->frees += __atomic_load_n(&thread->frees, __ATOMIC_RELAXED);
-    stats->allocated_bytes += __atomic_load_n(&thread->allocated_bytes, __ATOMIC_RELAXED);
-    stats->freed_bytes += __atomic_load_n(&thread->freed_bytes, __ATOMIC_RELAXED);
+    sum->allocs += __atomic_load_n(&counts->allocs, __ATOMIC_RELAXED);
+    sum->frees += __atomic_load_n(&counts->frees, __ATOMIC_RELAXED);
+    sum->allocated_bytes += __atomic_load_n(&counts->allocated_bytes, __ATOMIC_RELAXED);
+    sum->freed_bytes += __atomic_load_n(&counts->freed_bytes, __ATOMIC_RELAXED);
 }
 
 // Under the threads lock.
 static void retire_counters(HeapThread *thread)
 {
-    add_counters(&heap.ended, thread);
-    thread->allocs = 0;
-    thread->frees = 0;
-    thread->allocated_bytes = 0;
-    thread->freed_bytes = 0;
+    add_counts(heap.ended, thread->tally);
+    *thread->tally = (HeapCounts){.is_used = 1};
     thread->is_active = false;
     heap.active_threads--;
 }
@@ -125,46 +151,103 @@ void heap_thread_end(HeapThread *thread)
     lock_release(&heap.thread_lock);
 }
 
-void heap_stats(HeapStats *ret_stats)
+static HeapCounts sum_counts(void)
 {
     lock_acquire(&heap.thread_lock);
-    HeapStats stats = heap.ended;
+    HeapCounts sum = *heap.ended;
     for (const HeapThread *thread = heap.threads; thread; thread = thread->next)
-        add_counters(&stats, thread);
+        add_counts(&sum, thread->tally);
     lock_release(&heap.thread_lock);
-    stats.live_blocks = stats.allocs - stats.frees;
-    stats.live_bytes = stats.allocated_bytes - stats.freed_bytes;
-    stats.usage_allocs = stats.allocs + external_usage.allocs;
-    stats.usage_frees = stats.frees + external_usage.frees;
-    stats.usage_bytes = stats.allocated_bytes + external_usage.bytes - external_usage.grown_bytes;
-    stats.quarantine_bytes = __atomic_load_n(&heap.volume, __ATOMIC_RELAXED);
-    *ret_stats = stats;
+    return sum;
 }
 
-// In the order of H4.
-static void for_each_lock(void (*fn)(Lock *lock))
+static void count_live(void *sum, const HeapBlock *block)
 {
-    for (u32 i = 0; i < CLASS_COUNT; i++)
-        fn(&heap.classes[i].lock);
-    fn(&heap.segment_lock);
-    fn(&heap.quarantine_lock);
-    fn(&heap.huge_lock);
-    fn(&external_lock);
-    fn(&heap.thread_lock);
+    HeapCounts *live = sum;
+    if (block->kind == HEAP_POOL)
+        return; // not counted as a block
+    live->allocs++;
+    live->allocated_bytes += block->size_bytes;
+}
+
+// What lives in a fork's child is counted anew, and what its parent's other threads have freed is
+// what is missing.
+static void correct_counts(void)
+{
+    HeapCounts live = {0};
+    heap_fork_prepare(); // nobody is inside the heap now
+    bool ok = heap_for_each_live(false, count_live, &live);
+    heap_fork_parent();
+    HeapCounts sum = sum_counts();
+    if (!ok)
+        return;
+    heap.ended->frees += sum.allocs - sum.frees - live.allocs;
+    heap.ended->freed_bytes += sum.allocated_bytes - sum.freed_bytes - live.allocated_bytes;
+    heap.is_counted_late = false;
+}
+
+void heap_stats(HeapStats *ret_stats)
+{
+    if (heap.is_counted_late)
+        correct_counts();
+    HeapCounts sum = sum_counts();
+    *ret_stats = (HeapStats){
+        .allocs = sum.allocs,
+        .frees = sum.frees,
+        .allocated_bytes = sum.allocated_bytes,
+        .freed_bytes = sum.freed_bytes,
+        .live_blocks = sum.allocs - sum.frees,
+        .live_bytes = sum.allocated_bytes - sum.freed_bytes,
+        .usage_allocs = sum.allocs + sum.more_allocs,
+        .usage_frees = sum.frees + sum.more_frees,
+        .usage_bytes = sum.allocated_bytes + sum.more_bytes,
+        .quarantine_bytes = __atomic_load_n(&heap.volume, __ATOMIC_RELAXED),
+    };
+}
+
+// In the order of H4; and the other way round, as locks are given back.
+enum { LOCKS = CLASS_COUNT + 5 };
+
+static Lock *lock_at(u32 i)
+{
+    Lock *const behind[] = {&heap.segment_lock, &heap.quarantine_lock, &heap.huge_lock,
+                            &external_lock, &heap.thread_lock};
+    return i < CLASS_COUNT ? &heap.classes[i].lock : behind[i - CLASS_COUNT];
 }
 
 void heap_fork_prepare(void)
 {
-    for_each_lock(lock_acquire);
+    for (u32 i = 0; i < LOCKS; i++)
+        lock_acquire(lock_at(i));
+    if (!heap.shared_counts)
+        return;
+    // The child will not have what is shared.
+    heap.own_ended = *heap.ended;
+    for (HeapThread *thread = heap.threads; thread; thread = thread->next)
+        thread->own = *thread->tally;
 }
 
 void heap_fork_parent(void)
 {
-    for_each_lock(lock_release);
+    for (u32 i = LOCKS; i-- > 0;)
+        lock_release(lock_at(i));
+}
+
+static void leave_shared_counts(void)
+{
+    if (!heap.shared_counts)
+        return;
+    heap.is_counted_late = heap.active_threads > 1;
+    heap.shared_counts = NULL;
+    heap.shared_count = 0;
+    heap.ended = &heap.own_ended;
+    for (HeapThread *thread = heap.threads; thread; thread = thread->next)
+        thread->tally = &thread->own;
 }
 
 void heap_fork_child(HeapThread *self)
 {
+    leave_shared_counts();
     for (HeapThread *thread = heap.threads; thread; thread = thread->next) {
         if (thread == self || !thread->is_active)
             continue;
@@ -175,5 +258,6 @@ void heap_fork_child(HeapThread *self)
         for (u32 i = 0; i < CLASS_COUNT; i++)
             thread->counts[i] = 0;
     }
-    for_each_lock(lock_reset_after_fork);
+    for (u32 i = LOCKS; i-- > 0;)
+        lock_reset_after_fork(lock_at(i));
 }

@@ -82,6 +82,13 @@ static void option_changed(const Options *options)
                          options->freelist_vol_bytes / BRIEF_PART);
 }
 
+// There is a monitor: at the start, or at last in a fork's child.
+static void connected(void)
+{
+    _Static_assert(sizeof(HeapCounts) == sizeof(WireHeapCounts), "the same members");
+    heap_count_in((HeapCounts *)relay_heap_counts(), WIRE_HEAP_COUNTS);
+}
+
 static void prepare(const Options *options)
 {
     HeapOptions heap;
@@ -112,6 +119,7 @@ static void prepare(const Options *options)
     if (options->xtree_memory != XTREE_MEMORY_NONE)
         heap_count_start(options->xtree_memory == XTREE_MEMORY_FULL);
     heap_quick_init();
+    connected();
 }
 
 // A thread's registers are defined when it starts; its stack below rsp is not.
@@ -184,6 +192,7 @@ const Tool tool_memcheck = {
     .fork_prepare = fork_prepare,
     .fork_parent = fork_parent,
     .fork_child = fork_child,
+    .connected = connected,
     .dirty_insns_max = DIRTY_INSNS_MAX,
     .block = instrument_block,
     .insn = instrument_insn,

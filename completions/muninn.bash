@@ -90,6 +90,7 @@ _muninn_options='--tool=
 --partial-loads-ok=
 --keep-stacktraces=
 --freelist-vol=
+--quarantine=
 --freelist-big-blocks=
 --workaround-gcc296-bugs=
 --ignore-range-below-sp=
@@ -200,6 +201,7 @@ _muninn()
     --track-origins) values='yes no' ;;
     --partial-loads-ok) values='yes no' ;;
     --keep-stacktraces) values='alloc free alloc-and-free alloc-then-free none' ;;
+    --quarantine) values='brief exact' ;;
     --workaround-gcc296-bugs) values='yes no' ;;
     --show-mismatched-frees) values='yes no' ;;
     --show-realloc-size-zero) values='yes no' ;;

@@ -97,6 +97,7 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l partial-loads-ok -x -a 'yes no' -d 'Accept an aligned word-sized load of which only a part may be read'
     complete -c $command -n __muninn_is_before_program -l keep-stacktraces -x -a 'alloc free alloc-and-free alloc-then-free none' -d 'The stacks that are remembered for a heap block'
     complete -c $command -n __muninn_is_before_program -l freelist-vol -x -d 'How many bytes of freed blocks are kept from being used again'
+    complete -c $command -n __muninn_is_before_program -l quarantine -x -a 'brief exact' -d 'Whether blocks that one place frees by the thousand may be used again sooner'
     complete -c $command -n __muninn_is_before_program -l freelist-big-blocks -x -d 'Freed blocks of this size and more are the first to be used again'
     complete -c $command -n __muninn_is_before_program -l workaround-gcc296-bugs -x -a 'yes no' -d 'Accept accesses a little below the stack pointer; --ignore-range-below-sp is better'
     complete -c $command -n __muninn_is_before_program -l ignore-range-below-sp -x -d 'Accept accesses at these distances below the stack pointer, such as 8192-8189'

@@ -154,6 +154,7 @@ typedef struct Options {
     bool partial_loads_ok;
     u32 keep_stacktraces;             // KEEP_STACKS_
     u64 freelist_vol_bytes;
+    u32 quarantine;                   // QUARANTINE_
     u64 freelist_big_blocks_bytes;
     bool workaround_gcc296_bugs;
     const char *ignore_range_below_sp; // "HIGH-LOW", or NULL

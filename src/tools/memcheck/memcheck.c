@@ -24,6 +24,11 @@ const Options *memcheck_options;
 
 enum { BRIEF_PART = 20 }; // of the quarantine: memory that goes round quickly, a thread's
 
+static u64 brief_volume(const Options *options)
+{
+    return options->quarantine == QUARANTINE_EXACT ? 0 : options->freelist_vol_bytes / BRIEF_PART;
+}
+
 // Memory of the heap is the client's: it is in its maps, and it may be unmapped by it.
 //
 // A page on either side belongs to nobody: an access that begins before the first block or
@@ -79,7 +84,7 @@ static void option_changed(const Options *options)
     ranges_ignore_none_by_option();
     set_ignored(options);
     heap_change_freelist(options->freelist_vol_bytes, options->freelist_big_blocks_bytes,
-                         options->freelist_vol_bytes / BRIEF_PART);
+                         brief_volume(options));
 }
 
 // There is a monitor: at the start, or at last in a fork's child.
@@ -99,7 +104,7 @@ static void prepare(const Options *options)
     heap.redzone_bytes = (u32)options->redzone_size_bytes;
     heap.freelist_volume = options->freelist_vol_bytes;
     heap.freelist_big = options->freelist_big_blocks_bytes;
-    heap.brief_volume = options->freelist_vol_bytes / BRIEF_PART;
+    heap.brief_volume = brief_volume(options);
     heap.malloc_fill = options->malloc_fill;
     heap.free_fill = options->free_fill;
     heap.hooks = (HeapHooks){

@@ -366,13 +366,15 @@ static bool turn(Run *run, int *wait_ms)
         {run->finished ? -1 : run->pidfd, POLLIN, 0},
     };
     size_t control_count = commands_fds(run, fds + OWN_FDS);
-    // The kernel refuses more entries than the process may have descriptors.
-    while (control_count && fds[OWN_FDS + control_count - 1].fd < 0)
-        control_count--;
+    // The kernel refuses more entries than the process may have descriptors, so that unused ones at
+    // the end are not shown to it.
+    size_t polled = OWN_FDS + control_count;
+    while (polled > OWN_FDS && fds[polled - 1].fd < 0)
+        polled--;
     int timeout_ms = run->finished ? -1 : commands_wait_ms(run, *wait_ms);
     if (run->heap)
         timeout_ms = heap_wait_ms(run->heap, timeout_ms);
-    if (poll(fds, OWN_FDS + control_count, timeout_ms) < 0 && errno != EINTR)
+    if (poll(fds, polled, timeout_ms) < 0 && errno != EINTR)
         return false;
     if (fds[0].revents & POLLIN)
         empty_bell(run->life);

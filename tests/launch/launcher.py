@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from suite import Skip, test  # noqa: F401: for those who import this file
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("BUILD") or ROOT / "build").resolve()
 MUNINN = Path(os.environ.get("MUNINN") or BUILD / "muninn").resolve()
@@ -16,16 +18,6 @@ BIN = WORK / "bin"
 PLAIN_ENV = {"PATH": "/usr/bin:/bin", "HOME": "/"}
 # The launcher becomes the engine or exits: it has no reason to free anything.
 ASAN_ENV = {"ASAN_OPTIONS": "detect_leaks=0"}
-tests = []
-
-
-class Skip(Exception):
-    pass
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 def set_up():

@@ -13,6 +13,8 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+from suite import Skip, test  # noqa: F401: for those who import this file
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = Path(os.environ.get("BUILD") or ROOT / "build").resolve()
@@ -21,18 +23,6 @@ VALGRIND = "/usr/bin/valgrind"
 WORK = Path(tempfile.mkdtemp(prefix="muninn-mt-"))
 ACTOR = WORK / "actor"
 LIMIT = 120  # seconds for one run; a run that hangs is a failure
-
-tests = []
-
-
-class Skip(Exception):
-    pass
-
-
-def test(function):
-    tests.append(function)
-    return function
-
 
 def set_up():
     includes = [f"-I{ROOT}/include", f"-I{ROOT}/src"]

@@ -285,6 +285,9 @@ def run_once(row, muninn, arguments, guests, base, timeout_s):
     killed = sweep(STRAGGLER_S)
     if killed:
         raise RunError(f"left processes behind: {', '.join(killed)}")
+    # What killed a program, or one that it has started, is told there.
+    result.stdout = re.sub(rb"==\d+== [^\n]*\n", b"", result.stdout)
+    result.stderr = re.sub(rb"==\d+== [^\n]*\n", b"", result.stderr)
     for pattern, replacement in row.masks:
         result.stdout = re.sub(pattern, replacement, result.stdout, flags=re.MULTILINE)
         result.stderr = re.sub(pattern, replacement, result.stderr, flags=re.MULTILINE)

@@ -192,6 +192,12 @@ def postgres_binaries():
     return os.path.join(POSTGRES, found[-1], "bin")
 
 
+def removed(folder):
+    """Its last processes may still write there when the server has ended."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not os.path.exists(folder)
+
+
 def postgres(context):
     binaries, user = postgres_binaries(), unprivileged(context)
     prefix, folder = [*user, *context.prefix], context.folder
@@ -226,5 +232,5 @@ def postgres(context):
         text = file.read()
     transcript += re.findall(rb"(?:PANIC|ERROR|server process .* was terminated).*", text)
     transcript.append(b"shut down" if b"database system is shut down" in text else b"not shut down")
-    shutil.rmtree(data)
+    context.until("PostgreSQL's files cannot be removed", lambda: removed(data))
     return b"\n".join(transcript) + b"\n"

@@ -65,17 +65,12 @@ void run_change_option(Run *run, const char *word)
     u32 had_files = run->options->suppressions.count;
     bool is_kept = false;
     const char *error = NULL;
-    char *copy = strdup(word);
-
-    if (!copy)
-        return;
-    bool ok = options_change(run->options, copy, &is_kept) == 0;
+    // Options point into their words: the run keeps them.
+    bool ok = options_change(run->options, findings_keep_text(run, word), &is_kept) == 0;
     if (!ok)
         say(run, run->options->error);
     else if (!run_load_suppressions(run, had_files, &error))
         say(run, error);
-    if (!is_kept)
-        free(copy);
     run->asks = run->options->gen_suppressions == GEN_SUPPRESSIONS_YES;
     if (run->asks)
         begin_to_ask(run);

@@ -44,7 +44,12 @@ def cached(cache, name, make):
     temporary = f"{path}.{os.getpid()}.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
     make(temporary)
-    os.rename(temporary, path)
+    try:
+        os.rename(temporary, path)
+    except OSError:  # a folder, and somebody else was first
+        if not os.path.exists(path):
+            raise
+        shutil.rmtree(temporary, ignore_errors=True)
     return path
 
 

@@ -58,6 +58,8 @@ static void open_run(Run *run, const char *tool)
 
 static void close_run(Run *run)
 {
+    if (run->commands) // a record has switched them on
+        commands_stop(run);
     if (run->report)
         findings_close(run);
     symbols_free(run->symbols);

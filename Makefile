@@ -7,7 +7,7 @@
 #   make check           set up, build, run every test suite    (SUITES="insn unit" picks some)
 #   make demo            set up, build, run the bundled program natively and under muninn
 #   make bench, hunt     measure ratios to native; search for bugs, for hours
-#   make install         PREFIX=/usr/local DESTDIR=
+#   make install         PREFIX=/usr/local DESTDIR=      (PREBUILT=yes: builds nothing first)
 #   make install-compat  that, and the name valgrind for it
 #   make man             rewrite the manual page, docs/user/options.md and completions/
 #   make update-codegen  rewrite the golden listings; the diff is the review
@@ -229,7 +229,7 @@ man completions: $(launcher)
 	    --help=$(lastword $(subst :, ,$(f))) > $(firstword $(subst :, ,$(f)));)
 
 share := $(DESTDIR)$(PREFIX)/share
-install: all
+install: $(if $(filter yes 1 true,$(PREBUILT)),,all)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/muninn \
 	    $(DESTDIR)$(PREFIX)/include/muninn $(share)/man/man1
 	install -m 755 $(launcher) $(DESTDIR)$(PREFIX)/bin/muninn

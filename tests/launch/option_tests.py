@@ -626,10 +626,11 @@ def the_name_valgrind_brings_its_version_files_and_tool():
 
 @test
 def installation_gives_both_names():
-    mode = BUILD.name if BUILD.name in ("debug", "asan") else "release"
+    # Other suites run what is built here: a compiler that cannot compile shows that nothing is.
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    subprocess.run(["make", "-s", "-C", ROOT, f"MODE={mode}", f"DESTDIR={WORK}/root", "PREFIX=/usr",
-                    "install-compat"], check=True, env=env, stdout=subprocess.DEVNULL)
+    subprocess.run(["make", "-s", "-C", ROOT, f"OUT={BUILD}", "PREBUILT=yes", "CC=false",
+                    f"DESTDIR={WORK}/root", "PREFIX=/usr", "install-compat"],
+                   check=True, env=env, stdout=subprocess.DEVNULL)
     installed = WORK / "root/usr"
     equal(run("--version", launcher=installed / "bin/valgrind").stdout, b"valgrind-3.25.1\n")
     equal(run("--tool=none", "true", launcher=installed / "bin/valgrind").returncode, 0)

@@ -148,7 +148,7 @@ typedef struct WireRepeat {
     // See ToolRepeat in engine/toolapi/toolapi.h.
     u64 sp, slot, tag;
     u32 site;
-    u32 inner;   // ThreadCtx.lean_inner of the call, if emitted code put it
+    u32 inner;   // ThreadCtx.lean.inner of the call, if emitted code put it
 } WireRepeat;
 #define WIRE_INNER_UNKNOWN UINT32_MAX
 #define WIRE_PAIRS (~0ull << 31) // as a sign-extended 32-bit constant

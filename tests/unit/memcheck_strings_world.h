@@ -60,7 +60,7 @@ void string_note_origins(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
 static ThreadCtx world_thread;
 static MemcheckThread world_memcheck;
 static Definedness *const world_definedness __attribute__((unused)) =
-    (Definedness *)world_thread.tool_state;
+    (Definedness *)world_thread.tool.state;
 
 static void world_on_fault(int sig, siginfo_t *info, void *context)
 {
@@ -112,7 +112,7 @@ static void world_start(void)
     shadow_make_noaccess(PAGE_DOWN(shadow) - SHADOW_OFFSET, shadow - PAGE_DOWN(shadow));
     shadow_make_noaccess(ARENA_START + ARENA_BYTES,
                          PAGE_UP(shadow + ARENA_BYTES) - (shadow + ARENA_BYTES));
-    world_thread.tool_thread = &world_memcheck;
+    world_thread.tool.thread = &world_memcheck;
     static const Options options = {.undef_value_errors = true};
     memcheck_options = &options;
     HeapOptions heap; // empty: reports ask it what an address is
@@ -120,7 +120,7 @@ static void world_start(void)
     heap.hooks = (HeapHooks){.map = world_heap_map, .unmap = world_heap_unmap};
     CHECK(heap_init(&heap));
     world_thread.gpr[RSP] = 0x1000; // no stack is near
-    thread_ctx.tool_thread = &world_memcheck; // of the quick forms
+    thread_ctx.tool.thread = &world_memcheck; // of the quick forms
 }
 
 // --- the model
@@ -282,7 +282,7 @@ WORLD_FUNCTION u64 world_call(const char *name, const u64 args[4], ToolCall *ret
         ret_call->args[i] = args[i];
     ToolQuickFn *quick = ret_call->function->quick;
     thread_ctx.gpr[RSP] = world_thread.gpr[RSP];
-    u64 result = quick && !*(u64 *)world_thread.tool_state
+    u64 result = quick && !*(u64 *)world_thread.tool.state
                      ? quick(args[0], args[1], args[2], args[3])
                      : TOOL_QUICK_NO;
     if (result != TOOL_QUICK_NO) {

@@ -35,7 +35,7 @@ static u64 ask(u64 otherwise, u64 number, u64 a1, u64 a2, u64 a3)
     ctx->gpr[RAX] = (u64)memcpy(arena(), args, sizeof(args));
     ctx->gpr[RDX] = otherwise;
     ctx->pc = 0x1000;
-    ctx->exit_link = REQUEST_CALL;
+    ctx->gateway.exit_link = REQUEST_CALL;
     request_run(ctx);
     return ctx->gpr[RDX];
 }
@@ -58,10 +58,10 @@ TEST(the_other_kinds_are_answered_in_rax_or_not_at_all)
     ctx->gpr[RAX] = 7;
     ctx->gpr[RDX] = 8;
     ctx->pc = 0x1000;
-    ctx->exit_link = REQUEST_NOTHING;
+    ctx->gateway.exit_link = REQUEST_NOTHING;
     request_run(ctx);
     CHECK(ctx->gpr[RAX] == 7 && ctx->gpr[RDX] == 8 && ctx->pc == 0x1013);
-    ctx->exit_link = REQUEST_GET_ORIGINAL;
+    ctx->gateway.exit_link = REQUEST_GET_ORIGINAL;
     request_run(ctx);
     CHECK(ctx->gpr[RAX] == 0 && ctx->gpr[RDX] == 8 && ctx->pc == 0x1026);
 }

@@ -46,7 +46,7 @@ static void set_handler(ThreadCtx *ctx, int sig, u64 handler, u64 flags, u64 mas
         .restorer = 0x400200,
         .mask = mask,
     };
-    CHECK(actions_change(ctx->actions, sig, &action, &old) == 0);
+    CHECK(actions_change(ctx->signal.actions, sig, &action, &old) == 0);
 }
 
 static void send(int sig)
@@ -74,12 +74,12 @@ TEST(kill_and_stop_cannot_be_handled_or_blocked)
 {
     ThreadCtx *ctx = client();
     KernelAction old, action = { .handler = HANDLER };
-    CHECK(actions_change(ctx->actions, SIGKILL, &action, &old) == -EINVAL);
-    CHECK(actions_change(ctx->actions, SIGSTOP, NULL, &old) == 0);
-    CHECK(actions_change(ctx->actions, 0, NULL, &old) == -EINVAL);
-    CHECK(actions_change(ctx->actions, 65, NULL, &old) == -EINVAL);
+    CHECK(actions_change(ctx->signal.actions, SIGKILL, &action, &old) == -EINVAL);
+    CHECK(actions_change(ctx->signal.actions, SIGSTOP, NULL, &old) == 0);
+    CHECK(actions_change(ctx->signal.actions, 0, NULL, &old) == -EINVAL);
+    CHECK(actions_change(ctx->signal.actions, 65, NULL, &old) == -EINVAL);
     signal_set_client_mask(ctx, MASK_ALL);
-    CHECK(ctx->client_mask == ~MASK_UNBLOCKABLE);
+    CHECK(ctx->signal.client_mask == ~MASK_UNBLOCKABLE);
     CHECK(host_get_mask() == (~MASK_UNBLOCKABLE & ~MASK_SYNCHRONOUS));
     signal_set_client_mask(ctx, 0);
 }
@@ -89,7 +89,7 @@ TEST(unknown_flags_are_cleared)
     ThreadCtx *ctx = client();
     KernelAction old;
     set_handler(ctx, SIGUSR2, HANDLER, SA_SIGINFO | 0x400, 0);
-    CHECK(actions_change(ctx->actions, SIGUSR2, NULL, &old) == 0);
+    CHECK(actions_change(ctx->signal.actions, SIGUSR2, NULL, &old) == 0);
     CHECK((old.flags & SA_SIGINFO) && !(old.flags & 0x400));
     set_handler(ctx, SIGUSR2, HANDLER_DFL, 0, 0);
 }
@@ -99,18 +99,18 @@ TEST(sent_signal_waits_for_the_safe_point_and_blocks_the_others)
     ThreadCtx *ctx = client();
     set_handler(ctx, SIGUSR1, HANDLER, SA_SIGINFO, SIG_BIT(SIGUSR2));
     send(SIGUSR1);
-    CHECK(ctx->pending_signal && ctx->pc == 0x400000);
+    CHECK(ctx->gateway.pending_signal && ctx->pc == 0x400000);
     CHECK((host_get_mask() | MASK_UNBLOCKABLE) == ~MASK_SYNCHRONOUS);
 
     signal_deliver_pending(ctx);
-    CHECK(!ctx->pending_signal && ctx->pc == HANDLER && ctx->gpr[RDI] == SIGUSR1);
-    CHECK(ctx->client_mask == (SIG_BIT(SIGUSR1) | SIG_BIT(SIGUSR2)));
-    CHECK(host_get_mask() == ctx->client_mask);
+    CHECK(!ctx->gateway.pending_signal && ctx->pc == HANDLER && ctx->gpr[RDI] == SIGUSR1);
+    CHECK(ctx->signal.client_mask == (SIG_BIT(SIGUSR1) | SIG_BIT(SIGUSR2)));
+    CHECK(host_get_mask() == ctx->signal.client_mask);
 
     ctx->gpr[RSP] += 8;
     const u64 none[6] = { 0 };
     sys_rt_sigreturn(ctx, none);
-    CHECK(ctx->pc == 0x400000 && ctx->client_mask == 0 && host_get_mask() == 0);
+    CHECK(ctx->pc == 0x400000 && ctx->signal.client_mask == 0 && host_get_mask() == 0);
     set_handler(ctx, SIGUSR1, HANDLER_DFL, 0, 0);
 }
 
@@ -121,8 +121,8 @@ TEST(reset_hand_resets_table_and_host)
     set_handler(ctx, SIGUSR1, HANDLER, (u64)SA_RESETHAND | SA_NODEFER, 0);
     send(SIGUSR1);
     signal_deliver_pending(ctx);
-    CHECK(ctx->pc == HANDLER && ctx->client_mask == 0);
-    CHECK(ctx->actions->action[SIGUSR1].handler == HANDLER_DFL);
+    CHECK(ctx->pc == HANDLER && ctx->signal.client_mask == 0);
+    CHECK(ctx->signal.actions->action[SIGUSR1].handler == HANDLER_DFL);
     host_get_action(SIGUSR1, &host);
     CHECK(host.handler == HANDLER_DFL);
 }
@@ -135,14 +135,14 @@ TEST(sent_fault_signal_is_deferred_while_blocked)
     signal_set_client_mask(ctx, SIG_BIT(SIGSEGV));
     send(SIGSEGV);
     send(SIGSEGV);
-    CHECK(!ctx->pending_signal && ctx->deferred_signals == SIG_BIT(SIGSEGV));
+    CHECK(!ctx->gateway.pending_signal && ctx->signal.deferred == SIG_BIT(SIGSEGV));
     CHECK(!signal_is_deliverable(ctx));
     CHECK(!deferred_take(ctx, SIG_BIT(SIGBUS), &info));
 
     signal_set_client_mask(ctx, 0);
     CHECK(signal_is_deliverable(ctx));
     signal_deliver_pending(ctx);
-    CHECK(ctx->pc == HANDLER && ctx->gpr[RDI] == SIGSEGV && ctx->deferred_signals == 0);
+    CHECK(ctx->pc == HANDLER && ctx->gpr[RDI] == SIGSEGV && ctx->signal.deferred == 0);
     set_handler(ctx, SIGSEGV, HANDLER_DFL, 0, 0);
 }
 
@@ -152,14 +152,14 @@ TEST(pending_signal_that_became_blocked_goes_back_to_the_kernel)
     u64 queued = 0;
     set_handler(ctx, SIGUSR1, HANDLER, SA_SIGINFO, 0);
     send(SIGUSR1);
-    CHECK(ctx->pending_signal);
-    ctx->client_mask = SIG_BIT(SIGUSR1);
+    CHECK(ctx->gateway.pending_signal);
+    ctx->signal.client_mask = SIG_BIT(SIGUSR1);
     signal_deliver_pending(ctx);
-    CHECK(!ctx->pending_signal && ctx->pc == 0x400000);
+    CHECK(!ctx->gateway.pending_signal && ctx->pc == 0x400000);
     raw_syscall2(SYS_rt_sigpending, (u64)&queued, SIGSET_BYTES);
     CHECK(queued == SIG_BIT(SIGUSR1));
     signal_set_client_mask(ctx, 0);
-    CHECK(ctx->pending_signal);
+    CHECK(ctx->gateway.pending_signal);
     signal_deliver_pending(ctx);
     CHECK(ctx->pc == HANDLER);
     set_handler(ctx, SIGUSR1, HANDLER_DFL, 0, 0);

@@ -40,7 +40,7 @@ static ThreadCtx *client(void)
     ctx->gpr[RSP] = STACK_TOP - 4096;
     ctx->pc = 0x400000;
     ctx->flags = 0x202 | FLAG_DF | 1;
-    ctx->client_mask = 0;
+    ctx->signal.client_mask = 0;
     signal_reset_altstack(ctx);
     signal_forget_pending(ctx);
     xstate_reset(ctx->xsave);
@@ -117,11 +117,11 @@ TEST(return_restores_registers_flags_mask_and_vectors)
     CHECK(!(*present & 2)); // a handler starts with the initial state
     return_from_handler(ctx);
     memset(ctx->gpr, 0xee, RSP * sizeof(u64));
-    ctx->client_mask = 0;
+    ctx->signal.client_mask = 0;
     CHECK(frame_pop(ctx));
     CHECK(memcmp(ctx->gpr, before.gpr, sizeof(before.gpr)) == 0);
     CHECK(ctx->pc == before.pc && ctx->flags == before.flags);
-    CHECK(ctx->client_mask == SIG_BIT(SIGUSR1));
+    CHECK(ctx->signal.client_mask == SIG_BIT(SIGUSR1));
     CHECK((*present & 2) && xmm3[0] == 0x0123456789abcdefull);
     signal_set_client_mask(ctx, 0);
 }
@@ -237,9 +237,9 @@ TEST(autodisarm_disarms_and_return_arms_again)
                     .ss_flags = (int)KERNEL_SS_AUTODISARM };
     CHECK(altstack_change(ctx, &alt, ctx->gpr[RSP]) == 0);
     CHECK(frame_push(ctx, &action, &signal));
-    CHECK(ctx->altstack.ss_size == 0);
+    CHECK(ctx->signal.altstack.ss_size == 0);
     return_from_handler(ctx);
     CHECK(frame_pop(ctx));
-    CHECK(ctx->altstack.ss_sp == alt.ss_sp && ctx->altstack.ss_size == alt.ss_size);
+    CHECK(ctx->signal.altstack.ss_sp == alt.ss_sp && ctx->signal.altstack.ss_size == alt.ss_size);
     signal_set_client_mask(ctx, 0);
 }

@@ -11,9 +11,9 @@
 //   C1  A retired block is in no table, and no link leads into or out of it, so
 //       a thread that executes it leaves it at its end.
 //   C2  A thread that takes a block's address from a table does so under the
-//       engine lock and sets in_cache and safe_epoch before releasing it.
+//       engine lock and sets dispatch.in_cache and cache.safe_epoch before releasing it.
 //   C3  A unit is refilled only when every thread is outside the cache or has
-//       a safe_epoch at least as new as the unit's retirement.
+//       a cache.safe_epoch at least as new as the unit's retirement.
 //   C4  Block, exit and mark records live as long as their unit, retired or not:
 //       a handler may look up a thread's pc in them without a lock.
 #ifndef MUNINN_ENGINE_CACHE_CACHE_H
@@ -83,7 +83,7 @@ static inline u64 version_sum(GuestAddr pc, u64 state, u32 version)
 }
 
 // From `host_offset` on, the code belongs to the guest instruction at
-// block->pc + guest_delta, and the registers in `spilled` are in ctx->spill.
+// block->pc + guest_delta, and the registers in `spilled` are in ctx->translate.spill.
 typedef struct CodeMark {
     u16 host_offset; // from block->code
     u16 spilled;
@@ -177,7 +177,7 @@ typedef enum EntryKind {
 // What a host pc in the cache means for the client.
 typedef struct CodePlace {
     GuestAddr pc;  // the guest instruction being executed
-    u32 spilled;   // bit r: the client's register r is in ctx->spill[r]
+    u32 spilled;   // bit r: the client's register r is in ctx->translate.spill[r]
     bool boundary; // exactly before that instruction
 } CodePlace;
 

@@ -141,8 +141,8 @@ typedef struct Laggards {
 static void look_for_laggard(ThreadCtx *ctx, void *arg)
 {
     Laggards *l = arg;
-    if (__atomic_load_n(&ctx->in_cache, __ATOMIC_SEQ_CST) &&
-        __atomic_load_n(&ctx->safe_epoch, __ATOMIC_SEQ_CST) < l->epoch)
+    if (__atomic_load_n(&ctx->dispatch.in_cache, __ATOMIC_SEQ_CST) &&
+        __atomic_load_n(&ctx->cache.safe_epoch, __ATOMIC_SEQ_CST) < l->epoch)
         l->any = true;
 }
 
@@ -310,6 +310,6 @@ bool cache_place(u64 host_pc, CodePlace *ret_place)
 void cache_enter(ThreadCtx *ctx)
 {
     DEBUG_ASSERT(lock_is_held(&engine_lock));
-    __atomic_store_n(&ctx->safe_epoch, cache_epoch, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&ctx->in_cache, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->cache.safe_epoch, cache_epoch, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->dispatch.in_cache, 1, __ATOMIC_SEQ_CST);
 }

@@ -61,9 +61,9 @@
 #define MUNINN_ENGINE_CALLSTACK_H
 
 #include "base/types.h"
+#include "engine/callstack/callstack_state.h"
 
 enum {
-    CALLSTACK_CHAIN_MAX = 32,
     CALLSTACK_ENTRIES_MAX = 1 << 20,
     CALLSTACK_PARKED_MAX = 1024,
     CONTEXT_FRAMES_MAX = 2048, // no context has more, see context_frames()
@@ -79,32 +79,6 @@ enum {
 // In these bits of a frame's pc: the number of the unloading that took its code away, from 1. Other
 // code that is loaded at the same addresses makes other contexts.
 enum { CONTEXT_UNLOADING_SHIFT = 48, CONTEXT_UNLOADINGS_MAX = (1 << 14) - 1 };
-
-typedef struct CallEntry {
-    GuestAddr ret;
-    GuestAddr sp;
-    CodePtr code;          // the emitter's
-    u32 context;           // of this frame, 0 when not known (C3)
-    u32 next_window;       // with context != 0: see window in callstack_hot.c
-} CallEntry;
-
-_Static_assert(sizeof(CallEntry) == 32, "two entries share a cache line, none straddles one");
-
-typedef struct StackSpan {
-    CallEntry *base;   // the separator below this span's first entry
-    GuestAddr lo, hi;  // slots of this stack lie in [lo, hi]
-    GuestAddr left_sp; // outer spans of the chain: sp when it was left
-} StackSpan;
-
-typedef struct CallStack {
-    CallEntry *top;       // the innermost entry; emitted code knows this field
-    CallEntry *bottom;    // the separator of the outermost span
-    u64 open_entries;     // accessible entries above bottom; a guard follows
-    CallEntry *omitted;   // the entry that stands for dropped ones, or NULL
-    u64 omitted_count;    // how many it stands for
-    u32 chain_count;      // at least 1
-    StackSpan chain[CALLSTACK_CHAIN_MAX]; // outermost first
-} CallStack;
 
 // Gives a thread its stack, known to lie in [stack_lo, stack_hi]. Where that is not
 // known: 0 and the first sp of the thread. False when there is no memory.

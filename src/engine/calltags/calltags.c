@@ -40,15 +40,15 @@ bool calltags_thread_start(ThreadCtx *ctx)
     }
     if (ctx->gpr[RSP] < CLIENT_END)
         calltags_add_root(ctx->gpr[RSP]);
-    ctx->contexts = pages_map(sizeof(*ctx->contexts));
-    return ctx->contexts != NULL;
+    ctx->calltags.contexts = pages_map(sizeof(*ctx->calltags.contexts));
+    return ctx->calltags.contexts != NULL;
 }
 
 void calltags_thread_end(ThreadCtx *ctx)
 {
-    if (ctx->contexts)
-        pages_unmap(ctx->contexts, sizeof(*ctx->contexts));
-    ctx->contexts = NULL;
+    if (ctx->calltags.contexts)
+        pages_unmap(ctx->calltags.contexts, sizeof(*ctx->calltags.contexts));
+    ctx->calltags.contexts = NULL;
 }
 
 void calltags_unmapped(GuestAddr start, GuestAddr end)
@@ -64,7 +64,7 @@ void calltags_unmapped(GuestAddr start, GuestAddr end)
 // to them. What one of them writes at the same moment is of frames that it runs now.
 static void forget_contexts(ThreadCtx *ctx, void *unused)
 {
-    ContextCache *cache = ctx->contexts;
+    ContextCache *cache = ctx->calltags.contexts;
 
     (void)unused;
     for (u32 i = 0; cache && i < CONTEXTS_CACHED; i++)

@@ -192,7 +192,7 @@ void descriptor_drop(int fd)
 
 bool registry_may_change(void)
 {
-    return !table_is_split && thread_ctx.vfork_depth == 0;
+    return !table_is_split && thread_ctx.thread.vfork_depth == 0;
 }
 
 static bool move(int fd, int from, i64 (*find)(int fd, u64 from))

@@ -126,10 +126,10 @@ static void close_range_begins(ThreadCtx *ctx, const u64 args[6])
 
 void fdtrack_before(ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
-    if (ctx->vfork_depth)
+    if (ctx->thread.vfork_depth)
         return; // D2
     if (nr == NR_close && fd_is_open((i32)args[0]))
-        records_closing((i32)args[0], ctx->tid, context_of(ctx));
+        records_closing((i32)args[0], ctx->thread.tid, context_of(ctx));
     else if (nr == NR_close_range && is_closing_range(args))
         close_range_begins(ctx, args);
 }
@@ -179,10 +179,10 @@ static void judge_refusal(ThreadCtx *ctx, u64 nr, const u64 args[6])
 
 void fdtrack_after(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 result)
 {
-    if (ctx->vfork_depth)
+    if (ctx->thread.vfork_depth)
         return; // D2
     if (nr == NR_close)
-        records_closed((i32)args[0], ctx->tid, result == GATEWAY_RESTART);
+        records_closed((i32)args[0], ctx->thread.tid, result == GATEWAY_RESTART);
     if (result == GATEWAY_RESTART)
         return;
     bool is_sweep = nr == NR_close && continues_sweep(ctx, (i32)args[0]);

@@ -73,18 +73,18 @@ u64 limits_cache_size(u64 wanted, u64 room)
 
 static Limit *limits_of(ThreadCtx *ctx)
 {
-    if (ctx->vfork_depth == 0)
+    if (ctx->thread.vfork_depth == 0)
         return client;
-    if (!ctx->has_own_limits) {
-        memcpy(ctx->own_limits, client, sizeof(client));
-        ctx->has_own_limits = 1;
+    if (!ctx->limits.has_own) {
+        memcpy(ctx->limits.own, client, sizeof(client));
+        ctx->limits.has_own = 1;
     }
-    return ctx->own_limits;
+    return ctx->limits.own;
 }
 
 static const Limit *limits_seen(const ThreadCtx *ctx)
 {
-    return ctx->has_own_limits ? ctx->own_limits : client;
+    return ctx->limits.has_own ? ctx->limits.own : client;
 }
 
 static bool is_privileged(void)

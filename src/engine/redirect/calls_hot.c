@@ -8,7 +8,7 @@
 
 u32 redirect_version(const ThreadCtx *ctx)
 {
-    return ctx->redirect_armed ? VERSION_ORIGINAL : 0;
+    return ctx->redirect.armed ? VERSION_ORIGINAL : 0;
 }
 
 static const u8 argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
@@ -31,11 +31,11 @@ void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr retu
 void activation_push(ThreadCtx *ctx, u32 index, GuestAddr return_address)
 {
     const Hook *hook = &redirect_hooks[index];
-    Activation *a = &ctx->redirect->activations[ctx->redirect_count];
+    Activation *a = &ctx->redirect.thread->activations[ctx->redirect.count];
     a->sp = ctx->gpr[RSP];
     a->hook = index;
     call_begin(ctx, &a->call, hook, return_address);
-    ctx->redirect_count++;
+    ctx->redirect.count++;
 }
 
 void call_before(ThreadCtx *ctx, ToolCall *call)
@@ -66,9 +66,9 @@ static bool is_known_site(RedirectThread *t, GuestAddr pc)
 // above this one, or it is a tail call of the topmost.
 static bool fits_on_top(const ThreadCtx *ctx, u32 index, GuestAddr return_address)
 {
-    if (ctx->redirect_count == 0)
+    if (ctx->redirect.count == 0)
         return true;
-    const Activation *top = &ctx->redirect->activations[ctx->redirect_count - 1];
+    const Activation *top = &ctx->redirect.thread->activations[ctx->redirect.count - 1];
     u64 sp = ctx->gpr[RSP];
     return top->sp > sp || (top->sp == sp && top->call.return_address == return_address &&
                             top->hook != index);
@@ -77,10 +77,10 @@ static bool fits_on_top(const ThreadCtx *ctx, u32 index, GuestAddr return_addres
 u32 redirect_fast_entry(u32 index)
 {
     ThreadCtx *ctx = &thread_ctx;
-    RedirectThread *t = ctx->redirect;
+    RedirectThread *t = ctx->redirect.thread;
     const Hook *hook = &redirect_hooks[index];
     const ToolFunction *function = hook->function;
-    GuestAddr return_address = ctx->call_address;
+    GuestAddr return_address = ctx->gateway.call_address;
 
     t->step = STEP_NONE;
     ctx->pc = hook->pc;
@@ -97,11 +97,11 @@ u32 redirect_fast_entry(u32 index)
         ctx->gpr[RAX] = result;
         return 0;
     }
-    if (!is_known_site(t, return_address) || ctx->redirect_count == t->capacity ||
+    if (!is_known_site(t, return_address) || ctx->redirect.count == t->capacity ||
         !fits_on_top(ctx, index, return_address))
         return 1;
     activation_push(ctx, index, return_address);
-    call_before(ctx, &t->activations[ctx->redirect_count - 1].call);
+    call_before(ctx, &t->activations[ctx->redirect.count - 1].call);
     t->step = STEP_WRAPPED;
     return 0;
 }
@@ -113,8 +113,8 @@ static bool ends_here(const Activation *a, u64 sp, GuestAddr pc)
 
 static bool any_ends_here(const ThreadCtx *ctx, u64 sp, GuestAddr pc)
 {
-    for (u64 i = ctx->redirect_count; i-- > 0;) {
-        if (ends_here(&ctx->redirect->activations[i], sp, pc))
+    for (u64 i = ctx->redirect.count; i-- > 0;) {
+        if (ends_here(&ctx->redirect.thread->activations[i], sp, pc))
             return true;
     }
     return false;
@@ -123,19 +123,19 @@ static bool any_ends_here(const ThreadCtx *ctx, u64 sp, GuestAddr pc)
 u32 redirect_fast_return(u32 index)
 {
     ThreadCtx *ctx = &thread_ctx;
-    RedirectThread *t = ctx->redirect;
+    RedirectThread *t = ctx->redirect.thread;
     GuestAddr pc = redirect_hooks[index].pc;
     u64 sp = ctx->gpr[RSP];
 
     t->step = STEP_NONE;
     ctx->pc = pc;
-    while (ctx->redirect_count) {
-        Activation *top = &t->activations[ctx->redirect_count - 1];
+    while (ctx->redirect.count) {
+        Activation *top = &t->activations[ctx->redirect.count - 1];
         if (!ends_here(top, sp, pc))
             break;
         if (redirect_hooks[top->hook].resolver || !(top->call.function->flags & TOOL_FUNCTION_FAST))
             return 1;
-        ctx->redirect_count--;
+        ctx->redirect.count--;
         call_after(ctx, &top->call);
     }
     if (any_ends_here(ctx, sp, pc))

@@ -5,10 +5,10 @@
 // (translate/lean_x64.c); C runs once, when it has returned.
 //
 // What must stay true
-//   L1  lean_sp is 0, or a call runs whose return site is hooked. A call that is left by a
+//   L1  lean.sp is 0, or a call runs whose return site is hooked. A call that is left by a
 //       load of rsp, or by a return to elsewhere, is over: redirect_lean_unwound(). Were a
 //       return ever missed, the next call from above that frame would find it out.
-//   L2  A return site stays hooked for good, even if its code goes, so lean_known needs
+//   L2  A return site stays hooked for good, even if its code goes, so lean.known needs
 //       no invalidation.
 #include "engine/redirect/redirect_internal.h"
 
@@ -17,48 +17,48 @@ static ToolSite no_sites[TOOL_SITES];
 
 void lean_thread_start(ThreadCtx *ctx)
 {
-    ctx->lean_repeat = &nothing_repeats;
-    ctx->lean_sites = no_sites;
+    ctx->lean.repeat = &nothing_repeats;
+    ctx->lean.sites = no_sites;
 }
 
 // The distance to the frame above the outermost call: negative within it.
 static i64 above_outermost(const ThreadCtx *ctx, u64 sp)
 {
-    return (i64)(sp + ctx->lean_sp);
+    return (i64)(sp + ctx->lean.sp);
 }
 
 void lean_begin(ThreadCtx *ctx, u32 hook)
 {
     static const u8 argument_register[] = {RDI, RSI, RDX, RCX};
     const ToolFunction *function = redirect_hooks[hook].function;
-    ctx->lean_inner = hook;
-    if (ctx->lean_sp && above_outermost(ctx, ctx->gpr[RSP]) < 0)
+    ctx->lean.inner = hook;
+    if (ctx->lean.sp && above_outermost(ctx, ctx->gpr[RSP]) < 0)
         return;
     for (unsigned i = 0; i < ARRAY_LEN(argument_register); i++)
-        ctx->lean_args[i] = ctx->gpr[argument_register[i]];
-    ctx->lean_size = function->size_arg ? ctx->lean_args[function->size_arg - 1] : ~0ull;
+        ctx->lean.args[i] = ctx->gpr[argument_register[i]];
+    ctx->lean.size = function->size_arg ? ctx->lean.args[function->size_arg - 1] : ~0ull;
     if (function->factor_arg)
-        ctx->lean_size *= ctx->lean_args[function->factor_arg - 1];
-    ctx->lean_hook = hook;
-    ctx->lean_sp = -(ctx->gpr[RSP] + 8);
+        ctx->lean.size *= ctx->lean.args[function->factor_arg - 1];
+    ctx->lean.hook = hook;
+    ctx->lean.sp = -(ctx->gpr[RSP] + 8);
 }
 
 static u32 call_after_lean(ThreadCtx *ctx, GuestAddr pc)
 {
-    const ToolFunction *function = redirect_hooks[ctx->lean_hook].function;
-    ctx->lean_sp = 0;
+    const ToolFunction *function = redirect_hooks[ctx->lean.hook].function;
+    ctx->lean.sp = 0;
     // It may have been unmapped meanwhile.
     return LIKELY(function != NULL) ? function->lean_after(ctx, function, pc) : 0;
 }
 
 const ToolFunction *tool_lean_inner(const ToolThread *thread)
 {
-    return redirect_hooks[thread->lean_inner].function;
+    return redirect_hooks[thread->lean.inner].function;
 }
 
 void lean_end(ThreadCtx *ctx, GuestAddr pc)
 {
-    if (ctx->lean_sp && above_outermost(ctx, ctx->gpr[RSP]) == 0)
+    if (ctx->lean.sp && above_outermost(ctx, ctx->gpr[RSP]) == 0)
         call_after_lean(ctx, pc);
 }
 
@@ -66,7 +66,7 @@ void lean_end(ThreadCtx *ctx, GuestAddr pc)
 u32 redirect_lean_return(u32 index)
 {
     ThreadCtx *ctx = &thread_ctx;
-    ctx->redirect->step = STEP_RETURNED;
+    ctx->redirect.thread->step = STEP_RETURNED;
     ctx->pc = redirect_hooks[index].pc;
     return call_after_lean(ctx, ctx->pc);
 }
@@ -81,7 +81,7 @@ u32 redirect_lean_context(u32 pc)
 u32 lean_call_before(ThreadCtx *ctx, u32 index, GuestAddr return_address)
 {
     const ToolFunction *function = redirect_hooks[index].function;
-    if (!function || (ctx->lean_sp && above_outermost(ctx, ctx->gpr[RSP]) < 0))
+    if (!function || (ctx->lean.sp && above_outermost(ctx, ctx->gpr[RSP]) < 0))
         return 0;
     return function->lean_before(ctx, function, return_address);
 }
@@ -89,7 +89,7 @@ u32 lean_call_before(ThreadCtx *ctx, u32 index, GuestAddr return_address)
 u32 redirect_lean_before(u32 index)
 {
     ThreadCtx *ctx = &thread_ctx;
-    ctx->redirect->step = STEP_ORIGINAL;
+    ctx->redirect.thread->step = STEP_ORIGINAL;
     ctx->pc = redirect_hooks[index].pc;
     return lean_call_before(ctx, index, 0);
 }
@@ -97,5 +97,5 @@ u32 redirect_lean_before(u32 index)
 void redirect_lean_unwound(ThreadCtx *ctx, u64 sp, GuestAddr target)
 {
     if (above_outermost(ctx, sp) >= 0 && *lean_slot(ctx, target) != target)
-        ctx->lean_sp = 0;
+        ctx->lean.sp = 0;
 }

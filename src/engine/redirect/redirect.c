@@ -47,25 +47,25 @@ static bool make_record(ThreadCtx *ctx)
         return false;
     }
     t->capacity = FIRST_CAPACITY;
-    ctx->redirect = t;
-    ctx->redirect_count = 0;
+    ctx->redirect.thread = t;
+    ctx->redirect.count = 0;
     lean_thread_start(ctx);
     return true;
 }
 
 bool redirect_thread_start(ThreadCtx *ctx)
 {
-    ctx->redirect_armed = 0;
-    ctx->wrapped_original = 0;
+    ctx->redirect.armed = 0;
+    ctx->redirect.wrapped_original = 0;
     return !tool_is_active() || make_record(ctx);
 }
 
 void redirect_thread_end(ThreadCtx *ctx)
 {
-    RedirectThread *t = ctx->redirect;
+    RedirectThread *t = ctx->redirect.thread;
     if (!t)
         return;
-    ctx->redirect = NULL;
+    ctx->redirect.thread = NULL;
     pages_unmap(t->activations, t->capacity * sizeof(Activation));
     pages_unmap(t, sizeof *t);
 }
@@ -157,23 +157,23 @@ static bool return_address_is_gone(const Activation *a)
 
 static void drop_gone(ThreadCtx *ctx)
 {
-    Activation *list = ctx->redirect->activations;
+    Activation *list = ctx->redirect.thread->activations;
     u64 kept = 0;
-    for (u64 i = 0; i < ctx->redirect_count; i++) {
+    for (u64 i = 0; i < ctx->redirect.count; i++) {
         if (!return_address_is_gone(&list[i]))
             list[kept++] = list[i];
     }
-    ctx->redirect_count = kept;
+    ctx->redirect.count = kept;
 }
 
 // Room for one more. Without memory for it the call goes unseen.
 static bool make_room(ThreadCtx *ctx)
 {
-    RedirectThread *t = ctx->redirect;
-    if (ctx->redirect_count < t->capacity)
+    RedirectThread *t = ctx->redirect.thread;
+    if (ctx->redirect.count < t->capacity)
         return true;
     drop_gone(ctx);
-    if (ctx->redirect_count < t->capacity / 2)
+    if (ctx->redirect.count < t->capacity / 2)
         return true;
     u64 bytes = t->capacity * sizeof(Activation);
     Activation *larger = pages_resize(t->activations, bytes, 2 * bytes);
@@ -186,7 +186,7 @@ static bool make_room(ThreadCtx *ctx)
 
 static Activation *top_activation(ThreadCtx *ctx)
 {
-    return ctx->redirect_count ? &ctx->redirect->activations[ctx->redirect_count - 1] : NULL;
+    return ctx->redirect.count ? &ctx->redirect.thread->activations[ctx->redirect.count - 1] : NULL;
 }
 
 // Takes from the top what this call shows to be over: the same stack slot is
@@ -195,7 +195,7 @@ static Activation *top_activation(ThreadCtx *ctx)
 static void drop_abandoned(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
 {
     u64 sp = ctx->gpr[RSP];
-    for (Activation *top; (top = top_activation(ctx)) && top->sp <= sp; ctx->redirect_count--) {
+    for (Activation *top; (top = top_activation(ctx)) && top->sp <= sp; ctx->redirect.count--) {
         if (top->sp == sp && top->call.return_address == return_address && top->hook != hook)
             return;
         if (top->sp < sp && !return_address_is_gone(top))
@@ -219,14 +219,14 @@ static void begin_wrapped(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
     drop_abandoned(ctx, hook, return_address);
     if (!make_room(ctx))
         return;
-    know_return_site(ctx->redirect, return_address);
+    know_return_site(ctx->redirect.thread, return_address);
     activation_push(ctx, hook, return_address);
-    u64 index = ctx->redirect_count - 1;
+    u64 index = ctx->redirect.count - 1;
     ToolCall call = top_activation(ctx)->call;
     if (redirect_hooks[hook].resolver)
         return;
     call_before(ctx, &call);
-    ctx->redirect->activations[index].call = call;
+    ctx->redirect.thread->activations[index].call = call;
 }
 
 static void finish_resolver(ThreadCtx *ctx, const Activation *a)
@@ -253,13 +253,13 @@ static void end_call(ThreadCtx *ctx, ToolCall *call)
 // Innermost first.
 void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
 {
-    for (u64 i = ctx->redirect_count; i-- > 0;) {
-        Activation *list = ctx->redirect->activations;
+    for (u64 i = ctx->redirect.count; i-- > 0;) {
+        Activation *list = ctx->redirect.thread->activations;
         Activation a = list[i];
         if (a.sp + 8 != ctx->gpr[RSP] || a.call.return_address != pc)
             continue;
-        memmove(&list[i], &list[i + 1], (ctx->redirect_count - i - 1) * sizeof a);
-        ctx->redirect_count--;
+        memmove(&list[i], &list[i + 1], (ctx->redirect.count - i - 1) * sizeof a);
+        ctx->redirect.count--;
         if (redirect_hooks[a.hook].resolver)
             finish_resolver(ctx, &a);
         else
@@ -336,16 +336,16 @@ static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
 
 void redirect_run(ThreadCtx *ctx)
 {
-    u32 index = ctx->exit_link & ~(REDIRECT_BEGUN | REDIRECT_DONE);
-    Step done = ctx->exit_link & REDIRECT_DONE    ? STEP_REPLACED
-                : ctx->exit_link & REDIRECT_BEGUN ? ctx->redirect->step
+    u32 index = ctx->gateway.exit_link & ~(REDIRECT_BEGUN | REDIRECT_DONE);
+    Step done = ctx->gateway.exit_link & REDIRECT_DONE    ? STEP_REPLACED
+                : ctx->gateway.exit_link & REDIRECT_BEGUN ? ctx->redirect.thread->step
                                                   : STEP_NONE;
     const Hook *hook = &redirect_hooks[index];
 
     redirect_stats.slow_exits++;
     ctx->pc = hook->pc;
-    if (!ctx->redirect && !make_record(ctx)) {
-        ctx->redirect_armed = 1; // without memory for it the call goes unseen
+    if (!ctx->redirect.thread && !make_record(ctx)) {
+        ctx->redirect.armed = 1; // without memory for it the call goes unseen
         return;
     }
     if (hook->return_site && done != STEP_RETURNED) {
@@ -353,15 +353,15 @@ void redirect_run(ThreadCtx *ctx)
         redirect_returned(ctx, hook->pc);
     }
     if (run_entry(ctx, index, done))
-        ctx->redirect_armed = 1;
+        ctx->redirect.armed = 1;
 }
 
 void redirect_note_interrupted(ThreadCtx *ctx)
 {
-    if (!ctx->guard_failed)
+    if (!ctx->gateway.guard_failed)
         return;
     lock_acquire(&engine_lock);
     if (redirect_is_entry(ctx->pc))
-        ctx->redirect_armed = 1;
+        ctx->redirect.armed = 1;
     lock_release(&engine_lock);
 }

@@ -102,7 +102,7 @@ bool redirect_is_own_entry(GuestAddr pc, GuestAddr target);
 // --- called by emitted code, on the engine's stack, with the registers that a C
 // function may change in ctx->gpr; general registers only. Not 0: leave the
 // cache by EXIT_REDIRECT with exit_link = hook | REDIRECT_BEGUN.
-u32 redirect_fast_entry(u32 hook); // ctx->call_address: the return address
+u32 redirect_fast_entry(u32 hook); // ctx->gateway.call_address: the return address
 u32 redirect_fast_return(u32 hook);
 u32 redirect_lean_return(u32 hook);
 u32 redirect_lean_context(u32 pc); // Tool.lean_context

@@ -42,7 +42,7 @@ typedef enum Step { STEP_NONE, STEP_REPLACED, STEP_ORIGINAL, STEP_WRAPPED, STEP_
 typedef struct RedirectThread {
     Step step;
     ToolCall call;           // of the function being replaced
-    Activation *activations; // ctx->redirect_count of them
+    Activation *activations; // ctx->redirect.count of them
     u64 capacity;
     u64 generation;               // of known[]
     GuestAddr known[KNOWN_SITES]; // return sites that are hooked
@@ -115,7 +115,7 @@ void calls_print(const ToolCall *call, u64 result);
 
 static inline GuestAddr *lean_slot(ThreadCtx *ctx, GuestAddr pc)
 {
-    return &ctx->lean_known[pc >> 3 & (LEAN_SITES - 1)];
+    return &ctx->lean.known[pc >> 3 & (LEAN_SITES - 1)];
 }
 
 void lean_thread_start(ThreadCtx *ctx);

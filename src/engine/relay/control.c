@@ -54,7 +54,7 @@ void relay_answer(ThreadCtx *ctx, const char *text)
     WireProducer *producer = relay_producer(ctx);
     size_t left = strlen(text);
 
-    if (ctx->answering == 0) {
+    if (ctx->relay.answering == 0) {
         answer_in_report(ctx, text);
         return;
     }
@@ -64,7 +64,7 @@ void relay_answer(ThreadCtx *ctx, const char *text)
         size_t size = min_u64(left, PIECE_BYTES);
         memcpy(piece, text, size);
         piece[size] = '\0';
-        wire_put_command_text(producer, &(Wire_command_text){ctx->answering, {piece, size}});
+        wire_put_command_text(producer, &(Wire_command_text){ctx->relay.answering, {piece, size}});
         text += size;
         left -= size;
     }
@@ -85,9 +85,9 @@ static void answer_done(ThreadCtx *ctx, WireCommandStatus status)
 {
     WireProducer *producer = relay_producer(ctx);
 
-    if (!producer || ctx->answering == 0)
+    if (!producer || ctx->relay.answering == 0)
         return;
-    wire_put_command_done(producer, &(Wire_command_done){ctx->answering, status});
+    wire_put_command_done(producer, &(Wire_command_done){ctx->relay.answering, status});
     wire_ring_bell(producer);
 }
 
@@ -218,8 +218,8 @@ static void answer_with_stack(ThreadCtx *ctx, u32 sequence)
     WireProducer *producer = relay_producer(ctx);
     u32 context = tool_context(ctx, ctx->pc);
     size_t count = context ? context_frames(context, frames, WIRE_FRAMES_MAX) : 0;
-    const SyscallRow *row = ctx->sleeps_in ? syscall_row(ctx->sleeps_in - 1) : NULL;
-    const char *call = row ? row->name : ctx->sleeps_in ? "unknown" : "";
+    const SyscallRow *row = ctx->relay.sleeps_in ? syscall_row(ctx->relay.sleeps_in - 1) : NULL;
+    const char *call = row ? row->name : ctx->relay.sleeps_in ? "unknown" : "";
 
     if (!producer)
         return;
@@ -227,7 +227,7 @@ static void answer_with_stack(ThreadCtx *ctx, u32 sequence)
         frames[count++] = ctx->pc;
     wire_put_thread_stack(producer, &(Wire_thread_stack){
         .sequence = sequence,
-        .number = ctx->number,
+        .number = ctx->relay.number,
         .tid = (u64)raw_syscall0(SYS_gettid),
         .call = {call, strlen(call)},
         .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
@@ -240,19 +240,19 @@ void relay_poll(ThreadCtx *ctx)
     char command[WIRE_REQUEST_BYTES];
     bool for_all;
 
-    if (!relay.shared || relay.life < 0 || ctx->vfork_depth > 0 || ctx->answering)
+    if (!relay.shared || relay.life < 0 || ctx->thread.vfork_depth > 0 || ctx->relay.answering)
         return;
-    u32 sequence = wire_request_take(relay.shared, ctx->request_seen, command, &for_all);
+    u32 sequence = wire_request_take(relay.shared, ctx->relay.request_seen, command, &for_all);
     if (sequence == 0)
         return;
-    ctx->request_seen = sequence;
+    ctx->relay.request_seen = sequence;
     if (for_all) {
         answer_with_stack(ctx, sequence);
         return;
     }
-    ctx->answering = sequence;
+    ctx->relay.answering = sequence;
     answer_done(ctx, run_command(ctx, command));
-    ctx->answering = 0;
+    ctx->relay.answering = 0;
 }
 
 bool relay_run_command(ThreadCtx *ctx, const char *command)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "engine/callstack/callstack.h"
 #include "engine/relay/relay_internal.h"
 #include "engine/thread/thread.h"
 
@@ -67,7 +68,7 @@ void relay_fatal_signal(ThreadCtx *ctx, const siginfo_t *info, u32 context)
         count = 0;
     }
     wire_put_fatal_signal(producer, &(Wire_fatal_signal){
-        .tid = ctx->number,
+        .tid = ctx->relay.number,
         .signal = (u64)info->si_signo,
         .code = (u64)(i64)info->si_code,
         .address = (u64)info->si_addr,

@@ -162,10 +162,10 @@ static void put_part(WireProducer *producer, u32 id, const RelayPart *part)
 static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
                         const GuestAddr *frames, size_t count)
 {
-    wire_put_finding(&ctx->wire, &(Wire_finding){
+    wire_put_finding(&ctx->relay.wire, &(Wire_finding){
         .id = id,
         .kind = finding->kind,
-        .thread = ctx->number,
+        .thread = ctx->relay.number,
         .parts = finding->part_count,
         .flags = finding->flags,
         .values = {finding->values, finding->value_count},
@@ -173,14 +173,14 @@ static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
         .pcs = {frames, count},
     });
     for (u32 i = 0; i < finding->part_count; i++)
-        put_part(&ctx->wire, id, &finding->parts[i]);
+        put_part(&ctx->relay.wire, id, &finding->parts[i]);
 }
 
 // In the cache the vector registers are the client's, and the place that they have
 // outside of it is free.
 void relay_outside(ThreadCtx *ctx, void (*fn)(ThreadCtx *ctx, void *data), void *data)
 {
-    if (!ctx->in_cache) {
+    if (!ctx->dispatch.in_cache) {
         fn(ctx, data);
         return;
     }
@@ -205,7 +205,7 @@ static void end_run(ThreadCtx *ctx, void *data)
     int status = EXIT_FIRST_ERROR;
     (void)data;
     signal_block_host();
-    if (ctx->vfork_depth == 0)
+    if (ctx->thread.vfork_depth == 0)
         status = relay_end(ctx, status, 0);
     process_exit_at_once(ctx, status);
 }
@@ -237,16 +237,16 @@ static void say_alarms(ThreadCtx *ctx, void *data)
 
 WireProducer *relay_wire(ThreadCtx *ctx)
 {
-    if (UNLIKELY(ctx->wire.ring == NULL))
+    if (UNLIKELY(ctx->relay.wire.ring == NULL))
         relay_outside(ctx, open_producer, NULL);
-    return ctx->wire.ring && relay.life >= 0 ? &ctx->wire : NULL;
+    return ctx->relay.wire.ring && relay.life >= 0 ? &ctx->relay.wire : NULL;
 }
 
 // The finding's id, and its record on the wire if it is a new one.
 static u32 tell(ThreadCtx *ctx, const RelayFinding *finding, bool *ret_new)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];
-    WireProducer *producer = ctx->errors_disabled ? NULL : relay_wire(ctx);
+    WireProducer *producer = ctx->relay.errors_disabled ? NULL : relay_wire(ctx);
 
     *ret_new = false;
     if (!producer)
@@ -282,7 +282,7 @@ WireVerdict relay_finding_verdict(ThreadCtx *ctx, u32 id)
     WireVerdict verdict = verdict_of(id);
     bool waits = verdict == VERDICT_NONE;
     if (waits) {
-        wire_ring_bell(&ctx->wire);
+        wire_ring_bell(&ctx->relay.wire);
         verdict = wire_finding_wait(relay.shared, id, &relay.life);
     }
     if (run_is_over())

@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/raw_syscall.h"
 #include "base/text.h"
+#include "engine/callstack/callstack.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
 #include "engine/relay/relay_internal.h"
@@ -394,7 +395,7 @@ void relay_start(const Options *options, int argc, char **argv)
 // before a child makes threads it is connected (relay_thread_create()).
 static void announce_mappings(const ThreadCtx *ctx)
 {
-    if (ctx->in_cache)
+    if (ctx->dispatch.in_cache)
         ASSERT(lock_try(&engine_lock));
     else
         lock_acquire(&engine_lock);
@@ -490,7 +491,7 @@ void relay_fork_child(void)
 {
     if (!relay.shared && !relay.is_child)
         return;
-    thread_ctx.wire = (WireProducer){0};
+    thread_ctx.relay.wire = (WireProducer){0};
     relay.is_child = !relay.shared || relay.life >= 0; // not if we know that it is dead
     if (relay.life >= 0)
         descriptor_drop(relay.life);
@@ -506,19 +507,19 @@ void relay_fork_child(void)
 
 static void announce_thread(ThreadCtx *ctx)
 {
-    ctx->number = __atomic_add_fetch(&relay.threads, 1, __ATOMIC_RELAXED);
-    wire_put_thread_start(&ctx->wire, &(Wire_thread_start){
-        .number = ctx->number,
+    ctx->relay.number = __atomic_add_fetch(&relay.threads, 1, __ATOMIC_RELAXED);
+    wire_put_thread_start(&ctx->relay.wire, &(Wire_thread_start){
+        .number = ctx->relay.number,
         .tid = (u64)raw_syscall0(SYS_gettid),
     });
 }
 
 static bool open_producer(ThreadCtx *ctx, bool is_first, bool is_fork_child)
 {
-    if (relay.life < 0 || !wire_producer_open(&ctx->wire, relay.shared, &relay.life))
+    if (relay.life < 0 || !wire_producer_open(&ctx->relay.wire, relay.shared, &relay.life))
         return false;
     if (is_first) {
-        wire_put_start(&ctx->wire, &(Wire_start){
+        wire_put_start(&ctx->relay.wire, &(Wire_start){
             .pid = (u64)relay.shared->header.pid,
             .ppid = (u64)raw_syscall0(SYS_getppid),
             .is_fork_child = is_fork_child,
@@ -537,7 +538,8 @@ static bool connect_child(ThreadCtx *ctx)
     if (relay.is_child) {
         is_first = attach() && open_producer(ctx, true, true);
         if (is_first)
-            wire_put_maps_reset(&ctx->wire, &(Wire_maps_reset){(u64)relay.shared->header.pid});
+            wire_put_maps_reset(&ctx->relay.wire,
+                                &(Wire_maps_reset){(u64)relay.shared->header.pid});
         __atomic_store_n(&relay.is_child, false, __ATOMIC_RELEASE);
     }
     lock_release(&attach_lock);
@@ -550,14 +552,14 @@ static bool connect_child(ThreadCtx *ctx)
 
 WireProducer *relay_producer(ThreadCtx *ctx)
 {
-    if (LIKELY(ctx->wire.ring != NULL))
-        return relay.life >= 0 ? &ctx->wire : NULL;
+    if (LIKELY(ctx->relay.wire.ring != NULL))
+        return relay.life >= 0 ? &ctx->relay.wire : NULL;
     bool ok;
     if (__atomic_load_n(&relay.is_child, __ATOMIC_ACQUIRE))
         ok = !relay.is_silent && connect_child(ctx);
     else
         ok = open_producer(ctx, relay.threads == 0, false);
-    return ok ? &ctx->wire : NULL;
+    return ok ? &ctx->relay.wire : NULL;
 }
 
 void relay_thread_create(ThreadCtx *ctx)
@@ -574,10 +576,10 @@ void relay_thread_start(ThreadCtx *ctx)
 
 void relay_thread_end(ThreadCtx *ctx)
 {
-    if (!ctx->wire.ring)
+    if (!ctx->relay.wire.ring)
         return;
-    wire_put_thread_end(&ctx->wire, &(Wire_thread_end){ctx->number});
-    wire_producer_close(&ctx->wire);
+    wire_put_thread_end(&ctx->relay.wire, &(Wire_thread_end){ctx->relay.number});
+    wire_producer_close(&ctx->relay.wire);
 }
 
 // ------------------------------------------------------------------- records
@@ -626,7 +628,7 @@ void relay_exec(ThreadCtx *ctx, const char *path)
     WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
     if (!producer)
         return;
-    bool is_vfork = ctx->vfork_depth > 0;
+    bool is_vfork = ctx->thread.vfork_depth > 0;
     if (!is_vfork)
         wire_kicks_close(relay.shared);
     wire_put_exec(producer, &(Wire_exec){is_vfork, text_of(path)});
@@ -640,7 +642,7 @@ void relay_exec_failed(ThreadCtx *ctx, int error)
     WireProducer *producer = relay.shared ? relay_producer(ctx) : NULL;
     if (!producer)
         return;
-    if (ctx->vfork_depth == 0)
+    if (ctx->thread.vfork_depth == 0)
         wire_kicks_open(relay.shared);
     wire_put_exec_failed(producer, &(Wire_exec_failed){(u64)error});
 }
@@ -682,7 +684,7 @@ void relay_remark(ThreadCtx *ctx, const RelayPart *part)
         return;
     size_t count = part->context ? context_frames(part->context, frames, WIRE_FRAMES_MAX) : 0;
     wire_put_remark(producer, &(Wire_remark){
-        .sequence = ctx->answering,
+        .sequence = ctx->relay.answering,
         .kind = part->kind,
         .values = {part->values, part->value_count},
         .text = text_of(part->text),
@@ -726,7 +728,7 @@ void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)
     }
     size_t count = context ? context_frames(context, frames, WIRE_FRAMES_MAX) : 0;
     wire_put_client_text(producer, &(Wire_client_text){
-        .tid = ctx->number,
+        .tid = ctx->relay.number,
         .text = text_of(text),
         .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
     });

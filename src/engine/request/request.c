@@ -100,7 +100,7 @@ static u64 do_discard(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 // request clobbers no vector register (Q1), but a function does.
 static u64 do_client_call(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 {
-    const u64 call_args[4] = {(u64)ctx->tid, args[2], args[3], args[4]};
+    const u64 call_args[4] = {(u64)ctx->thread.tid, args[2], args[3], args[4]};
     unsigned count = 1 + (unsigned)(args[0] - 0x1101);
     u64 result = otherwise;
     u8 *kept = pages_map(ctx->xsave_size);
@@ -184,10 +184,10 @@ static u64 do_place(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 // 1: one more wish for silence; -1: one less.
 static u64 do_change_disablement(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 {
-    if (args[1] == 1 && ctx->errors_disabled < UINT32_MAX)
-        ctx->errors_disabled++;
-    else if (args[1] == ~0ull && ctx->errors_disabled > 0)
-        ctx->errors_disabled--;
+    if (args[1] == 1 && ctx->relay.errors_disabled < UINT32_MAX)
+        ctx->relay.errors_disabled++;
+    else if (args[1] == ~0ull && ctx->relay.errors_disabled > 0)
+        ctx->relay.errors_disabled--;
     return otherwise;
 }
 
@@ -273,13 +273,13 @@ static u64 answer(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
 void request_run(ThreadCtx *ctx)
 {
     u64 args[6];
-    RequestKind kind = ctx->exit_link;
+    RequestKind kind = ctx->gateway.exit_link;
     if (kind == REQUEST_CALL_ORIGINAL)
         return; // the block has pushed the return address and set pc
     GuestAddr next = ctx->pc + DECODE_BYTES_MAX;
     if (kind == REQUEST_CALL && guest_read(ctx->gpr[RAX], args, sizeof(args)))
         ctx->gpr[RDX] = answer(ctx, args, ctx->gpr[RDX]);
     else if (kind == REQUEST_GET_ORIGINAL)
-        ctx->gpr[RAX] = ctx->wrapped_original;
+        ctx->gpr[RAX] = ctx->redirect.wrapped_original;
     ctx->pc = next;
 }

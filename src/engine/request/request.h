@@ -62,7 +62,7 @@ extern void (*request_place_hook)(ThreadCtx *ctx, GuestAddr pc, char ret_text[RE
 // True while the thread has asked for no reports.
 static inline bool request_errors_disabled(const ThreadCtx *ctx)
 {
-    return ctx->errors_disabled != 0;
+    return ctx->relay.errors_disabled != 0;
 }
 
 // ----------------------------------------------------------- registered stacks

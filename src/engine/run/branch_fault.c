@@ -4,7 +4,7 @@
 // stays at it, nothing is pushed or popped. Here the branch is over when the
 // dispatcher sees its target, so it is undone.
 //
-// Tools that keep the call stack have its pc in ctx->branch_pc: stored before each
+// Tools that keep the call stack have its pc in ctx->translate.branch_pc: stored before each
 // look-up, and by the slow path of returns. Without them that store would cost up to
 // 3 % (lua5.4 of bench/run), so only a call is found, by the return address it has
 // pushed, and a plain return gives back what it has popped; pc stays the target.
@@ -72,13 +72,13 @@ static bool undo_call(ThreadCtx *ctx)
 
 void branch_fault_rewind(ThreadCtx *ctx)
 {
-    if (ctx->exit_reason != EXIT_INDIRECT && ctx->exit_reason != EXIT_RETURN &&
-        ctx->exit_reason != EXIT_VERSIONED)
+    if (ctx->gateway.exit_reason != EXIT_INDIRECT && ctx->gateway.exit_reason != EXIT_RETURN &&
+        ctx->gateway.exit_reason != EXIT_VERSIONED)
         return;
-    GuestAddr pc = ctx->branch_pc;
+    GuestAddr pc = ctx->translate.branch_pc;
     if (pc && (undo_return(ctx, pc) || undo(ctx, pc, ctx->gpr[RSP], LOWER_JMP_INDIRECT)))
         return;
-    if (ctx->exit_reason == EXIT_RETURN)
+    if (ctx->gateway.exit_reason == EXIT_RETURN)
         ctx->gpr[RSP] -= 8;
     else
         undo_call(ctx);

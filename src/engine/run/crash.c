@@ -69,15 +69,15 @@ static void report_client(void)
 {
     const ThreadCtx *ctx = &thread_ctx;
     log_line("client thread %d, pc %lx, exit reason %u, in cache %lu, stepping %u, pending %u",
-             ctx->tid, ctx->pc, ctx->exit_reason, ctx->in_cache, ctx->stepping,
-             ctx->pending_signal);
+             ctx->thread.tid, ctx->pc, ctx->gateway.exit_reason, ctx->dispatch.in_cache,
+             ctx->dispatch.stepping, ctx->gateway.pending_signal);
     report_registers(ctx);
     log_line("code at the client's pc:");
     report_code(ctx->pc, 8);
     log_line("last dispatches, newest first:");
-    for (unsigned i = 0; i < ARRAY_LEN(ctx->recent_pc); i++) {
-        unsigned at = (ctx->recent_next - 1 - i) % ARRAY_LEN(ctx->recent_pc);
-        log_line("    %lx", ctx->recent_pc[at]);
+    for (unsigned i = 0; i < ARRAY_LEN(ctx->dispatch.recent_pc); i++) {
+        unsigned at = (ctx->dispatch.recent_next - 1 - i) % ARRAY_LEN(ctx->dispatch.recent_pc);
+        log_line("    %lx", ctx->dispatch.recent_pc[at]);
     }
 }
 

@@ -28,8 +28,8 @@ bool callstack_wanted;
 static void raise_protection_fault(ThreadCtx *ctx)
 {
     signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);
-    if (ctx->pending.synchronous)
-        ctx->pending.trapno = 13;
+    if (ctx->signal.pending.synchronous)
+        ctx->signal.pending.trapno = 13;
 }
 
 static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
@@ -46,8 +46,9 @@ static void raise_fetch_fault(ThreadCtx *ctx, GuestAddr fault)
         return;
     }
     signal_raise_synchronous(ctx, SIGSEGV, mapped ? SEGV_ACCERR : SEGV_MAPERR, fault);
-    if (ctx->pending.synchronous)
-        ctx->pending.err = 0x14 | (present || kernels); // user, instruction fetch, page present
+    if (ctx->signal.pending.synchronous)
+        ctx->signal.pending.err =
+            0x14 | (present || kernels); // user, instruction fetch, page present
 }
 
 // Where to enter the cache for ctx->pc; NULL when the pc cannot be executed,
@@ -69,10 +70,11 @@ static CodePtr enter_point(ThreadCtx *ctx)
     if (block) {
         if (entry && !cache_publish_entry(block, entry) && translate_add_entry(block, entry))
             cache_publish_entry(block, entry);
-        if ((ctx->exit_reason == EXIT_LINK || ctx->exit_reason == EXIT_CALL) && !stepped)
+        if ((ctx->gateway.exit_reason == EXIT_LINK || ctx->gateway.exit_reason == EXIT_CALL) &&
+            !stepped)
             run_link_exit(ctx, block);
         code = code_at(block->body);
-        ctx->guard_failed = 0;
+        ctx->gateway.guard_failed = 0;
         cache_enter(ctx);
     }
     lock_release(&engine_lock);
@@ -104,7 +106,7 @@ static void drop_blocks(const ThreadCtx *ctx)
 
 static void run_syscall(ThreadCtx *ctx)
 {
-    ctx->stat_syscalls++;
+    ctx->stats.syscalls++;
     ctx->gpr[RCX] = ctx->pc;
     ctx->gpr[R11] = ctx->flags;
     syscall_run(ctx);
@@ -115,10 +117,10 @@ static void run_syscall(ThreadCtx *ctx)
 // of a system call comes after the instruction behind it.
 static void finish_client_step(ThreadCtx *ctx, ExitReason reason, GuestAddr pc)
 {
-    bool over = ctx->client_step == CLIENT_STEP_DONE && reason != EXIT_SYSCALL &&
+    bool over = ctx->dispatch.client_step == CLIENT_STEP_DONE && reason != EXIT_SYSCALL &&
                 reason != EXIT_STALE && reason != EXIT_REMAKE &&
                 reason != EXIT_RESUME && !(reason == EXIT_EMULATE && ctx->pc == pc);
-    ctx->client_step = CLIENT_STEP_NONE;
+    ctx->dispatch.client_step = CLIENT_STEP_NONE;
     if (over)
         signal_raise_trace(ctx);
 }
@@ -152,25 +154,25 @@ static bool has_returned(const ThreadCtx *ctx, const RunLoop *loop)
 // loop has returned, or is given up (*ret_returned).
 static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
 {
-    __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
-    ctx->stop_request = 0;
-    if (UNLIKELY(ctx->kicked)) {
-        ctx->kicked = 0;
+    __atomic_store_n(&ctx->dispatch.in_cache, 0, __ATOMIC_SEQ_CST);
+    ctx->gateway.stop_request = 0;
+    if (UNLIKELY(ctx->relay.kicked)) {
+        ctx->relay.kicked = 0;
         relay_poll(ctx);
     }
     if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
         thread_wait_while_stopped(ctx);
-    if (UNLIKELY(ctx->makes_last_call) && last_call_is_over(ctx)) {
+    if (UNLIKELY(ctx->dispatch.makes_last_call) && last_call_is_over(ctx)) {
         *ret_returned = true;
         return false;
     }
     if (signal_is_deliverable(ctx)) {
         redirect_note_interrupted(ctx);
-        ctx->guard_failed = 0;
-        if (tool->client_fault && ctx->pending_signal && ctx->pending.synchronous)
-            tool->client_fault(ctx, &ctx->pending.info);
+        ctx->gateway.guard_failed = 0;
+        if (tool->client_fault && ctx->gateway.pending_signal && ctx->signal.pending.synchronous)
+            tool->client_fault(ctx, &ctx->signal.pending.info);
         signal_deliver_pending(ctx);
-        ctx->exit_reason = EXIT_RESUME; // pc is no longer where the exit led
+        ctx->gateway.exit_reason = EXIT_RESUME; // pc is no longer where the exit led
     }
     if (UNLIKELY(has_returned(ctx, loop))) {
         *ret_returned = true;
@@ -180,25 +182,26 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
     if (LIKELY(!(ctx->pc >> 63)) || !emulate_vsyscall(ctx))
         code = enter_point(ctx);
     if (!code) {
-        ctx->exit_reason = EXIT_RESUME;
+        ctx->gateway.exit_reason = EXIT_RESUME;
         return false;
     }
-    ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
+    ctx->dispatch.recent_pc[ctx->dispatch.recent_next++ % ARRAY_LEN(ctx->dispatch.recent_pc)] =
+        ctx->pc;
     if (UNLIKELY(ctx->flags & (FLAG_DF | FLAG_AC)))
-        ctx->careful = 1;
-    ctx->client_step = ctx->flags & FLAG_TF ? CLIENT_STEP_ARMED : CLIENT_STEP_NONE;
-    if (UNLIKELY(stress_signals) && !ctx->client_step)
+        ctx->gateway.careful = 1;
+    ctx->dispatch.client_step = ctx->flags & FLAG_TF ? CLIENT_STEP_ARMED : CLIENT_STEP_NONE;
+    if (UNLIKELY(stress_signals) && !ctx->dispatch.client_step)
         stress_maybe_step(ctx);
     gateway.enter(code);
-    if (!ctx->client_step)
+    if (!ctx->dispatch.client_step)
         ctx->flags &= ~(u64)FLAG_TF; // ours, if the way in was cut short
-    __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->dispatch.in_cache, 0, __ATOMIC_SEQ_CST);
     return true;
 }
 
 static void finish_exit(ThreadCtx *ctx)
 {
-    ExitReason reason = ctx->exit_reason;
+    ExitReason reason = ctx->gateway.exit_reason;
     GuestAddr pc = ctx->pc;
     switch (reason) {
     case EXIT_SYSCALL: run_syscall(ctx); break;
@@ -209,7 +212,7 @@ static void finish_exit(ThreadCtx *ctx)
     case EXIT_REMAKE: drop_blocks(ctx); break;
     default: break;
     }
-    if (UNLIKELY(ctx->client_step))
+    if (UNLIKELY(ctx->dispatch.client_step))
         finish_client_step(ctx, reason, pc);
 }
 
@@ -221,11 +224,11 @@ static _Noreturn __attribute__((noinline)) void go_on_with(RunLoop *loop)
 
 void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp)
 {
-    RunLoop loop = {.outer = ctx->loop, .slot = slot, .old_sp = old_sp};
+    RunLoop loop = {.outer = ctx->dispatch.loop, .slot = slot, .old_sp = old_sp};
     bool returned = false;
-    ctx->exit_reason = EXIT_RESUME;
+    ctx->gateway.exit_reason = EXIT_RESUME;
     bool again = __builtin_setjmp(loop.go_on) != 0;
-    ctx->loop = &loop;
+    ctx->dispatch.loop = &loop;
     if (again)
         finish_exit(ctx); // of the loop that is over
     while (!returned) {
@@ -235,12 +238,12 @@ void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp)
             go_on_with(loop.outer);
         finish_exit(ctx);
     }
-    ctx->loop = loop.outer;
+    ctx->dispatch.loop = loop.outer;
 }
 
 _Noreturn void run_thread(ThreadCtx *ctx)
 {
-    ctx->loop = NULL;
+    ctx->dispatch.loop = NULL;
     run_until_return(ctx, 0, 0);
     panic_at(__FILE__, __LINE__, "a thread has run out of code");
 }

@@ -40,10 +40,10 @@ typedef struct Emulation {
 static bool raise_trap(ThreadCtx *ctx, int sig, int code, GuestAddr address, u64 trapno, u64 err)
 {
     signal_raise_synchronous(ctx, sig, code, address);
-    if (!ctx->pending.synchronous)
+    if (!ctx->signal.pending.synchronous)
         return false;
-    ctx->pending.trapno = trapno;
-    ctx->pending.err = err;
+    ctx->signal.pending.trapno = trapno;
+    ctx->signal.pending.err = err;
     return true;
 }
 
@@ -76,8 +76,8 @@ static void access_fault(ThreadCtx *ctx, GuestAddr addr, size_t len, bool write)
     bool present = mapped && mapping->prot != 0;
     lock_release(&engine_lock);
     signal_raise_synchronous(ctx, SIGSEGV, mapped ? SEGV_ACCERR : SEGV_MAPERR, fault);
-    if (ctx->pending.synchronous)
-        ctx->pending.err = ERR_USER | (write ? ERR_WRITE : 0) | (present ? ERR_PRESENT : 0);
+    if (ctx->signal.pending.synchronous)
+        ctx->signal.pending.err = ERR_USER | (write ? ERR_WRITE : 0) | (present ? ERR_PRESENT : 0);
 }
 
 // ------------------------------------------------------------------ operands

@@ -91,7 +91,7 @@ static void note_unfollowed(const Program *program)
 // The client's filters hold for the new program as well.
 static i64 hand_over_filters(const ThreadCtx *ctx, ExecRequest *r, Options *options)
 {
-    if (!ctx->seccomp)
+    if (!ctx->seccomp.filter)
         return 0;
     options->seccomp_fd = r->filters_fd = seccomp_across_exec(ctx);
     return r->filters_fd < 0 ? r->filters_fd : 0;
@@ -127,7 +127,7 @@ static i64 follow(ThreadCtx *ctx, ExecRequest *r)
     a->options.exe = a->program.exe;
     a->options.execfn = a->program.word_count ? a->program.words[0] : a->path;
     a->options.script = a->program.word_count ? a->path : NULL;
-    int log_fd_across = descriptors_log_across_exec(ctx->vfork_depth > 0);
+    int log_fd_across = descriptors_log_across_exec(ctx->thread.vfork_depth > 0);
     if (log_fd_across >= 0)
         a->options.log_fd = log_fd_across;
     i64 refused = hand_over_filters(ctx, r, &a->options);

@@ -9,13 +9,14 @@
 #include "engine/emit/emit.h"
 #include "engine/run/gateway.h"
 
-_Static_assert(offsetof(ThreadCtx, stop_request) == offsetof(ThreadCtx, pending_signal) + 4,
-              "the gateways test both words with one compare");
+_Static_assert(offsetof(ThreadCtx, gateway.stop_request) ==
+                   offsetof(ThreadCtx, gateway.pending_signal) + 4,
+               "the gateways test both words with one compare");
 
 // cmp qword fs:[pending_signal], 0 ; jne …
 static inline X64Jump emit_if_requested(Emitter *e)
 {
-    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(pending_signal)), 0); // and stop_request
+    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(gateway.pending_signal)), 0); // and stop_request
     return x64_branch(e, X64_NE);
 }
 

@@ -45,10 +45,10 @@ static void emit_tool_return(Emitter *e, unsigned which)
     CodePtr registers = e->pc;
     for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
         x64_mov_reg_fs(e, caller_saved[i], CTX_GPR(caller_saved[i]));
-    x64_jmp_mem(e, x64_fs(CTX(call_return)));
+    x64_jmp_mem(e, x64_fs(CTX(gateway.call_return)));
 
     x64_land(e, requested);
-    x64_mov_fs_imm32(e, CTX(stepping), 1);
+    x64_mov_fs_imm32(e, CTX(dispatch.stepping), 1);
     x64_or_mem_imm(e, DWORD, x64_at(RSP, 0), FLAG_TF);
     if (which == 0)
         x64_land(e, unusual);
@@ -64,16 +64,16 @@ static void emit_tool_call(Emitter *e)
     gateway.tool_call[0] = e->pc;
     for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
         x64_mov_fs_reg(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
     x64_pushfq(e);
     x64_push_reg(e, RAX); // alignment
     x64_cld(e);
     x64_test_mem_imm(e, DWORD, x64_at(RSP, 8), FLAG_AC);
     emit_stop_alignment_checks(e);
-    x64_mov_reg_fs(e, RDI, CTX(self));
-    emit_load_halves(e, RSI, RDX, CTX(call_arg));
-    emit_load_halves(e, RAX, RDX, CTX(call_fn));
-    x64_mov_reg_fs(e, RDX, CTX(call_address));
+    x64_mov_reg_fs(e, RDI, CTX(gateway.self));
+    emit_load_halves(e, RSI, RDX, CTX(gateway.call_arg));
+    emit_load_halves(e, RAX, RDX, CTX(gateway.call_fn));
+    x64_mov_reg_fs(e, RDX, CTX(gateway.call_address));
     x64_call_reg(e, RAX);
     x64_pop_reg(e, RAX);
 
@@ -82,7 +82,7 @@ static void emit_tool_call(Emitter *e)
 
 static void emit_is_careful(Emitter *e)
 {
-    x64_cmp_mem_imm(e, DWORD, x64_fs(CTX(careful)), 0);
+    x64_cmp_mem_imm(e, DWORD, x64_fs(CTX(gateway.careful)), 0);
 }
 
 // The word of flags that emit_tool_return() wants, with none of the client's.
@@ -104,14 +104,14 @@ static void emit_quick_call(Emitter *e)
         x64_mov_fs_reg(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
     x64_mov_reg_fs(e, RCX, CTX_SPILL(RAX));
     x64_mov_fs_reg(e, CTX_GPR(RAX), RCX);
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
     emit_push_flags(e);
     x64_push_reg(e, RAX); // alignment
-    x64_mov_reg_fs(e, RDI, CTX(self));
+    x64_mov_reg_fs(e, RDI, CTX(gateway.self));
     x64_mov_reg_mem(e, QWORD, RSI, x64_at(RAX, offsetof(GatewayCall, arg)));
     x64_mov_reg_mem(e, QWORD, RCX, x64_at(RAX, offsetof(GatewayCall, back)));
-    x64_mov_fs_reg(e, CTX(call_return), RCX);
-    x64_mov_reg_fs(e, RDX, CTX(call_address));
+    x64_mov_fs_reg(e, CTX(gateway.call_return), RCX);
+    x64_mov_reg_fs(e, RDX, CTX(gateway.call_address));
     x64_call_mem(e, x64_at(RAX, offsetof(GatewayCall, fn)));
     x64_pop_reg(e, RAX);
 
@@ -119,10 +119,10 @@ static void emit_quick_call(Emitter *e)
 
     x64_land(e, careful);
     x64_mov_fs_reg(e, CTX_SPILL(RCX), RCX);
-    static const i32 words[][2] = {{offsetof(GatewayCall, fn), offsetof(ThreadCtx, call_fn)},
-                                   {offsetof(GatewayCall, arg), offsetof(ThreadCtx, call_arg)},
-                                   {offsetof(GatewayCall, back),
-                                    offsetof(ThreadCtx, call_return)}};
+    static const i32 words[][2] = {
+        {offsetof(GatewayCall, fn), offsetof(ThreadCtx, gateway.call_fn)},
+        {offsetof(GatewayCall, arg), offsetof(ThreadCtx, gateway.call_arg)},
+        {offsetof(GatewayCall, back), offsetof(ThreadCtx, gateway.call_return)}};
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         x64_mov_reg_mem(e, QWORD, RCX, x64_at(RAX, words[i][0]));
         x64_mov_fs_reg(e, ctx_displacement + words[i][1], RCX);
@@ -144,12 +144,12 @@ static void emit_brief_call(Emitter *e)
     x64_branch_to(e, X64_NE, gateway.tool_call[1]);
     for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
         x64_mov_fs_reg(e, CTX_GPR(arguments[i]), arguments[i]);
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
     emit_push_flags(e);
     x64_push_reg(e, RAX);
-    x64_mov_reg_fs(e, RDI, CTX(self));
+    x64_mov_reg_fs(e, RDI, CTX(gateway.self));
     x64_mov_reg_reg(e, QWORD, RSI, RAX);
-    x64_mov_reg_fs(e, RDX, CTX(call_address));
+    x64_mov_reg_fs(e, RDX, CTX(gateway.call_address));
     x64_call_mem(e, x64_at(RAX, offsetof(GatewayCall, brief)));
 
     gateway.tool_return[2] = e->pc;
@@ -159,7 +159,7 @@ static void emit_brief_call(Emitter *e)
     for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
         x64_mov_reg_fs(e, arguments[i], CTX_GPR(arguments[i]));
     x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
-    x64_jmp_mem(e, x64_fs(CTX(call_return)));
+    x64_jmp_mem(e, x64_fs(CTX(gateway.call_return)));
 
     x64_land(e, slow);
     x64_pop_reg(e, RAX);
@@ -194,7 +194,7 @@ static void emit_store(Emitter *e, u32 size)
 {
     const u32 whole = size <= 8 ? 8 : size;
     x64_mov_fs_reg(e, CTX_SPILL(RCX), RCX);
-    x64_cmp_reg_mem(e, QWORD, RAX, x64_fs(CTX(store_below)));
+    x64_cmp_reg_mem(e, QWORD, RAX, x64_fs(CTX(tool.store_below)));
     X64Jump high = x64_branch(e, X64_AE), unaligned = {0};
     CodePtr fine = e->pc;
     x64_mov_reg_imm(e, RCX, tool->store_map * 8);
@@ -211,7 +211,7 @@ static void emit_store(Emitter *e, u32 size)
         x64_mov_mem_imm(e, size < 8 ? size : 8, x64_gs(x64_at(RAX, TOOL_SHADOW_DISP + (i32)at)), 0);
     x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
     x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
-    x64_jmp_mem(e, x64_fs(CTX(call_return)));
+    x64_jmp_mem(e, x64_fs(CTX(gateway.call_return)));
 
     x64_land(e, high);
     x64_lea_reg_mem(e, QWORD, RCX, x64_at(RSP, -128));
@@ -226,10 +226,11 @@ static void emit_store(Emitter *e, u32 size)
     x64_land(e, below);
     x64_land(e, marked);
     x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
-    x64_mov_fs_reg(e, CTX(call_address), RAX);
+    x64_mov_fs_reg(e, CTX(gateway.call_address), RAX);
     x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
-    x64_mov_fs_address(e, CTX(call_fn), EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)tool->store_slow);
-    x64_mov_fs_imm64(e, CTX(call_arg), size);
+    x64_mov_fs_address(e, CTX(gateway.call_fn), EMIT_ENGINE_ADDRESS,
+                       (u64)(uintptr_t)tool->store_slow);
+    x64_mov_fs_imm64(e, CTX(gateway.call_arg), size);
     x64_jmp_to(e, gateway.tool_call[0]);
 }
 

@@ -45,7 +45,7 @@ static void emit_load_client(Emitter *e)
     }
     x64_mov_fs_reg(e, CTX_SPILL(R11), R11);
     x64_mov_reg_fs(e, RSP, CTX_GPR(RSP));
-    x64_jmp_mem(e, x64_fs(CTX(enter_target)));
+    x64_jmp_mem(e, x64_fs(CTX(gateway.enter_target)));
 }
 
 // Every register to ctx, then the engine's stack and the flags.
@@ -53,7 +53,7 @@ static void emit_save_client(Emitter *e)
 {
     for (unsigned r = 0; r < GPR_COUNT; r++)
         x64_mov_fs_reg(e, CTX_GPR(r), r);
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
     x64_pushfq(e);
     x64_pop_reg(e, RAX);
     x64_mov_fs_reg(e, CTX(flags), RAX);
@@ -78,8 +78,8 @@ static void emit_enter(Emitter *e)
     for (size_t i = 0; i < ARRAY_LEN(callee_saved); i++)
         x64_push_reg(e, callee_saved[i]);
     x64_push_reg(e, RAX); // alignment
-    x64_mov_fs_reg(e, CTX(engine_rsp), RSP);
-    x64_mov_fs_reg(e, CTX(enter_target), RDI);
+    x64_mov_fs_reg(e, CTX(gateway.engine_rsp), RSP);
+    x64_mov_fs_reg(e, CTX(gateway.enter_target), RDI);
 
     gateway.entering = e->pc;
     X64Jump requested = emit_if_requested(e);
@@ -89,8 +89,8 @@ static void emit_enter(Emitter *e)
 
     x64_land(e, requested);
     gateway.abort_entering = e->pc;
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
-    x64_mov_fs_imm32(e, CTX(exit_reason), EXIT_RESUME);
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
+    x64_mov_fs_imm32(e, CTX(gateway.exit_reason), EXIT_RESUME);
     gateway.taken_out = e->pc;
     emit_return_to_c(e);
 }
@@ -104,7 +104,7 @@ static void emit_leave(Emitter *e)
     x64_call_reg(e, RAX);
     x64_test_reg_reg(e, QWORD, RAX, RAX);
     X64Jump full = x64_branch(e, X64_E);
-    x64_mov_fs_reg(e, CTX(enter_target), RAX);
+    x64_mov_fs_reg(e, CTX(gateway.enter_target), RAX);
 
     gateway.resuming = e->pc;
     X64Jump requested = emit_if_requested(e);
@@ -113,15 +113,15 @@ static void emit_leave(Emitter *e)
 
     x64_land(e, requested);
     gateway.abort_resuming = e->pc;
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
-    x64_mov_fs_imm32(e, CTX(exit_reason), EXIT_RESUME);
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
+    x64_mov_fs_imm32(e, CTX(gateway.exit_reason), EXIT_RESUME);
     x64_land(e, full);
     emit_vector_state(e, true);
     emit_return_to_c(e);
 
     for (unsigned reason = 0; reason < EXIT_REASON_COUNT; reason++) {
         gateway.leave[reason] = e->pc;
-        x64_mov_fs_imm32(e, CTX(exit_reason), reason);
+        x64_mov_fs_imm32(e, CTX(gateway.exit_reason), reason);
         x64_jmp_to(e, leave);
     }
 }
@@ -129,7 +129,7 @@ static void emit_leave(Emitter *e)
 // The status flags come back, and the registers that were spilled.
 static void emit_end_of_search(Emitter *e)
 {
-    x64_mov_reg_fs(e, RAX, CTX(second_flags));
+    x64_mov_reg_fs(e, RAX, CTX(gateway.second_flags));
     x64_load_status(e);
     x64_mov_reg_fs(e, RDX, CTX_SPILL(RDX));
     x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
@@ -143,8 +143,8 @@ static void emit_second_search(Emitter *e, ExitReason reason)
     x64_mov_fs_reg(e, CTX(pc), RCX);
     x64_mov_fs_reg(e, CTX_SPILL(RDX), RDX);
     x64_take_status(e);
-    x64_mov_fs_reg(e, CTX(second_flags), RAX);
-    x64_sub_mem_imm(e, DWORD, x64_fs(CTX(second_left)), 1);
+    x64_mov_fs_reg(e, CTX(gateway.second_flags), RAX);
+    x64_sub_mem_imm(e, DWORD, x64_fs(CTX(gateway.second_left)), 1);
     X64Jump enough = x64_branch(e, X64_S);
     // eax := second_index(rcx)
     x64_mov_reg_reg(e, DWORD, RAX, RCX);
@@ -162,9 +162,9 @@ static void emit_second_search(Emitter *e, ExitReason reason)
     x64_add_reg_imm(e, QWORD, RCX, 1);
     x64_cmp_reg_reg(e, QWORD, RCX, RDX);
     X64Jump unknown = x64_branch(e, X64_NE);
-    x64_mov_fs_reg(e, CTX(enter_target), RAX);
+    x64_mov_fs_reg(e, CTX(gateway.enter_target), RAX);
     emit_end_of_search(e);
-    x64_jmp_mem(e, x64_fs(CTX(enter_target)));
+    x64_jmp_mem(e, x64_fs(CTX(gateway.enter_target)));
 
     x64_land(e, enough);
     x64_land(e, unknown);
@@ -220,7 +220,7 @@ static void emit_multiply(Emitter *e, CodePtr factor)
 static void emit_state_key(Emitter *e, CodePtr factor)
 {
     x64_mov_fs_reg(e, CTX_SPILL(RDX), RDX);
-    x64_mov_reg_fs(e, RDX, CTX(tool_state));
+    x64_mov_reg_fs(e, RDX, CTX(tool.state));
     emit_multiply(e, factor);
 }
 
@@ -239,7 +239,7 @@ static void emit_version_lookup(Emitter *e)
     CodePtr factor = e->pc;
     emit_u64(e, VERSION_FACTOR);
     gateway.version_guard = e->pc;
-    x64_mov_fs_imm32(e, CTX(guard_failed), 1);
+    x64_mov_fs_imm32(e, CTX(gateway.guard_failed), 1);
     if (!can)
         x64_jmp_to(e, gateway.leave[EXIT_VERSIONED]);
     x64_mov_fs_reg(e, CTX_SPILL(RAX), RAX);
@@ -306,7 +306,7 @@ static void emit_syscall(Emitter *e)
 // Whoever holds the engine lock may be waiting for this thread to leave the cache (C3).
 static bool may_wait(const Lock *lock)
 {
-    return lock != &engine_lock || !thread_ctx.in_cache;
+    return lock != &engine_lock || !thread_ctx.dispatch.in_cache;
 }
 
 void gateway_init(void)
@@ -337,8 +337,8 @@ void gateway_init(void)
 
 i64 gateway_syscall(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
 {
-    __atomic_store_n(&thread_ctx.in_kernel, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&thread_ctx.thread.in_kernel, 1, __ATOMIC_RELEASE);
     i64 result = gateway.syscall(nr, a0, a1, a2, a3, a4, a5);
-    __atomic_store_n(&thread_ctx.in_kernel, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&thread_ctx.thread.in_kernel, 0, __ATOMIC_RELEASE);
     return result;
 }

@@ -58,8 +58,9 @@ static bool is_of_our_making(const siginfo_t *info)
 bool last_call_is_over(ThreadCtx *ctx)
 {
     if (signal_is_deliverable(ctx)) { // a fault: no other signal gets here
-        if (tool->client_fault && ctx->pending_signal && !is_of_our_making(&ctx->pending.info))
-            tool->client_fault(ctx, &ctx->pending.info);
+        if (tool->client_fault && ctx->gateway.pending_signal &&
+            !is_of_our_making(&ctx->signal.pending.info))
+            tool->client_fault(ctx, &ctx->signal.pending.info);
         signal_forget_pending(ctx);
         call.is_over = true;
     }
@@ -232,9 +233,9 @@ bool tool_call_client_last(ToolThread *thread, GuestAddr function, u64 (*left)(v
     call.tick_seen = signal_ending_ticks();
     signal_admit_last_faults(thread);
     close_shared_memory(true);
-    thread->makes_last_call = 1;
+    thread->dispatch.makes_last_call = 1;
     was_made = tool_call_client(thread, function, NULL, 0, &result);
-    thread->makes_last_call = 0;
+    thread->dispatch.makes_last_call = 0;
     close_shared_memory(false);
     signal_block_host();
     signal_ending_clock_stop();

@@ -17,13 +17,13 @@ enum { SECOND_FOUND_MAX = 31 };
 static bool note_target(ThreadCtx *ctx)
 {
     const Exit *x;
-    switch (ctx->exit_reason) {
+    switch (ctx->gateway.exit_reason) {
     case EXIT_LINK:
     case EXIT_CALL:
-        x = cache_exit(ctx->exit_link);
+        x = cache_exit(ctx->gateway.exit_link);
         ctx->pc = exit_target(x);
         if (x->version & VERSION_ORIGINAL)
-            ctx->redirect_armed = 1;
+            ctx->redirect.armed = 1;
         return true;
     case EXIT_INDIRECT:
     case EXIT_RETURN:
@@ -37,11 +37,11 @@ static bool note_target(ThreadCtx *ctx)
 static void fail_guard(ToolThread *thread, ExitReason reason)
 {
     CodePlace place;
-    if (!cache_place(thread->call_return - 1, &place))
+    if (!cache_place(thread->gateway.call_return - 1, &place))
         return;
     thread->pc = place.pc;
-    thread->guard_failed = 1;
-    thread->call_return = (u64)gateway_leave(reason);
+    thread->gateway.guard_failed = 1;
+    thread->gateway.call_return = (u64)gateway_leave(reason);
 }
 
 void tool_fail_guard(ToolThread *thread)
@@ -58,12 +58,13 @@ void tool_remake(ToolThread *thread)
 // record used for another: then it is left alone.
 void run_link_exit(const ThreadCtx *ctx, Block *to)
 {
-    const Exit *x = cache_exit(ctx->exit_link);
+    const Exit *x = cache_exit(ctx->gateway.exit_link);
     const Block *from = cache_numbered(x->from);
-    bool is_live = from && !from->retired && ctx->exit_link - from->first_exit < from->exit_count;
+    bool is_live =
+        from && !from->retired && ctx->gateway.exit_link - from->first_exit < from->exit_count;
     if (is_live && !(x->version & EXIT_DYNAMIC) && exit_target(x) == to->pc &&
         to->version == x->version)
-        cache_link(ctx->exit_link, to);
+        cache_link(ctx->gateway.exit_link, to);
 }
 
 u32 run_version(ThreadCtx *ctx)
@@ -71,13 +72,13 @@ u32 run_version(ThreadCtx *ctx)
     u32 version = redirect_version(ctx);
     if (!tool->version)
         return version;
-    return version | tool->version(ctx) | (ctx->guard_failed ? VERSION_FIRST : 0);
+    return version | tool->version(ctx) | (ctx->gateway.guard_failed ? VERSION_FIRST : 0);
 }
 
 EntryKind run_entry_kind(const ThreadCtx *ctx)
 {
-    bool is_clean = *(const u64 *)ctx->tool_state == 0;
-    switch (ctx->exit_reason) {
+    bool is_clean = *(const u64 *)ctx->tool.state == 0;
+    switch (ctx->gateway.exit_reason) {
     case EXIT_INDIRECT: return is_clean ? ENTRY_LOOKUP : ENTRY_NONE;
     case EXIT_RETURN: return is_clean ? ENTRY_RETURN : ENTRY_NONE;
     case EXIT_CALL: return is_clean ? ENTRY_CALL : ENTRY_NONE;
@@ -92,13 +93,13 @@ bool stress_signals;
 // Where all exits come here (--stress=no-link) a program would not end otherwise.
 void stress_maybe_step(ThreadCtx *ctx)
 {
-    ctx->stress_seed = ctx->stress_seed * 1664525u + 1013904223u;
-    u32 random = ctx->stress_seed >> 8;
-    if (random % (16 + ctx->stress_taken / 64))
+    ctx->dispatch.stress_seed = ctx->dispatch.stress_seed * 1664525u + 1013904223u;
+    u32 random = ctx->dispatch.stress_seed >> 8;
+    if (random % (16 + ctx->dispatch.stress_taken / 64))
         return;
-    ctx->stress_taken++;
-    ctx->stress_steps = 1 + random / 16 % 64;
-    ctx->stepping = 1;
+    ctx->dispatch.stress_taken++;
+    ctx->dispatch.stress_steps = 1 + random / 16 % 64;
+    ctx->dispatch.stepping = 1;
     ctx->flags |= FLAG_TF;
 }
 
@@ -106,30 +107,32 @@ CodePtr run_light(void)
 {
     ThreadCtx *ctx = &thread_ctx;
     bool has_target = note_target(ctx);
-    __atomic_store_n(&ctx->in_cache, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->dispatch.in_cache, 0, __ATOMIC_SEQ_CST);
     ctx->flags &= ~(u64)FLAG_TF;
-    if (ctx->client_step)
+    if (ctx->dispatch.client_step)
         ctx->flags |= FLAG_TF;
-    if (!has_target || ctx->client_step)
+    if (!has_target || ctx->dispatch.client_step)
         return NULL;
-    ctx->stat_dispatches++;
-    ctx->second_left = SECOND_FOUND_MAX;
-    ctx->recent_pc[ctx->recent_next++ % ARRAY_LEN(ctx->recent_pc)] = ctx->pc;
+    ctx->stats.dispatches++;
+    ctx->gateway.second_left = SECOND_FOUND_MAX;
+    ctx->dispatch.recent_pc[ctx->dispatch.recent_next++ % ARRAY_LEN(ctx->dispatch.recent_pc)] =
+        ctx->pc;
 
     CodePtr code = NULL;
     lock_acquire(&engine_lock);
     Block *block = cache_find(ctx->pc, run_version(ctx));
     if (block) {
-        if (ctx->exit_reason == EXIT_LINK || (ctx->exit_reason == EXIT_CALL && block->call_entry)) {
+        if (ctx->gateway.exit_reason == EXIT_LINK ||
+            (ctx->gateway.exit_reason == EXIT_CALL && block->call_entry)) {
             run_link_exit(ctx, block);
             code = code_at(block->body);
         } else if (cache_publish_entry(block, run_entry_kind(ctx))) {
-            ctx->stat_indirect_misses++;
+            ctx->stats.indirect_misses++;
             code = code_at(block->body);
         }
     }
     if (code) {
-        ctx->guard_failed = 0;
+        ctx->gateway.guard_failed = 0;
         cache_enter(ctx);
     }
     lock_release(&engine_lock);

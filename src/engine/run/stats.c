@@ -47,10 +47,10 @@ static Sums ended; // atomic; of threads that are no more
 static void add(ThreadCtx *ctx, void *arg)
 {
     Sums *s = arg;
-    s->dispatches += ctx->stat_dispatches;
-    s->indirect_misses += ctx->stat_indirect_misses;
-    s->syscalls += ctx->stat_syscalls;
-    s->signals += ctx->stat_signals;
+    s->dispatches += ctx->stats.dispatches;
+    s->indirect_misses += ctx->stats.indirect_misses;
+    s->syscalls += ctx->stats.syscalls;
+    s->signals += ctx->stats.signals;
 }
 
 static void hand_over(u64 *from, u64 *to)
@@ -61,10 +61,10 @@ static void hand_over(u64 *from, u64 *to)
 
 void stats_thread_end(ThreadCtx *ctx)
 {
-    hand_over(&ctx->stat_dispatches, &ended.dispatches);
-    hand_over(&ctx->stat_indirect_misses, &ended.indirect_misses);
-    hand_over(&ctx->stat_syscalls, &ended.syscalls);
-    hand_over(&ctx->stat_signals, &ended.signals);
+    hand_over(&ctx->stats.dispatches, &ended.dispatches);
+    hand_over(&ctx->stats.indirect_misses, &ended.indirect_misses);
+    hand_over(&ctx->stats.syscalls, &ended.syscalls);
+    hand_over(&ctx->stats.signals, &ended.signals);
 }
 
 void stats_print(void)

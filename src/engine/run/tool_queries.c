@@ -15,8 +15,8 @@
 u32 tool_context(ToolThread *thread, GuestAddr pc)
 {
     GuestAddr slot;
-    if (thread->contexts)
-        return calltags_context(pc, thread->gpr[RSP], thread->contexts, &slot);
+    if (thread->calltags.contexts)
+        return calltags_context(pc, thread->gpr[RSP], thread->calltags.contexts, &slot);
     if (!thread->callstack.bottom)
         return 0;
     return callstack_context(&thread->callstack, pc, thread->gpr[RSP]);
@@ -41,7 +41,7 @@ bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, u
     memcpy(gpr, thread->gpr, sizeof gpr);
     GuestAddr pc = thread->pc;
     u64 flags = thread->flags;
-    u32 exit_link = thread->exit_link;
+    u32 exit_link = thread->gateway.exit_link;
 
     for (unsigned i = 0; i < count; i++)
         thread->gpr[argument_register[i]] = args[i];
@@ -49,15 +49,15 @@ bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, u
     thread->gpr[RSP] = sp;
     thread->pc = function;
     run_until_return(thread, sp, gpr[RSP]);
-    if (thread->redirect_count && thread->pc == RUN_NOWHERE)
+    if (thread->redirect.count && thread->pc == RUN_NOWHERE)
         redirect_returned(thread, RUN_NOWHERE); // of a function that was tail-called
 
     *ret_result = thread->gpr[RAX];
     memcpy(thread->gpr, gpr, sizeof gpr);
     thread->pc = pc;
     thread->flags = flags;
-    thread->exit_link = exit_link;
-    thread->exit_reason = EXIT_RESUME;
+    thread->gateway.exit_link = exit_link;
+    thread->gateway.exit_reason = EXIT_RESUME;
     return true;
 }
 

@@ -73,15 +73,15 @@ static void take_filter(ThreadCtx *ctx, void *data)
 {
     const Sync *sync = data;
 
-    if (raw_syscall3(SYS_tgkill, sync->pid, (u64)ctx->tid, 0) == 0)
-        __atomic_store_n(&ctx->seccomp, sync->filter, __ATOMIC_RELEASE);
+    if (raw_syscall3(SYS_tgkill, sync->pid, (u64)ctx->thread.tid, 0) == 0)
+        __atomic_store_n(&ctx->seccomp.filter, sync->filter, __ATOMIC_RELEASE);
 }
 
 static void attach(ThreadCtx *ctx, SeccompFilter *filter, u32 flags)
 {
     Sync sync = { filter, (u64)raw_syscall0(SYS_getpid) };
 
-    __atomic_store_n(&ctx->seccomp, filter, __ATOMIC_RELEASE);
+    __atomic_store_n(&ctx->seccomp.filter, filter, __ATOMIC_RELEASE);
     if (flags & SECCOMP_FILTER_FLAG_TSYNC)
         thread_for_each(take_filter, &sync);
 }
@@ -144,7 +144,7 @@ static i64 install_place_holder(const Request *r)
 static i64 install_locked(ThreadCtx *ctx, const Request *r)
 {
     u32 flags = r->model->flags;
-    SeccompFilter *filter = filter_make(ctx->seccomp, r->model);
+    SeccompFilter *filter = filter_make(ctx->seccomp.filter, r->model);
 
     if (!filter)
         return -ENOMEM;
@@ -181,7 +181,7 @@ static i64 set_strict(ThreadCtx *ctx)
 {
     if (raw_syscall1(SYS_prctl, PR_GET_SECCOMP) != SECCOMP_MODE_DISABLED)
         return -EINVAL;
-    ctx->seccomp_strict = 1;
+    ctx->seccomp.strict = 1;
     return 0;
 }
 
@@ -240,7 +240,7 @@ i64 seccomp_install_for_exec(const ThreadCtx *ctx)
 {
     struct sock_filter room[PROGRAM_MAX];
 
-    return ctx->seccomp ? install_chain(ctx->seccomp, room) : 0;
+    return ctx->seccomp.filter ? install_chain(ctx->seccomp.filter, room) : 0;
 }
 
 // ---------------------------------------------------------------- across execve
@@ -257,7 +257,7 @@ int seccomp_across_exec(const ThreadCtx *ctx)
 {
     i64 fd = raw_syscall2(SYS_memfd_create, (u64) "seccomp", 0);
 
-    if (fd >= 0 && !write_chain((int)fd, ctx->seccomp)) {
+    if (fd >= 0 && !write_chain((int)fd, ctx->seccomp.filter)) {
         raw_syscall1(SYS_close, (u64)fd);
         return -ENOMEM;
     }
@@ -284,10 +284,10 @@ static bool adopt_one(ThreadCtx *ctx, int fd, SeccompFilter *model)
     if (!program_is_valid(model->insns, model->count))
         return false;
     lock_acquire(&thread_lock);
-    SeccompFilter *filter = filter_make(ctx->seccomp, model);
+    SeccompFilter *filter = filter_make(ctx->seccomp.filter, model);
     lock_release(&thread_lock);
     if (filter)
-        ctx->seccomp = filter;
+        ctx->seccomp.filter = filter;
     return filter != NULL;
 }
 

@@ -98,12 +98,12 @@ SeccompVerdict seccomp_judge(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 *ret
     };
     const SeccompFilter *match;
 
-    if (ctx->seccomp_strict) {
+    if (ctx->seccomp.strict) {
         judge_strictly(ctx, (u32)nr);
         return SECCOMP_PERFORM;
     }
     memcpy(data.args, args, sizeof(data.args));
-    u32 says = filters_run(__atomic_load_n(&ctx->seccomp, __ATOMIC_ACQUIRE), &data, &match);
+    u32 says = filters_run(__atomic_load_n(&ctx->seccomp.filter, __ATOMIC_ACQUIRE), &data, &match);
     siginfo_t info = sigsys_info(&data, says);
     switch (says & SECCOMP_RET_ACTION_FULL) {
     case SECCOMP_RET_ALLOW:

@@ -41,7 +41,7 @@ SeccompVerdict seccomp_judge(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 *ret
 
 static inline bool seccomp_is_on(const ThreadCtx *ctx)
 {
-    return __atomic_load_n(&ctx->seccomp, __ATOMIC_ACQUIRE) || ctx->seccomp_strict;
+    return __atomic_load_n(&ctx->seccomp.filter, __ATOMIC_ACQUIRE) || ctx->seccomp.strict;
 }
 
 // ----------------------------------------------------------------------- exec

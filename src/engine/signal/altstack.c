@@ -18,7 +18,7 @@ bool altstack_contains(const stack_t *stack, u64 sp)
 // disarmed when the handler began.
 u32 altstack_flags(const ThreadCtx *ctx, u64 sp)
 {
-    const stack_t *stack = &ctx->altstack;
+    const stack_t *stack = &ctx->signal.altstack;
 
     if (stack->ss_size == 0)
         return SS_DISABLE;
@@ -29,7 +29,7 @@ u32 altstack_flags(const ThreadCtx *ctx, u64 sp)
 
 void signal_reset_altstack(ThreadCtx *ctx)
 {
-    ctx->altstack = (stack_t){ .ss_flags = SS_DISABLE };
+    ctx->signal.altstack = (stack_t){ .ss_flags = SS_DISABLE };
 }
 
 i64 altstack_change(ThreadCtx *ctx, const stack_t *stack, u64 sp)
@@ -42,19 +42,19 @@ i64 altstack_change(ThreadCtx *ctx, const stack_t *stack, u64 sp)
         return -EINVAL;
     if (mode != SS_DISABLE && stack->ss_size < KERNEL_MINSIGSTKSZ)
         return -ENOMEM;
-    ctx->altstack.ss_flags = stack->ss_flags;
-    ctx->altstack.ss_sp = mode == SS_DISABLE ? NULL : stack->ss_sp;
-    ctx->altstack.ss_size = mode == SS_DISABLE ? 0 : stack->ss_size;
+    ctx->signal.altstack.ss_flags = stack->ss_flags;
+    ctx->signal.altstack.ss_sp = mode == SS_DISABLE ? NULL : stack->ss_sp;
+    ctx->signal.altstack.ss_size = mode == SS_DISABLE ? 0 : stack->ss_size;
     return 0;
 }
 
 i64 sys_sigaltstack(ThreadCtx *ctx, const u64 args[6])
 {
     u64 sp = ctx->gpr[RSP];
-    stack_t changed, old = ctx->altstack;
+    stack_t changed, old = ctx->signal.altstack;
 
     old.ss_flags = (int)(altstack_flags(ctx, sp) |
-                         ((u32)ctx->altstack.ss_flags & KERNEL_SS_AUTODISARM));
+                         ((u32)ctx->signal.altstack.ss_flags & KERNEL_SS_AUTODISARM));
     if (args[0]) {
         if (!guest_read(args[0], &changed, sizeof(changed)))
             return -EFAULT;

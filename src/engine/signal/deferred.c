@@ -37,7 +37,7 @@ static unsigned slot_of(int sig)
 // other processes use. A child on borrowed memory has no other threads.
 static bool is_for_process(const ThreadCtx *ctx, const siginfo_t *info)
 {
-    if (ctx->vfork_depth > 0 || info->si_code == SI_TKILL)
+    if (ctx->thread.vfork_depth > 0 || info->si_code == SI_TKILL)
         return false;
     return info->si_code != SI_QUEUE || info->si_pid != (i32)raw_syscall0(SYS_getpid);
 }
@@ -50,7 +50,7 @@ static void put_shared(ThreadCtx *ctx, const siginfo_t *info)
         return;
     memcpy(&shared.info[slot_of(info->si_signo)], info, sizeof(*info));
     __atomic_or_fetch(&shared.ready, bit, __ATOMIC_SEQ_CST);
-    ctx->must_place = 1;
+    ctx->signal.must_place = 1;
 }
 
 static bool take_shared(u64 bit, siginfo_t *ret_info)
@@ -74,17 +74,18 @@ void deferred_put_own(ThreadCtx *ctx, const siginfo_t *info)
 {
     u64 bit = SIG_BIT(info->si_signo);
 
-    if (ctx->deferred_signals & bit)
+    if (ctx->signal.deferred & bit)
         return;
-    memcpy(&ctx->deferred_info[slot_of(info->si_signo)], info, sizeof(*info));
-    __atomic_or_fetch(&ctx->deferred_signals, bit, __ATOMIC_SEQ_CST);
+    memcpy(&ctx->signal.deferred_info[slot_of(info->si_signo)], info, sizeof(*info));
+    __atomic_or_fetch(&ctx->signal.deferred, bit, __ATOMIC_SEQ_CST);
 }
 
 u64 deferred_set(const ThreadCtx *ctx)
 {
-    u64 own = __atomic_load_n(&ctx->deferred_signals, __ATOMIC_SEQ_CST);
+    u64 own = __atomic_load_n(&ctx->signal.deferred, __ATOMIC_SEQ_CST);
 
-    return ctx->vfork_depth > 0 ? own : own | __atomic_load_n(&shared.ready, __ATOMIC_SEQ_CST);
+    return ctx->thread.vfork_depth > 0 ? own
+                                       : own | __atomic_load_n(&shared.ready, __ATOMIC_SEQ_CST);
 }
 
 bool deferred_take(ThreadCtx *ctx, u64 allowed, siginfo_t *ret_info)
@@ -94,9 +95,9 @@ bool deferred_take(ThreadCtx *ctx, u64 allowed, siginfo_t *ret_info)
         if (!ready)
             return false;
         int sig = __builtin_ctzll(ready) + 1;
-        if (ctx->deferred_signals & SIG_BIT(sig)) {
-            memcpy(ret_info, &ctx->deferred_info[slot_of(sig)], sizeof(*ret_info));
-            __atomic_and_fetch(&ctx->deferred_signals, ~SIG_BIT(sig), __ATOMIC_SEQ_CST);
+        if (ctx->signal.deferred & SIG_BIT(sig)) {
+            memcpy(ret_info, &ctx->signal.deferred_info[slot_of(sig)], sizeof(*ret_info));
+            __atomic_and_fetch(&ctx->signal.deferred, ~SIG_BIT(sig), __ATOMIC_SEQ_CST);
             return true;
         }
         if (take_shared(SIG_BIT(sig), ret_info))
@@ -116,12 +117,12 @@ void deferred_drop(ThreadCtx *ctx, int sig)
 
 void signal_forget_pending(ThreadCtx *ctx)
 {
-    ctx->pending_signal = 0;
-    ctx->deferred_signals = 0;
-    ctx->wait_mask_armed = 0;
-    ctx->must_place = 0;
-    ctx->lent_set = 0;
-    if (ctx->vfork_depth == 0)
+    ctx->gateway.pending_signal = 0;
+    ctx->signal.deferred = 0;
+    ctx->signal.wait_mask_armed = 0;
+    ctx->signal.must_place = 0;
+    ctx->signal.lent_set = 0;
+    if (ctx->thread.vfork_depth == 0)
         shared.taken = shared.ready = 0;
 }
 
@@ -139,16 +140,16 @@ typedef struct Search {
 
 static Fitness fitness(const ThreadCtx *ctx, u64 bit)
 {
-    u64 mask = ctx->wait_mask_armed ? ctx->wait_mask : ctx->client_mask;
-    u64 lent = __atomic_load_n(&ctx->lent_set, __ATOMIC_SEQ_CST);
+    u64 mask = ctx->signal.wait_mask_armed ? ctx->signal.wait_mask : ctx->signal.client_mask;
+    u64 lent = __atomic_load_n(&ctx->signal.lent_set, __ATOMIC_SEQ_CST);
 
-    if (ctx->vfork_depth > 0)
+    if (ctx->thread.vfork_depth > 0)
         return UNFIT; // of another process
     if (!(mask & bit))
         return DOES_NOT_BLOCK;
     if (!(lent & bit))
         return UNFIT;
-    return ctx->lent_nr == NR_rt_sigtimedwait ? WAITS : SLEEPS;
+    return ctx->signal.lent_nr == NR_rt_sigtimedwait ? WAITS : SLEEPS;
 }
 
 static void consider(ThreadCtx *ctx, void *data)
@@ -158,7 +159,7 @@ static void consider(ThreadCtx *ctx, void *data)
 
     if (found > search->best) {
         search->best = found;
-        search->tid = ctx->tid;
+        search->tid = ctx->thread.tid;
     }
 }
 
@@ -166,7 +167,7 @@ void deferred_place(ThreadCtx *ctx)
 {
     siginfo_t info;
 
-    ctx->must_place = 0;
+    ctx->signal.must_place = 0;
     u64 left = __atomic_load_n(&shared.ready, __ATOMIC_SEQ_CST);
     for (; left; left &= left - 1) {
         Search search = { .asker = ctx, .bit = left & -left };

@@ -32,16 +32,17 @@ void signal_put_host_mask(u64 mask)
 
 void signal_restore_host_mask(ThreadCtx *ctx)
 {
-    host_set_mask(ctx->pending_signal ? ~MASK_SYNCHRONOUS : mask_for_host(ctx->client_mask));
+    host_set_mask(ctx->gateway.pending_signal ? ~MASK_SYNCHRONOUS
+                                              : mask_for_host(ctx->signal.client_mask));
 }
 
 // A signal may come between the test of pending_signal and the change of the
 // host's mask; the mask is then open while one is pending, and S4 copes.
 void signal_set_client_mask(ThreadCtx *ctx, u64 mask)
 {
-    ctx->client_mask = mask & ~MASK_UNBLOCKABLE;
-    if (!ctx->pending_signal)
-        host_set_mask(mask_for_host(ctx->client_mask));
+    ctx->signal.client_mask = mask & ~MASK_UNBLOCKABLE;
+    if (!ctx->gateway.pending_signal)
+        host_set_mask(mask_for_host(ctx->signal.client_mask));
 }
 
 void signal_admit_last_faults(ThreadCtx *ctx)
@@ -56,7 +57,7 @@ void signal_prepare_exec(ThreadCtx *ctx)
 
     lend_signals(ctx, SYS_execve, 0);
     for (int sig = 1; sig <= SIGNAL_COUNT; sig++) {
-        if (signal_is_synchronous(sig) && ctx->actions->action[sig].handler == HANDLER_IGN)
+        if (signal_is_synchronous(sig) && ctx->signal.actions->action[sig].handler == HANDLER_IGN)
             host_set_action(sig, &ignore);
     }
 }
@@ -65,7 +66,7 @@ void signal_exec_failed(ThreadCtx *ctx)
 {
     for (int sig = 1; sig <= SIGNAL_COUNT; sig++) {
         if (signal_is_synchronous(sig))
-            signal_actions_reinstall(ctx->actions, sig);
+            signal_actions_reinstall(ctx->signal.actions, sig);
     }
     take_signals_back(ctx);
 }
@@ -86,18 +87,18 @@ static void send_to_self(int sig, int code, GuestAddr addr)
 static bool record_synchronous(ThreadCtx *ctx, const siginfo_t *info)
 {
     signal_block_host();
-    bool is_free = !ctx->pending_signal;
+    bool is_free = !ctx->gateway.pending_signal;
     if (is_free) {
         int sig = info->si_signo;
-        memset(&ctx->pending, 0, sizeof(ctx->pending));
-        ctx->pending.info = *info;
-        ctx->pending.synchronous = true;
-        ctx->pending.cr2 = sig == SIGSEGV ? (u64)info->si_addr : 0;
-        ctx->pending.trapno = sig == SIGSEGV ? 14 : sig == SIGILL ? 6 : 0;
-        ctx->pending.resume_mask = ctx->client_mask;
-        ctx->pending_signal = 1;
+        memset(&ctx->signal.pending, 0, sizeof(ctx->signal.pending));
+        ctx->signal.pending.info = *info;
+        ctx->signal.pending.synchronous = true;
+        ctx->signal.pending.cr2 = sig == SIGSEGV ? (u64)info->si_addr : 0;
+        ctx->signal.pending.trapno = sig == SIGSEGV ? 14 : sig == SIGILL ? 6 : 0;
+        ctx->signal.pending.resume_mask = ctx->signal.client_mask;
+        ctx->gateway.pending_signal = 1;
         if (UNLIKELY(trace_bits & TRACE_SIGNALS))
-            trace_signal_arrival(ctx, &ctx->pending.info);
+            trace_signal_arrival(ctx, &ctx->signal.pending.info);
     }
     signal_restore_host_mask(ctx);
     return is_free;
@@ -109,7 +110,7 @@ void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr)
 
     // An asynchronous signal that came first is delivered first; the
     // instruction raises its fault again when the handler has returned.
-    if (ctx->pending_signal)
+    if (ctx->gateway.pending_signal)
         return;
     if (UNLIKELY(signal_is_traced)) {
         send_to_self(sig, code, addr);
@@ -123,7 +124,7 @@ void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr)
 
 bool signal_raise_by_call(ThreadCtx *ctx, const siginfo_t *info)
 {
-    if (ctx->pending_signal)
+    if (ctx->gateway.pending_signal)
         return false;
     return record_synchronous(ctx, info);
 }
@@ -137,12 +138,13 @@ void signal_die(const siginfo_t *info)
 // sleep the signal ended, else the client's.
 static u64 mask_now(const ThreadCtx *ctx)
 {
-    return ctx->wait_mask_armed ? ctx->wait_mask : ctx->client_mask;
+    return ctx->signal.wait_mask_armed ? ctx->signal.wait_mask : ctx->signal.client_mask;
 }
 
 bool signal_is_deliverable(const ThreadCtx *ctx)
 {
-    return ctx->pending_signal || ctx->must_place || (deferred_set(ctx) & ~mask_now(ctx)) != 0;
+    return ctx->gateway.pending_signal || ctx->signal.must_place ||
+           (deferred_set(ctx) & ~mask_now(ctx)) != 0;
 }
 
 // The kernel's force_sigsegv(): when SIGSEGV's own frame cannot be written
@@ -151,7 +153,8 @@ bool signal_is_deliverable(const ThreadCtx *ctx)
 static void note_call_of_handler(ThreadCtx *ctx, GuestAddr pc, GuestAddr sp)
 {
     GuestAddr slot = ctx->gpr[RSP];
-    GuestAddr alt_lo = altstack_contains(&ctx->altstack, slot) ? (u64)ctx->altstack.ss_sp : 0;
+    GuestAddr alt_lo =
+        altstack_contains(&ctx->signal.altstack, slot) ? (u64)ctx->signal.altstack.ss_sp : 0;
 
     callstack_enter_signal(&ctx->callstack, pc, sp, slot, alt_lo);
 }
@@ -165,9 +168,9 @@ static void fail_frame(ThreadCtx *ctx, int sig)
     info.si_code = SI_KERNEL;
     if (sig == SIGSEGV)
         host_die_by(&info);
-    ctx->pending = (PendingSignal){ .synchronous = true };
-    memcpy(&ctx->pending.info, &info, sizeof(info));
-    ctx->pending_signal = 1;
+    ctx->signal.pending = (PendingSignal){ .synchronous = true };
+    memcpy(&ctx->signal.pending.info, &info, sizeof(info));
+    ctx->gateway.pending_signal = 1;
 }
 
 static void run_handler(ThreadCtx *ctx, const KernelAction *action, PendingSignal *signal)
@@ -175,7 +178,7 @@ static void run_handler(ThreadCtx *ctx, const KernelAction *action, PendingSigna
     int sig = signal->info.si_signo;
     u64 mask = mask_now(ctx) | action->mask;
 
-    signal->resume_mask = ctx->client_mask;
+    signal->resume_mask = ctx->signal.client_mask;
     if (!(action->flags & SA_NODEFER))
         mask |= SIG_BIT(sig);
     GuestAddr pc = ctx->pc, sp = ctx->gpr[RSP];
@@ -189,9 +192,9 @@ static void run_handler(ThreadCtx *ctx, const KernelAction *action, PendingSigna
         calltags_enter_signal(ctx->gpr[RSP], pc, sp);
     if (tool->signal)
         tool->signal(ctx, sig, sp);
-    ctx->wait_mask_armed = 0;
-    ctx->client_mask = mask & ~MASK_UNBLOCKABLE;
-    ctx->stat_signals++;
+    ctx->signal.wait_mask_armed = 0;
+    ctx->signal.client_mask = mask & ~MASK_UNBLOCKABLE;
+    ctx->stats.signals++;
 }
 
 // Not the client's business: the kernel's default action, or nothing.
@@ -223,7 +226,7 @@ static void deliver_one(ThreadCtx *ctx, PendingSignal *signal)
             host_requeue(&signal->info);
         return;
     }
-    KernelAction action = actions_take(ctx->actions, sig);
+    KernelAction action = actions_take(ctx->signal.actions, sig);
     if (UNLIKELY(trace_bits & TRACE_SIGNALS))
         trace_signal_delivery(ctx, sig, action.handler);
     if (action_is_handler(&action))
@@ -234,15 +237,15 @@ static void deliver_one(ThreadCtx *ctx, PendingSignal *signal)
 
 static bool take_next(ThreadCtx *ctx, PendingSignal *ret_signal)
 {
-    if (ctx->pending_signal) {
-        *ret_signal = ctx->pending;
+    if (ctx->gateway.pending_signal) {
+        *ret_signal = ctx->signal.pending;
         return true;
     }
     memset(ret_signal, 0, sizeof(*ret_signal));
     if (!deferred_take(ctx, ~mask_now(ctx), &ret_signal->info))
         return false;
     // Closed to others until this one is on the client's stack (R3).
-    ctx->pending_signal = 1;
+    ctx->gateway.pending_signal = 1;
     host_set_mask(~MASK_SYNCHRONOUS);
     return true;
 }
@@ -251,18 +254,18 @@ void signal_deliver_pending(ThreadCtx *ctx)
 {
     PendingSignal signal;
 
-    if (UNLIKELY(ctx->must_place))
+    if (UNLIKELY(ctx->signal.must_place))
         deferred_place(ctx);
     while (take_next(ctx, &signal)) {
         // `pending` has been copied, but stays taken while its frame is built:
         // what arrives now must not find it free before the masks are right.
-        ctx->pending.info.si_signo = 0;
+        ctx->signal.pending.info.si_signo = 0;
         deliver_one(ctx, &signal);
-        if (ctx->pending.info.si_signo != 0)
+        if (ctx->signal.pending.info.si_signo != 0)
             continue; // the frame failed: SIGSEGV takes its place
-        __atomic_store_n(&ctx->pending_signal, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&ctx->gateway.pending_signal, 0, __ATOMIC_SEQ_CST);
         if ((deferred_set(ctx) & ~mask_now(ctx)) == 0)
-            host_set_mask(mask_for_host(ctx->client_mask));
+            host_set_mask(mask_for_host(ctx->signal.client_mask));
     }
-    ctx->wait_mask_armed = 0;
+    ctx->signal.wait_mask_armed = 0;
 }

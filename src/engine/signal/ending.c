@@ -61,7 +61,7 @@ void signal_ending_begin(ThreadCtx *ctx, void (*cut_short)(int sig))
 
     if (host_always_open)
         return;
-    ending.tid = ctx->tid;
+    ending.tid = ctx->thread.tid;
     ending.cut_short = cut_short;
     ending.clock = -1;
     host_set_mask(MASK_ALL);
@@ -82,7 +82,7 @@ void signal_ending_forget(ThreadCtx *ctx)
     ending.urges = ending.ticks = 0;
     for (int sig = 1; sig <= SIGNAL_COUNT; sig++) {
         if (MASK_ENDING & SIG_BIT(sig))
-            signal_actions_reinstall(ctx->actions, sig);
+            signal_actions_reinstall(ctx->signal.actions, sig);
     }
 }
 

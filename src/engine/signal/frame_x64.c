@@ -93,12 +93,12 @@ static bool place_frame(const ThreadCtx *ctx, const KernelAction *action, u64 fp
     bool on_altstack = altstack_flags(ctx, ctx->gpr[RSP]) == SS_ONSTACK;
 
     if ((action->flags & SA_ONSTACK) && altstack_flags(ctx, sp) == 0) {
-        sp = (u64)ctx->altstack.ss_sp + ctx->altstack.ss_size;
+        sp = (u64)ctx->signal.altstack.ss_sp + ctx->signal.altstack.ss_size;
         on_altstack = true;
     }
     u64 fpstate = (sp - fpstate_bytes) & ~63ull;
     u64 frame = ((fpstate - sizeof(RtSigframe)) & ~15ull) - 8;
-    if (on_altstack && !altstack_contains(&ctx->altstack, frame))
+    if (on_altstack && !altstack_contains(&ctx->signal.altstack, frame))
         return false;
     *ret_frame = frame;
     *ret_fpstate = fpstate;
@@ -110,8 +110,8 @@ static bool place_frame(const ThreadCtx *ctx, const KernelAction *action, u64 fp
 // prologue faults nowhere, so that a fault is the instruction's.
 static bool is_original(const ThreadCtx *ctx, const PendingSignal *signal)
 {
-    if (ctx->redirect_armed || !signal->synchronous)
-        return ctx->redirect_armed;
+    if (ctx->redirect.armed || !signal->synchronous)
+        return ctx->redirect.armed;
     lock_acquire(&engine_lock);
     bool is_entry = redirect_is_entry(ctx->pc);
     lock_release(&engine_lock);
@@ -123,14 +123,14 @@ static void fill_frame(RtSigframe *frame, const ThreadCtx *ctx, const KernelActi
 {
     frame->pretcode = action->restorer;
     frame->uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
-    frame->uc_stack = ctx->altstack;
+    frame->uc_stack = ctx->signal.altstack;
     save_registers(&frame->context, ctx);
     frame->context.err = signal->err;
     frame->context.trapno = signal->trapno;
     frame->context.cr2 = signal->cr2;
     frame->context.oldmask = signal->resume_mask;
     frame->context.fpstate = fpstate;
-    frame->context.wrapped_original = ctx->wrapped_original;
+    frame->context.wrapped_original = ctx->redirect.wrapped_original;
     frame->context.original_pc = is_original(ctx, signal) ? ctx->pc : 0;
     frame->uc_sigmask = signal->resume_mask;
     memcpy(&frame->info, &signal->info, sizeof(frame->info));
@@ -145,11 +145,11 @@ static void enter_handler(ThreadCtx *ctx, const KernelAction *action, int sig, G
     ctx->gpr[RAX] = 0;
     ctx->gpr[RSP] = frame;
     ctx->pc = action->handler;
-    ctx->redirect_armed = 0; // until the handler returns
+    ctx->redirect.armed = 0; // until the handler returns
     ctx->flags &= ~(u64)(FLAG_DF | FLAG_TF | FLAG_RF);
     xstate_reset(ctx->xsave);
     xstate_put_pkru(ctx->xsave);
-    if ((u32)ctx->altstack.ss_flags & KERNEL_SS_AUTODISARM)
+    if ((u32)ctx->signal.altstack.ss_flags & KERNEL_SS_AUTODISARM)
         signal_reset_altstack(ctx);
 }
 
@@ -186,8 +186,8 @@ bool frame_pop(ThreadCtx *ctx)
     if (!guest_read(ctx->gpr[RSP] - sizeof(u64), &frame, sizeof(frame)))
         return false;
     restore_registers(ctx, &frame.context);
-    ctx->wrapped_original = frame.context.wrapped_original;
-    ctx->redirect_armed = ctx->pc != 0 && frame.context.original_pc == ctx->pc;
+    ctx->redirect.wrapped_original = frame.context.wrapped_original;
+    ctx->redirect.armed = ctx->pc != 0 && frame.context.original_pc == ctx->pc;
     bool good = xstate_from_client_frame(ctx->xsave, frame.context.fpstate);
     xstate_put_pkru(ctx->xsave);
     // As the kernel: errors of the alternate stack are forgotten, and the mask

@@ -78,7 +78,7 @@ void host_die_by(const siginfo_t *info)
     u64 sig = (u64)info->si_signo;
 
     // A child on borrowed memory is not the process that the tools watch.
-    if (process_dying_hook && thread_ctx.vfork_depth == 0)
+    if (process_dying_hook && thread_ctx.thread.vfork_depth == 0)
         process_dying_hook(&thread_ctx, info);
     host_set_mask(MASK_ALL);
     host_set_action(info->si_signo, &dfl);

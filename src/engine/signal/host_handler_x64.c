@@ -18,6 +18,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/callstack/callstack.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -86,15 +87,16 @@ static void close_frame_mask(ucontext_t *uc)
 
 static void record(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc, bool synchronous)
 {
-    PendingSignal *pending = &ctx->pending;
+    PendingSignal *pending = &ctx->signal.pending;
 
     memcpy(&pending->info, info, sizeof(pending->info));
-    pending->resume_mask = mask_for_host(frame_mask(uc)) | (ctx->client_mask & MASK_SYNCHRONOUS);
+    pending->resume_mask =
+        mask_for_host(frame_mask(uc)) | (ctx->signal.client_mask & MASK_SYNCHRONOUS);
     pending->synchronous = synchronous;
     pending->trapno = greg(uc, REG_TRAPNO);
     pending->err = greg(uc, REG_ERR);
     pending->cr2 = greg(uc, REG_CR2);
-    __atomic_store_n(&ctx->pending_signal, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->gateway.pending_signal, 1, __ATOMIC_SEQ_CST);
     close_frame_mask(uc);
     if (UNLIKELY(trace_bits & TRACE_SIGNALS))
         trace_signal_arrival(ctx, info);
@@ -113,26 +115,26 @@ static bool pushes_flags(u64 host_pc)
 
 static void step(ThreadCtx *ctx, ucontext_t *uc)
 {
-    ctx->stepping = 1;
-    ctx->step_over_pushf = pushes_flags(greg(uc, REG_RIP));
+    ctx->dispatch.stepping = 1;
+    ctx->signal.step_over_pushf = pushes_flags(greg(uc, REG_RIP));
     set_greg(uc, REG_EFL, greg(uc, REG_EFL) | FLAG_TF);
 }
 
 static void stop_stepping(ThreadCtx *ctx, ucontext_t *uc)
 {
-    if (!ctx->stepping)
+    if (!ctx->dispatch.stepping)
         return;
-    ctx->stepping = 0;
-    ctx->step_over_pushf = 0;
+    ctx->dispatch.stepping = 0;
+    ctx->signal.step_over_pushf = 0;
     set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
 }
 
 // The client must not see the trap flag that is ours.
 static void hide_pushed_tf(ThreadCtx *ctx, const ucontext_t *uc)
 {
-    bool ours = ctx->step_over_pushf && !ctx->client_step;
+    bool ours = ctx->signal.step_over_pushf && !ctx->dispatch.client_step;
 
-    ctx->step_over_pushf = 0;
+    ctx->signal.step_over_pushf = 0;
     if (!ours)
         return;
     *(u16 *)greg(uc, REG_RSP) &= (u16)~FLAG_TF;
@@ -151,11 +153,11 @@ static void set_engine_flags(ucontext_t *uc)
 static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
 {
     u8 *fpregs = (u8 *)uc->uc_mcontext.fpregs;
-    u64 client_tf = ctx->stepping && ctx->client_step ? FLAG_TF : 0;
+    u64 client_tf = ctx->dispatch.stepping && ctx->dispatch.client_step ? FLAG_TF : 0;
 
     stop_stepping(ctx, uc);
     for (unsigned r = 0; r < GPR_COUNT; r++)
-        ctx->gpr[r] = place->spilled >> r & 1 ? ctx->spill[r] : greg(uc, greg_of[r]);
+        ctx->gpr[r] = place->spilled >> r & 1 ? ctx->translate.spill[r] : greg(uc, greg_of[r]);
     ctx->pc = place->pc;
     ctx->flags = greg(uc, REG_EFL) | client_tf;
     set_gs_base(ctx->engine_gs);
@@ -164,9 +166,9 @@ static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
         uc->uc_mcontext.fpregs->cwd = 0x37f;
         uc->uc_mcontext.fpregs->mxcsr = 0x1f80;
     }
-    ctx->exit_reason = EXIT_RESUME;
+    ctx->gateway.exit_reason = EXIT_RESUME;
     set_greg(uc, REG_RIP, gateway_taken_out_pc());
-    set_greg(uc, REG_RSP, ctx->engine_rsp);
+    set_greg(uc, REG_RSP, ctx->gateway.engine_rsp);
     set_engine_flags(uc);
 }
 
@@ -182,7 +184,7 @@ static StringState string_state(const ucontext_t *uc)
 // A client that steps itself sees each round.
 static bool run_string(const ThreadCtx *ctx, ucontext_t *uc)
 {
-    if (ctx->client_step)
+    if (ctx->dispatch.client_step)
         return false;
     StringState state = string_state(uc);
     bool ended = string_rest_run(&state);
@@ -235,8 +237,8 @@ static bool is_kick(const siginfo_t *info)
 
 static void on_kick(ThreadCtx *ctx, ucontext_t *uc)
 {
-    ctx->kicked = 1;
-    ctx->stop_request = 1;
+    ctx->relay.kicked = 1;
+    ctx->gateway.stop_request = 1;
     advance(ctx, uc);
 }
 
@@ -244,27 +246,27 @@ static void on_sent(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     int sig = info->si_signo;
     bool handed_over = info->si_code == HANDED_OVER;
-    u64 mask = ctx->wait_mask_armed ? ctx->wait_mask : ctx->client_mask;
+    u64 mask = ctx->signal.wait_mask_armed ? ctx->signal.wait_mask : ctx->signal.client_mask;
 
     if (handed_over)
         info->si_code = SI_USER;
     if (sig == SIGSYS && info->si_code == SYS_SECCOMP_CODE)
         info->si_call_addr = (void *)ctx->pc;
-    if (signal_is_synchronous(sig) && (ctx->pending_signal || (mask & SIG_BIT(sig)))) {
+    if (signal_is_synchronous(sig) && (ctx->gateway.pending_signal || (mask & SIG_BIT(sig)))) {
         if (handed_over)
             deferred_put_own(ctx, info);
         else
             deferred_put(ctx, info);
-        if (ctx->must_place || (signal_kicks && sig == WIRE_KICK_SIGNAL)) {
-            ctx->kicked = signal_kicks; // if it has interrupted a sleep, that goes on
-            ctx->stop_request = 1;
+        if (ctx->signal.must_place || (signal_kicks && sig == WIRE_KICK_SIGNAL)) {
+            ctx->relay.kicked = signal_kicks; // if it has interrupted a sleep, that goes on
+            ctx->gateway.stop_request = 1;
             advance(ctx, uc);
         } else if (gateway_place(greg(uc, REG_RIP)) == GATEWAY_SYSCALL_BEFORE) {
             set_greg(uc, REG_RIP, gateway_restart_pc()); // it must lend this one as well
         }
         return;
     }
-    if (ctx->pending_signal) {
+    if (ctx->gateway.pending_signal) {
         host_requeue(info); // S4
         close_frame_mask(uc);
         return;
@@ -291,11 +293,11 @@ static bool looks_writable(ThreadCtx *ctx, GuestAddr addr)
 
     if (!mapping || !(mapping->prot & 2 /* PROT_WRITE */))
         return false;
-    if (ctx->retry_addr != addr) {
-        ctx->retry_addr = addr;
-        ctx->retry_count = 0;
+    if (ctx->signal.retry_addr != addr) {
+        ctx->signal.retry_addr = addr;
+        ctx->signal.retry_count = 0;
     }
-    return ++ctx->retry_count <= RETRIES_OF_WRITABLE_PAGE;
+    return ++ctx->signal.retry_count <= RETRIES_OF_WRITABLE_PAGE;
 }
 
 // A string instruction is going to store to these pages, too: a fault for each would do.
@@ -335,10 +337,10 @@ static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
         unguard_string(uc);
     lock_release(&engine_lock);
     if (unguarded)
-        ctx->retry_count = 0;
+        ctx->signal.retry_count = 0;
     if (!retry)
         return false;
-    ctx->stop_request = 1;
+    ctx->gateway.stop_request = 1;
     if (cache_contains(greg(uc, REG_RIP)) && run_string(ctx, uc))
         advance(ctx, uc);
     else
@@ -372,10 +374,10 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     }
     if ((u64)info->si_addr == rip)
         info->si_addr = (void *)place.pc;
-    if (!ctx->pending_signal) {
+    if (!ctx->gateway.pending_signal) {
         record(ctx, info, uc, true);
-        if (ctx->pending.cr2 == rip)
-            ctx->pending.cr2 = place.pc;
+        if (ctx->signal.pending.cr2 == rip)
+            ctx->signal.pending.cr2 = place.pc;
     }
     // Otherwise a signal is being stepped to its boundary, and this fault is
     // that boundary: the instruction faults again when the handler has returned.
@@ -386,12 +388,12 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 // before one that was sent meanwhile. False: it has faulted besides.
 static bool make_way_for_fault(ThreadCtx *ctx)
 {
-    if (!ctx->pending_signal)
+    if (!ctx->gateway.pending_signal)
         return true;
-    if (ctx->pending.synchronous)
+    if (ctx->signal.pending.synchronous)
         return false;
-    host_requeue(&ctx->pending.info); // S4
-    ctx->pending_signal = 0;
+    host_requeue(&ctx->signal.pending.info); // S4
+    ctx->gateway.pending_signal = 0;
     return true;
 }
 
@@ -400,7 +402,7 @@ void signal_raise_trace(ThreadCtx *ctx)
     signal_block_host();
     if (make_way_for_fault(ctx)) {
         signal_raise_synchronous(ctx, SIGTRAP, TRAP_TRACE, ctx->pc);
-        ctx->pending.trapno = TRAP_DEBUG;
+        ctx->signal.pending.trapno = TRAP_DEBUG;
     }
     signal_restore_host_mask(ctx);
 }
@@ -419,9 +421,9 @@ static bool place_behind_popf(const ucontext_t *uc, CodePlace *ret_place)
 // if a tool's stands before it; that the pc has not moved tells a round from the way to it.
 static bool place_of_round(ThreadCtx *ctx, u64 rip, CodePlace *ret_place)
 {
-    bool same = rip == ctx->step_rip;
+    bool same = rip == ctx->signal.step_rip;
 
-    ctx->step_rip = rip;
+    ctx->signal.step_rip = rip;
     return same && cache_place(rip, ret_place) && !ret_place->spilled;
 }
 
@@ -433,16 +435,16 @@ static void on_client_step(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     CodePlace place;
 
     if (gateway == GATEWAY_LEAVING) {
-        ctx->client_step = CLIENT_STEP_DONE;
-        ctx->stepping = 0;
+        ctx->dispatch.client_step = CLIENT_STEP_DONE;
+        ctx->dispatch.stepping = 0;
         set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
         return;
     }
     if (!cache_contains(rip))
         return; // a gateway, or a tool's function: on with TF
-    if (ctx->client_step == CLIENT_STEP_ARMED) {
-        ctx->client_step = CLIENT_STEP_RUNNING;
-        ctx->step_rip = 0;
+    if (ctx->dispatch.client_step == CLIENT_STEP_ARMED) {
+        ctx->dispatch.client_step = CLIENT_STEP_RUNNING;
+        ctx->signal.step_rip = 0;
         return;
     }
     if (!place_of_round(ctx, rip, &place) && !place_behind_popf(uc, &place) &&
@@ -464,12 +466,12 @@ static void on_stress_step(ThreadCtx *ctx, ucontext_t *uc)
     GatewayPlace gateway = gateway_place(greg(uc, REG_RIP));
 
     if (gateway == GATEWAY_LEAVING || gateway == GATEWAY_TOOL_CALL) {
-        ctx->stress_steps = 0;
+        ctx->dispatch.stress_steps = 0;
         stop_stepping(ctx, uc);
-    } else if (--ctx->stress_steps) {
+    } else if (--ctx->dispatch.stress_steps) {
         step(ctx, uc);
     } else {
-        ctx->stop_request = 1;
+        ctx->gateway.stop_request = 1;
         advance(ctx, uc);
     }
 }
@@ -484,7 +486,7 @@ static bool is_trace_trap(const ThreadCtx *ctx, siginfo_t *info, const ucontext_
     if (UNLIKELY(stress_signals) && info->si_code == TRAP_TRACE && greg(uc, REG_RIP) & 1)
         info->si_code = TRAP_BRKPT;
     if (info->si_code == TRAP_BRKPT && greg(uc, REG_TRAPNO) == TRAP_DEBUG &&
-        (greg(uc, REG_EFL) & FLAG_TF || ctx->stepping || ctx->client_step))
+        (greg(uc, REG_EFL) & FLAG_TF || ctx->dispatch.stepping || ctx->dispatch.client_step))
         info->si_code = TRAP_TRACE;
     return info->si_code == TRAP_TRACE;
 }
@@ -492,20 +494,21 @@ static bool is_trace_trap(const ThreadCtx *ctx, siginfo_t *info, const ucontext_
 static void on_trace_trap(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     hide_pushed_tf(ctx, uc);
-    if (ctx->client_step == CLIENT_STEP_ARMED || ctx->client_step == CLIENT_STEP_RUNNING) {
+    if (ctx->dispatch.client_step == CLIENT_STEP_ARMED ||
+        ctx->dispatch.client_step == CLIENT_STEP_RUNNING) {
         on_client_step(ctx, info, uc);
         return;
     }
-    if (ctx->stress_steps) {
+    if (ctx->dispatch.stress_steps) {
         on_stress_step(ctx, uc);
         return;
     }
-    if (ctx->stepping && (ctx->pending_signal || ctx->stop_request)) {
+    if (ctx->dispatch.stepping && (ctx->gateway.pending_signal || ctx->gateway.stop_request)) {
         advance(ctx, uc);
         return;
     }
     // Somebody else has answered the request.
-    ctx->stepping = 0;
+    ctx->dispatch.stepping = 0;
     set_greg(uc, REG_EFL, greg(uc, REG_EFL) & ~(u64)FLAG_TF);
 }
 
@@ -568,7 +571,7 @@ void on_host_signal(int sig, siginfo_t *info, void *ucontext)
     stop_alignment_checks();
     pkru_open(); // sigreturn puts the client's back
     if (sig == SIGTRAP && info->si_code == KICKED) {
-        ctx->stop_request = 1;
+        ctx->gateway.stop_request = 1;
         advance(ctx, ucontext);
     } else if (UNLIKELY(is_kick(info)))
         on_kick(ctx, ucontext);
@@ -588,7 +591,7 @@ void signal_init(void)
 
 void signal_adopt_process(ThreadCtx *ctx)
 {
-    ctx->actions = &process_actions;
+    ctx->signal.actions = &process_actions;
     signal_reset_altstack(ctx);
     signal_set_client_mask(ctx, host_get_mask());
 }
@@ -611,7 +614,7 @@ bool signal_thread_init(ThreadCtx *ctx)
         pages_unmap(base, bytes);
         return false;
     }
-    ctx->host_altstack = base;
+    ctx->signal.host_altstack = base;
     return true;
 }
 
@@ -619,9 +622,9 @@ void signal_thread_end(ThreadCtx *ctx)
 {
     stack_t none = { .ss_flags = SS_DISABLE };
 
-    if (!ctx->host_altstack)
+    if (!ctx->signal.host_altstack)
         return;
     raw_syscall2(SYS_sigaltstack, (u64)&none, 0);
-    pages_unmap(ctx->host_altstack, host_altstack_bytes());
-    ctx->host_altstack = NULL;
+    pages_unmap(ctx->signal.host_altstack, host_altstack_bytes());
+    ctx->signal.host_altstack = NULL;
 }

@@ -18,9 +18,10 @@ void lend_signals(ThreadCtx *ctx, u64 nr, u64 takes)
 {
     siginfo_t info;
 
-    ctx->lent_nr = (u32)nr;
-    __atomic_store_n(&ctx->lent_set, takes & MASK_SYNCHRONOUS, __ATOMIC_SEQ_CST);
-    u64 mask = nr == NR_execve ? ctx->client_mask : mask_for_sleep(ctx, ctx->client_mask);
+    ctx->signal.lent_nr = (u32)nr;
+    __atomic_store_n(&ctx->signal.lent_set, takes & MASK_SYNCHRONOUS, __ATOMIC_SEQ_CST);
+    u64 mask =
+        nr == NR_execve ? ctx->signal.client_mask : mask_for_sleep(ctx, ctx->signal.client_mask);
     host_set_mask(mask);
     while (deferred_take(ctx, mask, &info))
         host_queue_to_self(&info);
@@ -28,7 +29,7 @@ void lend_signals(ThreadCtx *ctx, u64 nr, u64 takes)
 
 void take_signals_back(ThreadCtx *ctx)
 {
-    __atomic_store_n(&ctx->lent_set, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->signal.lent_set, 0, __ATOMIC_SEQ_CST);
     signal_restore_host_mask(ctx);
 }
 
@@ -72,7 +73,7 @@ static void hide_hand_overs(GuestAddr records, u64 size_bytes)
 
 i64 signal_sleeping_call(ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
-    bool lends = (ctx->client_mask & MASK_SYNCHRONOUS) != 0;
+    bool lends = (ctx->signal.client_mask & MASK_SYNCHRONOUS) != 0;
     Sleep sleep;
     i64 r;
 
@@ -80,11 +81,11 @@ i64 signal_sleeping_call(ThreadCtx *ctx, u64 nr, const u64 args[6])
     do {
         const u64 *a = sleep.args;
         if (UNLIKELY(lends))
-            lend_signals(ctx, nr, may_read_signals(nr) ? ctx->client_mask : 0);
+            lend_signals(ctx, nr, may_read_signals(nr) ? ctx->signal.client_mask : 0);
         r = gateway_syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
         if (UNLIKELY(lends))
             take_signals_back(ctx);
-    } while (UNLIKELY(ctx->kicked) && sleep_goes_on(ctx, &sleep, &r));
+    } while (UNLIKELY(ctx->relay.kicked) && sleep_goes_on(ctx, &sleep, &r));
     r = sleep_end(ctx, &sleep, r);
     if (UNLIKELY(lends) && nr == NR_read && r > 0)
         hide_hand_overs(args[1], (u64)r);

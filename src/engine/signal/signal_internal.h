@@ -118,7 +118,7 @@ typedef struct Sleep {
     struct timespec left;
 } Sleep;
 void sleep_begin(Sleep *sleep, u64 nr, const u64 args[6]);
-// After an attempt that gave *result, if ctx->kicked. True: make the next.
+// After an attempt that gave *result, if ctx->relay.kicked. True: make the next.
 bool sleep_goes_on(ThreadCtx *ctx, Sleep *sleep, i64 *result);
 i64 sleep_end(ThreadCtx *ctx, Sleep *sleep, i64 result); // what the client gets
 

@@ -192,11 +192,12 @@ static bool has_a_rest(Sleep *sleep, i64 result)
 static i64 interrupted(const ThreadCtx *ctx, const Sleep *sleep)
 {
     const SleepRow *row = row_of(sleep->nr);
-    u64 deferred = deferred_set(ctx) & ~(ctx->wait_mask_armed ? ctx->wait_mask : ctx->client_mask);
-    int sig = ctx->pending_signal ? ctx->pending.info.si_signo
+    u64 deferred = deferred_set(ctx) &
+                   ~(ctx->signal.wait_mask_armed ? ctx->signal.wait_mask : ctx->signal.client_mask);
+    int sig = ctx->gateway.pending_signal ? ctx->signal.pending.info.si_signo
               : deferred          ? __builtin_ctzll(deferred) + 1
                                   : WIRE_KICK_SIGNAL;
-    const KernelAction *action = &ctx->actions->action[sig];
+    const KernelAction *action = &ctx->signal.actions->action[sig];
     bool has_timeout = row->form == FUTEX                             ? sleep->original[3] != 0
                        : row->form == SOCKET_IN || row->form == SOCKET_OUT
                            ? socket_timeout_ns(sleep, row->form == SOCKET_OUT) != 0
@@ -209,11 +210,11 @@ static i64 interrupted(const ThreadCtx *ctx, const Sleep *sleep)
 
 static void answer_kick(ThreadCtx *ctx, const Sleep *sleep)
 {
-    ctx->kicked = 0;
-    ctx->stop_request = 0;
-    ctx->sleeps_in = (u32)sleep->nr + 1;
+    ctx->relay.kicked = 0;
+    ctx->gateway.stop_request = 0;
+    ctx->relay.sleeps_in = (u32)sleep->nr + 1;
     relay_poll(ctx);
-    ctx->sleeps_in = 0;
+    ctx->relay.sleeps_in = 0;
 }
 
 bool sleep_goes_on(ThreadCtx *ctx, Sleep *sleep, i64 *result)
@@ -222,9 +223,9 @@ bool sleep_goes_on(ThreadCtx *ctx, Sleep *sleep, i64 *result)
 
     for (;;) {
         bool cut = *result == -EINTR || (*result == GATEWAY_RESTART && sleep->begun);
-        if (!ctx->kicked || (!cut && !has_a_rest(sleep, *result)))
+        if (!ctx->relay.kicked || (!cut && !has_a_rest(sleep, *result)))
             return false;
-        if (ctx->must_place)
+        if (ctx->signal.must_place)
             deferred_place(ctx);
         if (signal_is_deliverable(ctx))
             return false;
@@ -240,10 +241,11 @@ bool sleep_goes_on(ThreadCtx *ctx, Sleep *sleep, i64 *result)
 i64 sleep_end(ThreadCtx *ctx, Sleep *sleep, i64 result)
 {
     const SleepRow *row = row_of(sleep->nr);
-    bool same_kind = ctx->pending_signal && ctx->pending.info.si_signo == WIRE_KICK_SIGNAL;
+    bool same_kind =
+        ctx->gateway.pending_signal && ctx->signal.pending.info.si_signo == WIRE_KICK_SIGNAL;
 
     if ((result == GATEWAY_RESTART && sleep->begun) ||
-        (result == -EINTR && (ctx->kicked || same_kind) && signal_is_deliverable(ctx)))
+        (result == -EINTR && (ctx->relay.kicked || same_kind) && signal_is_deliverable(ctx)))
         result = interrupted(ctx, sleep);
     if (sleep->done)
         return sleep->done + (result > 0 ? result : 0);

@@ -8,6 +8,7 @@
 
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
+#include "engine/callstack/callstack.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -21,9 +22,9 @@ i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6])
         return -EINVAL;
     if (args[1] && !guest_read(args[1], &act, sizeof(act)))
         return -EFAULT;
-    if (args[1] && ctx->pending_signal)
+    if (args[1] && ctx->gateway.pending_signal)
         return GATEWAY_RESTART;
-    i64 r = actions_change(ctx->actions, sig, args[1] ? &act : NULL, &old);
+    i64 r = actions_change(ctx->signal.actions, sig, args[1] ? &act : NULL, &old);
     if (r < 0)
         return r;
     if (args[1] && act.handler == HANDLER_IGN)
@@ -35,7 +36,7 @@ i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6])
 
 i64 sys_rt_sigprocmask(ThreadCtx *ctx, const u64 args[6])
 {
-    u64 old = ctx->client_mask, mask = 0;
+    u64 old = ctx->signal.client_mask, mask = 0;
 
     if (args[3] != SIGSET_BYTES)
         return -EINVAL;
@@ -48,7 +49,7 @@ i64 sys_rt_sigprocmask(ThreadCtx *ctx, const u64 args[6])
         case SIG_SETMASK: break;
         default: return -EINVAL;
         }
-        if (ctx->pending_signal)
+        if (ctx->gateway.pending_signal)
             return GATEWAY_RESTART;
         signal_set_client_mask(ctx, mask);
     }
@@ -66,7 +67,7 @@ i64 sys_rt_sigpending(ThreadCtx *ctx, const u64 args[6])
     i64 r = raw_syscall2(SYS_rt_sigpending, (u64)&pending, SIGSET_BYTES);
     if (r < 0)
         return r;
-    pending = (pending | deferred_set(ctx)) & ctx->client_mask;
+    pending = (pending | deferred_set(ctx)) & ctx->signal.client_mask;
     return guest_write(args[0], &pending, args[1]) ? 0 : -EFAULT;
 }
 
@@ -78,14 +79,14 @@ static bool deferred_is_unblocked_by(const ThreadCtx *ctx, u64 mask)
 
 static i64 attempt_under_mask(ThreadCtx *ctx, const Sleep *sleep, u64 *host_mask)
 {
-    bool lends = ((ctx->client_mask | ctx->wait_mask) & MASK_SYNCHRONOUS) != 0;
+    bool lends = ((ctx->signal.client_mask | ctx->signal.wait_mask) & MASK_SYNCHRONOUS) != 0;
     const u64 *a = sleep->args;
 
-    if (deferred_is_unblocked_by(ctx, ctx->wait_mask))
+    if (deferred_is_unblocked_by(ctx, ctx->signal.wait_mask))
         return -EINTR;
-    *host_mask = mask_for_sleep(ctx, ctx->wait_mask);
+    *host_mask = mask_for_sleep(ctx, ctx->signal.wait_mask);
     if (UNLIKELY(lends))
-        lend_signals(ctx, sleep->nr, ctx->wait_mask);
+        lend_signals(ctx, sleep->nr, ctx->signal.wait_mask);
     i64 r = gateway_syscall(sleep->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (UNLIKELY(lends))
         take_signals_back(ctx);
@@ -98,16 +99,16 @@ static i64 wait_under_mask(ThreadCtx *ctx, u64 nr, const u64 args[6], u64 mask, 
     Sleep sleep;
     i64 r;
 
-    ctx->wait_mask = mask & ~MASK_UNBLOCKABLE;
-    ctx->wait_mask_armed = 1;
+    ctx->signal.wait_mask = mask & ~MASK_UNBLOCKABLE;
+    ctx->signal.wait_mask_armed = 1;
     sleep_begin(&sleep, nr, args);
     do
         r = attempt_under_mask(ctx, &sleep, host_mask);
-    while (UNLIKELY(ctx->kicked) && sleep_goes_on(ctx, &sleep, &r));
+    while (UNLIKELY(ctx->relay.kicked) && sleep_goes_on(ctx, &sleep, &r));
     r = sleep_end(ctx, &sleep, r);
     // As the kernel: a handler that ends the sleep still runs under its mask.
     if (r != -EINTR || !signal_is_deliverable(ctx))
-        ctx->wait_mask_armed = 0;
+        ctx->signal.wait_mask_armed = 0;
     return r;
 }
 
@@ -180,7 +181,7 @@ i64 sys_rt_sigtimedwait(ThreadCtx *ctx, const u64 args[6])
 {
     u64 set = 0, host_set;
     bool has_set = args[3] == SIGSET_BYTES && guest_read(args[0], &set, sizeof(set));
-    bool lends = ((ctx->client_mask | set) & MASK_SYNCHRONOUS) != 0;
+    bool lends = ((ctx->signal.client_mask | set) & MASK_SYNCHRONOUS) != 0;
     Sleep sleep;
     i64 r;
 
@@ -195,7 +196,7 @@ i64 sys_rt_sigtimedwait(ThreadCtx *ctx, const u64 args[6])
         r = gateway_syscall(SYS_rt_sigtimedwait, a[0], a[1], a[2], a[3], 0, 0);
         if (UNLIKELY(lends))
             take_signals_back(ctx);
-    } while (UNLIKELY(ctx->kicked) && sleep_goes_on(ctx, &sleep, &r));
+    } while (UNLIKELY(ctx->relay.kicked) && sleep_goes_on(ctx, &sleep, &r));
     r = sleep_end(ctx, &sleep, r);
     if (r > 0 && args[1])
         hide_hand_over(args[1] + offsetof(siginfo_t, si_code));
@@ -229,7 +230,7 @@ i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6])
         info.si_signo = SIGSEGV;
         info.si_code = SI_KERNEL;
         // A signal that waits is delivered first, then this one.
-        if (ctx->pending_signal)
+        if (ctx->gateway.pending_signal)
             deferred_put(ctx, &info);
         else
             signal_raise_synchronous(ctx, SIGSEGV, SI_KERNEL, 0);

@@ -404,13 +404,13 @@ void syscall_run(ThreadCtx *ctx)
     };
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
         trace_syscall(ctx, call.nr, call.args);
-    if (UNLIKELY(ctx->makes_last_call) && !last_call_permits(call.nr, call.args)) {
+    if (UNLIKELY(ctx->dispatch.makes_last_call) && !last_call_permits(call.nr, call.args)) {
         answer_last_call(ctx, &call);
         return;
     }
-    bool is_faked = UNLIKELY(inject_is_on) && !ctx->makes_last_call &&
+    bool is_faked = UNLIKELY(inject_is_on) && !ctx->dispatch.makes_last_call &&
                     inject_enter(ctx, call.nr, &call.result);
-    if (UNLIKELY(seccomp_is_on(ctx)) && !is_faked && !ctx->makes_last_call &&
+    if (UNLIKELY(seccomp_is_on(ctx)) && !is_faked && !ctx->dispatch.makes_last_call &&
         !passes_filters(ctx, &call))
         return;
     if (tool->syscall_before)

@@ -40,7 +40,7 @@ static void look_at(i32 fd)
         has_code = aspace_file_written(st.st_dev, st.st_ino);
         lock_release(&engine_lock);
     }
-    if (fd < CLEAN_MAX && thread_ctx.vfork_depth == 0) // else it has a table of its own
+    if (fd < CLEAN_MAX && thread_ctx.thread.vfork_depth == 0) // else it has a table of its own
         __atomic_store_n(&clean[fd], has_code ? 0 : state, __ATOMIC_RELAXED);
 }
 
@@ -66,7 +66,7 @@ void file_writes_after(u64 nr, const u64 args[6], i64 result)
     if (nr >= NR_LIMIT || !written_fd[nr] || result < 0)
         return;
     i32 fd = (i32)args[written_fd[nr] - 1];
-    if (fd >= 0 && fd < CLEAN_MAX && thread_ctx.vfork_depth == 0 &&
+    if (fd >= 0 && fd < CLEAN_MAX && thread_ctx.thread.vfork_depth == 0 &&
         __atomic_load_n(&clean[fd], __ATOMIC_RELAXED) == aspace_code_files())
         return;
     look_at(fd);

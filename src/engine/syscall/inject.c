@@ -107,10 +107,10 @@ bool inject_enter(ThreadCtx *ctx, u64 nr, i64 *ret_result)
         return false;
     __atomic_fetch_add(&inject_count, 1, __ATOMIC_RELAXED);
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
-        tool_log("syscalls: %d has a fault injected", ctx->tid);
+        tool_log("syscalls: %d has a fault injected", ctx->thread.tid);
     wait_for_ns(current->enter_ns);
     if (current->signal)
-        raw_syscall3(SYS_tgkill, (u64)getpid(), (u64)ctx->tid, (u64)current->signal);
+        raw_syscall3(SYS_tgkill, (u64)getpid(), (u64)ctx->thread.tid, (u64)current->signal);
     *ret_result = current->result;
     return current->is_faked;
 }

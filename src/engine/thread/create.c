@@ -56,12 +56,12 @@ static i32 await(u32 *word)
 static void inherit(ThreadCtx *ctx, const ThreadCtx *parent, const CloneArgs *args,
                     ThreadRecord *record)
 {
-    ctx->self = ctx;
+    ctx->gateway.self = ctx;
     memcpy(ctx->gpr, parent->gpr, sizeof(ctx->gpr));
     ctx->gpr[RAX] = 0;
     if (args->stack)
         ctx->gpr[RSP] = args->stack;
-    ctx->stack_lowest = args->stack_lowest;
+    ctx->thread.stack_lowest = args->stack_lowest;
     ctx->pc = parent->pc;
     ctx->flags = parent->flags;
     ctx->client_fs = args->flags & CLONE_SETTLS ? args->tls : parent->client_fs;
@@ -69,10 +69,10 @@ static void inherit(ThreadCtx *ctx, const ThreadCtx *parent, const CloneArgs *ar
     ctx->xsave = record->xsave;
     ctx->xsave_size = parent->xsave_size;
     memcpy(ctx->xsave, parent->xsave, parent->xsave_size);
-    ctx->client_mask = parent->client_mask;
-    ctx->seccomp = parent->seccomp;
+    ctx->signal.client_mask = parent->signal.client_mask;
+    ctx->seccomp.filter = parent->seccomp.filter;
     signal_reset_altstack(ctx);
-    ctx->record = record;
+    ctx->thread.record = record;
     record->ctx = ctx;
 }
 
@@ -133,7 +133,7 @@ static void unbegin(ThreadCtx *ctx)
 {
     hooks_end(ctx);
     signal_thread_end(ctx);
-    signal_actions_release(ctx->actions);
+    signal_actions_release(ctx->signal.actions);
 }
 
 static bool begin(ThreadStart *start)
@@ -142,16 +142,16 @@ static bool begin(ThreadStart *start)
 
     memset(ctx, 0, sizeof(*ctx));
     inherit(ctx, start->parent, start->args, start->record);
-    ctx->tid = (i32)raw_syscall0(SYS_gettid);
-    start->record->tid = ctx->tid;
-    lock_set_owner((u32)ctx->tid);
-    ctx->actions = signal_actions_share(start->parent->actions);
+    ctx->thread.tid = (i32)raw_syscall0(SYS_gettid);
+    start->record->tid = ctx->thread.tid;
+    lock_set_owner((u32)ctx->thread.tid);
+    ctx->signal.actions = signal_actions_share(start->parent->signal.actions);
     if (signal_thread_init(ctx)) {
         if (hooks_start(ctx))
             return true;
         signal_thread_end(ctx);
     }
-    signal_actions_release(ctx->actions);
+    signal_actions_release(ctx->signal.actions);
     return false;
 }
 
@@ -167,17 +167,17 @@ static void *thread_main(void *arg)
         publish(&start->result, -EAGAIN);
         return NULL;
     }
-    i64 r = establish(start->args, ctx->tid);
+    i64 r = establish(start->args, ctx->thread.tid);
     if (r < 0) {
         unbegin(ctx);
         publish(&start->result, (i32)r);
         return NULL;
     }
     if (start->args->flags & CLONE_VFORK)
-        ctx->record->ended = &start->ended;
-    registry_insert(ctx->record); // before it can be in the cache: C3 counts the registered
-    publish(&start->result, ctx->tid);
-    if (__builtin_setjmp(ctx->record->leave) == 0) {
+        ctx->thread.record->ended = &start->ended;
+    registry_insert(ctx->thread.record); // before it can be in the cache: C3 counts the registered
+    publish(&start->result, ctx->thread.tid);
+    if (__builtin_setjmp(ctx->thread.record->leave) == 0) {
         signal_restore_host_mask(ctx);
         run_thread(ctx);
     }
@@ -207,7 +207,7 @@ static void await_end(ThreadStart *start, i32 tid)
 
 void thread_leave(ThreadCtx *ctx)
 {
-    __builtin_longjmp(ctx->record->leave, 1);
+    __builtin_longjmp(ctx->thread.record->leave, 1);
 }
 
 // The first call installs libc's handler for a signal that the client's libc
@@ -220,7 +220,7 @@ static void restore_libc_signals(ThreadCtx *ctx)
         return;
     done = true;
     for (int sig = LIBC_SIGNAL_FIRST; sig <= LIBC_SIGNAL_LAST; sig++)
-        signal_actions_reinstall(ctx->actions, sig);
+        signal_actions_reinstall(ctx->signal.actions, sig);
 }
 
 static bool spawn(ThreadCtx *ctx, ThreadRecord *record, void *(*entry)(void *), ThreadStart *start)
@@ -289,7 +289,7 @@ static void end_sharing_process(ThreadRecord *child, ThreadCtx *ctx, i32 pid)
         locks_free_those_of((i32)raw_syscall0(SYS_gettid), pid);
     if (registry_remove_if_live(child))
         hooks_end(ctx);
-    signal_actions_release(ctx->actions);
+    signal_actions_release(ctx->signal.actions);
 }
 
 // Lends its thread block, and the ThreadCtx in it, to a process that has no
@@ -321,13 +321,13 @@ static void sharing_process_main(void *arg)
 {
     ThreadCtx *ctx = arg;
 
-    ctx->tid = (i32)raw_syscall0(SYS_gettid);
-    ctx->record->tid = ctx->tid;
-    lock_set_owner((u32)ctx->tid);
+    ctx->thread.tid = (i32)raw_syscall0(SYS_gettid);
+    ctx->thread.record->tid = ctx->thread.tid;
+    lock_set_owner((u32)ctx->thread.tid);
     if (!signal_thread_init(ctx) || !hooks_start(ctx))
         process_exit(ctx, SHARING_PROCESS_FAILED);
-    if (ctx->record->clear_handlers)
-        signal_actions_clear_handlers(ctx->actions);
+    if (ctx->thread.record->clear_handlers)
+        signal_actions_clear_handlers(ctx->signal.actions);
     signal_restore_host_mask(ctx);
     run_thread(ctx);
 }
@@ -342,14 +342,14 @@ static ThreadRecord *prepare_sharing_process(ThreadCtx *ctx, const CloneArgs *ar
     if (!record)
         return NULL;
     memset(child, 0, sizeof(*child));
-    child->actions = args->flags & CLONE_SIGHAND ? signal_actions_share(ctx->actions)
-                                                 : signal_actions_copy(ctx->actions);
-    if (!child->actions) {
+    child->signal.actions = args->flags & CLONE_SIGHAND ? signal_actions_share(ctx->signal.actions)
+                                                 : signal_actions_copy(ctx->signal.actions);
+    if (!child->signal.actions) {
         record_discard(record);
         return NULL;
     }
     inherit(child, ctx, args, record);
-    child->vfork_depth = 1; // its exit is not the end of the process we report on
+    child->thread.vfork_depth = 1; // its exit is not the end of the process we report on
     record->is_process = true;
     record->clear_handlers = args->flags & CLONE_CLEAR_SIGHAND;
     registry_insert(record);

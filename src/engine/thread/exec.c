@@ -41,7 +41,7 @@ static bool area_open(ThreadCtx *ctx, CopyArea *area)
         return false;
     *area = (CopyArea){ .base = (u8 *)r, .next = (u8 *)r,
                         .end = (u8 *)r + COPY_BYTES - EXEC_STACK_BYTES };
-    ctx->record->exec_area = area->base;
+    ctx->thread.record->exec_area = area->base;
     return true;
 }
 
@@ -146,13 +146,13 @@ static i64 exec_native(ThreadCtx *ctx, const ExecCall *call)
 
     if (r < 0)
         return r;
-    if (ctx->vfork_depth == 0)
+    if (ctx->thread.vfork_depth == 0)
         hooks_exec(ctx);
     limits_prepare_exec(ctx);
     signal_prepare_exec(ctx);
     r = exec_native_call(call);
     signal_exec_failed(ctx);
-    if (ctx->vfork_depth == 0)
+    if (ctx->thread.vfork_depth == 0)
         hooks_exec_failed(ctx, (int)-r);
     if (limited)
         limits_exec_failed();
@@ -164,23 +164,23 @@ static i64 exec_away(ThreadCtx *ctx, const ExecCall *call, const CopyArea *area)
 {
     CopyArea own;
 
-    if (!ctx->seccomp)
+    if (!ctx->seccomp.filter)
         return exec_native(ctx, call);
     i64 r = probe(call);
     if (r < 0)
         return r;
     if (!area && !area_open(ctx, &own))
         return -ENOMEM;
-    if (ctx->vfork_depth == 0)
+    if (ctx->thread.vfork_depth == 0)
         hooks_exec(ctx);
     limits_prepare_exec(ctx);
     r = exec_filtered(ctx, call, area ? area->end : own.end);
     if (limits_matter_to_exec(ctx))
         limits_exec_failed();
-    if (ctx->vfork_depth == 0)
+    if (ctx->thread.vfork_depth == 0)
         hooks_exec_failed(ctx, (int)-r);
     if (!area)
-        exec_area_close(ctx->record);
+        exec_area_close(ctx->thread.record);
     return r;
 }
 
@@ -231,13 +231,13 @@ static i64 exec_followed(ThreadCtx *ctx, const ExecCall *call)
         if (request.filters_fd >= 0)
             raw_syscall1(SYS_close, (u64)request.filters_fd);
     }
-    exec_area_close(ctx->record);
+    exec_area_close(ctx->thread.record);
     return r;
 }
 
 static i64 exec_any(ThreadCtx *ctx, const ExecCall *call)
 {
-    if (ctx->pending_signal)
+    if (ctx->gateway.pending_signal)
         return GATEWAY_RESTART;
     return exec_follow_hook ? exec_followed(ctx, call) : exec_unfollowed(ctx, *call);
 }

@@ -79,7 +79,7 @@ static i64 await_result(ThreadRecord *record, Borrower *b, i32 tid)
 
 static i64 exec_by_borrower(ThreadCtx *ctx, const ExecCall *call, u8 *stack)
 {
-    ThreadRecord *record = ctx->record;
+    ThreadRecord *record = ctx->thread.record;
     Borrower b = { .ctx = ctx, .call = call, .result = NO_RESULT };
     const CloneArgs args = { .flags = BORROWER_FLAGS, .child_tid = (u64)&record->exec_tid };
 

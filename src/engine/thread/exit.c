@@ -24,13 +24,13 @@ void process_end_claim(ThreadCtx *ctx)
 {
     i32 nobody = 0;
 
-    if (__atomic_compare_exchange_n(&ender, &nobody, ctx->tid, false, __ATOMIC_ACQ_REL,
+    if (__atomic_compare_exchange_n(&ender, &nobody, ctx->thread.tid, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE) ||
-        nobody == ctx->tid)
+        nobody == ctx->thread.tid)
         return;
     signal_block_host();
     stop_give_up(ctx);
-    __atomic_store_n(&ctx->is_stopped, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->thread.is_stopped, 1, __ATOMIC_SEQ_CST);
     for (;;)
         raw_syscall0(SYS_pause);
 }
@@ -50,22 +50,22 @@ static int announce_process_end(ThreadCtx *ctx, int status, const siginfo_t *kil
 static void end_borrower(ThreadCtx *ctx)
 {
     signal_block_host();
-    if (ctx->record->is_process && ctx->vfork_depth == 1) {
+    if (ctx->thread.record->is_process && ctx->thread.vfork_depth == 1) {
         hooks_end(ctx);
-        registry_remove(ctx->record);
+        registry_remove(ctx->thread.record);
     }
 }
 
 void process_exit_at_once(ThreadCtx *ctx, int status)
 {
-    if (ctx->vfork_depth > 0)
+    if (ctx->thread.vfork_depth > 0)
         end_borrower(ctx);
     exit_native(SYS_exit_group, status);
 }
 
 void process_exit(ThreadCtx *ctx, int status)
 {
-    if (ctx->vfork_depth == 0) {
+    if (ctx->thread.vfork_depth == 0) {
         signal_block_host();
         status = announce_process_end(ctx, status, NULL);
     }
@@ -74,7 +74,7 @@ void process_exit(ThreadCtx *ctx, int status)
 
 i64 sys_exit_group(ThreadCtx *ctx, const u64 args[6])
 {
-    if (ctx->vfork_depth == 0 && !silence_signals(ctx))
+    if (ctx->thread.vfork_depth == 0 && !silence_signals(ctx))
         return GATEWAY_RESTART;
     process_exit(ctx, (int)args[0]);
 }
@@ -91,8 +91,8 @@ static void exit_thread(int status)
 static _Noreturn void end_thread(ThreadCtx *ctx, int status, const siginfo_t *killer,
                                  void (*last_call)(int status))
 {
-    ThreadRecord *record = ctx->record;
-    bool leader = ctx->tid == (i32)raw_syscall0(SYS_getpid);
+    ThreadRecord *record = ctx->thread.record;
+    bool leader = ctx->thread.tid == (i32)raw_syscall0(SYS_getpid);
 
     if (registry_begin_end(record)) {
         status = announce_process_end(ctx, status, killer);
@@ -100,7 +100,7 @@ static _Noreturn void end_thread(ThreadCtx *ctx, int status, const siginfo_t *ki
     }
     hooks_end(ctx);
     signal_thread_end(ctx);
-    signal_actions_release(ctx->actions);
+    signal_actions_release(ctx->signal.actions);
     lock_acquire(&thread_lock);
     registry_remove(record);
     if (leader) {
@@ -115,7 +115,7 @@ static _Noreturn void end_thread(ThreadCtx *ctx, int status, const siginfo_t *ki
 
 void thread_end_by(ThreadCtx *ctx, const siginfo_t *info, void (*last_call)(int sig))
 {
-    if (ctx->vfork_depth > 0) {
+    if (ctx->thread.vfork_depth > 0) {
         end_borrower(ctx);
         last_call(info->si_signo);
     }
@@ -127,7 +127,7 @@ i64 sys_exit(ThreadCtx *ctx, const u64 args[6])
 {
     int status = (int)args[0];
 
-    if (ctx->vfork_depth > 0) {
+    if (ctx->thread.vfork_depth > 0) {
         end_borrower(ctx);
         exit_native(SYS_exit, status);
     }

@@ -26,9 +26,9 @@ static const Mapping *first_writable_above(GuestAddr address)
 static bool is_its_stack(const ThreadCtx *ctx, const Mapping *m)
 {
     if (m->name && strcmp(m->name, "[stack]") == 0)
-        return ctx->number == 1;
-    return ctx->stack_lowest && ctx->stack_lowest < m->end &&
-           ctx->stack_lowest + GUARD_MAX >= m->start;
+        return ctx->relay.number == 1;
+    return ctx->thread.stack_lowest && ctx->thread.stack_lowest < m->end &&
+           ctx->thread.stack_lowest + GUARD_MAX >= m->start;
 }
 
 bool thread_overflowed_stack(const ThreadCtx *ctx, GuestAddr address, u64 *ret_stack_bytes)

@@ -16,10 +16,10 @@
 
 bool silence_signals(ThreadCtx *ctx)
 {
-    if (ctx->pending_signal)
+    if (ctx->gateway.pending_signal)
         return false;
     signal_block_host();
-    if (!__atomic_load_n(&ctx->pending_signal, __ATOMIC_SEQ_CST))
+    if (!__atomic_load_n(&ctx->gateway.pending_signal, __ATOMIC_SEQ_CST))
         return true;
     signal_restore_host_mask(ctx);
     return false;
@@ -34,7 +34,7 @@ static void apply_args(ThreadCtx *ctx, const CloneArgs *args)
     if (args->flags & CLONE_SETTLS)
         ctx->client_fs = args->tls;
     if (args->flags & CLONE_CLEAR_SIGHAND)
-        signal_actions_clear_handlers(ctx->actions);
+        signal_actions_clear_handlers(ctx->signal.actions);
 }
 
 static void take_all_locks(ThreadCtx *ctx)
@@ -43,14 +43,14 @@ static void take_all_locks(ThreadCtx *ctx)
     record_wait_for_leaving();
     lock_acquire(&engine_lock);
     hooks_fork_prepare(ctx);
-    signal_actions_lock(ctx->actions);
+    signal_actions_lock(ctx->signal.actions);
     registry_lock_for_fork();
 }
 
 static void go_on_as_parent(ThreadCtx *ctx)
 {
     registry_unlock_after_fork();
-    signal_actions_unlock(ctx->actions);
+    signal_actions_unlock(ctx->signal.actions);
     hooks_fork_parent(ctx);
     lock_release(&engine_lock);
     lock_release(&thread_lock);
@@ -58,13 +58,13 @@ static void go_on_as_parent(ThreadCtx *ctx)
 
 static void go_on_as_child(ThreadCtx *ctx, const CloneArgs *args)
 {
-    ctx->tid = (i32)raw_syscall0(SYS_gettid);
-    lock_set_owner((u32)ctx->tid);
-    ctx->vfork_depth = 0;
-    ctx->record->tid = ctx->tid;
-    registry_keep_only(ctx->record);
+    ctx->thread.tid = (i32)raw_syscall0(SYS_gettid);
+    lock_set_owner((u32)ctx->thread.tid);
+    ctx->thread.vfork_depth = 0;
+    ctx->thread.record->tid = ctx->thread.tid;
+    registry_keep_only(ctx->thread.record);
     exit_reset_after_fork();
-    signal_actions_reset_lock(ctx->actions);
+    signal_actions_reset_lock(ctx->signal.actions);
     hooks_fork_child(ctx);
     lock_reset_after_fork(&engine_lock);
     lock_reset_after_fork(&thread_lock);
@@ -102,10 +102,10 @@ static void vfork_child(void *data)
 
     memcpy(child->record->xsave, ctx->xsave, ctx->xsave_size);
     ctx->xsave = child->record->xsave;
-    ctx->tid = (i32)raw_syscall0(SYS_gettid);
-    lock_set_owner((u32)ctx->tid);
-    ctx->vfork_depth++;
-    ctx->actions = child->actions;
+    ctx->thread.tid = (i32)raw_syscall0(SYS_gettid);
+    lock_set_owner((u32)ctx->thread.tid);
+    ctx->thread.vfork_depth++;
+    ctx->signal.actions = child->actions;
     ctx->gpr[RAX] = 0;
     signal_forget_pending(ctx);
     apply_args(ctx, child->args);
@@ -125,8 +125,8 @@ static bool get_memory(ThreadCtx *ctx, const CloneArgs *args, VforkChild *ret_ch
         .ctx = ctx,
         .args = args,
         .record = record,
-        .actions = args->flags & CLONE_SIGHAND ? signal_actions_share(ctx->actions)
-                                               : signal_actions_copy(ctx->actions),
+        .actions = args->flags & CLONE_SIGHAND ? signal_actions_share(ctx->signal.actions)
+                                               : signal_actions_copy(ctx->signal.actions),
     };
     return true;
 }
@@ -170,8 +170,8 @@ i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args)
         result = native_clone_on_stack(args, child.record->stack, child.record->stack_size, 0,
                                        vfork_child, &child);
         *ctx = saved;
-        locks_free_those_of(ctx->tid, (i32)result);
-        exec_area_close(ctx->record);
+        locks_free_those_of(ctx->thread.tid, (i32)result);
+        exec_area_close(ctx->thread.record);
         if (result > 0)
             hooks_vfork_parent(ctx);
     }

@@ -188,7 +188,7 @@ void registry_keep_only(ThreadRecord *record)
 
 bool thread_is_only(const ThreadCtx *ctx)
 {
-    return ctx->vfork_depth > 0 || ctx->record->is_process ||
+    return ctx->thread.vfork_depth > 0 || ctx->thread.record->is_process ||
            __atomic_load_n(&live_count, __ATOMIC_RELAXED) == 1;
 }
 
@@ -212,10 +212,10 @@ bool thread_init_main(ThreadCtx *ctx)
     record->stack_size = 0;
     record->ctx = ctx;
     record->tid = (i32)raw_syscall0(SYS_gettid);
-    ctx->self = ctx;
-    ctx->tid = record->tid;
-    lock_set_owner((u32)ctx->tid);
-    ctx->record = record;
+    ctx->gateway.self = ctx;
+    ctx->thread.tid = record->tid;
+    lock_set_owner((u32)ctx->thread.tid);
+    ctx->thread.record = record;
     ctx->xsave = record->xsave;
     ctx->xsave_size = xstate_size();
     xstate_reset(ctx->xsave);

@@ -29,7 +29,7 @@ static u32 depth; // how often more the stopper has stopped them; its own
 // A process that only shares this memory goes on: ours may end, and nobody would wake it.
 static bool is_other_process(const ThreadCtx *ctx)
 {
-    return ctx->vfork_depth > 0 || ctx->record->is_process;
+    return ctx->thread.vfork_depth > 0 || ctx->thread.record->is_process;
 }
 
 void thread_wait_while_stopped(ThreadCtx *ctx)
@@ -38,11 +38,11 @@ void thread_wait_while_stopped(ThreadCtx *ctx)
     if (is_other_process(ctx))
         return;
     while ((stopper = __atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)) != 0 &&
-           stopper != (u32)ctx->tid) {
-        __atomic_store_n(&ctx->is_stopped, 1, __ATOMIC_SEQ_CST);
+           stopper != (u32)ctx->thread.tid) {
+        __atomic_store_n(&ctx->thread.is_stopped, 1, __ATOMIC_SEQ_CST);
         raw_syscall4(SYS_futex, (u64)&thread_stopper, FUTEX_WAIT, stopper, 0);
     }
-    __atomic_store_n(&ctx->is_stopped, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctx->thread.is_stopped, 0, __ATOMIC_SEQ_CST);
 }
 
 // ------------------------------------------------------------------ the one that stops
@@ -57,34 +57,34 @@ typedef struct Round {
 // A thread that has lent its context to the child of a vfork is asleep in the kernel.
 static bool is_in_kernel(const ThreadCtx *ctx)
 {
-    return ctx->vfork_depth > 0 || __atomic_load_n(&ctx->in_kernel, __ATOMIC_SEQ_CST);
+    return ctx->thread.vfork_depth > 0 || __atomic_load_n(&ctx->thread.in_kernel, __ATOMIC_SEQ_CST);
 }
 
 static void look_at(ThreadCtx *ctx, void *data)
 {
     Round *round = data;
-    if (ctx == round->self || ctx->record->is_process ||
-        __atomic_load_n(&ctx->is_stopped, __ATOMIC_SEQ_CST))
+    if (ctx == round->self || ctx->thread.record->is_process ||
+        __atomic_load_n(&ctx->thread.is_stopped, __ATOMIC_SEQ_CST))
         return;
     if (is_in_kernel(ctx)) {
         if (round->kicks_sleepers)
-            signal_kick(ctx->record->tid);
+            signal_kick(ctx->thread.record->tid);
         return;
     }
     round->running++;
     // Outside the cache a signal could only disturb: a system call would be interrupted.
-    if (round->kicks && __atomic_load_n(&ctx->in_cache, __ATOMIC_SEQ_CST))
-        signal_kick(ctx->record->tid);
+    if (round->kicks && __atomic_load_n(&ctx->dispatch.in_cache, __ATOMIC_SEQ_CST))
+        signal_kick(ctx->thread.record->tid);
 }
 
 static bool stop_others(ThreadCtx *ctx, bool for_good)
 {
     u32 nobody = 0;
-    if (__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE) == (u32)ctx->tid) {
+    if (__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE) == (u32)ctx->thread.tid) {
         depth++;
         return true;
     }
-    while (!__atomic_compare_exchange_n(&thread_stopper, &nobody, (u32)ctx->tid, false,
+    while (!__atomic_compare_exchange_n(&thread_stopper, &nobody, (u32)ctx->thread.tid, false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         thread_wait_while_stopped(ctx); // another one's turn
         nobody = 0;
@@ -131,7 +131,7 @@ void thread_resume_others(ThreadCtx *ctx)
 
 void stop_give_up(const ThreadCtx *ctx)
 {
-    if (__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE) != (u32)ctx->tid)
+    if (__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE) != (u32)ctx->thread.tid)
         return;
     depth = 0;
     let_go();

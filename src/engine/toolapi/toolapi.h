@@ -56,7 +56,7 @@ typedef struct ToolCall {
                         // again outside the cache, where thread->in_cache is 0
 } ToolCall;
 
-// A call of a lean function: its arguments are in thread->lean_args if it has returned, with
+// A call of a lean function: its arguments are in thread->lean.args if it has returned, with
 // thread->gpr[RAX], and in thread->gpr if it has not begun. Returns 0.
 struct ToolFunction;
 typedef u32 ToolLeanFn(ToolThread *thread, const struct ToolFunction *function,
@@ -93,9 +93,9 @@ typedef TOOL_QUICK ToolQuickFn(u64 a, u64 b, u64 c, u64 d);
 typedef TOOL_QUICK ToolQuickAtFn(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, GuestAddr entry);
 
 // A call of a lean function that returns to `site`, and is of these functions
-// (ThreadCtx.lean_hook and lean_inner), may be put into the ring by emitted code
+// (ThreadCtx.lean.hook and lean.inner), may be put into the ring by emitted code
 // (translate/lean_alloc_x64.c): they are those of glibc, which keep the size of a block in front
-// of it. Its context is in lean_contexts if that of the caller is known. It may be that of the last
+// of it. Its context is in lean.contexts if that of the caller is known. It may be that of the last
 // time, if the stack pointer is `sp` again and the frame above the caller's the same; else
 // Tool.lean_context() tells it.
 typedef struct ToolSite {
@@ -138,9 +138,9 @@ typedef struct ToolFunction {
     // Or the function is lean: for such as are called all the time. Of lean functions that
     // call each other only the outermost is told, when it has returned, with four arguments; one
     // that is told `lean_before` may be told twice, and not at all within others; nor, if the
-    // tool sets thread->lean_told, the others that it calls with the same first argument. As fast
-    // handlers. What thread->lean_repeat foresees is not told but counted there. With size_arg
-    // only lean_size is known afterwards.
+    // tool sets thread->lean.told, the others that it calls with the same first argument. As fast
+    // handlers. What thread->lean.repeat foresees is not told but counted there. With size_arg
+    // only lean.size is known afterwards.
     ToolLeanFn *lean_before, *lean_after;
     u32 size_arg; // lean: 1 + the argument that is a size; 0: it never repeats
     u32 factor_arg; // lean, with size_arg: 1 + the argument that it is multiplied by, or 0
@@ -221,7 +221,7 @@ typedef struct Tool {
     // VERSION_FIRST, which a block whose first instruction's shadow guard has failed has
     // besides. NULL: there is only one.
     u32 (*version)(ToolThread *thread);
-    // The state that a version is made for: what the first word of thread->tool_state is when
+    // The state that a version is made for: what the first word of thread->tool.state is when
     // version() says so.
     u64 (*version_state)(u32 version);
     // Bits of the state that ToolFunction.quick need not know of, and leaves. Where others are
@@ -276,7 +276,7 @@ typedef struct Tool {
     void (*option_changed)(const Options *options);
 } Tool;
 
-// The lean function that was called last: by thread->lean_hook, or itself.
+// The lean function that was called last: by thread->lean.hook, or itself.
 const ToolFunction *tool_lean_inner(const ToolThread *thread);
 
 // The tool of this run; never NULL.
@@ -315,7 +315,7 @@ bool tool_flags_are_dead(const ToolBlock *block);
 bool tool_flags_are_dead_at(const ToolBlock *block, const ToolInsn *insn);
 // The same of those that the current instruction leaves.
 bool tool_flags_die(const ToolBlock *block);
-// The 64-bit word at `offset` of thread->tool_state becomes `value`; and the first word `value` of
+// The 64-bit word at `offset` of thread->tool.state becomes `value`; and the first word `value` of
 // what it is, which changes flags.
 void tool_state_store(ToolBlock *block, u32 offset, u64 value);
 // What is inserted between the two runs only if the word is not 0. Flags must be dead.
@@ -326,11 +326,11 @@ void tool_state_and(ToolBlock *block, u64 value);
 // what it is. Changes flags.
 void tool_state_mask(ToolBlock *block, u32 offset, u64 kept, u64 value);
 
-// thread->tool_slot[slot] += amount
+// thread->tool.slot[slot] += amount
 void tool_count(ToolBlock *block, unsigned slot, u32 amount);
 
-// thread->tool_slot[slot] = min(it, rsp); where flags are dead, as before a call. If that
-// lowers it, and rsp is below thread->tool_slot[slot + 1], calls fn(thread, arg, 0).
+// thread->tool.slot[slot] = min(it, rsp); where flags are dead, as before a call. If that
+// lowers it, and rsp is below thread->tool.slot[slot + 1], calls fn(thread, arg, 0).
 void tool_note_depth(ToolBlock *block, unsigned slot, ToolCallFn *fn, u64 arg);
 
 typedef InsnAccess ToolAccess; // decode/decode.h
@@ -350,7 +350,7 @@ typedef struct ToolStep {
     u32 counts;        // slots that count it
 } ToolStep;
 
-// Takes the step out of line if the first word of thread->tool_state has any bit of `mask`, and
+// Takes the step out of line if the first word of thread->tool.state has any bit of `mask`, and
 // goes on where tool_guard_end() is called with the answer; its access may be NULL.
 // tool_state_guard(): leaves the block before its instruction, for the version of the state.
 unsigned tool_state_guard_step(ToolBlock *block, u64 mask, const ToolAccess *access,
@@ -400,7 +400,7 @@ void tool_shadow_guard_early(ToolBlock *block, const ToolAccess *access);
 // called with the answer: behind the checks of the other accesses, if the step makes those, too.
 unsigned tool_shadow_guard_step(ToolBlock *block, const ToolAccess *access, const ToolStep *step);
 // The same once for several, of up to 32 words and each at a constant distance of a register, and
-// for bits of the first word of thread->tool_state; the step gets the address of the first. If
+// for bits of the first word of thread->tool.state; the step gets the address of the first. If
 // there is nothing to read the step is taken, too. Where flags are dead.
 void tool_shadow_guards_step(ToolBlock *block, const ToolAccess *accesses, unsigned count,
                              u64 state, const ToolStep *step);
@@ -414,7 +414,7 @@ void tool_shadow_prefetch(ToolBlock *block, const ToolAccess *access);
 void tool_shadow_clear(ToolBlock *block, const ToolAccess *access);
 
 // Stores a vector register of the client's, all that the machine has of it, into
-// thread->tool_vectors.
+// thread->tool.vectors.
 void tool_store_vector(ToolBlock *block, unsigned vector);
 
 // ------------------------------------------------------------------ queries

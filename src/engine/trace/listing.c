@@ -18,22 +18,37 @@ static const char *const gpr_name[GPR_COUNT] = {"rax", "rcx", "rdx", "rbx", "rsp
 
 // ------------------------------------------------------------------- names
 
-// The fields that emitted code addresses. Those with `names` are arrays of words.
+// The fields that emitted code addresses, by names that are short enough for a listing. Those with
+// `names` are arrays of words.
 static const struct CtxField {
     u32 offset, size;
     const char *name;
     const char *const *names; // of the elements; NULL: by number
 } ctx_fields[] = {
-#define FIELD(field, names)                                                                        \
-    {offsetof(ThreadCtx, field), sizeof(((ThreadCtx *)0)->field), #field, names}
-    FIELD(gpr, gpr_name),      FIELD(pc, NULL),           FIELD(flags, NULL),
-    FIELD(client_fs, NULL),    FIELD(client_gs, NULL),    FIELD(xsave, NULL),
-    FIELD(spill, gpr_name),    FIELD(engine_rsp, NULL),   FIELD(enter_target, NULL),
-    FIELD(exit_reason, NULL),  FIELD(exit_link, NULL),    FIELD(pending_signal, NULL),
-    FIELD(stop_request, NULL), FIELD(callstack, NULL),
-    FIELD(engine_gs, NULL), FIELD(tool_slot, NULL),
-    FIELD(self, NULL),         FIELD(call_fn, NULL),      FIELD(call_arg, NULL),
-    FIELD(call_address, NULL), FIELD(call_return, NULL),  FIELD(stepping, NULL),
+#define FIELD(field, name, names)                                                                  \
+    {offsetof(ThreadCtx, field), sizeof(((ThreadCtx *)0)->field), #name, names}
+    FIELD(gpr, gpr, gpr_name),
+    FIELD(pc, pc, NULL),
+    FIELD(flags, flags, NULL),
+    FIELD(client_fs, client_fs, NULL),
+    FIELD(client_gs, client_gs, NULL),
+    FIELD(engine_gs, engine_gs, NULL),
+    FIELD(xsave, xsave, NULL),
+    FIELD(translate.spill, spill, gpr_name),
+    FIELD(gateway.engine_rsp, engine_rsp, NULL),
+    FIELD(gateway.enter_target, enter_target, NULL),
+    FIELD(gateway.exit_reason, exit_reason, NULL),
+    FIELD(gateway.exit_link, exit_link, NULL),
+    FIELD(gateway.pending_signal, pending_signal, NULL),
+    FIELD(gateway.stop_request, stop_request, NULL),
+    FIELD(gateway.self, self, NULL),
+    FIELD(gateway.call_fn, call_fn, NULL),
+    FIELD(gateway.call_arg, call_arg, NULL),
+    FIELD(gateway.call_address, call_address, NULL),
+    FIELD(gateway.call_return, call_return, NULL),
+    FIELD(dispatch.stepping, stepping, NULL),
+    FIELD(callstack, callstack, NULL),
+    FIELD(tool.slot, tool_slot, NULL),
 #undef FIELD
 };
 

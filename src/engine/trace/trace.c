@@ -113,9 +113,11 @@ void trace_call_event(const ThreadCtx *ctx, GuestAddr pc)
         return; // another thread has just taken the code away
     const char *what = insn.lowering == LOWER_RET ? "return" : "call";
     if (find_target(ctx, &insn, &target))
-        tool_log("calls: %d %s %lx -> %lx, sp %lx", ctx->tid, what, pc, target, ctx->gpr[RSP]);
+        tool_log("calls: %d %s %lx -> %lx, sp %lx", ctx->thread.tid, what, pc, target,
+                 ctx->gpr[RSP]);
     else
-        tool_log("calls: %d %s %lx -> (unreadable), sp %lx", ctx->tid, what, pc, ctx->gpr[RSP]);
+        tool_log("calls: %d %s %lx -> (unreadable), sp %lx", ctx->thread.tid, what, pc,
+                 ctx->gpr[RSP]);
 }
 
 // ------------------------------------------------------------- system calls
@@ -123,7 +125,7 @@ void trace_call_event(const ThreadCtx *ctx, GuestAddr pc)
 void trace_syscall(const ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
     char name[NAME_MAX];
-    tool_log("syscalls: %d %s(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx)", ctx->tid,
+    tool_log("syscalls: %d %s(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx)", ctx->thread.tid,
              syscall_name(nr, name, sizeof(name)), args[0], args[1], args[2], args[3],
              args[4], args[5]);
 }
@@ -133,11 +135,11 @@ void trace_syscall_result(const ThreadCtx *ctx, u64 nr, i64 result)
     char name[NAME_MAX];
     const char *call = syscall_name(nr, name, sizeof(name));
     if (result == GATEWAY_RESTART)
-        tool_log("syscalls: %d %s is restarted after a signal", ctx->tid, call);
+        tool_log("syscalls: %d %s is restarted after a signal", ctx->thread.tid, call);
     else if (result >= -ERRNO_MAX && result < RESULT_SMALL)
-        tool_log("syscalls: %d %s = %ld", ctx->tid, call, result);
+        tool_log("syscalls: %d %s = %ld", ctx->thread.tid, call, result);
     else
-        tool_log("syscalls: %d %s = 0x%lx", ctx->tid, call, (u64)result);
+        tool_log("syscalls: %d %s = 0x%lx", ctx->thread.tid, call, (u64)result);
 }
 
 // ------------------------------------------------------------------ signals
@@ -157,10 +159,10 @@ void trace_signal_arrival(const ThreadCtx *ctx, const siginfo_t *info)
     char text[NAME_MAX];
     const char *sig = signal_text(info->si_signo, text);
     if (info->si_code > 0)
-        tool_log("signals: %d %s arrives, code %d, address %lx", ctx->tid, sig, info->si_code,
-                 (u64)info->si_addr);
+        tool_log("signals: %d %s arrives, code %d, address %lx", ctx->thread.tid, sig,
+                 info->si_code, (u64)info->si_addr);
     else
-        tool_log("signals: %d %s arrives, code %d, from process %d", ctx->tid, sig,
+        tool_log("signals: %d %s arrives, code %d, from process %d", ctx->thread.tid, sig,
                  info->si_code, info->si_pid);
 }
 
@@ -169,14 +171,14 @@ void trace_signal_delivery(const ThreadCtx *ctx, int sig, GuestAddr handler)
     char text[NAME_MAX];
     signal_text(sig, text);
     if (handler == (GuestAddr)SIG_DFL || handler == (GuestAddr)SIG_IGN)
-        tool_log("signals: %d %s at pc %lx: %s", ctx->tid, text, ctx->pc,
+        tool_log("signals: %d %s at pc %lx: %s", ctx->thread.tid, text, ctx->pc,
                  handler == (GuestAddr)SIG_DFL ? "default action" : "ignored");
     else
-        tool_log("signals: %d %s at pc %lx: handler %lx, sp %lx", ctx->tid, text, ctx->pc,
+        tool_log("signals: %d %s at pc %lx: handler %lx, sp %lx", ctx->thread.tid, text, ctx->pc,
                  handler, ctx->gpr[RSP]);
 }
 
 void trace_sigreturn(const ThreadCtx *ctx)
 {
-    tool_log("signals: %d sigreturn to pc %lx, sp %lx", ctx->tid, ctx->pc, ctx->gpr[RSP]);
+    tool_log("signals: %d sigreturn to pc %lx, sp %lx", ctx->thread.tid, ctx->pc, ctx->gpr[RSP]);
 }

@@ -293,7 +293,7 @@ void lower_jmp_indirect(Builder *b, const Insn *insn)
     emit_lookup_spills(b);
     emit_branch_operand(b, insn);
     if (tool->needs & TOOL_NEEDS_CALLSTACK) // the tags do without
-        x64_mov_fs_imm64(&b->e, CTX(branch_pc), insn->pc);
+        x64_mov_fs_imm64(&b->e, CTX(translate.branch_pc), insn->pc);
     emit_lookup(b);
 }
 
@@ -415,7 +415,7 @@ void emit_return_by_state(Builder *b)
         emit_return_lookup(b, 0);
         return;
     }
-    x64_cmp_mem_imm(&b->e, QWORD, x64_fs(CTX(tool_state)), 0);
+    x64_cmp_mem_imm(&b->e, QWORD, x64_fs(CTX(tool.state)), 0);
     X64Jump versioned = x64_jcc_short(&b->e, X64_NE);
     emit_return(b);
     x64_land(&b->e, versioned);

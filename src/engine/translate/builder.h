@@ -67,7 +67,7 @@ typedef struct Builder {
     GuestAddr next_pc;     // where the guest goes on if the last instruction falls through
     const Insn *insn;      // being lowered
     const Insn *whole_to;  // no boundary up to this one: tool_keep_whole()
-    u16 spilled;           // registers that are in ctx->spill at e.pc
+    u16 spilled;           // registers that are in ctx->translate.spill at e.pc
     bool fallthrough;      // the last instruction lowered falls through to next_pc
     CodePtr landing;       // of the block's call, where it has one (block->landing)
     bool may_fall;         // there is room for another block behind it

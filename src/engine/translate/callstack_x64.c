@@ -122,7 +122,7 @@ void emit_callstack_return(Builder *b, u16 pop_bytes)
     emit_lookup(b);
     x64_land(e, miss);
     x64_lea_reg_mem(e, QWORD, RCX, x64_at(RSP, slot));
-    x64_mov_fs_reg(e, CTX(call_address), RCX);
+    x64_mov_fs_reg(e, CTX(gateway.call_address), RCX);
     emit_tool_call(b, callstack_on_return_miss, b->insn->pc);
     x64_jmp_to(e, on);
 }
@@ -226,7 +226,7 @@ bool callstack_watches(const Builder *b)
 
 void emit_callstack_before_load(Builder *b)
 {
-    x64_mov_fs_reg(&b->e, CTX(old_sp), RSP);
+    x64_mov_fs_reg(&b->e, CTX(translate.old_sp), RSP);
 }
 
 // Code that runs a function on another stack calls it in the same block.

@@ -140,7 +140,7 @@ static CodePtr emit_version_entry(Emitter *e, const Block *block)
     emit_subtract(e, version_sum(block->pc, block->state, block->version) - well(), RAX);
     emit_unless_well(e, other);
     if (block->version & VERSION_FIRST)
-        x64_mov_fs_imm32(e, CTX(guard_failed), 0);
+        x64_mov_fs_imm32(e, CTX(gateway.guard_failed), 0);
     x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
     x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
     return entry;

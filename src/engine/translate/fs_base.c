@@ -38,7 +38,7 @@ static void forget(void)
 void translate_set_fs(ThreadCtx *ctx, u64 base)
 {
     lock_acquire(&engine_lock);
-    if (ctx->vfork_depth || changes == CHANGES_MAX) { // a parent goes on with the old one
+    if (ctx->thread.vfork_depth || changes == CHANGES_MAX) { // a parent goes on with the old one
         forget();
     } else if (!varies && base != constant) {
         changes++;

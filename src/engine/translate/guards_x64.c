@@ -48,7 +48,7 @@ static void emit_test_state(Emitter *e, u32 at, u32 mask)
 {
     u32 byte = mask ? (u32)__builtin_ctz(mask) / 8 : 0;
     bool is_byte = !(mask & ~(0xffu << 8 * byte));
-    i32 place = CTX(tool_state) + (i32)at;
+    i32 place = CTX(tool.state) + (i32)at;
     if (is_byte)
         x64_test_mem_imm(e, BYTE, x64_fs(place + (i32)byte), (i32)(mask >> 8 * byte));
     else
@@ -69,7 +69,7 @@ static void guard_state(Builder *b, u64 mask, const GuardAction *action)
         return;
     builder_spill(b, RCX);
     x64_mov_reg_imm(&b->e, RCX, mask);
-    x64_pext_reg_reg_mem(&b->e, QWORD, RCX, RCX, x64_fs(CTX(tool_state)));
+    x64_pext_reg_reg_mem(&b->e, QWORD, RCX, RCX, x64_fs(CTX(tool.state)));
     X64Jump next = x64_jrcxz(&b->e);
     builder_guard(b, X64_JMP, action);
     x64_land(&b->e, next);
@@ -104,7 +104,8 @@ static bool emit_store_stub(Builder *b, const Guard *guard)
         return false;
     x64_mov_fs_reg(&b->e, CTX_SPILL(RAX), RAX);
     emit_access_address(b, RAX, &guard->access);
-    x64_mov_fs_address(&b->e, CTX(call_return), EMIT_CACHE_ADDRESS, (u64)(uintptr_t)guard->back);
+    x64_mov_fs_address(&b->e, CTX(gateway.call_return), EMIT_CACHE_ADDRESS,
+                       (u64)(uintptr_t)guard->back);
     x64_jmp_to(&b->e, store);
     return true;
 }
@@ -116,14 +117,14 @@ static void emit_keep(Emitter *e, bool flags)
     if (!flags)
         return;
     x64_take_status(e);
-    x64_mov_fs_reg(e, CTX(call_address), RAX);
+    x64_mov_fs_reg(e, CTX(gateway.call_address), RAX);
     x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
 }
 
 static void emit_kept(Emitter *e, bool flags)
 {
     if (flags) {
-        x64_mov_reg_fs(e, RAX, CTX(call_address));
+        x64_mov_reg_fs(e, RAX, CTX(gateway.call_address));
         x64_load_status(e);
     }
     x64_mov_reg_fs(e, RAX, CTX_SPILL(RAX));
@@ -143,7 +144,7 @@ static void emit_short_store_stub(Builder *b, const Guard *guard)
     X64Jump unaligned = {0};
     emit_keep(&b->e, flags);
     emit_access_address(b, RAX, &guard->access);
-    x64_cmp_reg_mem(&b->e, QWORD, RAX, x64_fs(CTX(store_below)));
+    x64_cmp_reg_mem(&b->e, QWORD, RAX, x64_fs(CTX(tool.store_below)));
     X64Jump low = x64_jcc_short(&b->e, X64_B);
     x64_cmp_reg_reg(&b->e, QWORD, RAX, RSP);
     X64Jump below = x64_jcc_short(&b->e, X64_B);
@@ -168,7 +169,7 @@ static void emit_short_store_stub(Builder *b, const Guard *guard)
 
 static void emit_count(Builder *b, unsigned slot)
 {
-    i32 at = CTX(tool_slot) + 8 * (i32)slot;
+    i32 at = CTX(tool.slot) + 8 * (i32)slot;
     x64_mov_reg_fs(&b->e, RAX, at);
     x64_lea_reg_mem(&b->e, QWORD, RAX, x64_at(RAX, 1));
     x64_mov_fs_reg(&b->e, at, RAX);
@@ -211,7 +212,7 @@ static void emit_step_stub(Builder *b, const Guard *guard)
         x64_mov_fs_reg(&b->e, CTX_SPILL(RAX), RAX);
         if (guard->has_access) {
             emit_access_address(b, RAX, &guard->access);
-            x64_mov_fs_reg(&b->e, CTX(call_address), RAX);
+            x64_mov_fs_reg(&b->e, CTX(gateway.call_address), RAX);
         }
         for (u32 left = step->counts; left; left &= left - 1)
             emit_count(b, (unsigned)__builtin_ctz(left));
@@ -221,9 +222,10 @@ static void emit_step_stub(Builder *b, const Guard *guard)
         }
         x64_mov_reg_fs(&b->e, RAX, CTX_SPILL(RAX));
     }
-    x64_mov_fs_address(&b->e, CTX(call_fn), EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)step->fn);
-    x64_mov_fs_imm64(&b->e, CTX(call_arg), step->arg);
-    x64_mov_fs_address(&b->e, CTX(call_return), EMIT_CACHE_ADDRESS, (u64)(uintptr_t)guard->back);
+    x64_mov_fs_address(&b->e, CTX(gateway.call_fn), EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)step->fn);
+    x64_mov_fs_imm64(&b->e, CTX(gateway.call_arg), step->arg);
+    x64_mov_fs_address(&b->e, CTX(gateway.call_return), EMIT_CACHE_ADDRESS,
+                       (u64)(uintptr_t)guard->back);
     x64_jmp_to(&b->e, gateway_tool_call());
 }
 
@@ -234,7 +236,7 @@ static void emit_leave_stub(Builder *b, const Guard *guard)
     bool stepped = b->block->version & VERSION_STEPPED, fails = guard->kind != GUARD_LEAVE;
     x64_mov_fs_imm64(&b->e, CTX(pc), guard->insn->pc);
     if (stepped && fails)
-        x64_mov_fs_imm32(&b->e, CTX(guard_failed), 1);
+        x64_mov_fs_imm32(&b->e, CTX(gateway.guard_failed), 1);
     x64_jmp_to(&b->e, stepped ? gateway_leave(EXIT_VERSIONED)
                     : fails ? gateway_version_guard()
                             : gateway_version_exit());

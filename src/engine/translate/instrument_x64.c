@@ -56,7 +56,7 @@ bool tool_flags_die(const ToolBlock *b)
 
 void tool_state_store(ToolBlock *b, u32 offset, u64 value)
 {
-    x64_mov_fs_imm64(&b->e, CTX(tool_state) + (i32)offset, value);
+    x64_mov_fs_imm64(&b->e, CTX(tool.state) + (i32)offset, value);
 }
 
 // Bits of the upper half go one by one. All of it at once: it is soon loaded as a whole, which
@@ -65,15 +65,15 @@ void tool_state_and(ToolBlock *b, u64 value)
 {
     i64 low = (i32)((u32)value | 1u << 31);
     if (low != -1)
-        x64_and_mem_imm(&b->e, QWORD, x64_fs(CTX(tool_state)), (i32)low);
+        x64_and_mem_imm(&b->e, QWORD, x64_fs(CTX(tool.state)), (i32)low);
     for (u64 left = ~value >> 31 << 31; left; left &= left - 1)
-        x64_btr_mem_imm(&b->e, QWORD, x64_fs(CTX(tool_state)), (u8)__builtin_ctzll(left));
+        x64_btr_mem_imm(&b->e, QWORD, x64_fs(CTX(tool.state)), (u8)__builtin_ctzll(left));
 }
 
 // A constant that is not 32 bits, sign-extended, takes an `and` for each half, and a comparison.
 void tool_state_mask(ToolBlock *b, u32 offset, u64 kept, u64 value)
 {
-    i32 at = CTX(tool_state) + (i32)offset;
+    i32 at = CTX(tool.state) + (i32)offset;
     if (fits_i32((i64)kept)) {
         x64_and_mem_imm(&b->e, QWORD, x64_fs(at), (i32)kept);
     } else {
@@ -88,7 +88,7 @@ void tool_state_mask(ToolBlock *b, u32 offset, u64 kept, u64 value)
 
 CodePtr tool_state_if(ToolBlock *b, u32 offset)
 {
-    x64_cmp_mem_imm(&b->e, QWORD, x64_fs(CTX(tool_state) + (i32)offset), 0);
+    x64_cmp_mem_imm(&b->e, QWORD, x64_fs(CTX(tool.state) + (i32)offset), 0);
     return x64_branch(&b->e, X64_E).end;
 }
 
@@ -100,7 +100,7 @@ void tool_state_end_if(ToolBlock *b, CodePtr site)
 // Where the flags are live, through rax and lea.
 void tool_count(ToolBlock *b, unsigned slot, u32 amount)
 {
-    i32 at = CTX(tool_slot) + 8 * (i32)slot;
+    i32 at = CTX(tool.slot) + 8 * (i32)slot;
     if (tool_flags_are_dead(b)) {
         x64_add_mem_imm(&b->e, QWORD, x64_fs(at), (i32)amount);
         return;
@@ -115,9 +115,9 @@ void tool_count(ToolBlock *b, unsigned slot, u32 amount)
 // The gateway goes on behind the jump to it.
 void emit_tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
 {
-    x64_mov_fs_address(&b->e, CTX(call_fn), EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)fn);
-    x64_mov_fs_imm64(&b->e, CTX(call_arg), arg);
-    x64_mov_fs_address(&b->e, CTX(call_return), EMIT_CACHE_ADDRESS, 0);
+    x64_mov_fs_address(&b->e, CTX(gateway.call_fn), EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)fn);
+    x64_mov_fs_imm64(&b->e, CTX(gateway.call_arg), arg);
+    x64_mov_fs_address(&b->e, CTX(gateway.call_return), EMIT_CACHE_ADDRESS, 0);
     CodePtr address = b->e.pc - sizeof(u32);
     x64_jmp_to(&b->e, gateway_tool_call());
     u32 here = (u32)(uintptr_t)b->e.pc; // the cache lies below 2 GiB
@@ -126,7 +126,7 @@ void emit_tool_call(ToolBlock *b, ToolCallFn *fn, u64 arg)
 
 void tool_note_depth(ToolBlock *b, unsigned slot, ToolCallFn *fn, u64 arg)
 {
-    i32 at = CTX(tool_slot) + 8 * (i32)slot;
+    i32 at = CTX(tool.slot) + 8 * (i32)slot;
     x64_cmp_reg_mem(&b->e, QWORD, RSP, x64_fs(at));
     X64Jump not_lower = x64_jcc_short(&b->e, X64_AE);
     x64_mov_fs_reg(&b->e, at, RSP);
@@ -153,7 +153,7 @@ void tool_call_access(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u6
     bool known = emit_access_address(b, RAX, access);
     if (!known)
         x64_mov_reg_imm(&b->e, RAX, 0);
-    x64_mov_fs_reg(&b->e, CTX(call_address), RAX);
+    x64_mov_fs_reg(&b->e, CTX(gateway.call_address), RAX);
     builder_unspill(b, RAX);
     emit_tool_call(b, fn, arg);
 }
@@ -164,7 +164,7 @@ void tool_call_access(ToolBlock *b, const ToolAccess *access, ToolCallFn *fn, u6
 void tool_store_vector(ToolBlock *b, unsigned vector)
 {
     enum { XSTATE_YMM = 1 << 2, XSTATE_ZMM = 7 << 5 };
-    i32 disp = CTX(tool_vectors) + 64 * (i32)vector;
+    i32 disp = CTX(tool.vectors) + 64 * (i32)vector;
     u64 has = gateway_xsave_mask();
     unsigned bytes = (has & XSTATE_ZMM) == XSTATE_ZMM ? 64 : has & XSTATE_YMM ? 32 : 16;
     x64_movups_mem_vector(&b->e, bytes, x64_fs(disp), vector);

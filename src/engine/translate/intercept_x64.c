@@ -19,7 +19,7 @@ static void emit_load_caller_saved(Builder *b)
 
 void emit_leave_to_c(Builder *b, u32 exit_link)
 {
-    x64_mov_fs_imm32(&b->e, CTX(exit_link), exit_link);
+    x64_mov_fs_imm32(&b->e, CTX(gateway.exit_link), exit_link);
     x64_mov_fs_imm64(&b->e, CTX(pc), b->block->pc);
     x64_jmp_to(&b->e, gateway_leave(EXIT_REDIRECT));
 }
@@ -27,7 +27,7 @@ void emit_leave_to_c(Builder *b, u32 exit_link)
 // Compares pending_signal and stop_request, which lie together, with 0.
 static void emit_compare_requests(Emitter *e)
 {
-    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(pending_signal)), 0);
+    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(gateway.pending_signal)), 0);
 }
 
 // Calls fn(hook) with the registers in ctx, on the engine's stack. Goes on if fn returns 0 and no
@@ -40,7 +40,7 @@ void emit_fast_call(Builder *b, u32 (*fn)(u32 hook), u32 hook)
     builder_mark_nowhere(b);
     for (size_t i = 0; i < ARRAY_LEN(caller_saved); i++)
         x64_mov_fs_reg(e, CTX_GPR(caller_saved[i]), caller_saved[i]);
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
     x64_mov_reg_imm(e, RDI, hook);
     x64_mov_reg_address(e, RAX, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)fn);
     x64_call_reg(e, RAX);
@@ -62,7 +62,7 @@ static void intercept_return(Builder *b, u32 hook)
 {
     Emitter *e = &b->e;
     builder_spill(b, RCX);
-    x64_mov_reg_fs(e, RCX, CTX(redirect_count));
+    x64_mov_reg_fs(e, RCX, CTX(redirect.count));
     X64Jump none = x64_jrcxz(e);
     x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
     X64Jump call = x64_jmp_short(e);
@@ -106,7 +106,7 @@ static void emit_quick(Builder *b, const RedirectSite *site)
     builder_mark_nowhere(b);
     x64_mov_fs_reg(e, CTX_SPILL(RAX), RAX);
     x64_mov_fs_reg(e, CTX_GPR(RSP), RSP);
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
     if (site->quick->quick_at) {
         x64_mov_reg_imm(e, RAX, b->block->pc); // its seventh argument, and the stack stays aligned
         x64_push_reg(e, RAX);
@@ -139,7 +139,7 @@ static void intercept_entry(Builder *b, const RedirectSite *site)
         emit_quick(b, site);
     builder_spill(b, RAX);
     x64_mov_reg_mem(&b->e, QWORD, RAX, x64_at(RSP, 0));
-    x64_mov_fs_reg(&b->e, CTX(call_address), RAX);
+    x64_mov_fs_reg(&b->e, CTX(gateway.call_address), RAX);
     builder_unspill(b, RAX);
     emit_fast_call(b, redirect_fast_entry, site->hook);
     if (site->replaces)
@@ -158,15 +158,15 @@ static bool jumps_to_itself(const Builder *b)
 // entered past its own hook, by C.
 static void go_to_wrapper(Builder *b, const RedirectSite *site)
 {
-    x64_mov_fs_imm64(&b->e, CTX(wrapped_original), site->wraps ? b->block->pc : 0);
+    x64_mov_fs_imm64(&b->e, CTX(redirect.wrapped_original), site->wraps ? b->block->pc : 0);
     if (!redirect_is_hooked(site->goes_to)) {
         emit_lookup_spills(b);
         x64_mov_reg_imm(&b->e, RCX, site->goes_to);
         emit_lookup(b);
         return;
     }
-    x64_mov_fs_imm32(&b->e, CTX(exit_link), REQUEST_CALL_ORIGINAL);
-    x64_mov_fs_imm32(&b->e, CTX(redirect_armed), 1);
+    x64_mov_fs_imm32(&b->e, CTX(gateway.exit_link), REQUEST_CALL_ORIGINAL);
+    x64_mov_fs_imm32(&b->e, CTX(redirect.armed), 1);
     emit_leave_at(b, site->goes_to, EXIT_REQUEST);
 }
 
@@ -187,7 +187,7 @@ bool intercept(Builder *b)
     }
     if (b->block->version & VERSION_ORIGINAL) {
         begin_original(b);
-        x64_mov_fs_imm32(&b->e, CTX(redirect_armed), 0);
+        x64_mov_fs_imm32(&b->e, CTX(redirect.armed), 0);
         return true;
     }
     if (!redirect_find(b->block->pc, &site))

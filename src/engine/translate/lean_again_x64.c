@@ -3,7 +3,7 @@
 // An allocation from the same place and stack as the pair that is held back: most of what
 // lean_alloc_x64.c finds out is known then. The pair is published, and the new block begins
 // a series (HEAP_PAIRS) behind it; or there is a series, which gets one block more. Registers:
-// rax is the block, rcx points to what is held back (lean_repeat), rdx, rsi and rdi are at hand.
+// rax is the block, rcx points to what is held back (lean.repeat), rdx, rsi and rdi are at hand.
 #include "engine/translate/lean_x64.h"
 
 enum { BOTH_BYTES = HEAP_ALLOC_BYTES + HEAP_PAIRS_BYTES, CHUNK_IS_MAPPED = 2 };
@@ -16,7 +16,7 @@ static X64Mem held_state(void)
 // A function of the same allocator has returned a block that fits a series. rdx := its word.
 static void emit_word(Emitter *e, Slow *no)
 {
-    x64_mov_reg_mem(e, DWORD, RDX, x64_fs(CTX(lean_inner)));
+    x64_mov_reg_mem(e, DWORD, RDX, x64_fs(CTX(lean.inner)));
     x64_cmp_mem_reg(e, DWORD, x64_at(RCX, HELD(held.repeat.inner)), RDX);
     unless(e, X64_NE, no);
     x64_test_reg_imm(e, DWORD, RAX, PAGE_SIZE - 1);
@@ -27,7 +27,7 @@ static void emit_word(Emitter *e, Slow *no)
     x64_test_reg_imm(e, BYTE, RDX, CHUNK_IS_MAPPED);
     unless(e, X64_NE, no);
     x64_and_reg_imm(e, QWORD, RDX, -8);
-    x64_mov_reg_fs(e, RSI, CTX(lean_size));
+    x64_mov_reg_fs(e, RSI, CTX(lean.size));
     x64_sub_reg_reg(e, QWORD, RDX, RSI);
     x64_sub_reg_imm(e, QWORD, RDX, 8);
     x64_cmp_reg_imm(e, QWORD, RDX, HEAP_WORD_EXTRA_MAX);
@@ -57,7 +57,7 @@ static void emit_publish_pair(Emitter *e, Slow *no)
 {
     x64_mov_reg_mem(e, QWORD, RSI, x64_at(RCX, HELD(write)));
     x64_lea_reg_mem(e, QWORD, RDI, x64_at(RSI, BOTH_BYTES));
-    x64_sub_reg_mem(e, QWORD, RDI, x64_fs(CTX(wire.read_seen)));
+    x64_sub_reg_mem(e, QWORD, RDI, x64_fs(CTX(relay.wire.read_seen)));
     x64_cmp_reg_imm(e, QWORD, RDI, WIRE_RING_BYTES);
     unless(e, X64_A, no);
     x64_and_reg_imm(e, DWORD, RSI, WIRE_RING_BYTES - 1);
@@ -99,7 +99,7 @@ static void emit_begin_series(Emitter *e)
     x64_lea_reg_mem(e, QWORD, RDI, x64_at(RSI, HEAP_ALLOC_BYTES + HEAP_PAIRS_HEAD * 8 + 8));
     x64_sub_reg_reg(e, QWORD, RDI, RCX);
     x64_mov_mem_reg(e, QWORD, x64_at(RCX, HELD(held.next)), RDI);
-    x64_mov_reg_mem(e, DWORD, RDI, x64_fs(CTX(wire.stamps_left)));
+    x64_mov_reg_mem(e, DWORD, RDI, x64_fs(CTX(relay.wire.stamps_left)));
     x64_lea_reg_mem(e, DWORD, RDI, x64_indexed(RDI, RDI, 1, (i32)WIRE_PAIRS));
     x64_mov_mem_reg(e, DWORD, x64_at(RCX, HELD(held.pairs_end)), RDI);
     x64_mov_mem_reg(e, QWORD, x64_at(RCX, HELD(held.repeat.result)), RAX);
@@ -109,8 +109,8 @@ static void emit_begin_series(Emitter *e)
 
 static X64Jump emit_done(Emitter *e, const u8 *registers, unsigned count)
 {
-    x64_mov_fs_imm64(e, CTX(lean_told), 0);
-    x64_mov_fs_imm64(e, CTX(lean_sp), 0);
+    x64_mov_fs_imm64(e, CTX(lean.told), 0);
+    x64_mov_fs_imm64(e, CTX(lean.sp), 0);
     for (unsigned i = 0; i < count; i++)
         x64_mov_reg_fs(e, registers[i], CTX_SPILL(registers[i]));
     return x64_branch(e, X64_JMP);

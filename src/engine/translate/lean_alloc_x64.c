@@ -80,11 +80,11 @@ static X64Jump emit_find_context(Emitter *e, u32 pc, Slow *slow, Slow *unknown,
                                  CodePtr *ret_named)
 {
     _Static_assert(sizeof(CachedContext) == 1 << 4, "");
-    x64_mov_reg_fs(e, R8, CTX(lean_sites));
+    x64_mov_reg_fs(e, R8, CTX(lean.sites));
     x64_cmp_mem_imm(e, DWORD, x64_at(R8, SITE(site)), (i32)pc);
     unless(e, X64_NE, slow);
-    emit_check_function(e, CTX(lean_hook), SITE(hook), slow);
-    emit_check_function(e, CTX(lean_inner), SITE(inner), slow);
+    emit_check_function(e, CTX(lean.hook), SITE(hook), slow);
+    emit_check_function(e, CTX(lean.inner), SITE(inner), slow);
     emit_find_slot(e, pc);
     emit_check_tag(e, unknown);
     x64_shr_reg_imm(e, QWORD, RDX, 32);
@@ -93,7 +93,7 @@ static X64Jump emit_find_context(Emitter *e, u32 pc, Slow *slow, Slow *unknown,
     x64_lea_reg_mem(e, DWORD, RCX, x64_at(RDX, (i32)calltags_cache_index(pc, 0)));
     x64_and_reg_imm(e, DWORD, RCX, CONTEXTS_CACHED - 1);
     x64_shl_reg_imm(e, DWORD, RCX, 4);
-    x64_add_reg_mem(e, QWORD, RCX, x64_fs(CTX(lean_contexts)));
+    x64_add_reg_mem(e, QWORD, RCX, x64_fs(CTX(lean.contexts)));
     x64_cmp_mem_imm(e, QWORD, x64_at(RCX, offsetof(CachedContext, pc)), (i32)pc);
     unless(e, X64_NE, unknown);
     x64_cmp_mem_reg(e, DWORD, x64_at(RCX, offsetof(CachedContext, parent)), RDX);
@@ -111,7 +111,7 @@ static void emit_ask_context(Emitter *e, u32 pc, Slow *slow)
     for (unsigned i = 0; i < ARRAY_LEN(registers); i++)
         x64_mov_fs_reg(e, CTX_SPILL(registers[i]), registers[i]);
     x64_mov_fs_reg(e, CTX_GPR(RSP), RSP);
-    x64_mov_reg_fs(e, RSP, CTX(engine_rsp));
+    x64_mov_reg_fs(e, RSP, CTX(gateway.engine_rsp));
     x64_mov_reg_imm(e, RDI, pc);
     x64_mov_reg_address(e, RAX, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)redirect_lean_context);
     x64_call_reg(e, RAX);
@@ -119,10 +119,10 @@ static void emit_ask_context(Emitter *e, u32 pc, Slow *slow)
     x64_mov_reg_reg(e, DWORD, RCX, RAX);
     for (unsigned i = 0; i < ARRAY_LEN(registers); i++)
         x64_mov_reg_fs(e, registers[i], CTX_SPILL(registers[i]));
-    x64_mov_reg_fs(e, R8, CTX(lean_sites));
+    x64_mov_reg_fs(e, R8, CTX(lean.sites));
     x64_test_reg_reg(e, DWORD, RCX, RCX);
     unless(e, X64_E, slow);
-    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(pending_signal)), 0);
+    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(gateway.pending_signal)), 0);
     unless(e, X64_NE, slow);
 }
 
@@ -132,7 +132,7 @@ static void emit_extra(Emitter *e)
     x64_mov_reg_mem(e, QWORD, RDX, x64_at(RAX, -8));
     x64_and_reg_imm(e, QWORD, RDX, -8);
     x64_sub_reg_imm(e, QWORD, RDX, 8);
-    x64_sub_reg_mem(e, QWORD, RDX, x64_fs(CTX(lean_size)));
+    x64_sub_reg_mem(e, QWORD, RDX, x64_fs(CTX(lean.size)));
 }
 
 static void emit_check_block(Emitter *e, Slow *slow)
@@ -150,7 +150,7 @@ static void emit_find_room(Emitter *e, Slow *slow)
 {
     x64_mov_reg_mem(e, QWORD, RSI, x64_at(RDI, RING(write)));
     x64_lea_reg_mem(e, QWORD, RDX, x64_at(RSI, HEAP_RUN_BYTES));
-    x64_sub_reg_mem(e, QWORD, RDX, x64_fs(CTX(wire.read_seen)));
+    x64_sub_reg_mem(e, QWORD, RDX, x64_fs(CTX(relay.wire.read_seen)));
     x64_cmp_reg_imm(e, QWORD, RDX, WIRE_RING_BYTES);
     unless(e, X64_A, slow);
     x64_and_reg_imm(e, DWORD, RSI, WIRE_RING_BYTES - 1);
@@ -181,7 +181,7 @@ static void emit_record(Emitter *e)
     x64_shl_reg_imm(e, QWORD, RDX, HEAP_PLACE_BITS);
     x64_or_reg_reg(e, QWORD, RDX, RAX);
     x64_mov_mem_reg(e, QWORD, x64_at(RSI, RING(data) + 16), RDX);
-    x64_mov_reg_fs(e, RDX, CTX(lean_size));
+    x64_mov_reg_fs(e, RDX, CTX(lean.size));
     x64_mov_mem_reg(e, QWORD, x64_at(RSI, RING(data) + 24), RDX);
     x64_mov_mem_reg(e, QWORD, x64_at(RDI, RING(held.repeat.size)), RDX);
 }
@@ -191,7 +191,7 @@ static void emit_hold(Emitter *e, u32 pc)
     x64_mov_mem_reg(e, QWORD, x64_at(RDI, RING(held.repeat.result)), RAX);
     x64_mov_mem_reg(e, QWORD, x64_at(RDI, RING(held.address)), RAX);
     x64_mov_mem_imm(e, DWORD, x64_at(RDI, RING(held.repeat.site)), (i32)pc);
-    x64_mov_reg_mem(e, DWORD, RDX, x64_fs(CTX(lean_inner)));
+    x64_mov_reg_mem(e, DWORD, RDX, x64_fs(CTX(lean.inner)));
     x64_mov_mem_reg(e, DWORD, x64_at(RDI, RING(held.repeat.inner)), RDX);
     x64_mov_mem_reg(e, QWORD, x64_at(RDI, RING(held.repeat.sp)), RSP);
     emit_find_slot(e, pc);
@@ -219,14 +219,14 @@ X64Jump lean_alloc_event(Emitter *e, u32 pc)
     CodePtr named;
     X64Jump unnamed = emit_find_context(e, pc, &slow, &unknown, &named);
     CodePtr known = e->pc;
-    x64_mov_reg_fs(e, RDI, CTX(wire.ring));
+    x64_mov_reg_fs(e, RDI, CTX(relay.wire.ring));
     lean_flush(e, RDI, &slow);
     emit_find_room(e, &slow);
     emit_record(e);
     emit_hold(e, pc);
     emit_take_stamp(e);
-    x64_mov_fs_imm64(e, CTX(lean_told), 0);
-    x64_mov_fs_imm64(e, CTX(lean_sp), 0);
+    x64_mov_fs_imm64(e, CTX(lean.told), 0);
+    x64_mov_fs_imm64(e, CTX(lean.sp), 0);
     emit_restore(e);
     x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
     X64Jump on = x64_branch(e, X64_JMP);

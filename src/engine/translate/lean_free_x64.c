@@ -18,9 +18,9 @@ static void emit_publish_series(Emitter *e, unsigned ring, Slow *slow)
     x64_and_reg_imm(e, DWORD, RDX, INT32_MAX);
     x64_lea_reg_mem(e, DWORD, RSI, x64_at(RDX, 1));
     x64_shr_reg_imm(e, DWORD, RSI, 1);
-    x64_cmp_mem_reg(e, DWORD, x64_fs(CTX(wire.stamps_left)), RSI);
+    x64_cmp_mem_reg(e, DWORD, x64_fs(CTX(relay.wire.stamps_left)), RSI);
     unless(e, X64_BE, slow);
-    x64_sub_mem_reg(e, DWORD, x64_fs(CTX(wire.stamps_left)), RSI);
+    x64_sub_mem_reg(e, DWORD, x64_fs(CTX(relay.wire.stamps_left)), RSI);
     x64_mov_reg_mem(e, QWORD, RSI, x64_at(ring, RING(write)));
     x64_and_reg_imm(e, DWORD, RSI, WIRE_RING_BYTES - 1);
     x64_lea_reg_mem(e, QWORD, RSI, x64_sum(ring, RSI));
@@ -72,7 +72,7 @@ void lean_flush(Emitter *e, unsigned ring, Slow *slow)
     x64_land(e, none);
 }
 
-// The block that is held back, for the first time (wire_heap_ends_held()); rcx is lean_repeat.
+// The block that is held back, for the first time (wire_heap_ends_held()); rcx is lean.repeat.
 // Returns the jump to `on`.
 static X64Jump emit_end_held(Emitter *e)
 {
@@ -102,7 +102,7 @@ static void emit_put_free(Emitter *e, Slow *slow)
     lean_flush(e, RCX, slow);
     x64_mov_reg_mem(e, QWORD, RDX, x64_at(RCX, RING(write)));
     x64_lea_reg_mem(e, QWORD, RSI, x64_at(RDX, FREE_BYTES));
-    x64_sub_reg_mem(e, QWORD, RSI, x64_fs(CTX(wire.read_seen)));
+    x64_sub_reg_mem(e, QWORD, RSI, x64_fs(CTX(relay.wire.read_seen)));
     x64_cmp_reg_imm(e, QWORD, RSI, WIRE_RING_BYTES);
     unless(e, X64_A, slow);
     x64_and_reg_imm(e, DWORD, RDX, WIRE_RING_BYTES - 1);
@@ -131,14 +131,14 @@ static X64Jump emit_event(Emitter *e, const RedirectSite *site)
     x64_mov_fs_reg(e, CTX_SPILL(RDX), RDX);
     x64_mov_fs_reg(e, CTX_SPILL(RSI), RSI);
     emit_may_share_stamp(e, &slow);
-    x64_mov_reg_fs(e, RCX, CTX(wire.ring));
+    x64_mov_reg_fs(e, RCX, CTX(relay.wire.ring));
     x64_cmp_mem_reg(e, QWORD, x64_at(RCX, RING(held.repeat.result)), RDI);
     unless(e, X64_E, &slow);
     emit_put_free(e, &slow);
-    x64_mov_fs_reg(e, CTX(lean_told), RDI);
-    x64_mov_fs_reg(e, CTX(lean_told_sp), RSP);
+    x64_mov_fs_reg(e, CTX(lean.told), RDI);
+    x64_mov_fs_reg(e, CTX(lean.told_sp), RSP);
     x64_mov_reg_address(e, RDX, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)site->lean);
-    x64_mov_fs_reg(e, CTX(lean_told_function), RDX);
+    x64_mov_fs_reg(e, CTX(lean.told_function), RDX);
     emit_take_stamp(e);
     emit_restore(e);
     x64_mov_reg_fs(e, RCX, CTX_SPILL(RCX));
@@ -153,9 +153,9 @@ void lean_before(Builder *b, const RedirectSite *site)
     Emitter *e = &b->e;
     builder_spill(b, RCX);
     builder_mark_nowhere(b);
-    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(lean_sp)), 0);
+    x64_cmp_mem_imm(e, QWORD, x64_fs(CTX(lean.sp)), 0);
     X64Jump within = x64_branch(e, X64_NE);
-    x64_mov_reg_fs(e, RCX, CTX(lean_repeat));
+    x64_mov_reg_fs(e, RCX, CTX(lean.repeat));
     x64_cmp_mem_reg(e, QWORD, x64_at(RCX, REPEAT(result)), RDI);
     X64Jump other = x64_branch(e, X64_NE);
     emit_test_byte(e, REPEAT(state), 1);
@@ -179,12 +179,12 @@ void lean_before(Builder *b, const RedirectSite *site)
     X64Jump on_end = emit_end_held(e);
     x64_land(e, paused);
     x64_land(e, other);
-    x64_cmp_mem_reg(e, QWORD, x64_fs(CTX(lean_told)), RDI);
+    x64_cmp_mem_reg(e, QWORD, x64_fs(CTX(lean.told)), RDI);
     X64Jump first = x64_jcc_short(e, X64_NE);
     x64_mov_reg_address(e, RCX, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)site->lean);
-    x64_cmp_mem_reg(e, QWORD, x64_fs(CTX(lean_told_function)), RCX);
+    x64_cmp_mem_reg(e, QWORD, x64_fs(CTX(lean.told_function)), RCX);
     X64Jump same = x64_jcc_short(e, X64_E);
-    x64_cmp_mem_reg(e, QWORD, x64_fs(CTX(lean_told_sp)), RSP);
+    x64_cmp_mem_reg(e, QWORD, x64_fs(CTX(lean.told_sp)), RSP);
     x64_branch_to(e, X64_AE, back);
     x64_land(e, first);
     x64_land(e, same);

@@ -18,7 +18,7 @@ static void emit_find_above(Emitter *e, Slow *unknown)
     x64_xor_reg_reg(e, DWORD, RDX, RDI);
     x64_and_reg_imm(e, DWORD, RDX, CALLTAGS_SHAPES - 1);
     x64_shl_reg_imm(e, DWORD, RDX, 4);
-    x64_add_reg_mem(e, QWORD, RDX, x64_fs(CTX(lean_contexts)));
+    x64_add_reg_mem(e, QWORD, RDX, x64_fs(CTX(lean.contexts)));
     x64_cmp_mem_reg(e, QWORD, x64_at(RDX, SHAPES + (i32)offsetof(struct CallShape, pc)), RDI);
     unless(e, X64_NE, unknown);
     x64_mov_reg_mem(e, QWORD, RDX, x64_at(RDX, SHAPES + (i32)offsetof(struct CallShape, up)));
@@ -44,7 +44,7 @@ static void emit_name_frame(Emitter *e, Slow *unknown)
     x64_add_reg_reg(e, DWORD, RCX, R8);
     x64_and_reg_imm(e, DWORD, RCX, CONTEXTS_CACHED - 1);
     x64_shl_reg_imm(e, DWORD, RCX, 4);
-    x64_add_reg_mem(e, QWORD, RCX, x64_fs(CTX(lean_contexts)));
+    x64_add_reg_mem(e, QWORD, RCX, x64_fs(CTX(lean.contexts)));
     x64_cmp_mem_reg(e, QWORD, x64_at(RCX, (i32)offsetof(CachedContext, pc)), RDI);
     unless(e, X64_NE, unknown);
     x64_cmp_mem_reg(e, DWORD, x64_at(RCX, offsetof(CachedContext, parent)), R8);
@@ -64,7 +64,7 @@ void lean_name_caller(Emitter *e, CodePtr named)
 {
     Slow lost = {0};
     x64_mov_fs_reg(e, CTX_SPILL(R9), R9);
-    X64Mem slot = x64_indexed(X64_NO_REG, R9, sizeof(GuestAddr), CTX(lean_slots));
+    X64Mem slot = x64_indexed(X64_NO_REG, R9, sizeof(GuestAddr), CTX(lean.slots));
     slot.segment = X64_FS;
     x64_xor_reg_reg(e, DWORD, R9, R9);
     CodePtr up = e->pc;
@@ -85,7 +85,7 @@ void lean_name_caller(Emitter *e, CodePtr named)
     x64_sub_reg_imm(e, DWORD, R9, 1);
     x64_branch_to(e, X64_NS, down);
     x64_mov_reg_fs(e, R9, CTX_SPILL(R9));
-    x64_mov_reg_fs(e, R8, CTX(lean_sites));
+    x64_mov_reg_fs(e, R8, CTX(lean.sites));
     x64_jmp_to(e, named);
     land_all(e, &lost);
     x64_mov_reg_fs(e, R9, CTX_SPILL(R9));

@@ -12,7 +12,7 @@
 #define REPEAT(field) ((i32)offsetof(ToolRepeat, field))
 #define RING(field) ((i32)offsetof(WireRing, field))
 #define RING_STATE RING(held.repeat.state)
-#define HELD(field) (RING(field) - RING(held.repeat)) // of the ring, from lean_repeat
+#define HELD(field) (RING(field) - RING(held.repeat)) // of the ring, from lean.repeat
 
 // test byte [rcx + disp], mask
 static inline void emit_test_byte(Emitter *e, i32 disp, u8 mask)
@@ -59,24 +59,24 @@ static inline void land_all(Emitter *e, const Slow *slow)
 // Where the last stamp may be shared; what it costs is noted.
 static inline void emit_take_stamp(Emitter *e)
 {
-    x64_sub_mem_imm(e, DWORD, x64_fs(CTX(wire.stamps_left)), 1);
+    x64_sub_mem_imm(e, DWORD, x64_fs(CTX(relay.wire.stamps_left)), 1);
 }
 
 // May it? If any of its stamps are left, and the clock has not ticked since.
 static inline void emit_may_share_stamp(Emitter *e, Slow *slow)
 {
-    x64_cmp_mem_imm(e, DWORD, x64_fs(CTX(wire.stamps_left)), 0);
+    x64_cmp_mem_imm(e, DWORD, x64_fs(CTX(relay.wire.stamps_left)), 0);
     unless(e, X64_E, slow);
-    x64_mov_reg_fs(e, RDX, CTX(wire.shared));
+    x64_mov_reg_fs(e, RDX, CTX(relay.wire.shared));
     x64_mov_reg_mem(e, DWORD, RDX, x64_at(RDX, offsetof(WireShared, header.tick)));
-    x64_cmp_reg_mem(e, DWORD, RDX, x64_fs(CTX(wire.tick_seen)));
+    x64_cmp_reg_mem(e, DWORD, RDX, x64_fs(CTX(relay.wire.tick_seen)));
     unless(e, X64_NE, slow);
 }
 
 // What is held back in the ring is published. Uses rdx and rsi, which `ring` must not be.
 void lean_flush(Emitter *e, unsigned ring, Slow *slow);
 
-// With rcx and rdx spilled and rcx lean_repeat: an allocation that returns to `pc`, from the same
+// With rcx and rdx spilled and rcx lean.repeat: an allocation that returns to `pc`, from the same
 // stack as what is held back. As lean_alloc_event(), which is to be tried else.
 X64Jump lean_alloc_again(Emitter *e);
 

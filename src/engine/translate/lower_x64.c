@@ -17,7 +17,7 @@ static bool is_nop(const Insn *insn)
 static void lower_plain(Builder *b, const Insn *insn)
 {
     if (UNLIKELY(insn->mnemonic == ZYDIS_MNEMONIC_STD))
-        x64_mov_fs_imm32(&b->e, CTX(careful), 1);
+        x64_mov_fs_imm32(&b->e, CTX(gateway.careful), 1);
     if (is_nop(insn) && !(b->block->version & VERSION_STEPPED))
         return; // it aligns what does not come here
     lower_copy(b, insn);
@@ -60,10 +60,10 @@ static void lower_emulate(Builder *b, const Insn *insn)
 
 //     mov dword fs:[exit_link], kind ; leave
 // or, for a call that no interception sees:
-//     push return_address ; mov fs:[pc], rax ; mov dword fs:[redirect_armed], 1 ; leave
+//     push return_address ; mov fs:[pc], rax ; mov dword fs:[redirect.armed], 1 ; leave
 static void lower_request(Builder *b, const Insn *insn)
 {
-    x64_mov_fs_imm32(&b->e, CTX(exit_link), insn->request);
+    x64_mov_fs_imm32(&b->e, CTX(gateway.exit_link), insn->request);
     if (insn->request != REQUEST_CALL_ORIGINAL) {
         emit_leave_at(b, insn->pc, EXIT_REQUEST);
         return;
@@ -71,7 +71,7 @@ static void lower_request(Builder *b, const Insn *insn)
     emit_push_return(b, insn->pc + insn->len, 0, true);
     emit_callstack_push(b, insn->pc + insn->len, 0);
     x64_mov_fs_reg(&b->e, CTX(pc), RAX);
-    x64_mov_fs_imm32(&b->e, CTX(redirect_armed), 1);
+    x64_mov_fs_imm32(&b->e, CTX(redirect.armed), 1);
     x64_jmp_to(&b->e, gateway_leave(EXIT_REQUEST));
     b->fallthrough = false;
 }

@@ -97,11 +97,11 @@ static unsigned open_guard(Builder *b, const ToolAccess *access, const GuardActi
         // rcx may be the operand's own register: its value is there until overwritten.
         if (at > 0) {
             if (op.on_rcx)
-                x64_mov_reg_fs(&b->e, RCX, CTX(call_address));
+                x64_mov_reg_fs(&b->e, RCX, CTX(gateway.call_address));
             else
                 x64_mov_reg_fs(&b->e, RCX, CTX_SPILL(RCX));
         } else if (op.on_rcx) {
-            x64_mov_fs_reg(&b->e, CTX(call_address), RCX);
+            x64_mov_fs_reg(&b->e, CTX(gateway.call_address), RCX);
         } else {
             builder_spill(b, RCX);
         }
@@ -190,11 +190,11 @@ void tool_shadow_fill_stack(ToolBlock *b, i32 disp, u32 size, u8 value)
     }
     x64_mov_mem_imm(&b->e, QWORD, part(&op, disp + (i32)size - 8), imm);
     x64_mov_mem_imm(&b->e, QWORD, part(&op, disp), imm);
-    x64_movups_mem_vector(&b->e, XMM_BYTES, x64_fs(CTX(vector_spill)), XMM0);
+    x64_movups_mem_vector(&b->e, XMM_BYTES, x64_fs(CTX(translate.vector_spill)), XMM0);
     x64_pcmpeqd_xmm_xmm(&b->e, XMM0, XMM0);
     for (u32 at = 8; at + 8 < size; at += XMM_BYTES) // the last may have the end once more
         x64_movups_mem_vector(&b->e, XMM_BYTES, part(&op, disp + (i32)at), XMM0);
-    x64_movups_vector_mem(&b->e, XMM_BYTES, XMM0, x64_fs(CTX(vector_spill)));
+    x64_movups_vector_mem(&b->e, XMM_BYTES, XMM0, x64_fs(CTX(translate.vector_spill)));
 }
 
 void tool_shadow_prefetch(ToolBlock *b, const ToolAccess *access)

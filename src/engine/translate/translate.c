@@ -301,7 +301,7 @@ static void emit_exit_stubs(Builder *b)
             bool is_call = exit_is_call(exit_site(x));
             if (is_call)
                 x64_lea_reg_mem(&cold, QWORD, RSP, x64_at(RSP, 8));
-            x64_mov_fs_imm32(&cold, CTX(exit_link), index);
+            x64_mov_fs_imm32(&cold, CTX(gateway.exit_link), index);
             x64_jmp_to(&cold, gateway_leave(is_call ? EXIT_CALL : EXIT_LINK));
         }
         CodePtr site = exit_site(x);

@@ -6,7 +6,7 @@
 // not taken and along direct jumps, and ends at a call, a return, an indirect
 // branch, a system call, or its size limit. Registers are identity mapped, so
 // most instructions are copied byte for byte. Where an expansion needs a
-// scratch register it spills it to ctx->spill; marks say from which host
+// scratch register it spills it to ctx->translate.spill; marks say from which host
 // offset on which registers are spilled, so that the client's state can be
 // rebuilt at any instruction that may fault.
 #ifndef MUNINN_ENGINE_TRANSLATE_TRANSLATE_H

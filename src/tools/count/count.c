@@ -51,7 +51,7 @@ static void add_thread(ToolThread *thread, void *arg)
 {
     u64 *sums = arg;
     for (unsigned i = 0; i < SLOT_COUNT; i++)
-        __atomic_fetch_add(&sums[i], thread->tool_slot[i], __ATOMIC_RELAXED);
+        __atomic_fetch_add(&sums[i], thread->tool.slot[i], __ATOMIC_RELAXED);
 }
 
 static void report(const char *what, const u64 *sums)
@@ -62,16 +62,17 @@ static void report(const char *what, const u64 *sums)
 
 static void thread_end(ToolThread *thread)
 {
-    tool_log("count: thread %d instructions %lu", thread->tid, thread->tool_slot[SLOT_INSNS]);
+    tool_log("count: thread %d instructions %lu", thread->thread.tid,
+             thread->tool.slot[SLOT_INSNS]);
     add_thread(thread, ended);
     for (unsigned i = 0; i < SLOT_COUNT; i++)
-        thread->tool_slot[i] = 0; // finish() may still meet the thread
+        thread->tool.slot[i] = 0; // finish() may still meet the thread
 }
 
 static void fork_child(ToolThread *thread)
 {
     for (unsigned i = 0; i < SLOT_COUNT; i++)
-        ended[i] = thread->tool_slot[i] = 0;
+        ended[i] = thread->tool.slot[i] = 0;
     threads_seen = 1;
 }
 

@@ -6,8 +6,8 @@
 
 static u64 size_of_call(const ToolThread *thread, u64 data)
 {
-    u64 size = thread->lean_args[CALL_SIZE(data)];
-    return CALL_FACTOR(data) == CALL_NO_FACTOR ? size : size * thread->lean_args[CALL_FACTOR(data)];
+    u64 size = thread->lean.args[CALL_SIZE(data)];
+    return CALL_FACTOR(data) == CALL_NO_FACTOR ? size : size * thread->lean.args[CALL_FACTOR(data)];
 }
 
 // glibc keeps the size of a chunk before its block; three bits are flags, of which one is
@@ -26,7 +26,7 @@ static inline bool has_chunk(const ToolFunction *inner)
 static inline const ToolFunction *inner_function(const ToolThread *thread,
                                                  const ToolFunction *function)
 {
-    return thread->lean_inner == thread->lean_hook ? function : tool_lean_inner(thread);
+    return thread->lean.inner == thread->lean.hook ? function : tool_lean_inner(thread);
 }
 
 static inline u64 usable_of(u64 chunk, u64 size)
@@ -72,7 +72,7 @@ static void resized(ToolThread *thread, const ToolFunction *function, GuestAddr 
                     u64 size)
 {
     u64 data = function->data;
-    u64 old = thread->lean_args[CALL_OLD(data)];
+    u64 old = thread->lean.args[CALL_OLD(data)];
     if (CALL_FORM(data) == FORM_IN_PLACE) {
         size = address;
         address = old;
@@ -94,7 +94,7 @@ u32 call_ends(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
     u64 data = function->data;
     u64 address = thread->gpr[RAX];
     if (CALL_FORM(data) == FORM_STORED)
-        address = address ? 0 : *(const u64 *)thread->lean_args[0];
+        address = address ? 0 : *(const u64 *)thread->lean.args[0];
     u64 size = size_of_call(thread, data);
     if (CALL_KIND(data) == CALL_RESIZE)
         resized(thread, function, pc, address, size);
@@ -106,7 +106,7 @@ u32 call_ends(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
 // malloc and those like it.
 u32 call_allocates(ToolThread *thread, const ToolFunction *function, GuestAddr pc)
 {
-    u64 address = thread->gpr[RAX], size = thread->lean_size;
+    u64 address = thread->gpr[RAX], size = thread->lean.size;
     if (!address)
         return 0;
     if (LIKELY(has_chunk(inner_function(thread, function))))

@@ -34,7 +34,7 @@ void event_announce(void *arg, u32 context)
 {
     ToolThread *thread = arg;
     if (context && !is_announced(massif_thread(thread), context))
-        announce(thread, &thread->wire, context);
+        announce(thread, &thread->relay.wire, context);
 }
 
 // Of a ring that is new: the thread's first, or the first of a fork's child.
@@ -43,7 +43,7 @@ static void ring_changed(ToolThread *thread, WireProducer *producer)
     MassifThread *mt = massif_thread(thread);
     mt->ring = producer->ring;
     if (!producer->is_common)
-        thread->lean_repeat = &producer->ring->held.repeat;
+        thread->lean.repeat = &producer->ring->held.repeat;
 }
 
 // Nobody knows afterwards who has made the stack as deep as it was between two events: so that is
@@ -54,17 +54,17 @@ void event_deeper(ToolThread *thread, u64 pc, GuestAddr unused)
     u64 sp = thread->gpr[RSP], bytes = mt->stack_base - sp;
     GuestAddr slot;
     (void)unused;
-    if (mt->ring && mt->ring == thread->wire.ring && *thread->wire.life >= 0 &&
+    if (mt->ring && mt->ring == thread->relay.wire.ring && *thread->relay.wire.life >= 0 &&
         bytes < STACK_BYTES_MAX)
         mt->deep_context = calltags_context(pc, sp, &mt->cache, &slot);
-    thread->tool_slot[MASSIF_LOOK_SP] = sp - max_u64(PAGE_SIZE, bytes % STACK_BYTES_MAX / 16);
+    thread->tool.slot[MASSIF_LOOK_SP] = sp - max_u64(PAGE_SIZE, bytes % STACK_BYTES_MAX / 16);
 }
 
 // The depth of the stack if it has changed. On a stack of the client's making it is not known.
 static void tell_stack(ToolThread *thread, WireProducer *producer)
 {
     MassifThread *mt = massif_thread(thread);
-    u64 *low = &thread->tool_slot[MASSIF_LOW_SP];
+    u64 *low = &thread->tool.slot[MASSIF_LOW_SP];
     u64 bytes = mt->stack_base - thread->gpr[RSP], deepest = mt->stack_base - *low;
     u32 deep_context = mt->deep_context;
     GuestAddr slot;
@@ -74,7 +74,7 @@ static void tell_stack(ToolThread *thread, WireProducer *producer)
     if (deepest < bytes || deepest >= STACK_BYTES_MAX)
         deepest = bytes;
     mt->deepest_bytes = max_u64(mt->deepest_bytes, deepest);
-    thread->tool_slot[MASSIF_LOOK_SP] = mt->stack_base - mt->deepest_bytes;
+    thread->tool.slot[MASSIF_LOOK_SP] = mt->stack_base - mt->deepest_bytes;
     mt->deep_context = 0;
     if (bytes == mt->told_bytes && deepest == bytes)
         return;
@@ -91,7 +91,7 @@ static __attribute__((noinline)) void tell_more(ToolThread *thread, WireProducer
 {
     MassifThread *mt = massif_thread(thread);
     if (mt->counts_instructions)
-        wire_put_heap_clock(producer, &(Wire_heap_clock){thread->tool_slot[MASSIF_INSTRUCTIONS]});
+        wire_put_heap_clock(producer, &(Wire_heap_clock){thread->tool.slot[MASSIF_INSTRUCTIONS]});
     if (mt->tells_stack)
         tell_stack(thread, producer);
 }
@@ -99,7 +99,7 @@ static __attribute__((noinline)) void tell_more(ToolThread *thread, WireProducer
 // The ring; with its connection made, and what some options want to be told first.
 static inline WireProducer *ring_of(ToolThread *thread)
 {
-    WireProducer *producer = &thread->wire;
+    WireProducer *producer = &thread->relay.wire;
     MassifThread *mt = massif_thread(thread);
     if (UNLIKELY(mt->ring != producer->ring || !producer->ring || *producer->life < 0)) {
         producer = relay_wire(thread);
@@ -127,7 +127,7 @@ u32 event_context(ToolThread *thread, GuestAddr pc)
 // One thread, and nothing is to be told beside its events.
 static inline bool is_alone(const ToolThread *thread)
 {
-    const MassifThread *mt = thread->tool_thread;
+    const MassifThread *mt = thread->tool.thread;
     return __atomic_load_n(&massif_threads, __ATOMIC_RELAXED) == 1 && !mt->tells_more;
 }
 
@@ -150,7 +150,7 @@ static void put_alloc(ToolThread *thread, WireProducer *producer, GuestAddr pc, 
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable)
 {
     WireProducer *producer = ring_of(thread);
-    thread->lean_told = 0;
+    thread->lean.told = 0;
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
@@ -162,12 +162,12 @@ void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 us
 static inline void remember_site(ToolThread *thread, GuestAddr pc, GuestAddr slot,
                                  const StackChain *chain)
 {
-    ToolSite *site = &thread->lean_sites[tool_site_index((u32)pc)];
+    ToolSite *site = &thread->lean.sites[tool_site_index((u32)pc)];
     if (site->site != (u32)pc)
         site->word = 0;
     site->site = (u32)pc;
-    site->hook = thread->lean_hook;
-    site->inner = thread->lean_inner;
+    site->hook = thread->lean.hook;
+    site->inner = thread->lean.inner;
     site->up = slot - thread->gpr[RSP];
     if (chain) {
         u32 above = chain->count > 1;
@@ -183,7 +183,7 @@ u32 event_site_context(ToolThread *thread, GuestAddr pc)
 {
     const StackChain *chain;
     GuestAddr slot = 0;
-    if (UNLIKELY(!is_alone(thread) || massif_thread(thread)->ring != thread->wire.ring))
+    if (UNLIKELY(!is_alone(thread) || massif_thread(thread)->ring != thread->relay.wire.ring))
         return 0;
     u32 context = stack_context(thread, pc, &slot, &chain);
     if (UNLIKELY(!slot || calltags_is_elastic(pc)))
@@ -196,7 +196,7 @@ void event_alloc_again(ToolThread *thread, GuestAddr pc, u64 address, u64 size, 
 {
     WireProducer *producer = ring_of(thread);
     const StackChain *chain;
-    thread->lean_told = 0;
+    thread->lean.told = 0;
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
@@ -209,7 +209,7 @@ void event_alloc_again(ToolThread *thread, GuestAddr pc, u64 address, u64 size, 
 void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable)
 {
     WireProducer *producer = ring_of(thread);
-    thread->lean_told = 0;
+    thread->lean.told = 0;
     if (UNLIKELY(!producer))
         return;
     WireAlloc alloc = {.address = address, .size = size, .usable = usable};
@@ -220,17 +220,17 @@ void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 si
 // delete, and the free in it: another function, in the same frame or below it.
 static inline bool is_told(const ToolThread *thread, const void *function, u64 address)
 {
-    return thread->lean_told == address && thread->lean_told_function != (u64)function &&
-           thread->gpr[RSP] <= thread->lean_told_sp;
+    return thread->lean.told == address && thread->lean.told_function != (u64)function &&
+           thread->gpr[RSP] <= thread->lean.told_sp;
 }
 
 void event_free(ToolThread *thread, const void *function, u64 address)
 {
     if (UNLIKELY(is_told(thread, function, address)))
         return;
-    thread->lean_told = address;
-    thread->lean_told_function = (u64)function;
-    thread->lean_told_sp = thread->gpr[RSP];
+    thread->lean.told = address;
+    thread->lean.told_function = (u64)function;
+    thread->lean.told_sp = thread->gpr[RSP];
     WireProducer *producer = ring_of(thread);
     if (LIKELY(producer != NULL))
         wire_heap_free(producer, address, is_alone(thread));
@@ -238,8 +238,8 @@ void event_free(ToolThread *thread, const void *function, u64 address)
 
 void event_flush(ToolThread *thread)
 {
-    if (thread->wire.ring && !thread->wire.is_common)
-        wire_heap_flush(&thread->wire);
+    if (thread->relay.wire.ring && !thread->relay.wire.is_common)
+        wire_heap_flush(&thread->relay.wire);
 }
 
 void event_more(ToolThread *thread)

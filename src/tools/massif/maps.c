@@ -81,7 +81,7 @@ void maps_before(ToolThread *thread, const ToolSyscall *call)
 {
     const u64 *args = call->args;
     bool is_page = args[0] % PAGE_SIZE == 0;
-    wire_heap_new_stamp(&thread->wire); // it may take long
+    wire_heap_new_stamp(&thread->relay.wire); // it may take long
     event_more(thread);
     if (call->nr == SYS_clone || call->nr == SYS_clone3)
         event_flush(thread); // from here on there may be others

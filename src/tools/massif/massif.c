@@ -35,12 +35,12 @@ static void thread_start(ToolThread *thread)
     mt->tells_stack = massif_options->stacks;
     mt->tells_more = mt->counts_instructions || mt->tells_stack;
     mt->stack_base = thread->gpr[RSP];
-    thread->tool_slot[MASSIF_LOW_SP] = thread->tool_slot[MASSIF_LOOK_SP] = thread->gpr[RSP];
+    thread->tool.slot[MASSIF_LOW_SP] = thread->tool.slot[MASSIF_LOOK_SP] = thread->gpr[RSP];
     mt->cache.fn = event_announce;
     mt->cache.arg = thread;
-    thread->tool_thread = mt;
-    thread->lean_sites = mt->sites;
-    thread->lean_contexts = mt->cache.slots;
+    thread->tool.thread = mt;
+    thread->lean.sites = mt->sites;
+    thread->lean.contexts = mt->cache.slots;
 }
 
 static void thread_end(ToolThread *thread)
@@ -50,7 +50,7 @@ static void thread_end(ToolThread *thread)
     pages_unmap(mt->announced, ANNOUNCED_BYTES);
     pages_unmap(mt->chains, CHAINS_BYTES);
     pages_unmap(mt, sizeof(*mt));
-    thread->tool_thread = NULL;
+    thread->tool.thread = NULL;
 }
 
 // The child's monitor is a new one, which knows nothing.
@@ -61,10 +61,10 @@ static void fork_child(ToolThread *thread)
     pages_discard(mt->chains, CHAINS_BYTES);
     memset(mt->cache.slots, 0, sizeof(mt->cache.slots));
     memset(mt->sites, 0, sizeof(mt->sites));
-    thread->lean_told = 0;
+    thread->lean.told = 0;
     mt->ring = NULL;
     mt->deep_context = 0;
-    thread->lean_repeat = &nothing;
+    thread->lean.repeat = &nothing;
     massif_threads = 1;
     requests_fork_child();
 }
@@ -81,16 +81,16 @@ static void signal_begins(ToolThread *thread, int sig, GuestAddr old_sp)
     HeldCall *call = &mt->held[mt->held_count++];
     *call = (HeldCall){
         .handler_sp = thread->gpr[RSP],
-        .sp = thread->lean_sp,
-        .size = thread->lean_size,
-        .hook = thread->lean_hook,
-        .inner = thread->lean_inner,
-        .told = thread->lean_told,
-        .told_function = thread->lean_told_function,
-        .told_sp = thread->lean_told_sp,
+        .sp = thread->lean.sp,
+        .size = thread->lean.size,
+        .hook = thread->lean.hook,
+        .inner = thread->lean.inner,
+        .told = thread->lean.told,
+        .told_function = thread->lean.told_function,
+        .told_sp = thread->lean.told_sp,
     };
-    memcpy(call->args, thread->lean_args, sizeof(call->args));
-    thread->lean_sp = thread->lean_told = 0;
+    memcpy(call->args, thread->lean.args, sizeof(call->args));
+    thread->lean.sp = thread->lean.told = 0;
 }
 
 static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
@@ -102,19 +102,19 @@ static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
     while (at > 0 && mt->held[at - 1].handler_sp + 8 != handler_sp)
         at--;
     if (at == 0) { // it has moved its stack, or its call was given up
-        thread->lean_sp = 0;
+        thread->lean.sp = 0;
         return;
     }
     const HeldCall *call = &mt->held[at - 1];
     mt->held_count = at - 1;
-    thread->lean_sp = call->sp;
-    thread->lean_size = call->size;
-    thread->lean_hook = call->hook;
-    thread->lean_inner = call->inner;
-    thread->lean_told = call->told;
-    thread->lean_told_function = call->told_function;
-    thread->lean_told_sp = call->told_sp;
-    memcpy(thread->lean_args, call->args, sizeof(call->args));
+    thread->lean.sp = call->sp;
+    thread->lean.size = call->size;
+    thread->lean.hook = call->hook;
+    thread->lean.inner = call->inner;
+    thread->lean.told = call->told;
+    thread->lean.told_function = call->told_function;
+    thread->lean.told_sp = call->told_sp;
+    memcpy(thread->lean.args, call->args, sizeof(call->args));
 }
 
 const Tool tool_massif = {

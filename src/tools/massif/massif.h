@@ -39,7 +39,7 @@ typedef enum CallForm { FORM_RETURNED, FORM_STORED, FORM_IN_PLACE } CallForm;
 #define CALL_IS_GLIBC(data) ((data) >> 20 & 1)
 enum { CALL_NO_FACTOR = 15 };
 
-// In tool_slot: instructions executed; the least rsp since it was told; below which it is looked
+// In tool.slot: instructions executed; the least rsp since it was told; below which it is looked
 // whose the stack is.
 enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP, MASSIF_LOOK_SP };
 
@@ -66,7 +66,7 @@ typedef struct HeldCall {
 } HeldCall;
 
 typedef struct MassifThread {
-    WireRing *ring;           // that lean_repeat is of
+    WireRing *ring;           // that lean.repeat is of
     u64 *announced;           // a bit for each context that this ring knows
     _Alignas(64) ContextCache cache; // of announced ones
     ToolSite sites[TOOL_SITES];
@@ -85,7 +85,7 @@ typedef struct MassifThread {
 
 static inline MassifThread *massif_thread(ToolThread *thread)
 {
-    return thread->tool_thread;
+    return thread->tool.thread;
 }
 
 extern const Options *massif_options;

@@ -9,7 +9,7 @@
 // The flags as the gateway has pushed them.
 static u64 client_flags(const ToolThread *thread)
 {
-    return *(const u64 *)(thread->engine_rsp - 8);
+    return *(const u64 *)(thread->gateway.engine_rsp - 8);
 }
 
 // Reports the access if any byte of it may not be touched. True: all may.
@@ -211,7 +211,7 @@ void access_lanes(ToolThread *thread, u64 arg, GuestAddr address)
     const DefinednessStep *step = (const DefinednessStep *)arg;
     const DefinednessValues values = {
         .gpr = thread->gpr,
-        .vector = (const u8(*)[64])thread->tool_vectors,
+        .vector = (const u8(*)[64])thread->tool.vectors,
         .address = address,
     };
     LaneAccess lane[LANES_MAX];
@@ -263,7 +263,7 @@ void access_step(ToolThread *thread, u64 arg, GuestAddr address)
     DefinednessValues values = {
         .gpr = thread->gpr,
         .eflags = client_flags(thread),
-        .vector = (const u8(*)[64])thread->tool_vectors,
+        .vector = (const u8(*)[64])thread->tool.vectors,
         .address = address,
     };
     Lanes lanes;

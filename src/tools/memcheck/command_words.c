@@ -10,7 +10,7 @@
 
 void command_say(ToolThread *thread, const char *text)
 {
-    if (thread->answering)
+    if (thread->relay.answering)
         leaks_say(thread, text);
     else
         relay_note(thread, text);

@@ -16,11 +16,11 @@ static __thread char path[1024]; // of the mapping that is being described
 static void look_at_thread(ThreadCtx *ctx, void *data)
 {
     Elsewhere *elsewhere = data;
-    if (elsewhere->count || ctx == &thread_ctx || !ctx->tool_thread)
+    if (elsewhere->count || ctx == &thread_ctx || !ctx->tool.thread)
         return;
     elsewhere->count = describe_stack(ctx, elsewhere->address, elsewhere->parts);
-    bool stands = __atomic_load_n(&ctx->in_kernel, __ATOMIC_SEQ_CST) ||
-                  __atomic_load_n(&ctx->is_stopped, __ATOMIC_SEQ_CST);
+    bool stands = __atomic_load_n(&ctx->thread.in_kernel, __ATOMIC_SEQ_CST) ||
+                  __atomic_load_n(&ctx->thread.is_stopped, __ATOMIC_SEQ_CST);
     if (elsewhere->count > 1 && !stands)
         elsewhere->count = 1;
 }

@@ -59,7 +59,7 @@ u32 describe_stack(ToolThread *owner, GuestAddr address, RelayPart *ret_parts)
     ret_parts[0] = (RelayPart){
         .kind = PART_ADDRESS_STACK,
         .value_count = 2,
-        .values = {address, owner->number},
+        .values = {address, owner->relay.number},
     };
     if (address < owner->gpr[RSP] && is_at_home(mt, owner->gpr[RSP])) {
         ret_parts[1] = (RelayPart){
@@ -74,7 +74,7 @@ u32 describe_stack(ToolThread *owner, GuestAddr address, RelayPart *ret_parts)
     ret_parts[1] = (RelayPart){
         .kind = PART_STACK_FRAME,
         .value_count = 6,
-        .values = {number, pc, is_return, address - cfa, owner->number, address},
+        .values = {number, pc, is_return, address - cfa, owner->relay.number, address},
     };
     return 2;
 }

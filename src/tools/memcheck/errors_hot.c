@@ -10,9 +10,9 @@
 static GuestAddr pc_here(ToolThread *thread)
 {
     CodePlace place;
-    if (!thread->in_cache)
+    if (!thread->dispatch.in_cache)
         return thread->pc;
-    return cache_place(thread->call_return - 1, &place) ? place.pc : thread->pc;
+    return cache_place(thread->gateway.call_return - 1, &place) ? place.pc : thread->pc;
 }
 
 static u32 context_here(ToolThread *thread)

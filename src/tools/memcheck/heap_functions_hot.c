@@ -28,7 +28,7 @@ void set_result_defined(ToolThread *thread)
 
 u32 heap_context_of(ToolThread *thread, const ToolCall *call)
 {
-    return calltags_call_context(call->entry, thread->gpr[RSP], thread->contexts);
+    return calltags_call_context(call->entry, thread->gpr[RSP], thread->calltags.contexts);
 }
 
 // The stack that a block keeps of its allocation, or of its release; 0: none.
@@ -101,7 +101,7 @@ static u64 allocate(ToolThread *thread, ToolCall *call, u64 size, u64 alignment,
     u32 context = heap_kept_context(thread, call, false);
     u64 start = heap_alloc(memcheck_heap(thread), size, alignment, kind, context);
     if (UNLIKELY(!start)) {
-        if (thread->in_cache) {
+        if (thread->dispatch.in_cache) {
             call->needs_full = true;
             return 0;
         }
@@ -339,7 +339,7 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
     heap_check_argument(thread, call, RSI);
     if (call->function->data & HEAP_DATA_ARRAY)
         heap_check_argument(thread, call, RDX);
-    if (thread->in_cache)
+    if (thread->dispatch.in_cache)
         return realloc_quickly(thread, call, old, size);
     if (old == 0)
         return finish_allocation(thread, call, allocate_as_malloc(thread, call, size));

@@ -28,18 +28,18 @@ void heap_quick_init(void)
 
 APART find_context(GuestAddr entry)
 {
-    return calltags_call_context(entry, thread_ctx.gpr[RSP], thread_ctx.contexts);
+    return calltags_call_context(entry, thread_ctx.gpr[RSP], thread_ctx.calltags.contexts);
 }
 
 ALWAYS u32 context_at(GuestAddr entry)
 {
-    u32 context = calltags_call_again(thread_ctx.contexts, entry, thread_ctx.gpr[RSP]);
+    u32 context = calltags_call_again(thread_ctx.calltags.contexts, entry, thread_ctx.gpr[RSP]);
     return LIKELY(context) ? context : (u32)find_context(entry);
 }
 
 ALWAYS HeapThread *own_heap(void)
 {
-    const MemcheckThread *mt = thread_ctx.tool_thread;
+    const MemcheckThread *mt = thread_ctx.tool.thread;
     return mt->heap;
 }
 

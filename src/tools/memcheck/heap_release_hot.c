@@ -130,7 +130,7 @@ u64 replace_free(ToolThread *thread, ToolCall *call)
                     memcheck_options->show_mismatched_frees && heap_live_at(start, &block);
     if (heap_release(thread, call, start, kind) == HEAP_OK && is_known)
         compare(thread, call, &told, &block);
-    if (UNLIKELY(heap_is_unsettled()) && !thread->in_cache)
+    if (UNLIKELY(heap_is_unsettled()) && !thread->dispatch.in_cache)
         heap_settle();
     set_result_defined(thread);
     return 0;

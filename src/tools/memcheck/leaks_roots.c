@@ -259,8 +259,8 @@ static void add_thread(ThreadCtx *ctx, void *data)
         return;
     if (is_at_home(mt, sp) && !mt->is_guessed)
         add_hole(search, mt->stack_lo, (sp - RED_ZONE) & ~7ull);
-    add_tls(search, mt, ctx->client_fs, (u32)ctx->number);
-    add_zone(search, mt->stack_lo, mt->stack_hi, HOLDER_STACK, (u32)ctx->number);
+    add_tls(search, mt, ctx->client_fs, (u32)ctx->relay.number);
+    add_zone(search, mt->stack_lo, mt->stack_hi, HOLDER_STACK, (u32)ctx->relay.number);
 }
 
 // Reading from a device may have effects. Shared anonymous memory has the name of /dev/zero.

@@ -6,6 +6,7 @@
 #include "base/pages.h"
 #include "base/prefetch.h"
 #include "engine/aspace/aspace.h"
+#include "engine/callstack/callstack.h"
 #include "engine/thread/thread.h"
 #include "tools/memcheck/leaks.h"
 
@@ -28,7 +29,7 @@ static void add_registers(ThreadCtx *ctx, void *data)
                 return;
             scene->word_places = places;
         }
-        scene->word_places[scene->word_count] = (u32)ctx->number << 4 | r;
+        scene->word_places[scene->word_count] = (u32)ctx->relay.number << 4 | r;
         scene->words[scene->word_count++] = ctx->gpr[r];
     }
 }

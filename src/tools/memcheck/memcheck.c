@@ -133,11 +133,11 @@ static void thread_start(ToolThread *thread)
     MemcheckThread *mt = pages_map(sizeof(*mt));
     if (!mt)
         log_refuse("no memory for a thread");
-    thread->tool_thread = mt;
+    thread->tool.thread = mt;
     mt->told_address = ~0ull;
     thread->engine_gs = SHADOW_OFFSET - TOOL_SHADOW_DISP;
     __asm__ volatile("wrgsbase %0" : : "r"(thread->engine_gs));
-    mt->heap = heap_thread_start((u16)thread->number);
+    mt->heap = heap_thread_start((u16)thread->relay.number);
     stacks_thread_start(thread);
 }
 
@@ -146,8 +146,8 @@ static void thread_end(ToolThread *thread)
     stats_thread_ended(thread);
     stacks_thread_end(thread);
     heap_thread_end(memcheck_thread(thread)->heap);
-    pages_unmap(thread->tool_thread, sizeof(MemcheckThread));
-    thread->tool_thread = NULL;
+    pages_unmap(thread->tool.thread, sizeof(MemcheckThread));
+    thread->tool.thread = NULL;
 }
 
 static void fork_prepare(void)

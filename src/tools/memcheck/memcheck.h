@@ -135,7 +135,7 @@ typedef struct MemcheckThread {
 
 static inline MemcheckThread *memcheck_thread(ToolThread *thread)
 {
-    return thread->tool_thread;
+    return thread->tool.thread;
 }
 
 static inline HeapThread *memcheck_heap(ToolThread *thread)
@@ -146,10 +146,10 @@ static inline HeapThread *memcheck_heap(ToolThread *thread)
 // The V bits of the thread's registers. Their set is the state that versions are made for.
 static inline Definedness *definedness_of(ToolThread *thread)
 {
-    _Static_assert(sizeof(Definedness) <= sizeof(thread->tool_state) &&
+    _Static_assert(sizeof(Definedness) <= sizeof(thread->tool.state) &&
                        offsetof(Definedness, set) == 0,
-                   "they are the thread's tool_state");
-    return (Definedness *)thread->tool_state;
+                   "they are the thread's tool.state");
+    return (Definedness *)thread->tool.state;
 }
 
 // Whether an address is on the stack that the thread began with: not above where it began, since
@@ -171,7 +171,7 @@ bool stacks_guess_holds(ToolThread *thread, GuestAddr address);
 static inline bool shadow_below_stack(ToolThread *thread, GuestAddr address)
 {
     enum { RED_ZONE_BYTES = 128 };
-    const MemcheckThread *mt = thread->tool_thread;
+    const MemcheckThread *mt = thread->tool.thread;
     return address >= mt->stack_lo && address < thread->gpr[RSP] - RED_ZONE_BYTES &&
            is_at_home(mt, thread->gpr[RSP]) &&
            (!mt->is_guessed || stacks_guess_holds(thread, address));
@@ -226,7 +226,7 @@ void instrument_insn(ToolBlock *block, const ToolInsn *insn);
 bool instrument_exit_version(ToolBlock *block, u32 *ret_version);
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count);
 
-// --- stats.c: slots of thread->tool_slot, counted in dirty blocks with --stats
+// --- stats.c: slots of thread->tool.slot, counted in dirty blocks with --stats
 typedef enum MemcheckStat {
     MEMCHECK_STAT_GUARDS, // guards that failed
     MEMCHECK_STAT_STEPS,  // steps run

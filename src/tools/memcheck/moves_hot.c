@@ -168,9 +168,9 @@ static inline bool may_be_brief(ToolThread *thread, const GatewayCall *call, Gue
                                 u32 size)
 {
     const AccessMove *what = (const AccessMove *)call->arg;
-    thread->call_return = call->back;
+    thread->gateway.call_return = call->back;
     return !(what->move.address & definedness_of(thread)->set) &&
-           may_touch(thread, address, size) && thread->wire.ring;
+           may_touch(thread, address, size) && thread->relay.wire.ring;
 }
 
 static inline u64 v_at(const u8 *at, u32 size)
@@ -252,7 +252,7 @@ brief_load(ToolThread *thread, const GatewayCall *call, GuestAddr address, u32 s
     if (!may_be_brief(thread, call, address, size) || may_have_tag(address, size) ||
         UNLIKELY(uring_is_watched))
         return false;
-    if (__atomic_load_n(&thread->wire.shared->header.stop_findings, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&thread->relay.wire.shared->header.stop_findings, __ATOMIC_RELAXED))
         return give_up_briefly(d, m, v, size);
     u64 low = v_at(v, size);
     u64 first = low ? low : size > 8 ? v_at(v + 8, 8) : 0;
@@ -458,7 +458,8 @@ static inline __attribute__((always_inline)) bool
 copy_pieces(ToolThread *thread, const Copy *copy, OnePiece one, bool takes_time)
 {
     Origin origins[COPY_PIECES_MAX][4];
-    bool gives_up = __atomic_load_n(&thread->wire.shared->header.stop_findings, __ATOMIC_RELAXED);
+    bool gives_up =
+        __atomic_load_n(&thread->relay.wire.shared->header.stop_findings, __ATOMIC_RELAXED);
     if (!sides_are_fit(thread, copy) || !can_copy(thread, copy, one, takes_time, origins))
         return false;
     for (u32 i = 0; i < (one ? 1 : copy->run->count); i++) {
@@ -499,8 +500,8 @@ static inline __attribute__((always_inline)) bool
 brief_copy(ToolThread *thread, const GatewayCall *call, GuestAddr address, OnePiece one)
 {
     Copy copy = copy_of(thread, call->arg, address);
-    thread->call_return = call->back;
-    return thread->wire.ring && !uring_is_watched &&
+    thread->gateway.call_return = call->back;
+    return thread->relay.wire.ring && !uring_is_watched &&
            brief_frame(thread, copy.from, &copy.from_frame) &&
            brief_frame(thread, copy.to, &copy.to_frame) && copy_pieces(thread, &copy, one, false);
 }
@@ -531,6 +532,6 @@ void access_copy(ToolThread *thread, u64 arg, GuestAddr address)
     MemcheckThread *mt = memcheck_thread(thread);
     copy.from_frame = is_on_stack(mt, copy.from) ? &from : NULL;
     copy.to_frame = is_on_stack(mt, copy.to) ? &to : NULL;
-    if (!knows || !thread->wire.ring || !copy_pieces(thread, &copy, 0, true))
+    if (!knows || !thread->relay.wire.ring || !copy_pieces(thread, &copy, 0, true))
         tool_fail_guard(thread);
 }

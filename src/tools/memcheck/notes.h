@@ -22,7 +22,7 @@ static inline Origin origin_make(OriginKind kind, u64 payload)
 // The place in the innermost frame: the instruction before which the block has called.
 static inline Origin origin_here(const ToolThread *thread)
 {
-    return thread->in_cache ? origin_make(ORIGIN_HOST, thread->call_return - 1)
+    return thread->dispatch.in_cache ? origin_make(ORIGIN_HOST, thread->gateway.call_return - 1)
                             : origin_make(ORIGIN_EXACT, thread->pc);
 }
 

@@ -36,7 +36,8 @@ bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr 
 {
     u64 word, callee_word = 0;
     GuestAddr callee = 0, to = 0;
-    GuestAddr slot = calltags_known_frame(thread->contexts, thread->call_return, sp, &word);
+    GuestAddr slot =
+        calltags_known_frame(thread->calltags.contexts, thread->gateway.call_return, sp, &word);
     if (address < sp)
         return false;
     for (u32 i = 0; slot && address >= slot + 8; i++) {
@@ -45,7 +46,7 @@ bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr 
         callee = slot;
         callee_word = word;
         to = calltags_read(slot);
-        slot = calltags_known_frame(thread->contexts, to, slot + 8, &word);
+        slot = calltags_known_frame(thread->calltags.contexts, to, slot + 8, &word);
     }
     if (!slot)
         return false;
@@ -59,9 +60,11 @@ bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr 
 static void learn_frames(ToolThread *thread, GuestAddr sp, GuestAddr address)
 {
     u64 word;
-    GuestAddr slot = calltags_next_frame(thread->contexts, thread->call_return, sp, &word);
+    GuestAddr slot =
+        calltags_next_frame(thread->calltags.contexts, thread->gateway.call_return, sp, &word);
     for (u32 i = 0; slot && address >= slot + 8 && i < FRAMES_NEAR; i++)
-        slot = calltags_next_frame(thread->contexts, calltags_caller_pc(slot), slot + 8, &word);
+        slot = calltags_next_frame(thread->calltags.contexts, calltags_caller_pc(slot), slot + 8,
+                                   &word);
 }
 
 // The frame that an address is in; NULL: none.
@@ -74,7 +77,7 @@ static const FrameExtent *extent_of(ToolThread *thread, GuestAddr address)
     GuestAddr slot = slot_of(thread, address);
     if (!slot)
         return NULL;
-    if (thread->in_cache)
+    if (thread->dispatch.in_cache)
         learn_frames(thread, sp, address);
     GuestAddr callee = calltags_callee_slot(address, sp);
     *e = (FrameExtent){

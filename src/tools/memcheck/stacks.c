@@ -47,9 +47,9 @@ static bool looks_like_stack(const ToolThread *thread, const Mapping *mapping)
 static GuestAddr lowest(ToolThread *thread, const Mapping *mapping)
 {
     GuestAddr sp = thread->gpr[RSP];
-    if (thread->stack_lowest && thread->stack_lowest < sp)
-        return max_u64(mapping->start, thread->stack_lowest);
-    if (thread->number == 1 || (has_tls_above(thread, mapping) && has_guard(mapping)))
+    if (thread->thread.stack_lowest && thread->thread.stack_lowest < sp)
+        return max_u64(mapping->start, thread->thread.stack_lowest);
+    if (thread->relay.number == 1 || (has_tls_above(thread, mapping) && has_guard(mapping)))
         return mapping->start;
     if (!looks_like_stack(thread, mapping))
         return 0;
@@ -72,13 +72,13 @@ void stacks_thread_start(ToolThread *thread)
 {
     MemcheckThread *mt = memcheck_thread(thread);
     mt->first_sp = mt->stack_lo = mt->stack_hi = thread->gpr[RSP];
-    thread->store_below = ~0ull;
+    thread->tool.store_below = ~0ull;
     lock_acquire(&engine_lock);
     correct_guesses(thread);
     const Mapping *mapping = aspace_find(thread->gpr[RSP] - 1);
     GuestAddr low = mapping ? lowest(thread, mapping) : 0;
     if (low) {
-        thread->store_below = mt->stack_lo = low;
+        thread->tool.store_below = mt->stack_lo = low;
         mt->stack_hi = mapping->end;
         shadow_open_stack(low, thread->gpr[RSP] - RED_ZONE);
     }

@@ -57,7 +57,8 @@ static void note_left(MemcheckThread *mt, GuestAddr sp)
 static void change_stack(ToolThread *thread, GuestAddr old_sp, GuestAddr sp)
 {
     MemcheckThread *mt = memcheck_thread(thread);
-    bool is_alternate = old_sp - (GuestAddr)thread->altstack.ss_sp < thread->altstack.ss_size;
+    bool is_alternate =
+        old_sp - (GuestAddr)thread->signal.altstack.ss_sp < thread->signal.altstack.ss_size;
     GuestAddr *left = left_place(mt, sp);
     if (left) { // a jump may go to a frame further up
         leave_frame(*left, sp);
@@ -177,7 +178,7 @@ void stacks_forget_bounds(ToolThread *thread)
     }
     mt->is_guessed = false;
     mt->stack_lo = mt->stack_hi = mt->first_sp;
-    thread->store_below = ~0ull;
+    thread->tool.store_below = ~0ull;
 }
 
 // A frame that was left has touched what it had, down from the stack pointer: what is beyond a page

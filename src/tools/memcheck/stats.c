@@ -43,20 +43,20 @@ static void add_thread(ToolThread *thread, void *arg)
 {
     u64 *sums = arg;
     for (unsigned i = 0; i < MEMCHECK_STATS; i++)
-        __atomic_fetch_add(&sums[i], thread->tool_slot[i], __ATOMIC_RELAXED);
+        __atomic_fetch_add(&sums[i], thread->tool.slot[i], __ATOMIC_RELAXED);
 }
 
 void stats_thread_ended(ToolThread *thread)
 {
     add_thread(thread, ended);
     for (unsigned i = 0; i < MEMCHECK_STATS; i++)
-        thread->tool_slot[i] = 0; // the thread stays in the registry for a while
+        thread->tool.slot[i] = 0; // the thread stays in the registry for a while
 }
 
 void stats_fork_child(ToolThread *thread)
 {
     for (unsigned i = 0; i < MEMCHECK_STATS; i++)
-        ended[i] = thread->tool_slot[i] = 0;
+        ended[i] = thread->tool.slot[i] = 0;
 }
 
 void stats_tell(void)

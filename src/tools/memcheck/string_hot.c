@@ -74,7 +74,7 @@ void access_string(ToolThread *thread, u64 arg, GuestAddr unused)
     const DefinednessStep *step = (const DefinednessStep *)arg;
     Definedness *d = definedness_of(thread);
     DefinednessString s = definedness_string(step);
-    u64 flags = *(const u64 *)(thread->engine_rsp - 8);
+    u64 flags = *(const u64 *)(thread->gateway.engine_rsp - 8);
     syscalls_settle(thread);
     StringRun run = {
         .count = s.address32 ? (u32)thread->gpr[RCX] : thread->gpr[RCX],

@@ -28,7 +28,7 @@ static bool find_word(StringCall *s, GuestAddr *ret_word)
 {
     MemcheckThread *mt = memcheck_thread(s->thread);
     if (!mt->letters) {
-        if (s->thread->in_cache) {
+        if (s->thread->dispatch.in_cache) {
             // Nothing may have been done by then.
             s->call->needs_full = s->told == 0;
             return false;

@@ -53,7 +53,7 @@ ALWAYS bool in_client_both(u64 a, u64 b)
 // Whether bytes whose V bytes are not 0 may be stored to; false also if it is not that simple.
 ALWAYS bool may_store(GuestAddr to, u64 size)
 {
-    const MemcheckThread *mt = thread_ctx.tool_thread;
+    const MemcheckThread *mt = thread_ctx.tool.thread;
     u64 bits;
     if (to < thread_ctx.gpr[RSP] - RED_ZONE && to + size > mt->stack_lo)
         return false; // K3, perhaps

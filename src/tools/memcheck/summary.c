@@ -16,7 +16,7 @@ enum { LINE_MAX = 256 };
 
 void leaks_say(ToolThread *thread, const char *text)
 {
-    if (thread->answering)
+    if (thread->relay.answering)
         relay_answer_format(thread, "==%d== %s\n", (int)getpid(), text);
     else
         relay_line(thread, text);

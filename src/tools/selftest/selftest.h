@@ -21,7 +21,7 @@ typedef struct HeapSums {
 extern RowSums row_sums[ROWS_MAX]; // by ToolFunction.data
 extern HeapSums heap_sums;
 
-// In ToolThread.tool_slot: how many calls of the malloc family are under way.
+// In ToolThread.tool.slot: how many calls of the malloc family are under way.
 enum { SLOT_DEPTH };
 
 ToolWrapFn count_before, count_after;

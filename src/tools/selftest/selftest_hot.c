@@ -27,13 +27,13 @@ void count_after(ToolThread *thread, ToolCall *call)
 void alloc_before(ToolThread *thread, ToolCall *call)
 {
     count_before(thread, call);
-    call->state = thread->tool_slot[SLOT_DEPTH]++ != 0;
+    call->state = thread->tool.slot[SLOT_DEPTH]++ != 0;
 }
 
 static bool outermost_returns(ToolThread *thread, ToolCall *call)
 {
     count_after(thread, call);
-    thread->tool_slot[SLOT_DEPTH]--;
+    thread->tool.slot[SLOT_DEPTH]--;
     return call->state == 0;
 }
 

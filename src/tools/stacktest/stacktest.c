@@ -41,11 +41,11 @@ static bool agree(const GuestAddr *frames, size_t count, const u64 *expected, u6
 static u32 context_of(ToolThread *thread, GuestAddr entry)
 {
     u64 sp = thread->gpr[RSP];
-    if (!thread->contexts)
+    if (!thread->calltags.contexts)
         return tool_context(thread, entry);
-    u32 again = calltags_call_again(thread->contexts, entry, sp);
-    u32 of_call = calltags_call_context(entry, sp, thread->contexts);
-    u32 now = calltags_call_again(thread->contexts, entry, sp);
+    u32 again = calltags_call_again(thread->calltags.contexts, entry, sp);
+    u32 of_call = calltags_call_context(entry, sp, thread->calltags.contexts);
+    u32 now = calltags_call_again(thread->calltags.contexts, entry, sp);
     u32 context = tool_context(thread, entry);
     if (of_call == context && (!again || again == context) && (!now || now == context))
         return context;

@@ -43,7 +43,7 @@ base_src   := $(wildcard src/base/*.c)
 launch_src := $(wildcard src/launch/*.c)
 engine_src := $(wildcard src/engine/*.c src/engine/*/*.c src/engine/*/*/*.c \
                          src/engine/*.S src/engine/*/*.S src/engine/*/*/*.S)
-tools_src  := $(wildcard src/tools/*.c src/tools/*/*.c)
+tools_src  := $(wildcard src/tools/*.c src/tools/*/*.c src/tools/*/*/*.c)
 wire_src   := $(wildcard src/wire/*.c)
 recording_src := $(wildcard src/recording/*.c)
 monitor_src := $(wildcard src/monitor/*.c src/monitor/*/*.c)

@@ -8,8 +8,9 @@
 #include <ucontext.h>
 
 #include "engine/aspace/aspace.h"
-#include "tools/memcheck/definedness_step.h"
+#include "tools/memcheck/definedness/step.h"
 #include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/shadow/shadow.h"
 #include "unit.h"
 
 enum { ROOM = 64 * KiB };

@@ -6,8 +6,9 @@
 // undefined bits all ways are tried, and then, where the rule is said to be exact, a bit
 // called undefined must have changed.
 #include "definedness_native.h"
-#include "tools/memcheck/definedness_step.h"
+#include "tools/memcheck/definedness/step.h"
 #include "tools/memcheck/memcheck.h"
+#include "tools/memcheck/shadow/shadow.h"
 #include "unit.h"
 
 enum { FEW_BITS_MAX = 6, SAMPLES = 20, RDI_NUMBER = 7 };

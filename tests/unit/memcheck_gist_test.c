@@ -2,7 +2,7 @@
 //
 // What memcheck remembers of instructions by their shape is what their steps say: each is asked for
 // twice, with other constants, and compared with a step of its own.
-#include "tools/memcheck/steps.h"
+#include "tools/memcheck/translate/steps.h"
 
 #include "unit.h"
 

@@ -12,9 +12,9 @@
 
 #include "base/types.h"
 #include "engine/aspace/aspace.h"
-#include "tools/memcheck/heap_functions.h"
+#include "tools/memcheck/heap/functions.h"
 #include "tools/memcheck/memcheck.h"
-#include "tools/memcheck/strings_call.h"
+#include "tools/memcheck/strings/call.h"
 #include "unit.h"
 
 // Not every test uses all of it.
@@ -30,7 +30,7 @@ typedef struct Told {
 } Told;
 static Told told;
 
-// These stand in for strings_report_hot.c.
+// These stand in for strings/report_hot.c.
 void string_report_access(StringCall *s, GuestAddr address, bool is_write)
 {
     (void)s;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// Loads whose guard fails again and again: copies of structures with holes in them, mostly. A clean
+// block takes the steps of these out of line and goes on (docs/design/mixed-blocks.md).
+#ifndef MUNINN_TOOLS_MEMCHECK_TRANSLATE_OFTEN_H
+#define MUNINN_TOOLS_MEMCHECK_TRANSLATE_OFTEN_H
+
+#include "tools/memcheck/memcheck.h"
+
+// At translation, under the engine lock.
+void often_begin(void); // of a block
+bool often_fails(GuestAddr pc);
+bool often_fails_still(GuestAddr pc); // although less is asked for; bitfields.h
+// Inserts the code that counts how often it does. When that is enough, blocks with the
+// instruction are made anew. False: there is no room for more.
+bool often_count(ToolBlock *block, GuestAddr pc);
+
+// A guard of the clean block at `pc` asks for more than its own instruction loads. If it fails,
+// that says nothing of the load: the guard shall ask for less from then on.
+void often_note_wide(GuestAddr pc);
+bool often_is_narrow(GuestAddr pc);
+
+// What it calls.
+void often_failed(ToolThread *thread, u64 place, GuestAddr unused);
+
+#endif

@@ -221,6 +221,23 @@ typedef enum WireCommandStatus { COMMAND_OK, COMMAND_FAILED, COMMAND_UNKNOWN } W
 #define WIRE_KICK_SIGNAL SIGILL
 #define WIRE_KICK 0x6d756e696e6e4b69ull
 
+// What the monitor must know of the tool before it reads the first record. The monitor decides by
+// this, never by the name: so it serves tools that it has never heard of.
+typedef enum WireToolGives {
+    TOOL_GIVES_ERRORS = 1,      // it looks for errors: their number stands at the report's end
+    TOOL_GIVES_DESCRIPTORS = 2, // the same, but only if the user has descriptors tracked
+    TOOL_GIVES_HEAP = 4,        // events of the heap, which become a recording
+} WireToolGives;
+
+enum { WIRE_TITLE_BYTES = 96 };
+
+typedef struct WireTool {
+    u32 gives;                             // WireToolGives
+    char name[32];                         // "memcheck"
+    char title[WIRE_TITLE_BYTES];          // the first line of its reports
+    char title_as_valgrind[WIRE_TITLE_BYTES]; // the same under the name valgrind
+} WireTool;
+
 // Whether the monitor is content with its options and has opened its outputs; if not content it
 // has said why (READY_REFUSED), or why stands in `alarm` (READY_FAILED).
 typedef enum WireReady { READY_NOT_YET, READY_YES, READY_REFUSED, READY_FAILED } WireReady;
@@ -232,6 +249,7 @@ typedef struct WireHeader {
     u64 start_stamp;  // time stamp counter and CLOCK_MONOTONIC at one moment
     u64 start_ns;
     u64 fork_stamp;   // as a fork began to make this process; 0: none did
+    WireTool tool;
     u32 ring_high;    // rings below it have been used
     u32 finding_high; // findings below it have been made
     u32 stop_findings; // the monitor wants no new ones: --error-limit

@@ -98,6 +98,17 @@ static void attach_moved(int fd)
     relay.attach = fd;
 }
 
+static WireTool describe_tool(void)
+{
+    const char *title = tool->title ? tool->title : tool->name;
+    const char *other = tool->title_as_valgrind ? tool->title_as_valgrind : title;
+    WireTool words = {.gives = tool->gives};
+    text_format(words.name, sizeof(words.name), "%s", tool->name);
+    text_format(words.title, sizeof(words.title), "%s", title);
+    text_format(words.title_as_valgrind, sizeof(words.title_as_valgrind), "%s", other);
+    return words;
+}
+
 // Maps the wire and makes it one. The monitor may look at it as soon as it has it.
 static bool map_wire(const Ends *ends)
 {
@@ -116,6 +127,7 @@ static bool map_wire(const Ends *ends)
         .start_stamp = wire_stamp(),
         .start_ns = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec,
         .fork_stamp = relay.fork_stamp,
+        .tool = describe_tool(),
         .exit_code = -1,
         .kicks_closed = !relay.takes_kicks,
     };

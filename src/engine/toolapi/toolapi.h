@@ -168,7 +168,10 @@ GuestAddr tool_function_address(const ToolFunction *function);
 typedef struct Tool {
     const char *name;
     const char *summary;
+    // The first line of its reports, and the same under the name valgrind; NULL: its name.
+    const char *title, *title_as_valgrind;
     u32 needs; // ToolNeeds bits
+    u32 gives; // WireToolGives bits: what the monitor makes of it
     // With TOOL_NEEDS_CALLTAGS: 0, or the distance to the tool's own shadow, where the tags are
     // kept; see calltags/calltags.h.
     u64 shadow_offset;

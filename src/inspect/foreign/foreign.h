@@ -23,6 +23,8 @@
 //   "heaptrack"   every event; one thread; addresses are made up
 //   "pprof"       one moment; blocks have the mean size of their stack
 Recording *foreign_open(const char *path, RecordingWarnFn *warn, void *arg, char **ret_error);
+// Whether a recording with this RecordingInfo.tool was made of a foreign file. NULL: it was not.
+bool foreign_is_kind(const char *tool);
 enum { UNIT_INSTRUCTIONS, UNIT_MS, UNIT_BYTES }; // RecordingInfo.time_unit
 
 // ----------------------------------------------------------------------- files

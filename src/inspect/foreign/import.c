@@ -44,6 +44,16 @@ void import_warn(const Import *import, const char *format, ...)
         import->warn(import->warn_argument, line);
 }
 
+bool foreign_is_kind(const char *tool)
+{
+    static const char *const kinds[] = {"massif.out", "heaptrack", "pprof"};
+    bool is_kind = false;
+
+    for (size_t i = 0; tool && i < ARRAY_LEN(kinds); i++)
+        is_kind |= strcmp(tool, kinds[i]) == 0;
+    return is_kind;
+}
+
 // ---------------------------------------------------------------------- contexts
 
 static u64 hash_label(u32 parent, const char *label)

@@ -56,10 +56,10 @@ static void open_findings(OpenFile *file)
     file->live = strcmp(file->findings->status, "running") == 0 && live_is_running(file->pid);
 }
 
-// A recording of our own has its tool's name, one that was made of a foreign file its kind.
+// A recording that was made of a foreign file has its kind where ours have the name of their tool.
 static const char *format_of(const char *tool)
 {
-    if (!tool || strcmp(tool, "massif") == 0)
+    if (!foreign_is_kind(tool))
         return "muninn";
     return strcmp(tool, "massif.out") == 0 ? "massif" : tool;
 }

@@ -39,9 +39,7 @@ Recording *recorded_open(const char *path, char **ret_error)
 {
     Recording *recording = foreign_open(path, tell_warning, NULL, ret_error);
 
-    const char *tool = recording ? recording_info(recording)->tool : NULL;
-
-    is_ours = recording && (!tool || strcmp(tool, "massif") == 0);
+    is_ours = recording && !foreign_is_kind(recording_info(recording)->tool);
     return recording;
 }
 

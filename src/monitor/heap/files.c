@@ -143,7 +143,7 @@ static void open_recording(HeapModel *model)
     char *command = join_words(config->argc, config->argv, true, false);
     char *words = join_words(config->option_count, config->option_words, true, true);
     RecordingInfo info = {
-        .tool = "massif",
+        .tool = config->tool,
         .command = command ? command : "",
         .options = words ? words : "",
         .executable = config->program,

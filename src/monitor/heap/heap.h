@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The heap model: what the tool massif is about. The records of the client's rings are
-// decoded by events.c, in the order of their stamps, and become calls of the functions
-// in the middle of this header; the model keeps what is live, the peak and the recording.
+// The heap model, for tools that give events of the heap (TOOL_GIVES_HEAP). The records of the
+// client's rings are decoded by events.c, in the order of their stamps, and become calls of the
+// functions in the middle of this header; the model keeps what is live, the peak and the recording.
 //
 //   ring ── wire_drain() ── intake ── heap_take() (events.c) ── heap_alloc() … (the model)
 //
@@ -84,6 +84,7 @@ void heap_thread_end(HeapModel *model, const HeapTime *time, u32 thread);
 
 typedef struct HeapConfig {
     const Options *options;
+    const char *tool; // that the events are of
     i32 pid;    // as the client knows itself, and as files are named
     i32 os_pid; // in our namespace
     int option_count; // muninn's words, then the client's

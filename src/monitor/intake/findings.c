@@ -453,8 +453,8 @@ i32 findings_close(Run *run)
         .signal = run->signal,
         .exit_code = run->ended && !run->signal ? run->status : -1,
         .error_limit_hit = run->error_limit_hit,
-        .has_errors = strcmp(run->options->tool, "massif") != 0 &&
-                      (strcmp(run->options->tool, "none") != 0 ||
+        .has_errors = run->tool.gives & TOOL_GIVES_ERRORS ||
+                      (run->tool.gives & TOOL_GIVES_DESCRIPTORS &&
                        run->options->track_fds != TRACK_FDS_NO),
     };
     sum_up(run, &summary, shown);

@@ -34,6 +34,7 @@ typedef struct Run {
     const IntakeCommand *command;
     Options *options; // of it
     WireShared *shared;
+    WireTool tool; // what it says of itself
     WireConsumer *consumer;
     int life, attach, pidfd;
     i32 os_pid; // of the client in our namespace, where it may be another than it knows itself by

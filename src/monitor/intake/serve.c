@@ -20,13 +20,14 @@ enum { WAIT_MIN_MS = 2, WAIT_MAX_MS = 200 }; // between looks at the rings
 
 // ----------------------------------------------------------------- the parts
 
-static const char *tool_title(const Options *options)
+// The client can scribble over what the engine has written (W3).
+static void take_tool(Run *run)
 {
-#define TITLE(name, title, compat_title)  \
-    if (strcmp(options->tool, name) == 0) \
-        return options->as_valgrind ? compat_title : title;
-#include "monitor/intake/titles.def"
-    return options->tool;
+    WireTool *tool = &run->tool;
+    *tool = run->shared->header.tool;
+    tool->name[sizeof(tool->name) - 1] = '\0';
+    tool->title[sizeof(tool->title) - 1] = '\0';
+    tool->title_as_valgrind[sizeof(tool->title_as_valgrind) - 1] = '\0';
 }
 
 // The run is refused if one of the files is not what it should be.
@@ -74,6 +75,7 @@ static bool open_heap(Run *run)
 {
     HeapConfig config = {
         .options = run->options,
+        .tool = run->tool.name,
         .pid = run->info.pid,
         .os_pid = run->os_pid,
         .option_count = run->info.option_count,
@@ -89,7 +91,7 @@ static bool open_heap(Run *run)
     };
     if (run->heap)
         heap_divide(run->heap, &config);
-    else if (strcmp(run->options->tool, "massif") == 0)
+    else if (run->tool.gives & TOOL_GIVES_HEAP)
         run->heap = heap_open(&config);
     else
         return true;
@@ -102,6 +104,8 @@ static bool run_open(Run *run)
     run->shared = wire_map(INTAKE_WIRE);
     if (!run->shared || run->shared->header.magic != WIRE_MAGIC)
         return false;
+    take_tool(run);
+    bool gives_heap = run->tool.gives & TOOL_GIVES_HEAP;
     run->consumer = wire_consumer_new(run->shared);
     run->life = INTAKE_LIFE;
     run->attach = INTAKE_ATTACH;
@@ -111,8 +115,8 @@ static bool run_open(Run *run)
     run->info = (RunInfo){
         .log_is_open = options->log_file != NULL, // by the engine
         .pid = run->shared->header.pid,
-        .tool = run->options->tool,
-        .tool_title = tool_title(run->options),
+        .tool = run->tool.name,
+        .tool_title = options->as_valgrind ? run->tool.title_as_valgrind : run->tool.title,
         .program = run->options->exe,
         .argc = run->command->argc,
         .argv = run->command->argv,
@@ -129,10 +133,11 @@ static bool run_open(Run *run)
         .debuginfod = options->enable_debuginfod,
         .allow_mismatched = options->allow_mismatched_debuginfo,
         // The heap's stacks get their names at the end, when libraries may have been unloaded.
-        .keep_debuginfo = options->keep_debuginfo || strcmp(options->tool, "massif") == 0,
+        .keep_debuginfo = options->keep_debuginfo || gives_heap,
         .read_inline_info = options->read_inline_info,
         .demangle = options->demangle,
-        .only_code = strcmp(options->tool, "massif") == 0,
+        // Data are named in findings.
+        .only_code = gives_heap && !(run->tool.gives & TOOL_GIVES_ERRORS),
         .warn = warn_of_symbols,
         .warn_opaque = run,
     });

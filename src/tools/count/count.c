@@ -90,6 +90,7 @@ const Tool tool_count_tool = {
     .name = "count",
     .summary = "count instructions, blocks and memory accesses of each thread",
     .needs = TOOL_NEEDS_FLAGS,
+    .gives = TOOL_GIVES_DESCRIPTORS,
     .finish = finish,
     .thread_start = thread_start,
     .thread_end = thread_end,

@@ -93,6 +93,7 @@ const Tool tool_eventtest = {
     .name = "eventtest",
     .summary = "use every hook of the tool interface",
     .needs = TOOL_NEEDS_FLAGS,
+    .gives = TOOL_GIVES_DESCRIPTORS,
     .finish = finish,
     .thread_start = thread_start,
     .thread_end = thread_end,

@@ -36,6 +36,7 @@ const Tool tool_findingtest = {
     .command = run_command,
     .command_help = "  echo TEXT            says TEXT\n",
     .needs = TOOL_NEEDS_CALLSTACK | TOOL_NEEDS_MONITOR,
+    .gives = TOOL_GIVES_ERRORS,
     .functions = functions,
     .function_count = ARRAY_LEN(functions),
 };

@@ -119,8 +119,10 @@ static void signal_ends(ToolThread *thread, GuestAddr handler_sp)
 
 const Tool tool_massif = {
     .name = "massif",
+    .title = "Massif, a heap profiler",
     .summary = "Shows where the memory goes: heap, mappings and stacks, at any moment.",
     .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
+    .gives = TOOL_GIVES_HEAP,
     .prepare = prepare,
     .start = maps_start,
     .functions = massif_functions,

@@ -179,8 +179,10 @@ static void fork_child(ToolThread *thread)
 
 const Tool tool_memcheck = {
     .name = "memcheck",
+    .title = "Memcheck, a memory error detector",
     .summary = "Finds uses of undefined values, invalid accesses and leaks.",
     .needs = TOOL_NEEDS_FLAGS | TOOL_LOOSE_FLAGS | TOOL_NEEDS_CALLTAGS | TOOL_NEEDS_MONITOR,
+    .gives = TOOL_GIVES_ERRORS,
     .shadow_offset = SHADOW_OFFSET,
     .store_map = U_MAP_OFFSET,
     .store_slow = access_store,

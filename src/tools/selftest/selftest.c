@@ -129,6 +129,7 @@ static void finish(void)
 const Tool tool_selftest = {
     .name = "selftest",
     .summary = "intercept functions for the tests of the engine",
+    .gives = TOOL_GIVES_DESCRIPTORS,
     .finish = finish,
     .fork_child = fork_child,
     .functions = functions,

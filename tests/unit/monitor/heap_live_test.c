@@ -59,6 +59,7 @@ static void world_begin(World *world, u64 seed)
     world->options.time_unit = TIME_UNIT_MS;
     HeapConfig config = {
         .options = &world->options,
+        .tool = "massif",
         .pid = getpid(),
         .os_pid = getpid(),
         .argc = 1,

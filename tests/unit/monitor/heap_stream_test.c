@@ -47,6 +47,7 @@ static void world_begin(World *world, u32 time_unit, bool has_recording)
     world->options.time_unit = time_unit;
     world->model = heap_open(&(HeapConfig){
         .options = &world->options,
+        .tool = "massif",
         .pid = 1,
         .os_pid = getpid(),
         .argc = 1,

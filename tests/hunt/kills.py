@@ -17,6 +17,7 @@ from hunting import (HERE, Found, Hunt, descendants, describe_tree, read_bytes, 
 
 OWN_STATUS = 7  # what the program ends with by itself
 LOST_STATUS = 42  # --error-exitcode, in half of the trials
+REFUSED_STATUS = 126  # the program was not begun
 NAMES = {"monitor": "muninn-monitor", "reader": "muninn-symbols"}
 SUBCOMMANDS = (("top",), ("ps",), ("heap", "summary", "{recording}"), ("view", "{recording}"),
                ("heap", "tree", "{recording}"), ("ctl", "{pid}", "heap"))
@@ -158,6 +159,9 @@ def check_status(scene):
     if scene.victim == "client" and scene.hit:
         expect(scene.status in (-signal.SIGKILL, OWN_STATUS, LOST_STATUS),
                f"the client was killed and its status is {scene.status}")
+    elif scene.victim == "monitor" and scene.status == REFUSED_STATUS:
+        expect(not scene.output, "the monitor was killed, and the program was refused while it ran")
+        expect(said_of_loss(scene), "the program was refused without a word")
     else:
         wanted = (OWN_STATUS, LOST_STATUS) if scene.asks_code else (OWN_STATUS,)
         expect(scene.status in wanted,
@@ -166,7 +170,7 @@ def check_status(scene):
 
 def said_of_loss(scene):
     everything = text_of(scene, "log") + read_bytes(scene.trial.path("err")).decode()
-    return re.search(r"the monitor has gone|nothing (more )?is reported|cannot", everything)
+    return re.search(r"the monitor has gone|nothing (more )?is reported|cannot|program is not run", everything)
 
 
 def numbers(scene):

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Hunt: hot code, in every form of block that memcheck makes of it.
+
+A trial takes a topic of memcheck's corpus: each case of it runs 10,000 times in one process, under
+each stress mode that changes how blocks are made, and must have the findings of a single run. The
+last trials are tests/forms with all instructions, a new choice of their operands each. The sample
+takes one case; more of them, 600 times each, run in the suites `memcheck` and `forms`.
+"""
+import re
+import sys
+
+from hunting import ROOT, Found, Hunt
+
+sys.path.insert(0, str(ROOT / "tests/memcheck"))
+import cases  # noqa: E402
+
+LIMIT_S = 6 * 3600
+TOPICS = sorted(topic.name for topic in cases.read_topics())
+INSTRUCTION_TRIALS = 3
+
+
+def run_suite(trial, command):
+    """Runs a suite; what fails in it is a finding of the trial."""
+    where = {"BUILD": trial.build, "MUNINN": str(trial.muninn)}
+    status, out, err = trial.run(command, timeout_s=LIMIT_S, environment=where)
+    text = out.decode(errors="replace")
+    failed = re.findall(r"^not ok - .*$", text, re.M)
+    total = re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", text, re.M)
+    if failed:
+        raise Found(f"{len(failed)} failed: {failed[0][:300]}\n" + "\n".join(failed[:20]))
+    if status != 0 or not total or total[-1][0] == "0":
+        raise Found(f"{command} ended with {status}: {(text + err.decode(errors='replace'))[-800:]}")
+    return "{} passed, {} failed, {} skipped".format(*total[-1])
+
+
+def choose_case(trial):
+    """A case that can be repeated, for the sample."""
+    while True:
+        case = trial.random.choice(trial.random.choice(cases.read_topics()).cases)
+        if case.ends == "EXITS 0" and not case.once:
+            return str(case)
+
+
+def trial(trial):
+    seed = str(trial.random.getrandbits(20))
+    if trial.full and trial.number >= len(TOPICS):
+        return f"instructions, seed {seed}: " + run_suite(
+            trial, [ROOT / "tests/forms/run", "--all", "--seed", seed])
+    pattern = f"{TOPICS[trial.number]}/*" if trial.full else choose_case(trial)
+    return f"{pattern}: " + run_suite(
+        trial, [ROOT / "tests/memcheck/run", "--all-forms", "-j", "1", "--seed", seed, pattern])
+
+
+HUNT = Hunt("forms", "hot code in every form of block", trial, full=len(TOPICS) + INSTRUCTION_TRIALS,
+            sample=1, timeout_s=LIMIT_S)

@@ -104,6 +104,20 @@ def few_descriptors():
 
 
 @test
+def a_program_that_takes_all_descriptors_is_not_said_to_be_in_order():
+    """Of a user who cannot raise the limit: what is ours has to go, too, and judgement ends with it.
+    That is told on standard error and by the status."""
+    done = subprocess.run(
+        command("setuid", "openall", "find", 1, "exit", 5,
+                options=[f"--log-file={folder()}/log", "--error-exitcode=42"]),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT,
+        env=clean_environment(), check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60)))
+    assert done.returncode == 42, done
+    assert "nothing more is reported" in done.stderr, done
+
+
+@test
 def a_reaper_has_no_unknown_children():
     """The monitors of the programs that it starts are no children of its, whoever follows them."""
     options = ["--trace-children=yes", f"--log-file={folder()}/%p"]

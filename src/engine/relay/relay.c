@@ -88,9 +88,16 @@ static bool make_ends(Ends *ends)
     return ok;
 }
 
+// -1: the client has taken every number that it may have. To the monitor this looks like the
+// client's end.
 static void life_moved(int fd)
 {
     relay.life = fd;
+    if (fd >= 0)
+        return;
+    relay.is_lost = true;
+    log_alarm("the program uses all descriptors, also that of the connection to the monitor: the "
+              "program goes on, and nothing more is reported");
 }
 
 static void attach_moved(int fd)

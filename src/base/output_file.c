@@ -124,6 +124,47 @@ int output_open(const char *path, int flags)
     return (int)open_through_links(copy, flags | O_NOCTTY);
 }
 
+// Opens the directory that `path` lies in; *ret_name points into `copy`.
+static i64 open_place_of(const char *path, char copy[PATH_MAX], char **ret_name)
+{
+    if (strlen(path) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    strcpy(copy, path);
+    return open_place(AT_FDCWD, copy, ret_name);
+}
+
+int output_open_unnamed(const char *path)
+{
+    char copy[PATH_MAX];
+    char *name;
+    struct stat status;
+    i64 place = output_is_borrowed(path) ? -EEXIST : open_place_of(path, copy, &name);
+
+    if (place < 0)
+        return (int)place;
+    i64 fd = -EEXIST;
+    if (*name && raw_syscall4(SYS_newfstatat, (u64)place, (u64)name, (u64)&status,
+                              AT_SYMLINK_NOFOLLOW) == -ENOENT)
+        fd = open_at(place, ".", O_TMPFILE | O_WRONLY);
+    close_fd(place);
+    return (int)fd;
+}
+
+int output_appear(int fd, const char *path)
+{
+    char copy[PATH_MAX], self[32];
+    char *name;
+    i64 place = open_place_of(path, copy, &name);
+
+    if (place < 0)
+        return (int)place;
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    i64 error = raw_syscall6(SYS_linkat, (u64)AT_FDCWD, (u64)self, (u64)place, (u64)name,
+                             AT_SYMLINK_FOLLOW, 0);
+    close_fd(place);
+    return (int)error;
+}
+
 // The kernel may refuse such links as well (fs.protected_symlinks), but says "permission denied".
 static i64 probe_link(const char *path)
 {
@@ -133,10 +174,7 @@ static i64 probe_link(const char *path)
 
     if (raw_syscall2(SYS_lstat, (u64)path, (u64)&status) != 0 || !S_ISLNK(status.st_mode))
         return 0;
-    if (strlen(path) >= sizeof(copy))
-        return -ENAMETOOLONG;
-    strcpy(copy, path);
-    i64 place = open_place(AT_FDCWD, copy, &name);
+    i64 place = open_place_of(path, copy, &name);
     i64 error = place < 0 ? place : follow(place, name, target);
     close_fd(place);
     return error;
@@ -157,11 +195,10 @@ int output_probe(const char *path)
             return (int)raw_syscall2(SYS_access, (u64)path, W_OK);
         fd = output_open(path, O_WRONLY);
     } else {
-        if (strlen(path) >= sizeof(copy))
-            return -ENAMETOOLONG;
-        strcpy(copy, path);
-        fd = open_place(AT_FDCWD, copy, &name);
-        i64 error = fd < 0 ? fd : raw_syscall4(SYS_faccessat, (u64)fd, (u64)".", W_OK | X_OK, 0);
+        fd = open_place_of(path, copy, &name);
+        if (fd < 0)
+            return (int)fd;
+        i64 error = raw_syscall4(SYS_faccessat, (u64)fd, (u64)".", W_OK | X_OK, 0);
         close_fd(fd);
         return (int)error;
     }

@@ -21,6 +21,12 @@
 // or O_APPEND or neither. Returns the descriptor or -errno. No libc but strings: safe in any
 // context.
 int output_open(const char *path, int flags);
+// A new file that has no name yet, in the directory that `path` lies in: whoever is killed now
+// leaves nothing. output_appear() gives it the name, with all that has been written to it by then.
+// Both return -errno where that cannot be done: something has the name already, or the filesystem
+// does not know such files, or there is no /proc. output_open() is the way then.
+int output_open_unnamed(const char *path);
+int output_appear(int fd, const char *path);
 // Whether it could be opened now, without a change to what is there. 0 or -errno.
 int output_probe(const char *path);
 // /dev/stdout and its like.

@@ -29,7 +29,8 @@ def run_suite(trial, command):
     if failed:
         raise Found(f"{len(failed)} failed: {failed[0][:300]}\n" + "\n".join(failed[:20]))
     if status != 0 or not total or total[-1][0] == "0":
-        raise Found(f"{command} ended with {status}: {(text + err.decode(errors='replace'))[-800:]}")
+        text += err.decode(errors="replace")
+        raise Found(f"{command} ended with {status}: {text[-800:]}")
     return "{} passed, {} failed, {} skipped".format(*total[-1])
 
 
@@ -51,5 +52,5 @@ def trial(trial):
         trial, [ROOT / "tests/memcheck/run", "--all-forms", "-j", "1", "--seed", seed, pattern])
 
 
-HUNT = Hunt("forms", "hot code in every form of block", trial, full=len(TOPICS) + INSTRUCTION_TRIALS,
-            sample=1, timeout_s=LIMIT_S)
+HUNT = Hunt("forms", "hot code in every form of block", trial,
+            full=len(TOPICS) + INSTRUCTION_TRIALS, sample=1, timeout_s=LIMIT_S)

@@ -53,7 +53,9 @@ void document_begin(Document *document, const char *tail)
     document->tail = tail;
     document->patches = document->base.sink.seekable && document->base.sink.owned;
     add_tail(document);
-    flush_at_end(document, size);
+    sink_begin(&document->base.sink, document->base.out.data, document->base.out.size);
+    document->end_offset = size;
+    buffer_clear(&document->base.out);
 }
 
 size_t document_put_count(Document *document, u64 count)

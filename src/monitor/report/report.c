@@ -34,7 +34,7 @@ static void add_writer(Report *report, Writer *writer)
 static void open_text(Report *report, int log_fd)
 {
     const Options *options = report->options;
-    SinkFile file = {options->log_file, "log", true};
+    SinkFile file = {options->log_file, "log", true, false};
     Sink sink;
 
     if (options->log_file && !report->run.log_is_open) {
@@ -53,7 +53,7 @@ static void open_text(Report *report, int log_fd)
 static void open_xml(Report *report, int log_fd)
 {
     const Options *options = report->options;
-    SinkFile file = {options->xml_file, "XML", false};
+    SinkFile file = {options->xml_file, "XML", false, false};
     Sink sink;
 
     if (!options->xml)
@@ -73,7 +73,7 @@ static void open_xml(Report *report, int log_fd)
 static void open_document(Report *report, const char *template, const char *what, int log_fd,
                           Writer *(*writer_new)(const Report *, const Sink *))
 {
-    SinkFile file = {template, what, false};
+    SinkFile file = {template, what, false, true};
     Sink sink;
 
     if (!template)

@@ -21,6 +21,7 @@ typedef struct Sink {
     bool owned;    // closed at the end
     bool seekable; // a regular file: earlier text can be replaced
     bool failed;   // said so once, silent since
+    bool is_unnamed; // the file appears under its name with its first text, by sink_begin()
     char name[512];
 } Sink;
 
@@ -28,12 +29,15 @@ typedef struct SinkFile {
     const char *template; // see options_expand_path()
     const char *what;     // "log", "XML", for the message if it cannot be opened
     bool share;           // text that parent and child may write into one file
+    bool whole;           // nobody may see it without its first text
 } SinkFile;
 
 bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run);
 // IP, IP:PORT, [IPv6]:PORT or a host name. Nobody listening is said on standard error.
 bool sink_open_socket(Sink *sink, const char *spec, bool is_xml, i32 pid);
 void sink_use_fd(Sink *sink, int fd, const char *name);
+// The first text.
+void sink_begin(Sink *sink, const void *data, size_t size);
 void sink_write(Sink *sink, const void *data, size_t size);
 // Replaces what is at `offset`, growing the file if need be. Only of a seekable sink.
 void sink_write_at(Sink *sink, const void *data, size_t size, u64 offset);

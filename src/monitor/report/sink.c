@@ -75,6 +75,18 @@ void sink_use_fd(Sink *sink, int fd, const char *name)
     sink->seekable = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode);
 }
 
+static int open_named(const SinkFile *file, const char *path, bool is_fresh, bool *ret_is_unnamed)
+{
+    int fd = -1;
+
+    if (file->whole && strlen(path) < sizeof(((Sink *)0)->name))
+        fd = output_open_unnamed(path);
+    *ret_is_unnamed = fd >= 0;
+    if (fd >= 0)
+        return fd;
+    return output_open(path, O_WRONLY | (file->share ? O_APPEND : 0) | (is_fresh ? O_TRUNC : 0));
+}
+
 // Parent and child may share a file of text, by appending. Of anything else a
 // fork child needs a file of its own, and gets one even if the name has no %p.
 bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
@@ -92,11 +104,12 @@ bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
     }
     if (!error) {
         bool is_fresh = !run->is_fork_child || has_pid || !file->share;
-        int fd = output_open(path, O_WRONLY | (file->share ? O_APPEND : 0) |
-                                       (is_fresh ? O_TRUNC : 0));
+        bool is_unnamed;
+        int fd = open_named(file, path, is_fresh, &is_unnamed);
         if (fd >= 0) {
             sink_use_fd(sink, fd, path);
             sink->owned = true;
+            sink->is_unnamed = is_unnamed;
             sink->seekable = sink->seekable && !output_is_borrowed(path);
             return true;
         }
@@ -181,6 +194,30 @@ bool sink_open_socket(Sink *sink, const char *spec, bool is_xml, i32 pid)
     sink_use_fd(sink, fd, spec);
     sink->owned = true;
     return true;
+}
+
+// A file that cannot get its name is replaced by one that is made in the usual way.
+static bool replace_unnamed(Sink *sink)
+{
+    int fd = output_open(sink->name, O_WRONLY | O_TRUNC);
+
+    if (fd >= 0) {
+        close(sink->fd);
+        sink->fd = fd;
+    } else {
+        give_up(sink, output_error(fd));
+    }
+    return fd >= 0;
+}
+
+void sink_begin(Sink *sink, const void *data, size_t size)
+{
+    sink_write(sink, data, size);
+    if (!sink->is_unnamed || sink->failed)
+        return;
+    sink->is_unnamed = false;
+    if (output_appear(sink->fd, sink->name) != 0 && replace_unnamed(sink))
+        sink_write(sink, data, size);
 }
 
 void sink_write(Sink *sink, const void *data, size_t size)

@@ -57,7 +57,7 @@ static inline bool must_prepare(const RecordingWriter *writer, u64 ns)
 {
     return (writer->slice.info.events >= writer->slice_events) |
            (ns - writer->slice.info.start.ns >= writer->slice_ns) |
-           (writer->encoder.count == writer->encoder.capacity) | (writer->error != NULL);
+           (writer->encoder.count == writer->encoder.capacity) | (writer->error != 0);
 }
 
 // `space` is the site's. The number of an allocation; 0: it is none.

@@ -219,11 +219,16 @@ typedef struct WriterConfig {
 } WriterConfig;
 
 // NULL: *ret_error says why, errno-like. Every function below is cheap when nothing is to be
-// written; a full disk ends the writing, once told by recording_writer_error().
+// written; a full disk ends the writing, which recording_writer_error() tells from then on.
 // NULL and EWOULDBLOCK: another writer has a file of this name open.
 RecordingWriter *recording_create(const WriterConfig *config, const RecordingInfo *info,
                                   int *ret_error);
-const char *recording_writer_error(const RecordingWriter *writer); // NULL: none
+int recording_writer_error(const RecordingWriter *writer); // 0, or -errno
+// The name of the file itself, where the path that was given is a symbolic link. NULL: it is no
+// regular file.
+const char *recording_own_name(const RecordingWriter *writer);
+// Gives the file another name; links to it stay where they are.
+bool recording_move(RecordingWriter *writer, const char *path);
 int recording_writer_fd(const RecordingWriter *writer); // of the file, until it is made smaller
 u32 recording_add_module(RecordingWriter *writer, const RecordedModule *module);
 // Contexts in order of their ids, from 1.

@@ -72,8 +72,7 @@ static void writer_free(RecordingWriter *writer)
     free(writer->sites);
     free(writer->changed);
     free(writer->chunks);
-    free(writer->error);
-    free(writer->path);
+    free(writer->own_name);
     if (writer->fd >= 0)
         close(writer->fd);
     free(writer);
@@ -89,7 +88,7 @@ static bool writer_begin(RecordingWriter *writer, const RecordingInfo *info)
     writer->context_count = 1; // 0 is the empty stack
     writer->slice_ns = FIRST_SLICE_NS;
     writer->slice.count = 1;
-    if (!writer->compressor || !writer->path || !encoder_init(&writer->encoder, info)) {
+    if (!writer->compressor || !encoder_init(&writer->encoder, info)) {
         errno = ENOMEM;
         return false;
     }
@@ -129,6 +128,18 @@ static int open_locked(const char *path)
     return -1;
 }
 
+static char *find_own_name(int fd, const char *path)
+{
+    struct stat own, named;
+    char *name = realpath(path, NULL);
+
+    if (name && fstat(fd, &own) == 0 && S_ISREG(own.st_mode) && stat(name, &named) == 0 &&
+        named.st_ino == own.st_ino && named.st_dev == own.st_dev)
+        return name;
+    free(name);
+    return NULL;
+}
+
 RecordingWriter *recording_create(const WriterConfig *config, const RecordingInfo *info,
                                   int *ret_error)
 {
@@ -138,7 +149,6 @@ RecordingWriter *recording_create(const WriterConfig *config, const RecordingInf
         *ret_error = ENOMEM;
         return NULL;
     }
-    writer->path = strdup(config->path);
     writer->max_bytes = config->max_bytes;
     writer->next_bound_check = config->max_bytes / 16 * 15;
     writer->slice_events = SLICE_EVENTS;
@@ -155,12 +165,31 @@ RecordingWriter *recording_create(const WriterConfig *config, const RecordingInf
         writer_free(writer);
         return NULL;
     }
+    writer->own_name = find_own_name(writer->fd, config->path);
     return writer;
 }
 
-const char *recording_writer_error(const RecordingWriter *writer)
+const char *recording_own_name(const RecordingWriter *writer)
 {
-    return writer->error;
+    return writer->own_name;
+}
+
+bool recording_move(RecordingWriter *writer, const char *path)
+{
+    char *name = strdup(path);
+
+    if (!name || !writer->own_name || rename(writer->own_name, name) != 0) {
+        free(name);
+        return false;
+    }
+    free(writer->own_name);
+    writer->own_name = name;
+    return true;
+}
+
+int recording_writer_error(const RecordingWriter *writer)
+{
+    return -writer->error;
 }
 
 static void put_samples(RecordingWriter *writer)
@@ -261,7 +290,7 @@ static bool make_room(RecordingWriter *writer)
 {
     if (encoder_make_room(&writer->encoder))
         return true;
-    writer_fail(writer, "cannot be written", ENOMEM);
+    writer_fail(writer, ENOMEM);
     return false;
 }
 
@@ -439,7 +468,7 @@ int recording_close(RecordingWriter *writer, const Moment *moment, const Recordi
     writer_put_chunk(writer, CHUNK_END, NULL);
     writer_bound_end(writer);
     writer_put_index(writer);
-    int result = writer->error ? -writer->error_number : 0;
+    int result = -writer->error;
     writer_free(writer);
     return result;
 }

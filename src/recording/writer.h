@@ -59,14 +59,13 @@ typedef struct StringTable {
 
 struct RecordingWriter {
     int fd;
-    char *path;
+    char *own_name;         // of the regular file, behind all links; NULL: it is none
     u64 max_bytes;
     int level, events_level; // of zstd; 0: not compressed
     bool is_fixed_level;     // and the user's, for events too
     RecordingInfo info;     // strings are owned
     u64 offset;             // where the next chunk goes
-    char *error;            // nothing is written any more
-    int error_number;       // with it
+    int error;              // errno-like; not 0: nothing is written any more
 
     WrittenChunk *chunks;
     size_t chunk_count, chunk_capacity;
@@ -115,7 +114,7 @@ bool writer_prepare(RecordingWriter *writer, u64 ns);
 u32 writer_usual_events(const RecordingWriter *writer, u64 allocated_bytes, u64 *ret_ns);
 
 // writer_file.c
-void writer_fail(RecordingWriter *writer, const char *what, int error);
+void writer_fail(RecordingWriter *writer, int error);
 // Writes a chunk: writer->chunk_info and `body`; what is known of it goes to chunks. The info
 // is emptied.
 WrittenChunk *writer_put_chunk(RecordingWriter *writer, ChunkKind kind, const Bytes *body);

@@ -2,8 +2,9 @@
 //
 // A recording that may not grow beyond what the user named. When it is about to, it is written
 // anew without its least useful parts, to a file beside it that then takes its name: somebody
-// who reads the old one goes on reading it, and a crash in between leaves it whole. Chunks are
-// copied as they are. What goes, until enough is gone:
+// who reads the old one goes on reading it, and a crash in between leaves it whole. Links to it
+// stay, and what is no regular file is left as it is. Chunks are copied as they are. What goes,
+// until enough is gone:
 //
 //   1. peaks that have been passed since
 //   2. the list of blocks that live at the end, if it alone is more than half
@@ -171,7 +172,7 @@ static int open_beside(const RecordingWriter *writer, char **ret_path)
 {
     struct stat status;
 
-    if (asprintf(ret_path, "%s.new", writer->path) < 0)
+    if (asprintf(ret_path, "%s.new", writer->own_name) < 0)
         return -1;
     int fd = open(*ret_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0 && (fstat(writer->fd, &status) != 0 || fchmod(fd, status.st_mode & 0777) != 0)) {
@@ -188,7 +189,7 @@ static void rewrite(Shrink *shrink)
     char *path = NULL;
     int fd = offsets ? open_beside(writer, &path) : -1;
 
-    if (fd < 0 || !copy_chunks(shrink, fd, offsets, &end) || rename(path, writer->path) != 0) {
+    if (fd < 0 || !copy_chunks(shrink, fd, offsets, &end) || rename(path, writer->own_name) != 0) {
         int error = errno;
         if (fd >= 0) {
             close(fd);
@@ -196,7 +197,7 @@ static void rewrite(Shrink *shrink)
         }
         free(path);
         free(offsets);
-        writer_fail(writer, "cannot be made smaller", error);
+        writer_fail(writer, error);
         return;
     }
     flock(fd, LOCK_EX | LOCK_NB);
@@ -245,7 +246,7 @@ void writer_keep_bound(RecordingWriter *writer)
 {
     u64 size = writer->offset + writer->chunk_count * INDEX_PER_CHUNK;
 
-    if (!writer->max_bytes || size < writer->next_bound_check)
+    if (!writer->max_bytes || !writer->own_name || size < writer->next_bound_check)
         return;
     shrink_to(writer, writer->max_bytes / 2);
     size = writer->offset + writer->chunk_count * INDEX_PER_CHUNK;
@@ -256,6 +257,6 @@ void writer_bound_end(RecordingWriter *writer)
 {
     u64 size = writer->offset + writer->chunk_count * INDEX_PER_CHUNK;
 
-    if (writer->max_bytes && size > writer->max_bytes)
+    if (writer->max_bytes && writer->own_name && size > writer->max_bytes)
         shrink_to(writer, writer->max_bytes);
 }

@@ -4,7 +4,6 @@
 // that whoever reads the file at any moment finds whole chunks up to some place. After an
 // error (a full disk) the file is cut back to its last whole chunk and left alone.
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -16,13 +15,11 @@
 
 enum { COMPRESS_FROM = 64 }; // bytes; less is not worth it
 
-void writer_fail(RecordingWriter *writer, const char *what, int error)
+void writer_fail(RecordingWriter *writer, int error)
 {
     if (writer->error)
         return;
-    writer->error_number = error;
-    if (asprintf(&writer->error, "%s: %s: %s", writer->path, what, strerror(error)) < 0)
-        writer->error = strdup("no memory for the recording");
+    writer->error = error ? error : EIO;
     if (writer->fd >= 0 && ftruncate(writer->fd, (off_t)writer->offset) != 0)
         return; // a reader finds the last whole chunk by itself
 }
@@ -36,7 +33,7 @@ bool writer_write_at(RecordingWriter *writer, const void *data, size_t size, u64
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            writer_fail(writer, "cannot be written", n < 0 ? errno : ENOSPC);
+            writer_fail(writer, n < 0 ? errno : ENOSPC);
             return false;
         }
         at += n;
@@ -54,7 +51,7 @@ static bool write_parts(RecordingWriter *writer, struct iovec *parts, u32 count,
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            writer_fail(writer, "cannot be written", n < 0 ? errno : ENOSPC);
+            writer_fail(writer, n < 0 ? errno : ENOSPC);
             return false;
         }
         offset += (u64)n;
@@ -92,7 +89,7 @@ static bool may_write(RecordingWriter *writer, u64 body_bytes)
         array_reserve(&writer->chunks, &writer->chunk_capacity, writer->chunk_count + 1,
                       sizeof(WrittenChunk)))
         return true;
-    writer_fail(writer, "cannot be written", ENOMEM);
+    writer_fail(writer, ENOMEM);
     return false;
 }
 
@@ -169,7 +166,7 @@ void writer_put_index(RecordingWriter *writer)
             !bytes_reserve(&body, sizeof(header) + header.info_bytes) ||
             pread(writer->fd, body.data + body.count, sizeof(header) + header.info_bytes,
                   (off_t)chunk->offset) != (ssize_t)(sizeof(header) + header.info_bytes)) {
-            writer_fail(writer, "cannot be read", EIO);
+            writer_fail(writer, EIO);
             break;
         }
         body.count += sizeof(header) + header.info_bytes;

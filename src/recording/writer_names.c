@@ -94,7 +94,7 @@ void writer_put_names(RecordingWriter *writer)
 static void end_name(RecordingWriter *writer)
 {
     if (writer->names.failed)
-        writer_fail(writer, "cannot be written", ENOMEM);
+        writer_fail(writer, ENOMEM);
     else if (writer->names.count >= NAMES_ENOUGH)
         writer_put_names(writer);
 }
@@ -175,7 +175,7 @@ u32 recording_add_site(RecordingWriter *writer, const RecordedSite *site)
                        sizeof(SiteState)) ||
         !array_reserve(&writer->changed, &writer->changed_capacity, writer->site_count / 64 + 1,
                        sizeof(u64))) {
-        writer_fail(writer, "cannot be written", ENOMEM);
+        writer_fail(writer, ENOMEM);
         return 0;
     }
     begin_names(writer);

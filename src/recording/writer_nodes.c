@@ -123,7 +123,7 @@ static void put_open_node(RecordingWriter *writer, u32 level)
     OpenNode *parent = level + 1 < LEVELS ? &writer->open[level + 1] : NULL;
 
     if (parent && !open_node_reserve(writer, level + 1)) {
-        writer_fail(writer, "cannot be written", ENOMEM);
+        writer_fail(writer, ENOMEM);
         return;
     }
     sums_begin(&writer->sums, open->node.info.start.ns);
@@ -195,7 +195,7 @@ void writer_put_slice(RecordingWriter *writer)
     Node *slice = &writer->slice;
 
     if (!open_node_reserve(writer, 1)) {
-        writer_fail(writer, "cannot be written", ENOMEM);
+        writer_fail(writer, ENOMEM);
         return;
     }
     sums_begin(&writer->sums, slice->info.start.ns);

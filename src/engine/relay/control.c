@@ -242,6 +242,7 @@ void relay_poll(ThreadCtx *ctx)
 
     if (!relay.shared || relay.life < 0 || ctx->thread.vfork_depth > 0 || ctx->relay.answering)
         return;
+    relay_say_alarms();
     u32 sequence = wire_request_take(relay.shared, ctx->relay.request_seen, command, &for_all);
     if (sequence == 0)
         return;

@@ -440,25 +440,44 @@ static void make_way(char **path)
     *path = other;
 }
 
+// Where the path is a link of the user's, the file that it leads to gets another name.
 void files_make_way(HeapModel *model)
 {
     if (!model->writer || !model->options->trace_children || model->usual_path)
         return;
-    model->usual_path = strdup(model->recording_path);
-    make_way(&model->recording_path);
-    if (model->usual_path && model->recording_path)
-        rename(model->usual_path, model->recording_path);
+    const char *own_name = recording_own_name(model->writer);
+    char *usual = own_name ? strdup(own_name) : NULL, *other = usual ? strdup(usual) : NULL;
+    make_way(&other);
+    if (!other || !recording_move(model->writer, other)) {
+        free(usual);
+        free(other);
+        return;
+    }
+    model->usual_path = model->recording_path;
+    model->usual_name = usual;
+    model->recording_path = other;
 }
 
 void files_come_back(HeapModel *model)
 {
     if (!model->usual_path)
         return;
-    if (model->recording_path)
-        rename(model->recording_path, model->usual_path);
+    recording_move(model->writer, model->usual_name);
+    free(model->usual_name);
     free(model->recording_path);
     model->recording_path = model->usual_path;
-    model->usual_path = NULL;
+    model->usual_path = model->usual_name = NULL;
+}
+
+// The end says it again.
+void files_check_recording(HeapModel *model)
+{
+    int error = model->writer ? recording_writer_error(model->writer) : 0;
+
+    if (!error || model->has_told_recording)
+        return;
+    model->has_told_recording = true;
+    alarm_of(model, "the recording", model->recording_path, error);
 }
 
 char *files_command(const HeapModel *model)

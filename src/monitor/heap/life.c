@@ -84,6 +84,7 @@ void heap_turn(HeapModel *model)
     sample_turn(model, false);
     copy_turn(model);
     names_turn(model);
+    files_check_recording(model);
     if (model->options->snapshot_every_s)
         periodic(model);
     for (u32 i = 0; i < model->trigger_count; i++) {
@@ -214,6 +215,7 @@ void heap_free_model(HeapModel *model)
     free(model->massif_path);
     free(model->recording_path);
     free(model->usual_path);
+    free(model->usual_name);
     if (model->recording_fd >= 0)
         close(model->recording_fd);
     free(model);

@@ -273,6 +273,8 @@ struct HeapModel {
     int recording_fd;           // of one that is closed, for twins; -1: none
     bool misses_past;           // of a twin: its parent's recording has not all since the fork
     char *usual_path;           // of the recording, while it has made way
+    char *usual_name;           // and that of the file itself
+    bool has_told_recording;    // that it cannot be written any more
     Sampler sampler;
     Mark *marks;                // of sites
     u32 mark_count;
@@ -389,6 +391,7 @@ char *files_command(const HeapModel *model); // the client's words; allocated
 int xtree_write(HeapModel *model, const char *path);
 void files_make_way(HeapModel *model);  // --trace-children=yes: for the next program's
 void files_come_back(HeapModel *model); // which did not come
+void files_check_recording(HeapModel *model); // every turn: an error is told at once
 // The state of now, into the recording.
 void files_keep_state(HeapModel *model, StateReason reason, const char *label,
                       const Moment *moment);

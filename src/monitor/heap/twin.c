@@ -206,7 +206,9 @@ void heap_divide(HeapModel *model, const HeapConfig *config)
     char *parents_massif = model->massif_path, *parents_recording = model->recording_path;
 
     free(model->usual_path);
-    model->massif_path = model->recording_path = model->usual_path = NULL;
+    free(model->usual_name);
+    model->massif_path = model->recording_path = model->usual_path = model->usual_name = NULL;
+    model->has_told_recording = false;
     model->sampler.directory = model->recording_fd = -1;
     copy_forget_all(model, false); // their descriptors are closed
     snapshots_free(model);

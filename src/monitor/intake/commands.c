@@ -77,20 +77,37 @@ static int kick(Run *run, i32 tid)
 }
 
 // The kernel lists the main thread first.
-static void list_threads(Run *run, Commands *c)
+static size_t list_tids(const Run *run, i32 tids[TIDS_MAX])
 {
     char path[32];
+    size_t count = 0;
 
-    c->tid_count = c->next_tid = 0;
     snprintf(path, sizeof(path), "/proc/%d/task", run->os_pid);
     DIR *dir = opendir(path);
     if (!dir)
-        return;
-    for (struct dirent *entry; c->tid_count < TIDS_MAX && (entry = readdir(dir));) {
+        return 0;
+    for (struct dirent *entry; count < TIDS_MAX && (entry = readdir(dir));) {
         if (entry->d_name[0] != '.')
-            c->tids[c->tid_count++] = atoi(entry->d_name);
+            tids[count++] = atoi(entry->d_name);
     }
     closedir(dir);
+    return count;
+}
+
+static void list_threads(Run *run, Commands *c)
+{
+    c->tid_count = list_tids(run, c->tids);
+    c->next_tid = 0;
+}
+
+// All of them: any may be stopped, or have ended while others go on. The first that comes says it.
+void commands_kick_all(Run *run)
+{
+    i32 tids[TIDS_MAX];
+    size_t count = list_tids(run, tids);
+
+    for (size_t i = 0; i < count; i++)
+        kick(run, tids[i]);
 }
 
 static void kick_next(Run *run, Commands *c)

@@ -117,6 +117,8 @@ void commands_hear(void *run, const char *text, size_t size);
 void commands_done(Run *run, const Wire_command_done *done);
 void commands_stack(Run *run, const Wire_thread_stack *stack);
 WireCommandStatus commands_from_client(Run *run, const char *line);
+// Has the program's threads look at the alarm now, though none of them waits for us.
+void commands_kick_all(Run *run);
 
 // core_commands.c: those that the monitor answers from what it knows
 typedef struct CommandAnswer {

@@ -67,6 +67,8 @@ static void hear_heaps_alarm(void *opaque, const char *line)
     Run *run = opaque;
     run->output_failed = true;
     raise_alarm(run, line);
+    if (!run->ended)
+        commands_kick_all(run); // massif has no findings, whose verdicts threads wait for
 }
 
 // A twin goes on with a copy of what its parent's model has.

@@ -15,6 +15,7 @@
 #include "engine/calltags/calltags.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/fdtrack/fdtrack.h"
+#include "engine/gateway/gateway.h"
 #include "engine/limits/limits.h"
 #include "engine/loader/loader.h"
 #include "engine/log/log.h"
@@ -226,7 +227,7 @@ static bool begin_end(ThreadCtx *ctx, int status, int signal)
     client_end.status = status;
     client_end.signal = signal;
     signal_ending_begin(ctx, cut_short);
-    return thread_is_only(ctx) || thread_stop_others_for_good(ctx);
+    return ctx_is_only(ctx) || thread_stop_others_for_good(ctx);
 }
 
 static int on_process_end(ThreadCtx *ctx, int status)
@@ -411,7 +412,7 @@ int main(int argc, char **argv, char **envp)
     follow_init(&options);
 
     stats_init();
-    gateway_init();
+    gateway_init(run_light);
     aspace_init();
     u64 cache_size = limits_cache_size(options.cache_size_bytes, room);
     cache_init(options.stress & STRESS_TINY_CACHE ? 0 : cache_size, translate_code_room(),
@@ -445,7 +446,7 @@ int main(int argc, char **argv, char **envp)
     watch_memory();
     read_inject_rules();
     trace_init(options.trace, options.verbosity > 0);
-    stress_signals = options.stress & STRESS_SIGNALS;
+    signal_stress = options.stress & STRESS_SIGNALS;
     signal_reports_death = reports_death();
     signal_init();
     crash_init();

@@ -26,6 +26,7 @@
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/gateway/gateway.h"
 #include "engine/run/run.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/listing.h"
@@ -210,7 +211,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         output = strcmp(argv[1], "masked") == 0 ? MASKED : BYTES;
-    gateway_init();
+    gateway_init(run_light);
     aspace_init();
     cache_init(8 * MiB, translate_code_room(), true);
     translate_init(0, false);

@@ -16,19 +16,9 @@
 #include <unistd.h>
 
 #include "engine/aspace/aspace_internal.h"
-#include "engine/cache/cache.h"
-#include "engine/run/run.h"
 #include "unit.h"
 
 UNIT_NEEDS_CLIENT_SPACE
-
-UNIT_SHARED Lock engine_lock;
-
-UNIT_SHARED void cache_invalidate(GuestAddr start, GuestAddr end)
-{
-    (void)start;
-    (void)end;
-}
 
 #define OURS         0x030000000000ull
 #define TWIN         0x500000000000ull

@@ -17,20 +17,21 @@
 #include <unistd.h>
 
 #include "engine/aspace/aspace_internal.h"
-#include "engine/cache/cache.h"
-#include "engine/run/run.h"
 #include "unit.h"
 
 UNIT_NEEDS_CLIENT_SPACE
 
-UNIT_SHARED Lock engine_lock;
-
 static u64 retired_low = ~0ull, retired_high;
 
-void cache_invalidate(GuestAddr start, GuestAddr end)
+static void note_retired(GuestAddr start, GuestAddr end)
 {
     retired_low = min_u64(retired_low, start);
     retired_high = max_u64(retired_high, end);
+}
+
+__attribute__((constructor)) static void watch_code(void)
+{
+    aspace_code_changed_hook = note_retired;
 }
 
 // Whether blocks of [start, end) were retired since the last time it was asked.

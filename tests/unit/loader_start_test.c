@@ -15,20 +15,10 @@
 #include <unistd.h>
 
 #include "engine/aspace/aspace.h"
-#include "engine/cache/cache.h"
 #include "engine/loader/loader.h"
-#include "engine/run/run.h"
 #include "unit.h"
 
 UNIT_NEEDS_CLIENT_SPACE
-
-UNIT_SHARED Lock engine_lock;
-
-UNIT_SHARED void cache_invalidate(GuestAddr start, GuestAddr end)
-{
-    (void)start;
-    (void)end;
-}
 
 #define EXIT_OK 42
 

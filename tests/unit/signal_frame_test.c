@@ -8,6 +8,7 @@
 
 #include "engine/signal/signal_internal.h"
 #include "engine/thread/thread.h"
+#include "engine/xstate/xstate.h"
 #include "unit.h"
 
 UNIT_NEEDS_CLIENT_SPACE

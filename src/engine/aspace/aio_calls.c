@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "engine/aspace/aspace_internal.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 // As the kernel lays it out (fs/aio.c); libaio reads it, too.
 typedef struct AioRing {

@@ -5,7 +5,8 @@
 
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
-#include "engine/run/run.h"
+
+Lock engine_lock;
 
 #define MAPS_NAME_COLUMN 73
 

@@ -14,6 +14,7 @@
 #ifndef MUNINN_ENGINE_ASPACE_ASPACE_H
 #define MUNINN_ENGINE_ASPACE_ASPACE_H
 
+#include "base/futex_lock.h"
 #include "base/types.h"
 
 #define CLIENT_LOW_START 0x10000ull
@@ -30,6 +31,10 @@ typedef struct Mapping {
     u64 offset;
     const char *name;     // path, "[heap]", "[stack]", "[vdso]", or NULL
 } Mapping;
+
+// One lock for the shape of the client's address space and for translation.
+// Held for microseconds; execution in the cache never takes it.
+extern Lock engine_lock;
 
 void aspace_init(void);
 // In a forked child, before anything else here: what MADV_DONTFORK kept out is not there.
@@ -70,9 +75,11 @@ const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the
 // emitted code reaches without a register if they are low (translate/fs_base.c).
 extern bool aspace_expects_words;
 
-// For whoever watches the client's code come and go; called with the engine lock held.
-// A file is mapped executable, or becomes so: `fd` is -1 then. And: [start, end) is
-// not what it was.
+// --- hooks, set once at start and called with the engine lock held
+// The client's code in [start, end) is gone or has changed: what was made of it is stale.
+extern void (*aspace_code_changed_hook)(GuestAddr start, GuestAddr end);
+// A file is mapped executable, or becomes so: `fd` is -1 then. And: [start, end) is not what it
+// was.
 extern void (*aspace_code_mapped_hook)(const Mapping *mapping, int fd);
 extern void (*aspace_unmapped_hook)(GuestAddr start, GuestAddr end);
 // Memory goes elsewhere with its content: the old mapping is still there, the new one has

@@ -87,6 +87,8 @@ void guard_forget(GuestAddr start, GuestAddr end);
 void guard_unmark(GuestAddr start, GuestAddr end);
 // Makes the guarded pages of [start, end) writable again and retires their blocks.
 void guard_lift(GuestAddr start, GuestAddr end);
+// Tells aspace_code_changed_hook.
+void code_changed(GuestAddr start, GuestAddr end);
 // A mapping has become writable: blocks made from its other, executable views must go.
 void guard_note_writable(GuestAddr start, GuestAddr end);
 // A real mprotect() has just made [start, end) writable: retire the blocks of its guarded pages.

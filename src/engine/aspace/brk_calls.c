@@ -3,7 +3,7 @@
 // The client's break. It has a region of its own instead of the kernel's place
 // behind the program, because there the code cache would soon be in its way.
 #include "engine/aspace/aspace_internal.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 static GuestAddr brk_now = BRK_START; // engine lock
 

@@ -16,7 +16,6 @@
 #include "base/assert.h"
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
-#include "engine/cache/cache.h"
 
 #define GUARD_BUSY_FAULTS     16
 // How often a page that is not guarded any more may explain a fault: threads
@@ -31,6 +30,8 @@ typedef struct GuardedPage {
     u32 faults;
 } GuardedPage;
 
+void (*aspace_code_changed_hook)(GuestAddr start, GuestAddr end);
+
 static GuardedPage *guard_table;
 static u64 guard_slots;         // a power of two
 static u64 guard_used;          // including the dead
@@ -38,6 +39,12 @@ static u64 guard_count;         // pages guarded now
 static u64 guard_low, guard_high; // they lie in [low, high); atomic: read without the lock
 static u64 guard_additions;       // ever; atomic
 static u64 code_files = 1;        // grows when another file gets blocks; atomic
+
+void code_changed(GuestAddr start, GuestAddr end)
+{
+    if (aspace_code_changed_hook)
+        aspace_code_changed_hook(start, end);
+}
 
 static u64 guard_hash(GuestAddr page)
 {
@@ -219,7 +226,7 @@ static void retire_views(const MapNode *n, GuestAddr page)
     for (MapNode *a = tree_aliases(n->m.dev, n->m.inode); a; a = a->alias_next) {
         GuestAddr view = a->m.prot & PROT_EXEC ? alias_page(a, n, offset) : 0;
         if (view)
-            cache_invalidate(view, view + PAGE_SIZE);
+            code_changed(view, view + PAGE_SIZE);
     }
 }
 
@@ -232,7 +239,7 @@ static const MapNode *release_page(GuardedPage *g)
     const MapNode *n = tree_find(g->page);
     ASSERT(n != NULL); // records and guards change together
     unmark_page(g);
-    cache_invalidate(g->page, g->page + PAGE_SIZE);
+    code_changed(g->page, g->page + PAGE_SIZE);
     if (is_shared_file(n))
         retire_views(n, g->page);
     return n;
@@ -353,7 +360,7 @@ void guard_retire_code(GuestAddr start, GuestAddr end)
 {
     for (MapNode *n = tree_at_or_after(start); n && n->m.start < end; n = tree_next(n))
         if (n->m.prot & PROT_EXEC)
-            cache_invalidate(max_u64(n->m.start, start), min_u64(n->m.end, end));
+            code_changed(max_u64(n->m.start, start), min_u64(n->m.end, end));
 }
 
 u64 aspace_code_files(void)
@@ -368,7 +375,7 @@ bool aspace_file_written(u64 dev, u64 inode)
     for (MapNode *n = tree_at_or_after(0); n; n = tree_next(n)) {
         if (!n->has_code || n->m.inode != inode || n->m.dev != dev)
             continue;
-        cache_invalidate(n->m.start, n->m.end);
+        code_changed(n->m.start, n->m.end);
         any = true;
     }
     return any;
@@ -387,7 +394,7 @@ void guard_note_writable(GuestAddr start, GuestAddr end)
             u64 from = max_u64(low, a->m.offset);
             u64 to = min_u64(high, a->m.offset + (a->m.end - a->m.start));
             if (from < to)
-                cache_invalidate(a->m.start + (from - a->m.offset),
+                code_changed(a->m.start + (from - a->m.offset),
                                  a->m.start + (to - a->m.offset));
         }
     }

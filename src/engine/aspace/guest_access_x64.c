@@ -5,7 +5,7 @@
 // the label that reports failure. The routines keep no frame, so changing rip
 // is all the handler has to do. Only general registers are used.
 #include "engine/aspace/aspace_internal.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 // 0, or 1 when a byte could not be copied.
 u64 guest_copy_bytes(void *dst, const void *src, size_t len);

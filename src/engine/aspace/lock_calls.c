@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "engine/aspace/aspace_internal.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 static bool next_client_mapping(GuestAddr from, GuestAddr *ret_start, GuestAddr *ret_end)
 {

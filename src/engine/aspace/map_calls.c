@@ -11,8 +11,7 @@
 
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
-#include "engine/cache/cache.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 #define RECORDED_FLAGS (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_NORESERVE)
 #define RECORDED_PROT  (PROT_READ | PROT_WRITE | PROT_EXEC)
@@ -446,7 +445,7 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     bool loses_exec = (old & PROT_EXEC) && !(p.prot & PROT_EXEC);
     bool gains_write = !(old & PROT_WRITE) && (p.prot & PROT_WRITE);
     if (loses_exec || (gains_write && (old & PROT_EXEC)))
-        cache_invalidate(start, end);
+        code_changed(start, end);
     if (p.prot & PROT_WRITE)
         guard_release(start, end);
     else

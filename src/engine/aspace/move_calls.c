@@ -7,8 +7,7 @@
 
 #include "engine/aspace/aspace_internal.h"
 #include "engine/aspace/pool.h"
-#include "engine/cache/cache.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4

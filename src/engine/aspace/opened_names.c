@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 enum { REMEMBERED = 16 };
 

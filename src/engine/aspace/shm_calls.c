@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "engine/aspace/aspace_internal.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 static void record_segment(GuestAddr addr, u64 size, u64 shmid, u64 flags, u32 key)
 {

@@ -176,9 +176,9 @@ void block_unlink(Block *b)
         unlink_exit(b->incoming);
     for (u32 i = 0; i < b->exit_count; i++)
         unlink_exit(b->first_exit + i);
-    withdraw(&lookup_table[(u16)b->pc], b->entry, gateway_lookup_miss());
+    withdraw(&lookup_table[(u16)b->pc], b->entry, cache_misses.lookup);
     if (b->return_entry && *return_slot(b) == b->return_entry)
-        __atomic_store_n(return_slot(b), code_ref(gateway_return_miss()), __ATOMIC_RELEASE);
+        __atomic_store_n(return_slot(b), code_ref(cache_misses.returns), __ATOMIC_RELEASE);
     withdraw_second(b);
-    withdraw(version_slot(b), b->version_entry, gateway_version_miss());
+    withdraw(version_slot(b), b->version_entry, cache_misses.version);
 }

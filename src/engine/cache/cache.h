@@ -21,8 +21,9 @@
 
 #include "base/types.h"
 #include "engine/aspace/aspace.h"
+#include "engine/ctx/ctx.h"
 #include "engine/emit/emit.h"
-#include "engine/run/run.h"
+#include "engine/landings/landings.h"
 
 #define CACHE_UNITS 8
 #define TABLES_START 0x60200000ull // 2 MiB: one huge page, where there are such
@@ -33,9 +34,7 @@
 #define SECOND_BITS 17
 #define VERSION_TABLE 0x60400000ull // code pointers for dirty blocks, by the top of version_sum()
 #define VERSION_BITS 18
-#define LANDING_TABLE 0x60600000ull // by number, see landings.h
-#define LANDING_PCS 0x60a00000ull   // and where each returns to
-#define BLOCKS_START 0x60e00000ull
+#define BLOCKS_START LANDINGS_END // behind the tables of landings.h
 
 // Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
 #define VERSION_ORIGINAL (1u << 31)
@@ -185,6 +184,12 @@ typedef struct CacheStats {
     u64 blocks, exits, links, retired_blocks, recycled_units, code_bytes, invalidations;
 } CacheStats;
 extern CacheStats cache_stats;
+
+// Where the tables lead for what they do not know. Set before cache_init().
+typedef struct CacheMisses {
+    CodePtr lookup, returns, version;
+} CacheMisses;
+extern CacheMisses cache_misses;
 
 // `size_bytes` is shared evenly by the units. It is raised if a unit could not hold many blocks:
 // `block_room` is the most that cache_reserve() will be asked for. With `link` false no exit is

@@ -13,12 +13,12 @@
 #include "engine/aspace/aspace.h"
 #include "engine/landings/landings.h"
 #include "engine/log/log.h"
-#include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 
 Unit units[CACHE_UNITS];
 u64 cache_epoch = 1;
 bool cache_links;
+CacheMisses cache_misses;
 Exit *exits;
 CacheStats cache_stats;
 
@@ -49,12 +49,12 @@ static void fill_table(u64 table, u64 entries, CodePtr miss)
 
 static void empty_tables(void)
 {
-    fill_table(LOOKUP_TABLE, LOOKUP_ENTRIES, gateway_lookup_miss());
+    fill_table(LOOKUP_TABLE, LOOKUP_ENTRIES, cache_misses.lookup);
     for (u64 i = 0; i < LOOKUP_ENTRIES; i++)
-        __atomic_store_n(&((CodeRef *)RETURN_TABLE)[i], code_ref(gateway_return_miss()),
+        __atomic_store_n(&((CodeRef *)RETURN_TABLE)[i], code_ref(cache_misses.returns),
                          __ATOMIC_RELEASE);
     if (tool->version)
-        fill_table(VERSION_TABLE, 1u << VERSION_BITS, gateway_version_miss());
+        fill_table(VERSION_TABLE, 1u << VERSION_BITS, cache_misses.version);
 }
 
 static void map_tables(void)
@@ -92,6 +92,7 @@ void cache_init(u64 size_bytes, size_t block_room, bool link)
 {
     size_units(size_bytes, block_room);
     cache_links = link;
+    aspace_code_changed_hook = cache_invalidate;
     return_shift = tool->needs & TOOL_LOOSE_FLAGS ? RETURN_SHIFT : 0;
     exits = cache_reserve_table(sizeof(Exit) * (u64)exits_max * CACHE_UNITS);
 
@@ -149,7 +150,7 @@ static void look_for_laggard(ThreadCtx *ctx, void *arg)
 static bool any_laggard(u64 epoch)
 {
     Laggards l = {.epoch = epoch};
-    thread_for_each(look_for_laggard, &l);
+    ctx_for_each(look_for_laggard, &l);
     return l.any;
 }
 

@@ -14,6 +14,8 @@
 #include "engine/callstack/parking.h"
 #include "engine/callstack/spans.h"
 
+bool callstack_wanted;
+
 #define ENTRIES_OPEN_FIRST 1024ull // 32 KiB: what a small thread costs
 #define ENTRIES_KEPT_OUTER (CALLSTACK_ENTRIES_MAX / 8)
 #define ENTRIES_KEPT_INNER (CALLSTACK_ENTRIES_MAX / 2)

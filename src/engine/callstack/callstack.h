@@ -80,6 +80,10 @@ enum {
 // code that is loaded at the same addresses makes other contexts.
 enum { CONTEXT_UNLOADING_SHIFT = 48, CONTEXT_UNLOADINGS_MAX = (1 << 14) - 1 };
 
+// The shadow call stack is kept: for a tool with TOOL_NEEDS_CALLSTACK, or for what the
+// engine itself reports. Set before the first block is translated.
+extern bool callstack_wanted;
+
 // Gives a thread its stack, known to lie in [stack_lo, stack_hi]. Where that is not
 // known: 0 and the first sp of the thread. False when there is no memory.
 bool callstack_init(CallStack *cs, GuestAddr stack_lo, GuestAddr stack_hi);

@@ -75,5 +75,5 @@ static void forget_contexts(ThreadCtx *ctx, void *unused)
 
 void calltags_forget_contexts(void)
 {
-    thread_for_each(forget_contexts, NULL);
+    ctx_for_each(forget_contexts, NULL);
 }

@@ -45,7 +45,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
 #include "engine/landings/landings.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 // Its low twelve bits are not 0: a processor takes a load for one of what was just stored
 // if these bits of the addresses are the same, and returns would wait for their tags.

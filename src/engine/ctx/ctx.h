@@ -17,6 +17,7 @@
 #include "engine/cache/cache_state.h"
 #include "engine/callstack/callstack_state.h"
 #include "engine/calltags/calltags_state.h"
+#include "engine/gateway/gateway_state.h"
 #include "engine/limits/limits_state.h"
 #include "engine/redirect/redirect_state.h"
 #include "engine/relay/relay_state.h"
@@ -26,6 +27,18 @@
 #include "engine/thread/thread_state.h"
 #include "engine/toolapi/toolapi_state.h"
 #include "engine/translate/translate_state.h"
+
+// A thread's place in the list of live ones. It stands beside the ThreadCtx and not in it, because
+// a vfork puts its parent's ThreadCtx back as it was before.
+typedef struct LiveThread {
+    struct LiveThread *next;
+    struct ThreadCtx *ctx;
+    bool is_process; // runs in this memory, but is not a thread of this process
+} LiveThread;
+
+#define FLAG_TF 0x100u
+#define FLAG_DF 0x400u
+#define FLAG_AC 0x40000u
 
 typedef struct ThreadCtx {
     // The client's state belongs to no folder. It is complete while the thread is outside the
@@ -54,6 +67,7 @@ typedef struct ThreadCtx {
     ToolState tool;
     RelayState relay;
     RunStats stats;
+    LiveThread *live;
 } ThreadCtx;
 
 extern __thread ThreadCtx thread_ctx;
@@ -64,5 +78,27 @@ extern i32 ctx_displacement;
 #define CTX(field) (ctx_displacement + (i32)offsetof(ThreadCtx, field))
 #define CTX_GPR(r) (CTX(gpr) + 8 * (i32)(r))
 #define CTX_SPILL(r) (CTX(translate.spill) + 8 * (i32)(r))
+
+// Before any code is emitted.
+void ctx_init(void);
+
+// ------------------------------------------------------------- live threads
+
+// Calls fn for every live thread, under the list's lock.
+void ctx_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data);
+
+// Whether the calling thread is the only one of its process.
+bool ctx_is_only(const ThreadCtx *ctx);
+
+// --- for thread/, which says who lives
+void ctx_live_add(LiveThread *thread);
+// A thread is about to end. True: all others have ended, or have got as far, so that the process
+// ends with it.
+bool ctx_live_begin_end(LiveThread *thread);
+void ctx_live_remove(LiveThread *thread);
+bool ctx_live_remove_if_there(LiveThread *thread); // true: it was
+void ctx_live_lock(void);                          // around a fork
+void ctx_live_unlock(void);
+void ctx_live_keep_only(LiveThread *thread); // in the fork's child
 
 #endif

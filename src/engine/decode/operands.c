@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 _Static_assert(INSN_NO_REG == GPR_COUNT, "registers have one numbering");
 

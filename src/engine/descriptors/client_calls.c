@@ -15,6 +15,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors_internal.h"
+#include "engine/gateway/gateway.h"
 #include "engine/syscall/syscall.h"
 
 typedef struct CallRow {

@@ -14,7 +14,7 @@
 #ifndef MUNINN_ENGINE_DESCRIPTORS_DESCRIPTORS_H
 #define MUNINN_ENGINE_DESCRIPTORS_DESCRIPTORS_H
 
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 #include "launch/options.h"
 
 // Told the number a hidden descriptor has from now on, or -1: it had to be closed,

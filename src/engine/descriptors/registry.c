@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include "base/futex_lock.h"
 #include "base/raw_syscall.h"
 #include "engine/descriptors/descriptors_internal.h"
 

@@ -12,6 +12,7 @@
 #include "base/pages.h"
 #include "base/text.h"
 #include "engine/fdtrack/fdtrack_internal.h"
+#include "engine/gateway/gateway.h"
 #include "engine/log/log.h"
 #include "engine/syscall/syscall.h"
 #include "engine/toolapi/toolapi.h"

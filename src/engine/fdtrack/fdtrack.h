@@ -19,7 +19,7 @@
 #ifndef MUNINN_ENGINE_FDTRACK_FDTRACK_H
 #define MUNINN_ENGINE_FDTRACK_FDTRACK_H
 
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 #include "launch/options.h"
 
 typedef enum FdTrackKind {

@@ -3,6 +3,7 @@
 // What is known of each descriptor. Records lie in chunks by number; numbers beyond
 // the last chunk are not tracked, which no one will miss: they need a limit of
 // more than a million.
+#include "base/futex_lock.h"
 #include "base/pages.h"
 #include "engine/fdtrack/fdtrack_internal.h"
 

@@ -22,11 +22,13 @@
 #define MUNINN_ENGINE_LANDINGS_LANDINGS_H
 
 #include "base/types.h"
-#include "engine/cache/cache.h"
 
+#define LANDING_TABLE 0x60600000ull // by number
+#define LANDING_PCS 0x60a00000ull   // and where each returns to
+#define LANDINGS_END 0x60e00000ull
 #define LANDINGS_MAX (1u << 19)
 _Static_assert(LANDING_TABLE + LANDINGS_MAX * 8ull <= LANDING_PCS, "room for all");
-_Static_assert(LANDING_PCS + LANDINGS_MAX * 8ull <= BLOCKS_START, "room for all");
+_Static_assert(LANDING_PCS + LANDINGS_MAX * 8ull <= LANDINGS_END, "room for all");
 
 // Any number below LANDINGS_MAX may be asked for.
 static inline GuestAddr landing_pc(u32 number)

@@ -13,7 +13,7 @@
 #define MUNINN_ENGINE_LIMITS_LIMITS_H
 
 #include "base/types.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 // First of all: takes over what the process inherited and raises the kernel's. Returns
 // how many bytes of address space the engine and the client have together; ~0: no limit.

@@ -19,6 +19,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/calltags/calltags.h"
+#include "engine/gateway/gateway.h"
 #include "engine/redirect/redirect_internal.h"
 #include "engine/redirect/synonyms.h"
 #include "engine/signal/signal.h"
@@ -273,7 +274,7 @@ static void begin_lean(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
         lean_call_before(ctx, hook, return_address);
         return;
     }
-    if (return_address == RUN_NOWHERE)
+    if (return_address == GATEWAY_NOWHERE)
         return; // the engine's own call
     lock_acquire(&engine_lock);
     bool is_hooked = hooks_add_return_site(return_address, true);

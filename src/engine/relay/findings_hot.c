@@ -10,6 +10,7 @@
 #include "base/pages.h"
 #include "base/raw_syscall.h"
 #include "engine/callstack/callstack.h"
+#include "engine/gateway/gateway.h"
 #include "engine/relay/relay_internal.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"

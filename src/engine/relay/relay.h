@@ -17,7 +17,7 @@
 #define MUNINN_ENGINE_RELAY_RELAY_H
 
 #include "engine/aspace/aspace.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 #include "launch/options.h"
 #include "wire/wire.h"
 

@@ -15,7 +15,7 @@
 #ifndef MUNINN_ENGINE_REQUEST_REQUEST_H
 #define MUNINN_ENGINE_REQUEST_REQUEST_H
 
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 // `verbose`: requests that nobody knows are noted, once each.
 void request_init(bool verbose);

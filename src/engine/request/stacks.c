@@ -3,6 +3,7 @@
 // Stacks that the client has registered: those of its own threads or coroutines.
 // Ids count from 1 and are not used again. There are few; a list will do. The call
 // stack needs no such help (callstack/callstack.h); tools may ask.
+#include "base/futex_lock.h"
 #include "base/vec.h"
 #include "engine/request/request_internal.h"
 

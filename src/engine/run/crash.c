@@ -14,6 +14,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/decode/decode.h"
+#include "engine/gateway/gateway.h"
 #include "engine/log/log.h"
 #include "engine/run/run.h"
 #include "engine/signal/signal.h"

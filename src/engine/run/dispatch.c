@@ -5,12 +5,13 @@
 #include "base/assert.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
+#include "engine/gateway/gateway.h"
 #include "engine/redirect/redirect.h"
 #include "engine/relay/relay.h"
 #include "engine/request/request.h"
 #include "engine/run/emulate.h"
-#include "engine/run/gateway.h"
 #include "engine/run/last_call.h"
+#include "engine/run/light.h"
 #include "engine/signal/signal.h"
 #include "engine/syscall/syscall.h"
 #include "engine/thread/thread.h"
@@ -19,10 +20,6 @@
 
 // Linux's TASK_SIZE_MAX.
 #define CLIENT_SPACE_END 0x7ffffffff000ull
-
-__thread ThreadCtx thread_ctx __attribute__((aligned(64)));
-Lock engine_lock;
-bool callstack_wanted;
 
 // What has no address: a pc that is not canonical, an instruction too long.
 static void raise_protection_fault(ThreadCtx *ctx)
@@ -129,7 +126,7 @@ static void finish_client_step(ThreadCtx *ctx, ExitReason reason, GuestAddr pc)
 typedef struct RunLoop {
     void *go_on[5]; // __builtin_setjmp buffer: where a loop above this one jumps that is over
     struct RunLoop *outer;
-    GuestAddr slot; // of the return address RUN_NOWHERE; 0 for the outermost
+    GuestAddr slot; // of the return address GATEWAY_NOWHERE; 0 for the outermost
     u64 old_sp;
 } RunLoop;
 
@@ -142,12 +139,13 @@ static bool is_left(const ThreadCtx *ctx, const RunLoop *loop)
     u64 sp = ctx->gpr[RSP], word;
     if (sp > loop->slot && sp <= loop->old_sp)
         return true;
-    return sp > loop->old_sp && guest_read(loop->slot, &word, sizeof(word)) && word != RUN_NOWHERE;
+    return sp > loop->old_sp && guest_read(loop->slot, &word, sizeof(word)) &&
+           word != GATEWAY_NOWHERE;
 }
 
 static bool has_returned(const ThreadCtx *ctx, const RunLoop *loop)
 {
-    return loop->slot && ctx->pc == RUN_NOWHERE && ctx->gpr[RSP] == loop->slot + 8;
+    return loop->slot && ctx->pc == GATEWAY_NOWHERE && ctx->gpr[RSP] == loop->slot + 8;
 }
 
 // Runs the client until it leaves the cache. False: it could not enter, or the call of this
@@ -190,9 +188,9 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
     if (UNLIKELY(ctx->flags & (FLAG_DF | FLAG_AC)))
         ctx->gateway.careful = 1;
     ctx->dispatch.client_step = ctx->flags & FLAG_TF ? CLIENT_STEP_ARMED : CLIENT_STEP_NONE;
-    if (UNLIKELY(stress_signals) && !ctx->dispatch.client_step)
+    if (UNLIKELY(signal_stress) && !ctx->dispatch.client_step)
         stress_maybe_step(ctx);
-    gateway.enter(code);
+    gateway_enter(code);
     if (!ctx->dispatch.client_step)
         ctx->flags &= ~(u64)FLAG_TF; // ours, if the way in was cut short
     __atomic_store_n(&ctx->dispatch.in_cache, 0, __ATOMIC_SEQ_CST);

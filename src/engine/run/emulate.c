@@ -15,6 +15,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/decode/decode.h"
 #include "engine/emit/emit.h"
+#include "engine/gateway/gateway.h"
 #include "engine/log/log.h"
 #include "engine/signal/signal.h"
 #include "engine/translate/translate.h"

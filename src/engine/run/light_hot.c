@@ -4,8 +4,11 @@
 // exists already. This runs while the client's vector state is still in the
 // registers, so it is compiled for general registers only and calls no libc.
 #include "engine/cache/cache.h"
+#include "engine/gateway/gateway.h"
 #include "engine/redirect/redirect.h"
-#include "engine/run/gateway.h"
+#include "engine/run/light.h"
+#include "engine/run/run.h"
+#include "engine/signal/signal.h"
 #include "engine/toolapi/toolapi.h"
 
 // Of blocks that share a place in the first table the one that is used often should have it:
@@ -87,8 +90,6 @@ EntryKind run_entry_kind(const ThreadCtx *ctx)
     }
 }
 
-bool stress_signals;
-
 // One entry in 16 is interrupted at first and fewer and fewer later: each costs up to 64 traps.
 // Where all exits come here (--stress=no-link) a program would not end otherwise.
 void stress_maybe_step(ThreadCtx *ctx)
@@ -136,7 +137,7 @@ CodePtr run_light(void)
         cache_enter(ctx);
     }
     lock_release(&engine_lock);
-    if (UNLIKELY(stress_signals) && code)
+    if (UNLIKELY(signal_stress) && code)
         stress_maybe_step(ctx);
     return code;
 }

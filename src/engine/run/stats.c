@@ -70,7 +70,7 @@ void stats_thread_end(ThreadCtx *ctx)
 void stats_print(void)
 {
     Sums sums = ended;
-    thread_for_each(add, &sums);
+    ctx_for_each(add, &sums);
 #define STAT(name, value, meaning) log_line("stats: %s %lu", name, (unsigned long)(value));
 #include "engine/run/stats.def"
 #undef STAT

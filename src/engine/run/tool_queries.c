@@ -7,8 +7,10 @@
 #include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
 #include "engine/calltags/calltags.h"
+#include "engine/gateway/gateway.h"
 #include "engine/log/log.h"
 #include "engine/redirect/redirect.h"
+#include "engine/run/run.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 
@@ -32,7 +34,7 @@ bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, u
 {
     static const u8 argument_register[6] = {RDI, RSI, RDX, RCX, R8, R9};
     enum { RED_ZONE = 128 };
-    const u64 return_address = RUN_NOWHERE;
+    const u64 return_address = GATEWAY_NOWHERE;
     u64 sp = ((thread->gpr[RSP] - RED_ZONE) & ~15ull) - 8;
     if (count > ARRAY_LEN(argument_register) || !guest_write(sp, &return_address, 8))
         return false;
@@ -49,8 +51,8 @@ bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, u
     thread->gpr[RSP] = sp;
     thread->pc = function;
     run_until_return(thread, sp, gpr[RSP]);
-    if (thread->redirect.count && thread->pc == RUN_NOWHERE)
-        redirect_returned(thread, RUN_NOWHERE); // of a function that was tail-called
+    if (thread->redirect.count && thread->pc == GATEWAY_NOWHERE)
+        redirect_returned(thread, GATEWAY_NOWHERE); // of a function that was tail-called
 
     *ret_result = thread->gpr[RAX];
     memcpy(thread->gpr, gpr, sizeof gpr);
@@ -71,5 +73,5 @@ void tool_log(const char *format, ...)
 
 void tool_for_each_thread(void (*fn)(ToolThread *thread, void *arg), void *arg)
 {
-    thread_for_each(fn, arg);
+    ctx_for_each(fn, arg);
 }

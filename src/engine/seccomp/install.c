@@ -83,7 +83,7 @@ static void attach(ThreadCtx *ctx, SeccompFilter *filter, u32 flags)
 
     __atomic_store_n(&ctx->seccomp.filter, filter, __ATOMIC_RELEASE);
     if (flags & SECCOMP_FILTER_FLAG_TSYNC)
-        thread_for_each(take_filter, &sync);
+        ctx_for_each(take_filter, &sync);
 }
 
 // ---------------------------------------------------------------- one installation

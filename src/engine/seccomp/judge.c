@@ -49,7 +49,7 @@ static void end_by_filter(int sig)
 // A thread that is the only one takes the process with it.
 static _Noreturn void kill_client(ThreadCtx *ctx, const siginfo_t *info, bool whole_process)
 {
-    if (info->si_signo == SIGSYS && (whole_process || thread_is_only(ctx)))
+    if (info->si_signo == SIGSYS && (whole_process || ctx_is_only(ctx)))
         signal_die(info);
     thread_end_by(ctx, info, end_by_filter);
 }

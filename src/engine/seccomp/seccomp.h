@@ -19,7 +19,7 @@
 #define MUNINN_ENGINE_SECCOMP_SECCOMP_H
 
 #include "base/types.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 // seccomp(2) or prctl(PR_SET_SECCOMP). False: it sets no mode, or not in a way that
 // the kernel would accept; the kernel is to answer it as it is.

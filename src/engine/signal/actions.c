@@ -21,6 +21,7 @@ SignalActions process_actions = { .refs = 1 };
 #define MIRRORED_FLAGS (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
 
 bool signal_reports_death;
+bool signal_stress;
 
 // A signal that kills by default: where the end must be reported, we catch it
 // and die by it ourselves.

@@ -171,7 +171,7 @@ void deferred_place(ThreadCtx *ctx)
     u64 left = __atomic_load_n(&shared.ready, __ATOMIC_SEQ_CST);
     for (; left; left &= left - 1) {
         Search search = { .asker = ctx, .bit = left & -left };
-        thread_for_each(consider, &search);
+        ctx_for_each(consider, &search);
         if (search.best != UNFIT && take_shared(search.bit, &info))
             host_hand_over(search.tid, &info);
     }

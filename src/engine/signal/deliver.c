@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/raw_syscall.h"
 #include "engine/calltags/calltags.h"
+#include "engine/gateway/gateway.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"

@@ -16,6 +16,7 @@
 #include "engine/redirect/redirect.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
+#include "engine/xstate/xstate.h"
 
 #define RED_ZONE 128
 #define USER_CS 0x33

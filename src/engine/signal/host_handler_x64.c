@@ -19,10 +19,12 @@
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
 #include "engine/callstack/callstack.h"
+#include "engine/gateway/gateway.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 #include "engine/translate/translate.h"
+#include "engine/xstate/xstate.h"
 
 #define HOST_ALTSTACK_BYTES (64 * KiB)
 #define PAGE_FAULT_WRITE 2   // bit of REG_ERR
@@ -483,7 +485,7 @@ static bool is_trace_trap(const ThreadCtx *ctx, siginfo_t *info, const ucontext_
 {
     if (info->si_signo != SIGTRAP)
         return false;
-    if (UNLIKELY(stress_signals) && info->si_code == TRAP_TRACE && greg(uc, REG_RIP) & 1)
+    if (UNLIKELY(signal_stress) && info->si_code == TRAP_TRACE && greg(uc, REG_RIP) & 1)
         info->si_code = TRAP_BRKPT;
     if (info->si_code == TRAP_BRKPT && greg(uc, REG_TRAPNO) == TRAP_DEBUG &&
         (greg(uc, REG_EFL) & FLAG_TF || ctx->dispatch.stepping || ctx->dispatch.client_step))

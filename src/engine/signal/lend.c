@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 
 #include "engine/aspace/aspace.h"
+#include "engine/gateway/gateway.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/syscall/syscall.h"
 

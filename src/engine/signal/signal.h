@@ -25,7 +25,7 @@
 #include <signal.h>
 
 #include "base/types.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 // Once, before the first client instruction: installs the host handlers and
 // takes over the dispositions that the process inherited.
@@ -131,15 +131,12 @@ u32 signal_ending_ticks(void);
 // Dies by the signal and tells nobody. From a handler, too.
 _Noreturn void signal_end_now(int sig);
 
-// --- extended state
-void xstate_init(void); // asks the processor; may be called again
-#define XSTATE_PKRU (1ull << 9)
-u64 xstate_size(void); // bytes of ThreadCtx.xsave
-u64 xstate_mask(void); // XCR0: what XSAVE and XRSTOR handle
-void xstate_reset(u8 *area); // the state of a new process
-
 // The monitor may interrupt threads (W5 in wire/wire.h). Set before signal_init().
 extern bool signal_kicks;
+
+// --stress=signals: now and then a thread is single-stepped for some host
+// instructions after it has entered the cache, and taken out wherever it is then.
+extern bool signal_stress;
 
 // --- hooks, set once at start
 // A fault of engine code itself. Must not return; NULL panics.

@@ -15,6 +15,7 @@
 
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
+#include "engine/gateway/gateway.h"
 #include "engine/relay/relay.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/syscall/syscall.h"
@@ -195,8 +196,8 @@ static i64 interrupted(const ThreadCtx *ctx, const Sleep *sleep)
     u64 deferred = deferred_set(ctx) &
                    ~(ctx->signal.wait_mask_armed ? ctx->signal.wait_mask : ctx->signal.client_mask);
     int sig = ctx->gateway.pending_signal ? ctx->signal.pending.info.si_signo
-              : deferred          ? __builtin_ctzll(deferred) + 1
-                                  : WIRE_KICK_SIGNAL;
+              : deferred                    ? __builtin_ctzll(deferred) + 1
+                                            : WIRE_KICK_SIGNAL;
     const KernelAction *action = &ctx->signal.actions->action[sig];
     bool has_timeout = row->form == FUTEX                             ? sleep->original[3] != 0
                        : row->form == SOCKET_IN || row->form == SOCKET_OUT

@@ -9,6 +9,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/callstack/callstack.h"
+#include "engine/gateway/gateway.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"

@@ -13,7 +13,7 @@
 
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 #include "engine/syscall/file_writes.h"
 #include "engine/syscall/syscall.h"
 

@@ -10,7 +10,7 @@
 #ifndef MUNINN_ENGINE_SYSCALL_INJECT_H
 #define MUNINN_ENGINE_SYSCALL_INJECT_H
 
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 extern bool inject_is_on;
 

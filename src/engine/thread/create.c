@@ -15,6 +15,8 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
+#include "engine/gateway/gateway.h"
+#include "engine/run/run.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
@@ -73,7 +75,8 @@ static void inherit(ThreadCtx *ctx, const ThreadCtx *parent, const CloneArgs *ar
     ctx->seccomp.filter = parent->seccomp.filter;
     signal_reset_altstack(ctx);
     ctx->thread.record = record;
-    record->ctx = ctx;
+    record->live.ctx = ctx;
+    ctx->live = &record->live;
 }
 
 static void write_tids(const CloneArgs *args, i32 tid)
@@ -175,7 +178,7 @@ static void *thread_main(void *arg)
     }
     if (start->args->flags & CLONE_VFORK)
         ctx->thread.record->ended = &start->ended;
-    registry_insert(ctx->thread.record); // before it can be in the cache: C3 counts the registered
+    ctx_live_add(ctx->live); // before it can be in the cache: C3 counts the live ones
     publish(&start->result, ctx->thread.tid);
     if (__builtin_setjmp(ctx->thread.record->leave) == 0) {
         signal_restore_host_mask(ctx);
@@ -287,7 +290,7 @@ static void end_sharing_process(ThreadRecord *child, ThreadCtx *ctx, i32 pid)
 {
     if (pid > 0)
         locks_free_those_of((i32)raw_syscall0(SYS_gettid), pid);
-    if (registry_remove_if_live(child))
+    if (ctx_live_remove_if_there(&child->live))
         hooks_end(ctx);
     signal_actions_release(ctx->signal.actions);
 }
@@ -300,7 +303,7 @@ static void *donor_main(void *arg)
     ThreadRecord *record = start->record;
 
     signal_block_host();
-    record->ctx = &thread_ctx;
+    record->live.ctx = &thread_ctx;
     record->tid = (i32)raw_syscall0(SYS_gettid);
     start->fs_base = (u64)__builtin_thread_pointer();
     publish(&start->result, record->tid);
@@ -350,9 +353,9 @@ static ThreadRecord *prepare_sharing_process(ThreadCtx *ctx, const CloneArgs *ar
     }
     inherit(child, ctx, args, record);
     child->thread.vfork_depth = 1; // its exit is not the end of the process we report on
-    record->is_process = true;
+    record->live.is_process = true;
     record->clear_handlers = args->flags & CLONE_CLEAR_SIGHAND;
-    registry_insert(record);
+    ctx_live_add(&record->live);
     return record;
 }
 
@@ -363,7 +366,7 @@ static i64 start_sharing_process(ThreadCtx *ctx, const CloneArgs *args)
 
     if (donor < 0)
         return donor;
-    ThreadCtx *child = start.record->ctx;
+    ThreadCtx *child = start.record->live.ctx;
     ThreadRecord *record = prepare_sharing_process(ctx, args, child);
     if (!record) {
         publish(&start.record->borrower_pid, -ENOMEM);
@@ -375,7 +378,7 @@ static i64 start_sharing_process(ThreadCtx *ctx, const CloneArgs *args)
     i64 result = native_clone_on_stack(args, record->stack, record->stack_size, start.fs_base,
                                        sharing_process_main, child);
     if (result < 0)
-        registry_remove(record); // the donor does the rest, but for hooks that never began
+        ctx_live_remove(&record->live); // the donor does the rest, but for hooks that never began
     publish(&start.record->borrower_pid, (i32)result);
     return result;
 }

@@ -12,6 +12,7 @@
 #include "base/raw_syscall.h"
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
+#include "engine/gateway/gateway.h"
 #include "engine/limits/limits.h"
 #include "engine/signal/signal.h"
 #include "engine/procview/procview.h"

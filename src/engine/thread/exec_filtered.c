@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "base/raw_syscall.h"
+#include "engine/gateway/gateway.h"
 #include "engine/log/log.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"

@@ -3,6 +3,7 @@
 // The ends of threads and processes, and the small calls about a thread's
 // identity that the kernel answers itself.
 #include "base/raw_syscall.h"
+#include "engine/gateway/gateway.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
@@ -50,9 +51,9 @@ static int announce_process_end(ThreadCtx *ctx, int status, const siginfo_t *kil
 static void end_borrower(ThreadCtx *ctx)
 {
     signal_block_host();
-    if (ctx->thread.record->is_process && ctx->thread.vfork_depth == 1) {
+    if (ctx->live->is_process && ctx->thread.vfork_depth == 1) {
         hooks_end(ctx);
-        registry_remove(ctx->thread.record);
+        ctx_live_remove(ctx->live);
     }
 }
 
@@ -94,7 +95,7 @@ static _Noreturn void end_thread(ThreadCtx *ctx, int status, const siginfo_t *ki
     ThreadRecord *record = ctx->thread.record;
     bool leader = ctx->thread.tid == (i32)raw_syscall0(SYS_getpid);
 
-    if (registry_begin_end(record)) {
+    if (ctx_live_begin_end(ctx->live)) {
         status = announce_process_end(ctx, status, killer);
         last_call(status);
     }
@@ -102,7 +103,7 @@ static _Noreturn void end_thread(ThreadCtx *ctx, int status, const siginfo_t *ki
     signal_thread_end(ctx);
     signal_actions_release(ctx->signal.actions);
     lock_acquire(&thread_lock);
-    registry_remove(record);
+    ctx_live_remove(ctx->live);
     if (leader) {
         lock_release(&thread_lock);
         last_call(status);

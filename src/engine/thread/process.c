@@ -11,6 +11,8 @@
 #include "base/assert.h"
 #include "base/raw_syscall.h"
 #include "engine/cache/cache.h"
+#include "engine/gateway/gateway.h"
+#include "engine/run/run.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
@@ -44,12 +46,12 @@ static void take_all_locks(ThreadCtx *ctx)
     lock_acquire(&engine_lock);
     hooks_fork_prepare(ctx);
     signal_actions_lock(ctx->signal.actions);
-    registry_lock_for_fork();
+    ctx_live_lock();
 }
 
 static void go_on_as_parent(ThreadCtx *ctx)
 {
-    registry_unlock_after_fork();
+    ctx_live_unlock();
     signal_actions_unlock(ctx->signal.actions);
     hooks_fork_parent(ctx);
     lock_release(&engine_lock);
@@ -62,7 +64,7 @@ static void go_on_as_child(ThreadCtx *ctx, const CloneArgs *args)
     lock_set_owner((u32)ctx->thread.tid);
     ctx->thread.vfork_depth = 0;
     ctx->thread.record->tid = ctx->thread.tid;
-    registry_keep_only(ctx->thread.record);
+    ctx_live_keep_only(ctx->live);
     exit_reset_after_fork();
     signal_actions_reset_lock(ctx->signal.actions);
     hooks_fork_child(ctx);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Records of threads: the live ones, for those who must visit them all, and
-// the leaving ones, whose memory waits until the kernel has let go of it.
+// Records of threads, and the list of the leaving ones, whose memory waits until the kernel has let
+// go of it.
 #include <errno.h>
 #include <string.h>
 
@@ -10,16 +10,13 @@
 #include "base/raw_syscall.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
+#include "engine/xstate/xstate.h"
 
 #define STACK_BYTES (256 * KiB)
 #define XSAVE_ALIGN 64
 
 Lock thread_lock;
 
-static Lock registry_lock;
-static ThreadRecord *live;    // registry_lock
-static u32 live_count;        // registry_lock; threads of this process
-static u32 staying_count;     // registry_lock; those of them that have not begun to end
 static ThreadRecord *leaving; // thread_lock
 
 static u64 head_bytes(void)
@@ -101,7 +98,6 @@ void record_discard(ThreadRecord *record)
 
 void record_leave(ThreadRecord *record)
 {
-    record->ctx = NULL;
     record->pid = (i32)raw_syscall0(SYS_getpid);
     record->next = leaving;
     leaving = record;
@@ -116,90 +112,6 @@ void record_wait_for_leaving(void)
     }
 }
 
-void registry_insert(ThreadRecord *record)
-{
-    lock_acquire(&registry_lock);
-    record->next = live;
-    live = record;
-    live_count += !record->is_process;
-    staying_count += !record->is_process;
-    lock_release(&registry_lock);
-}
-
-bool registry_begin_end(ThreadRecord *record)
-{
-    lock_acquire(&registry_lock);
-    staying_count -= !record->is_process;
-    bool last = staying_count == 0;
-    lock_release(&registry_lock);
-    return last;
-}
-
-void registry_remove(ThreadRecord *record)
-{
-    lock_acquire(&registry_lock);
-    ThreadRecord **link = &live;
-    while (*link != record) {
-        ASSERT(*link != NULL);
-        link = &(*link)->next;
-    }
-    *link = record->next;
-    live_count -= !record->is_process;
-    lock_release(&registry_lock);
-}
-
-bool registry_remove_if_live(ThreadRecord *record)
-{
-    bool found = false;
-
-    lock_acquire(&registry_lock);
-    for (ThreadRecord **link = &live; *link; link = &(*link)->next) {
-        if (*link != record)
-            continue;
-        *link = record->next;
-        live_count -= !record->is_process;
-        found = true;
-        break;
-    }
-    lock_release(&registry_lock);
-    return found;
-}
-
-void registry_lock_for_fork(void)
-{
-    lock_acquire(&registry_lock);
-}
-
-void registry_unlock_after_fork(void)
-{
-    lock_release(&registry_lock);
-}
-
-// The memory of the other threads stays mapped in the child: libc's list of
-// thread blocks still runs through it.
-void registry_keep_only(ThreadRecord *record)
-{
-    record->next = NULL;
-    record->is_process = false;
-    live = record;
-    live_count = staying_count = 1;
-    lock_reset_after_fork(&registry_lock);
-}
-
-bool thread_is_only(const ThreadCtx *ctx)
-{
-    return ctx->thread.vfork_depth > 0 || ctx->thread.record->is_process ||
-           __atomic_load_n(&live_count, __ATOMIC_RELAXED) == 1;
-}
-
-void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data)
-{
-    lock_acquire(&registry_lock);
-    for (ThreadRecord *record = live; record; record = record->next)
-        fn(record->ctx, data);
-    lock_release(&registry_lock);
-}
-
 // The main thread runs on the kernel's stack; its record only needs the head.
 bool thread_init_main(ThreadCtx *ctx)
 {
@@ -210,7 +122,8 @@ bool thread_init_main(ThreadCtx *ctx)
     lay_out(record);
     record->stack = NULL;
     record->stack_size = 0;
-    record->ctx = ctx;
+    record->live.ctx = ctx;
+    ctx->live = &record->live;
     record->tid = (i32)raw_syscall0(SYS_gettid);
     ctx->gateway.self = ctx;
     ctx->thread.tid = record->tid;
@@ -222,6 +135,6 @@ bool thread_init_main(ThreadCtx *ctx)
     if (!signal_thread_init(ctx))
         return false;
     signal_adopt_process(ctx);
-    registry_insert(record);
+    ctx_live_add(ctx->live);
     return true;
 }

@@ -29,7 +29,7 @@ static u32 depth; // how often more the stopper has stopped them; its own
 // A process that only shares this memory goes on: ours may end, and nobody would wake it.
 static bool is_other_process(const ThreadCtx *ctx)
 {
-    return ctx->thread.vfork_depth > 0 || ctx->thread.record->is_process;
+    return ctx->thread.vfork_depth > 0 || ctx->live->is_process;
 }
 
 void thread_wait_while_stopped(ThreadCtx *ctx)
@@ -63,7 +63,7 @@ static bool is_in_kernel(const ThreadCtx *ctx)
 static void look_at(ThreadCtx *ctx, void *data)
 {
     Round *round = data;
-    if (ctx == round->self || ctx->thread.record->is_process ||
+    if (ctx == round->self || ctx->live->is_process ||
         __atomic_load_n(&ctx->thread.is_stopped, __ATOMIC_SEQ_CST))
         return;
     if (is_in_kernel(ctx)) {
@@ -95,7 +95,7 @@ static bool stop_others(ThreadCtx *ctx, bool for_good)
             .kicks = i % KICK_EVERY == 0,
             .kicks_sleepers = for_good && i == 0,
         };
-        thread_for_each(look_at, &round);
+        ctx_for_each(look_at, &round);
         if (round.running == 0)
             return true;
         const struct { i64 sec, ns; } pause = {0, ROUND_NS};

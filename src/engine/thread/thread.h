@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Threads and processes: clone in all its shapes, exit, exec, and the registry
-// of live threads. Every client thread is an engine pthread with a kernel
-// thread of its own, so tids, robust lists, CLONE_CHILD_CLEARTID, priorities
-// and affinity are the kernel's and need no emulation.
+// Threads and processes: clone in all its shapes, exit and exec. Every client
+// thread is an engine pthread with a kernel thread of its own, so tids, robust
+// lists, CLONE_CHILD_CLEARTID, priorities and affinity are the kernel's and need
+// no emulation.
 //
 // What must stay true
 //   T1  Locks are taken in this order: thread_lock, engine_lock, those of
-//       the fork hooks, the signal actions', the registry's.
+//       the fork hooks, the signal actions', that of the live threads (ctx/).
 //   T2  libc's thread functions, and malloc inside them, run only under
 //       thread_lock or in threads that are on the list of the leaving; a fork
 //       holds the one and waits for the other.
@@ -17,7 +17,7 @@
 
 #include "base/futex_lock.h"
 #include "base/types.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 
 // Makes the calling thread the first client thread: registry, xsave area,
 // signal actions, mask and host stack. After signal_init(). False: no memory.
@@ -28,7 +28,7 @@ bool thread_init_main(ThreadCtx *ctx);
 // (fork_parent, fork_child and end in the opposite order).
 typedef struct ThreadHooks {
     void (*create)(ThreadCtx *ctx); // in the thread that is about to make another
-    // In the new thread, before its first instruction. Must not call thread_for_each().
+    // In the new thread, before its first instruction. Must not call ctx_for_each().
     // False: no memory; the client's clone fails with EAGAIN.
     bool (*start)(ThreadCtx *ctx);
     void (*end)(ThreadCtx *ctx); // in the thread that ends
@@ -51,11 +51,6 @@ typedef struct ThreadHooks {
 #define THREAD_HOOKS_MAX 16
 void thread_add_hooks(const ThreadHooks *hooks); // the object must live for ever
 
-// Calls fn for every live thread, under the registry's lock.
-void thread_for_each(void (*fn)(ThreadCtx *ctx, void *data), void *data);
-
-// Whether the calling thread is the only one of its process.
-bool thread_is_only(const ThreadCtx *ctx);
 // True: an access at the address failed because the thread's stack is full, of which it tells the
 // size. Takes engine_lock.
 bool thread_overflowed_stack(const ThreadCtx *ctx, GuestAddr address, u64 *ret_stack_bytes);

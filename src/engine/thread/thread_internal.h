@@ -11,11 +11,10 @@
 //
 //     record | xsave area | guard page | stack, with libc's thread block at its top
 typedef struct ThreadRecord {
-    struct ThreadRecord *next; // of the live, or of the leaving
-    ThreadCtx *ctx;
+    struct ThreadRecord *next; // of the leaving
+    LiveThread live;
     i32 tid;
     i32 pid; // set when it is leaving
-    bool is_process; // runs in this memory, but is not a thread of this process
     u32 *ended;      // a word of the parent's, who sleeps until this thread has ended; or NULL
     // Of a thread that has lent its thread block to such a process:
     u32 borrower_pid; // 0: not known yet; or -errno
@@ -49,15 +48,6 @@ void record_discard(ThreadRecord *record); // no thread ever ran on it
 void record_leave(ThreadRecord *record);   // its own thread is about to end
 void record_wait_for_leaving(void);        // T2
 void record_tid_is_taken(i32 tid);         // by a new thread
-void registry_insert(ThreadRecord *record);
-// A thread is about to end. True: all others have ended, or have got as far, so that the process
-// ends with it.
-bool registry_begin_end(ThreadRecord *record);
-void registry_remove(ThreadRecord *record);
-bool registry_remove_if_live(ThreadRecord *record); // true: it was
-void registry_lock_for_fork(void);
-void registry_unlock_after_fork(void);
-void registry_keep_only(ThreadRecord *record); // in the fork's child
 
 // --- hooks.c
 void hooks_create(ThreadCtx *ctx);

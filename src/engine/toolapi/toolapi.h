@@ -12,7 +12,8 @@
 
 #include "base/types.h"
 #include "engine/decode/decode.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
+#include "engine/gateway/gateway.h"
 #include "launch/options.h"
 
 typedef struct ThreadCtx ToolThread;

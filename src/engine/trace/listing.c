@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "engine/decode/decode.h"
+#include "engine/gateway/gateway.h"
 
 enum { LINE_MAX = 320, CODE_TEXT_MAX = 160, NAME_MAX = 64, BYTES_COLUMN = 34, INSN_BYTES_MAX = 15 };
 

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
+#include "engine/gateway/gateway.h"
 #include "engine/trace/listing.h"
 #include "engine/trace/trace_internal.h"
 

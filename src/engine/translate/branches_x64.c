@@ -8,6 +8,7 @@
 
 #include "engine/aspace/aspace.h"
 #include "engine/calltags/calltags.h"
+#include "engine/gateway/gateway.h"
 #include "engine/landings/landings.h"
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"

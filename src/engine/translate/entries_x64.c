@@ -6,7 +6,8 @@
 #include "engine/translate/entries_x64.h"
 
 #include "base/probe.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
+#include "engine/gateway/gateway.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/translate.h"
 

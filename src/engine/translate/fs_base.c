@@ -11,7 +11,7 @@
 // the base of any thread is another one. After that, or after a few changes, it is no constant
 // any more.
 #include "engine/aspace/aspace.h"
-#include "engine/run/run.h"
+#include "engine/ctx/ctx.h"
 #include "engine/translate/builder.h"
 #include "engine/translate/translate.h"
 

@@ -2,6 +2,7 @@
 //
 // Guards: branches of a block that are hardly ever taken, to stubs away from all blocks. What is
 // tested is the shadow of an operand (shadow_x64.c) or, here, the tool's state.
+#include "engine/gateway/gateway.h"
 #include "engine/translate/builder.h"
 #include "engine/translate/translate.h"
 

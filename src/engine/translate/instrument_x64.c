@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The primitives with which tools insert code; see toolapi/toolapi.h.
+#include "engine/gateway/gateway.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 

@@ -5,6 +5,8 @@
 // An intercepted function is entered, and returned from, at an ABI boundary:
 // the flags are dead there. All other registers are kept, the ones that the ABI
 // calls dead too, because compilers look into callees (-fipa-ra).
+#include "engine/callstack/callstack.h"
+#include "engine/gateway/gateway.h"
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"

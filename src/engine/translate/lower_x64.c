@@ -2,6 +2,7 @@
 //
 // What becomes of the instructions that are not simply copied. One function per
 // Lowering; each shows the code it emits. None changes the flags.
+#include "engine/gateway/gateway.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
 

@@ -3,6 +3,7 @@
 // Blocks that check their own source. A page that the client keeps rewriting
 // (a JIT that patches its code) would fault on each write if it were guarded;
 // instead, its blocks compare the guest's bytes with those they were made from.
+#include "engine/gateway/gateway.h"
 #include "engine/translate/builder.h"
 
 // What was there when the block's instructions were decoded.

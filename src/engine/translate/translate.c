@@ -6,6 +6,7 @@
 
 #include "base/pkru_x64.h"
 #include "engine/aspace/aspace.h"
+#include "engine/gateway/gateway.h"
 #include "engine/landings/landings.h"
 #include "engine/redirect/redirect.h"
 #include "engine/toolapi/toolapi.h"

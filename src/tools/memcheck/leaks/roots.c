@@ -333,8 +333,8 @@ void leaks_add_roots(LeakScene *scene)
     keep_name(scene, "");
     heap_for_each_region(add_heap_hole, &search);
     lock_acquire(&engine_lock);
-    thread_for_each(measure_tls, &search);
-    thread_for_each(add_thread, &search);
+    tool_for_each_thread(measure_tls, &search);
+    tool_for_each_thread(add_thread, &search);
     look_at_mappings(&search);
     lock_release(&engine_lock);
     if (search.pagemap >= 0)

@@ -210,7 +210,7 @@ bool leaks_scene_open(ToolThread *thread, u32 heuristics, LeakScene *ret_scene)
     if (!add_blocks(scene))
         scene->failed = true;
     leaks_add_roots(scene);
-    thread_for_each(add_registers, scene);
+    tool_for_each_thread(add_registers, scene);
     if (scene->failed) {
         leaks_scene_close(scene);
         return false;

@@ -89,7 +89,7 @@ void describe_elsewhere(ToolThread *thread, void *data)
     enum { TRIES = 1000 };
     Elsewhere *elsewhere = data;
     (void)thread;
-    thread_for_each(look_at_thread, elsewhere);
+    tool_for_each_thread(look_at_thread, elsewhere);
     if (elsewhere->count)
         return;
     // The lock's holder may be waiting for this thread: then it is not described.

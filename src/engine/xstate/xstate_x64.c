@@ -11,7 +11,7 @@
 #include "base/pkru_x64.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
-#include "engine/signal/signal_internal.h"
+#include "engine/xstate/xstate.h"
 
 #define LEGACY_BYTES 512
 #define HEADER_BYTES 64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Where the gateways are, and in which of them a thread was interrupted.
-#include "engine/run/gateway.h"
+#include "engine/gateway/gateway_internal.h"
 
 #include "base/assert.h"
 #include "engine/run/run.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // What gateways are made of, for the files that emit them.
-#ifndef MUNINN_ENGINE_RUN_GATEWAY_EMIT_H
-#define MUNINN_ENGINE_RUN_GATEWAY_EMIT_H
+#ifndef MUNINN_ENGINE_GATEWAY_GATEWAY_EMIT_H
+#define MUNINN_ENGINE_GATEWAY_GATEWAY_EMIT_H
 
 #include <string.h>
 
 #include "engine/emit/emit.h"
-#include "engine/run/gateway.h"
+#include "engine/gateway/gateway_internal.h"
 
 _Static_assert(offsetof(ThreadCtx, gateway.stop_request) ==
                    offsetof(ThreadCtx, gateway.pending_signal) + 4,
@@ -37,7 +37,7 @@ static inline void emit_stop_alignment_checks(Emitter *e)
     x64_land(e, aligned);
 }
 
-// gateway_tools_x64.c
+// tools_x64.c
 void gateway_emit_tools(Emitter *e);
 
 #endif

@@ -10,15 +10,14 @@
 
 #include "engine/cache/cache.h"
 #include "engine/calltags/calltags.h"
-#include "engine/log/log.h"
-#include "engine/run/gateway.h"
-#include "engine/run/gateway_emit.h"
-#include "engine/toolapi/toolapi.h"
 #include "engine/emit/emit.h"
-#include "engine/signal/signal.h"
+#include "engine/gateway/gateway_emit.h"
+#include "engine/gateway/gateway_internal.h"
+#include "engine/log/log.h"
+#include "engine/toolapi/toolapi.h"
+#include "engine/xstate/xstate.h"
 
 Gateways gateway;
-i32 ctx_displacement;
 
 static const u8 callee_saved[] = {RBX, RBP, R12, R13, R14, R15};
 
@@ -96,11 +95,11 @@ static void emit_enter(Emitter *e)
 }
 
 // The common way out. Light C decides whether the thread can go straight back.
-static void emit_leave(Emitter *e)
+static void emit_leave(Emitter *e, GatewayLightFn *light)
 {
     CodePtr leave = e->pc;
     emit_save_client(e);
-    x64_mov_reg_address(e, RAX, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)run_light);
+    x64_mov_reg_address(e, RAX, EMIT_ENGINE_ADDRESS, (u64)(uintptr_t)light);
     x64_call_reg(e, RAX);
     x64_test_reg_reg(e, QWORD, RAX, RAX);
     X64Jump full = x64_branch(e, X64_E);
@@ -309,10 +308,10 @@ static bool may_wait(const Lock *lock)
     return lock != &engine_lock || !thread_ctx.dispatch.in_cache;
 }
 
-void gateway_init(void)
+void gateway_init(GatewayLightFn *light)
 {
     lock_may_wait = may_wait;
-    ctx_displacement = (i32)((char *)&thread_ctx - (char *)__builtin_thread_pointer());
+    ctx_init();
     xstate_init();
     // PKRU stays the client's in the engine, too.
     gateway.xsave_mask = xstate_mask() & ~XSTATE_PKRU;
@@ -323,7 +322,7 @@ void gateway_init(void)
         log_refuse("the addresses of the code cache are taken; muninn cannot run under muninn");
     Emitter e = {.pc = at, .end = (CodePtr)at + GATEWAY_SIZE};
     emit_enter(&e);
-    emit_leave(&e);
+    emit_leave(&e, light);
     gateway.lookup = e.pc;
     emit_return_by_table(&e);
     emit_misses(&e);
@@ -333,6 +332,12 @@ void gateway_init(void)
     gateway_emit_tools(&e);
     ASSERT(emit_room(&e) > 0);
     ASSERT(mprotect(at, GATEWAY_SIZE, PROT_READ | PROT_EXEC) == 0);
+    cache_misses = (CacheMisses){gateway.lookup_miss, gateway.return_miss, gateway.version_miss};
+}
+
+void gateway_enter(CodePtr target)
+{
+    gateway.enter(target);
 }
 
 i64 gateway_syscall(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)

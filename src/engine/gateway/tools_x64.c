@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Gateways by which blocks call tools, and what they do for tools without a call.
-#include "engine/run/gateway_emit.h"
+#include "engine/gateway/gateway_emit.h"
 #include "engine/toolapi/toolapi.h"
 
 // The status flags from the word at [rsp]: popfq takes longer than all the rest of a call. Returns

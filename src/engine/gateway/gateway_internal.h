@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Addresses of the emitted gateways, for the parts of the engine that jump to
-// them (run/) or emit jumps to them (translate/, through run.h's accessors).
-#ifndef MUNINN_ENGINE_RUN_GATEWAY_H
-#define MUNINN_ENGINE_RUN_GATEWAY_H
+// Between the files of gateway/: the addresses of the emitted gateways.
+#ifndef MUNINN_ENGINE_GATEWAY_INTERNAL_H
+#define MUNINN_ENGINE_GATEWAY_INTERNAL_H
 
-#include "engine/cache/cache.h"
-#include "engine/run/run.h"
+#include "engine/gateway/gateway.h"
 
 typedef i64 GatewaySyscallFn(u64 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
@@ -42,20 +40,5 @@ typedef struct Gateways {
 } Gateways;
 
 extern Gateways gateway;
-
-// Called by the leaving gateway on the engine's stack with vector registers
-// still the client's. Returns where to go on in the cache, or NULL for a full exit.
-CodePtr run_light(void);
-
-// The kind of entry that would have spared the thread this way out of the cache.
-EntryKind run_entry_kind(const ThreadCtx *ctx);
-
-// Links the exit by which the thread has left the cache, if it is still there.
-// Engine lock held.
-struct Block;
-// The version of the block to enter at ctx->pc.
-u32 run_version(ThreadCtx *ctx);
-
-void run_link_exit(const ThreadCtx *ctx, struct Block *to);
 
 #endif

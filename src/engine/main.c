@@ -245,6 +245,7 @@ static void on_process_dying(ThreadCtx *ctx, const siginfo_t *info)
     process_end_claim(ctx);
     if (wants_monitor_for_death(info))
         relay_start_late(&options, client_words.argc, client_words.argv);
+    redirect_tell_death(ctx, info->si_signo);
     // Before faults are blocked: the stack is read to where it ends.
     relay_fatal_signal(ctx, info, tool_context(ctx, ctx->pc));
     if (tool->exiting || relay_is_on())

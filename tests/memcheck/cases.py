@@ -10,6 +10,7 @@ runs the case that argv[1] names. Everything is said in comments of the source:
     // NEEDS avx512bw                what the processor must have, by /proc/cpuinfo, for this file
     // NOT-VALGRIND anchor           the incumbent cannot run it; a section of the differences says why
     // DIES SIGSEGV                  how the case ends; `EXITS 3` likewise
+    // SAYS text                     Muninn prints a line with this in it
     // ONCE reason                   it is another case when it is run again: not for loops (hot.py)
     x = p[2];  // EXPECT memcheck invalid-read size=4 block=after:0 of=8 alloc=-3
 
@@ -77,6 +78,7 @@ class Case:
     builds: list = None
     ends: str = "EXITS 0"
     not_valgrind: str = ""
+    says: str = ""
     once: bool = False
     expectations: list = field(default_factory=list)
 
@@ -123,8 +125,8 @@ def read_topic(path):
         if found := pattern.match(text):
             owner = Case(topic, found[1], line)
             topic.cases.append(owner)
-        if found := re.search(r"(?://|#) (OPTIONS|BUILD|ONLY|NEEDS|DIES|EXITS|ONCE|NOT-VALGRIND) (.*)$", text):
-            words = found[2].split() if found[1] == "ONCE" else shlex.split(found[2])
+        if found := re.search(r"(?://|#) (OPTIONS|BUILD|ONLY|NEEDS|DIES|EXITS|SAYS|ONCE|NOT-VALGRIND) (.*)$", text):
+            words = found[2].split() if found[1] in ("ONCE", "SAYS") else shlex.split(found[2])
             if found[1] == "OPTIONS":
                 owner.options = words
             elif found[1] == "BUILD":
@@ -135,6 +137,8 @@ def read_topic(path):
                 owner.builds = words
             elif found[1] == "ONCE":
                 owner.once = True
+            elif found[1] == "SAYS":
+                owner.says = found[2].strip()
             elif found[1] == "NOT-VALGRIND":
                 owner.not_valgrind = words[0]
             else:

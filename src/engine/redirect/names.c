@@ -12,6 +12,7 @@
 #include "engine/aspace/aspace.h"
 #include "engine/log/log.h"
 #include "engine/redirect/elf_symbols.h"
+#include "engine/redirect/own_allocator.h"
 #include "engine/redirect/redirect_internal.h"
 #include "engine/redirect/synonyms.h"
 
@@ -84,6 +85,7 @@ typedef struct Matching {
     const Mapping *mapping;
     u64 bias;
     bool is_system; // a C or C++ library
+    bool has_table; // its allocator is entered through a table as well: it is left alone
     bool locals; // those of a static program: its libraries' hidden functions are among them
     bool wanted[FUNCTIONS_MAX]; // rows whose object pattern names this file
 } Matching;
@@ -110,20 +112,27 @@ static bool is_operator(const char *name)
     return strncmp(name, "_Zn", 3) == 0 || strncmp(name, "_Zd", 3) == 0;
 }
 
+static const char *object_name(const Matching *m, const ElfFile *file)
+{
+    return file->soname[0] ? file->soname : base_name(m->mapping->name);
+}
+
 // Where the program's operators are left alone those of the C++ library are, too: the library's
 // new[] calls the program's new, and its delete frees what the program's new has from malloc.
 static bool is_left_alone(const Matching *m, u32 row)
 {
-    if (row >= tool->allocation_count || !synonyms_only_libraries())
+    const ToolFunction *function = &tool->functions[row];
+    if (row >= tool->allocation_count)
         return false;
-    return !m->is_system || (has_own_operators && is_operator(tool->functions[row].name));
+    if (!m->is_system)
+        return synonyms_only_libraries() || (m->has_table && function->replace);
+    return has_own_operators && is_operator(function->name);
 }
 
 static bool choose_rows(Matching *m, const ElfFile *file)
 {
-    const char *object = file->soname[0] ? file->soname : base_name(m->mapping->name);
+    const char *object = object_name(m, file);
     bool any = false, any_alone = false;
-    m->is_system = is_system_library(object);
     for (u32 row = 0; row < tool->function_count; row++) {
         const char *pattern = tool->functions[row].object;
         bool is_alone = is_left_alone(m, row);
@@ -132,6 +141,18 @@ static bool choose_rows(Matching *m, const ElfFile *file)
         any_alone |= is_alone;
     }
     return any || any_alone;
+}
+
+// `malloc` that only jumps to what others in its object call by another name. Operators may jump to
+// a function that is no operator.
+static void hook_what_it_jumps_to(const Matching *m, const ToolFunction *function, GuestAddr at)
+{
+    bool allocates = function < tool->functions + tool->allocation_count && function->replace;
+    if (m->is_system || m->locals || !allocates || is_operator(function->name))
+        return;
+    GuestAddr target = own_allocator_jump_target(at);
+    if (target >= m->mapping->start && target < m->mapping->end)
+        hooks_add_entry(target, 0, function, false, at, m->mapping);
 }
 
 // What the user has named may be hidden, and in whatever object.
@@ -148,6 +169,8 @@ static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol, boo
     GuestAddr at = symbol->st_value + m->bias;
     hooks_add_entry(at, symbol->st_size, function,
                     ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC, at, m->mapping);
+    if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
+        hook_what_it_jumps_to(m, function, at);
 }
 
 static void match_exact(const Matching *m, const char *name, const Elf64_Sym *symbol,
@@ -264,6 +287,40 @@ static void check_required(const Matching *m, const ElfFile *object, const ElfSy
     }
 }
 
+// ---------------------------------------------------------------- an allocator of its own
+
+// The exported function that frees; 0: there is none here.
+static GuestAddr find_free(const Matching *m, const ElfSymbols *tables, u32 count)
+{
+    for (u32 i = 0; i < count; i++) {
+        for (u64 j = 0; tables[i].is_dynamic && j < tables[i].count; j++) {
+            const Elf64_Sym *symbol = &tables[i].symbols[j];
+            if (is_code_here(m, symbol) && symbol->st_name < tables[i].strings_size &&
+                ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+                strcmp(tables[i].strings + symbol->st_name, "free") == 0)
+                return symbol->st_value + m->bias;
+        }
+    }
+    return 0;
+}
+
+// Decides what becomes of it, before rows are chosen.
+static void judge_allocator(Matching *m, const ElfFile *object, const ElfSymbols *tables, u32 count)
+{
+    m->is_system = is_system_library(object_name(m, object));
+    m->has_table = false;
+    bool may_be_own = tool->allocation_count && tool->functions[0].replace && !m->is_system &&
+                      !object->is_static_program && !synonyms_only_libraries();
+    GuestAddr at = may_be_own ? find_free(m, tables, count) : 0;
+    if (!at)
+        return;
+    m->has_table = !synonyms_names_object(object->soname) && own_allocator_has_table(at);
+    if (m->has_table)
+        own_allocator_left_alone(m->mapping);
+    else
+        own_allocator_replaced(m->mapping);
+}
+
 // ---------------------------------------------------------------- one file, in order
 
 static Matching matching; // these two: the engine lock is held
@@ -283,11 +340,12 @@ bool names_match_file(int fd, const Mapping *mapping)
     bool any = false;
 
     if (open_file(fd, mapping)) {
-        bool tool_cares = choose_rows(&matching, &file);
         redirect_stats.modules++;
         matching.locals = file.is_static_program;
         count += elf_dynamic_symbols(&file, &tables[count]);
         count += elf_full_symbols(&file, &tables[count]);
+        judge_allocator(&matching, &file, tables, count);
+        bool tool_cares = choose_rows(&matching, &file);
         for (u32 i = 0; i < count; i++) {
             if (tool_cares)
                 match_table(&matching, &tables[i]);

@@ -47,6 +47,9 @@ void redirect_init(const Options *options);
 // --verbose or --trace-redir has been changed.
 void redirect_options_changed(const Options *options);
 
+// A signal ends the process: tells the user if an allocator that was replaced may be why.
+void redirect_tell_death(const struct ThreadCtx *ctx, int signal);
+
 // [start, end) is not what it was: functions found there are gone. Engine lock held.
 void redirect_unmapped(GuestAddr start, GuestAddr end);
 

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "engine/log/log.h"
+#include "engine/redirect/redirect_internal.h"
 #include "engine/toolapi/toolapi.h"
 
 typedef struct Synonym {
@@ -21,6 +22,7 @@ static Synonym synonyms[ALLOC_FNS_MAX];
 static u32 synonym_count;
 static char text[ALLOC_FNS_BYTES_MAX]; // the options, cut into words
 static bool only_libraries;
+static char objects[256]; // the pattern of somalloc=
 
 static void add_word(char *word)
 {
@@ -67,7 +69,14 @@ void synonyms_init(const Options *options)
     }
     check_functions();
     const char *sonames = options->soname_synonyms;
-    only_libraries = sonames && strstr(sonames, "somalloc=nouserintercepts");
+    const char *pattern = sonames ? strstr(sonames, "somalloc=") : NULL;
+    if (!pattern)
+        return;
+    pattern += strlen("somalloc=");
+    size_t size = min_u64(strcspn(pattern, ","), sizeof(objects) - 1);
+    memcpy(objects, pattern, size);
+    objects[size] = 0;
+    only_libraries = strcmp(objects, "nouserintercepts") == 0;
 }
 
 const char *synonyms_find(const char *name)
@@ -86,4 +95,9 @@ const char *synonyms_find(const char *name)
 bool synonyms_only_libraries(void)
 {
     return only_libraries;
+}
+
+bool synonyms_names_object(const char *soname)
+{
+    return objects[0] && !only_libraries && name_matches(objects, soname[0] ? soname : "NONE");
 }

@@ -12,5 +12,8 @@ void synonyms_init(const Options *options);
 const char *synonyms_find(const char *name);
 // --soname-synonyms=somalloc=nouserintercepts: allocators of others are left alone.
 bool synonyms_only_libraries(void);
+// somalloc=PATTERN: the user wants the allocator in an object of this soname replaced ("NONE": it
+// has no soname).
+bool synonyms_names_object(const char *soname);
 
 #endif

@@ -166,6 +166,10 @@ bool tool_call_client_last(ToolThread *thread, GuestAddr function, u64 (*left)(v
 // Where a row of the tool's table has been found last; 0: nowhere.
 GuestAddr tool_function_address(const ToolFunction *function);
 
+// An allocator of the program's is left alone, because it cannot be replaced whole: it uses again
+// what was freed, and the tool is not told.
+bool tool_leaves_allocator(void);
+
 typedef struct Tool {
     const char *name;
     const char *summary;

@@ -321,12 +321,20 @@ static void mark_redzones(GuestAddr start, u64 size, u64 redzone)
     requests_for_mapped(start + size, redzone, mark_noaccess, NULL);
 }
 
+// Whether a block that is announced is none of the tool's business: a library has cut it from
+// memory that an allocator which is not watched gives out again without a word.
+static bool is_unwatched(GuestAddr start)
+{
+    HeapBlock block;
+    return UNLIKELY(tool_leaves_allocator()) && !heap_find(start, &block);
+}
+
 static u64 do_malloclike(ToolThread *thread, const u64 args[6], u64 otherwise)
 {
     GuestAddr start = args[1];
     u64 size = args[2], redzone = args[3];
     (void)otherwise;
-    if (!requests_is_mapped(start, size))
+    if (!requests_is_mapped(start, size) || is_unwatched(start))
         return 0;
     if (heap_malloclike(heap_of(thread), start, size, (u32)min_u64(redzone, HEAP_REDZONE_MAX),
                         args[4] != 0, requests_context(thread)) == HEAP_OK)
@@ -339,6 +347,8 @@ static u64 do_freelike(ToolThread *thread, const u64 args[6], u64 otherwise)
     HeapBlock block;
     u32 context = requests_context(thread);
     (void)otherwise;
+    if (is_unwatched(args[1]))
+        return 0;
     HeapResult result = heap_freelike(heap_of(thread), args[1], context, &block);
     if (result == HEAP_NOT_A_BLOCK) // announced; what malloc gave is freed in a wrong way
         result = heap_free(heap_of(thread), args[1], HEAP_CUSTOM, context, &block);
@@ -358,6 +368,8 @@ static u64 do_resize(ToolThread *thread, const u64 args[6], u64 otherwise)
     HeapBlock old;
     u64 size = args[3];
     (void)otherwise;
+    if (is_unwatched(args[1]))
+        return 0;
     if (!requests_is_mapped(args[1], size) ||
         heap_resize_inplace(heap_of(thread), args[1], size, requests_context(thread), &old) !=
             HEAP_OK)

@@ -22,6 +22,8 @@
 
 ToolReplaceFn replace_malloc, replace_calloc, replace_memalign, replace_aligned_alloc,
     replace_posix_memalign, replace_valloc, replace_free, replace_realloc, replace_usable_size;
+ToolReplaceFn replace_arena_malloc, replace_arena_calloc, replace_arena_realloc,
+    replace_arena_memalign, replace_arena_free;
 
 // Tool.alias: linkers that fold identical code, and allocators that give one function several
 // names, leave no way to tell which of them was called.
@@ -30,7 +32,7 @@ const ToolFunction *heap_alias(const ToolFunction *known, const ToolFunction *ot
 // All functions that the tool replaces: those of the heap, and strings.def, in every object and
 // once more for what C libraries hide.
 enum {
-    MEMCHECK_CXX_FREERES = 34, // not replaced: where they are is what matters
+    MEMCHECK_CXX_FREERES = 39, // not replaced: where they are is what matters
     MEMCHECK_LIBC_FREERES,
     HEAP_FUNCTIONS,
 #define STRING(name, handler, data) +1
@@ -43,7 +45,10 @@ enum {
 #include "tools/memcheck/strings/strings.def"
     ,
     MEMCHECK_MALLOC = 0,
+    MEMCHECK_CALLOC,
+    MEMCHECK_REALLOC,
     MEMCHECK_FREE = 4,
+    MEMCHECK_MEMALIGN = 8,
     MEMCHECK_FUNCTIONS = HEAP_FUNCTIONS + STRING_FUNCTIONS + 2 * STRING_FUNCTIONS_LIBC,
 };
 extern const ToolFunction memcheck_functions[MEMCHECK_FUNCTIONS];

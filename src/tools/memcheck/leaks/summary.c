@@ -106,6 +106,13 @@ static void hint_lines(ToolThread *thread, const LeakWish *wish)
     }
 }
 
+static const char *nothing_left_text(void)
+{
+    return tool_leaves_allocator()
+               ? "All heap blocks were freed -- but the program's own allocator is not watched"
+               : "All heap blocks were freed -- no leaks are possible";
+}
+
 void summary_leaks(ToolThread *thread, const LeakWish *wish)
 {
     static const struct {
@@ -122,7 +129,7 @@ void summary_leaks(ToolThread *thread, const LeakWish *wish)
     for (u32 k = 0; k < LEAK_KIND_COUNT; k++)
         blocks += leaks_totals.kinds[k].blocks;
     if (blocks == 0 && !with_delta) {
-        leaks_say(thread, "All heap blocks were freed -- no leaks are possible");
+        leaks_say(thread, nothing_left_text());
         leaks_say(thread, "");
         return;
     }
@@ -202,7 +209,7 @@ void summary_finish(void)
     if (heap_is_counted())
         heap_count_tell(thread, false);
     if (stats.live_blocks == 0) {
-        relay_line(thread, "All heap blocks were freed -- no leaks are possible");
+        relay_line(thread, nothing_left_text());
         relay_line(thread, "");
     } else if (memcheck_options->leak_check == LEAK_CHECK_NO && !memcheck_options->xml) {
         relay_line(thread, "For a detailed leak analysis, rerun with: --leak-check=full");

@@ -47,6 +47,13 @@ NOINLINE void never_frees(void)
     say("peak", sum);
 }
 
+NOINLINE void steady(void)
+{
+    for (size_t i = 0; i < 1100; i++)
+        blocks[i] = allocate(100);
+    say("peak", 110000);
+}
+
 NOINLINE void at_the_top(void)
 {
     blocks[100] = malloc(50000);
@@ -122,6 +129,16 @@ NOINLINE void realloc_growth(void)
     block = grow(block, 500);
     free(block);
     blocks[0] = allocate(400);
+}
+
+// Large enough for pages of its own: their number stays the same while the block grows.
+NOINLINE void growth_within_pages(void)
+{
+    void *block = NULL;
+    for (size_t size = 190000; size <= 200000; size += 1000)
+        block = grow(block, size);
+    say("peak", 200000);
+    free(block);
 }
 
 // malloc, calloc, realloc and those that align: 1000 + 2000 + 3000 + …
@@ -474,10 +491,12 @@ static const struct {
     void (*run)(void);
 } programs[] = {
     {"never_frees", never_frees},
+    {"steady", steady},
     {"frees_late", frees_late},
     {"two_equal_peaks", two_equal_peaks},
     {"peak_in_thread", peak_in_thread},
     {"realloc_growth", realloc_growth},
+    {"growth_within_pages", growth_within_pages},
     {"every_function", every_function},
     {"wrapped_and_ignored", wrapped_and_ignored},
     {"own_allocator", own_allocator},

@@ -31,19 +31,23 @@ Moment model_moment(const HeapModel *model)
 // ----------------------------------------------------------------------- sites
 
 // The peaks that a space has a part in, beside that of all: its own and perhaps massif.out's total.
+static const PeakKind own[SPACE_COUNT] = {PEAK_HEAP, PEAK_MAPPED, PEAK_STACK};
+
 // `more` is what the allocator added, and what massif.out adds for its administration.
 static void grow_totals(HeapModel *model, Space space, u64 size, u64 more)
 {
-    static const PeakKind own[SPACE_COUNT] = {PEAK_HEAP, PEAK_MAPPED, PEAK_STACK};
-
     model->total[own[space]] += size + more;
     model->total[PEAK_ALL] += size;
+    if (model->main_peak == PEAK_BOTH && model->counts[space])
+        model->total[PEAK_BOTH] += size + more;
+}
+
+static void check_peaks(HeapModel *model, Space space)
+{
     peak_check(model, own[space]);
     peak_check(model, PEAK_ALL);
-    if (model->main_peak == PEAK_BOTH && model->counts[space]) {
-        model->total[PEAK_BOTH] += size + more;
+    if (model->main_peak == PEAK_BOTH && model->counts[space])
         peak_check(model, PEAK_BOTH);
-    }
 }
 
 static u64 added_bytes(const HeapModel *model, Space space, u64 size, u64 usable, u64 blocks)
@@ -64,6 +68,7 @@ void site_grow(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
     model->totals.usable[space] += usable;
     model->totals.blocks[space] += blocks;
     grow_totals(model, space, size, added_bytes(model, space, size, usable, blocks));
+    check_peaks(model, space);
 }
 
 void site_shrink(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
@@ -78,7 +83,6 @@ void site_shrink(HeapModel *model, u32 number, u64 size, u64 usable, u64 blocks)
     model->totals.bytes[space] -= size;
     model->totals.usable[space] -= usable;
     model->totals.blocks[space] -= blocks;
-    // Less is no new peak.
     grow_totals(model, space, 0 - size, 0 - added_bytes(model, space, size, usable, blocks));
 }
 
@@ -196,6 +200,25 @@ static void record_temporary(HeapModel *model, const HeapEvent *first, u64 count
     }
 }
 
+// A run of temporary blocks has made these peaks: they are those of its last block, which was
+// freed just now.
+static void put_peaks_off(HeapModel *model, u64 epoch, u64 size, u64 usable, u64 lived_ns)
+{
+    Moment moment = model->now;
+    u64 requested = model->requested_bytes - (model->clock_space == SPACE_HEAP ? 2 * size : 0);
+
+    moment.ns -= min_u64(moment.ns, lived_ns);
+    moment.allocated_bytes -= model->counts[SPACE_HEAP] ? clock_bytes(model, usable) : 0;
+    for (int kind = 0; kind < PEAK_KINDS; kind++) {
+        Peak *peak = &model->peaks[kind];
+        if (peak->epoch <= epoch)
+            continue;
+        moment.ns = max_u64(moment.ns, peak->moment.ns);
+        peak->moment = moment;
+        peak->requested_bytes = requested;
+    }
+}
+
 // The first of them is seen by peaks and snapshots, but not by the table of blocks, where
 // nobody could meet it. The others are the same, so they only count.
 void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapTime *first,
@@ -218,6 +241,7 @@ void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapT
     Site *site = &model->sites[number];
     HeapEvent event = temporary_event(new, number, usable);
     event.born_ns = model->now.ns;
+    u64 epoch = model->epoch;
     advance_bytes(model, clock_bytes(model, usable));
     site_grow(model, number, new->size, usable, 1);
     count_allocation(site, new->size, count);
@@ -237,6 +261,7 @@ void heap_temporary(HeapModel *model, const HeapNew *new, u64 count, const HeapT
         model_set_time(model, &new->time);
         advance_bytes(model, 2 * (count - 1) * clock_bytes(model, usable));
         record_temporary(model, &event, count - 1, new->time.ns, each_ns);
+        put_peaks_off(model, epoch, new->size, usable, each_ns);
     }
     site->frees += count;
     site->temporary += count;

@@ -21,10 +21,11 @@
 // What must stay true
 //   M1  model->totals is the sum of the live figures of all sites, and those of the heap are
 //       the sum of the blocks in model->blocks that are not ignored.
-//   M2  A peak is the first moment at which its total was the most. A new maximum makes a new
-//       epoch and nothing else; a site saves its figures of each peak when it first changes
-//       after it. So a site's figures at the peak are `saved` if it has changed in the peak's
-//       epoch or later, and else what is live now. That is O(1) an event, and exact.
+//   M2  A peak is a moment at which its total was the most: of several the one with most bytes
+//       that were asked for, and the last of those. A new peak makes a new epoch and nothing
+//       else; a site saves its figures of each peak when it first changes after it. So a
+//       site's figures at the peak are `saved` if it has changed in the peak's epoch or later,
+//       and else what is live now. That is O(1) an event, and exact.
 //   M3  A site saves for every peak before each change: site_touch() comes first.
 //   M4  Memory is bounded by what is live: blocks, ranges; and by CONTEXTS_MAX and SITES_MAX.
 //       Beyond these a new stack counts as that of its caller, a new site as that of
@@ -100,6 +101,7 @@ typedef struct Mark {
 
 typedef struct Peak {
     u64 bytes;
+    u64 useful_bytes; // of these, what was asked for
     u64 epoch; // that it began
     Moment moment;
     u32 site_count; // known by then

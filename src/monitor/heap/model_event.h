@@ -43,16 +43,34 @@ static inline void site_touch(HeapModel *model, Site *site)
     site->epoch = model->epoch;
 }
 
+static inline u64 useful_bytes(const HeapModel *model, PeakKind kind)
+{
+    const u64 *bytes = model->totals.bytes;
+    switch (kind) {
+    case PEAK_HEAP: return bytes[SPACE_HEAP];
+    case PEAK_BOTH: return bytes[SPACE_HEAP] + bytes[SPACE_STACK];
+    default: return model->total[kind];
+    }
+}
+
+// After a total has grown.
 static inline void peak_check(HeapModel *model, PeakKind kind)
 {
     Peak *peak = &model->peaks[kind];
-    if (UNLIKELY(model->total[kind] > peak->bytes)) {
-        peak->bytes = model->total[kind];
-        peak->epoch = ++model->epoch;
-        peak->moment = model->now;
-        peak->site_count = model->site_count;
-        peak->requested_bytes = model->requested_bytes;
-    }
+    u64 total = model->total[kind];
+    if (LIKELY(total < peak->bytes))
+        return;
+    u64 useful = useful_bytes(model, kind);
+    if (total == peak->bytes && useful < peak->useful_bytes)
+        return;
+    *peak = (Peak){
+        .bytes = total,
+        .useful_bytes = useful,
+        .epoch = ++model->epoch,
+        .moment = model->now,
+        .site_count = model->site_count,
+        .requested_bytes = model->requested_bytes,
+    };
 }
 
 // One block of the heap; site_grow() and site_shrink() are for all spaces.
@@ -297,10 +315,10 @@ static inline bool is_seen(const HeapModel *model, u64 ns, u64 size, u64 usable)
 
     then.ns = max_u64(then.ns, ns);
     then.allocated_bytes += model->counts[SPACE_HEAP] ? 2 * heap : 0;
-    return model->total[PEAK_HEAP] + heap > model->peaks[PEAK_HEAP].bytes ||
-           model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
+    return model->total[PEAK_HEAP] + heap >= model->peaks[PEAK_HEAP].bytes ||
+           model->total[PEAK_ALL] + size >= model->peaks[PEAK_ALL].bytes ||
            (model->main_peak == PEAK_BOTH &&
-            model->total[PEAK_BOTH] + heap > model->peaks[PEAK_BOTH].bytes) ||
+            model->total[PEAK_BOTH] + heap >= model->peaks[PEAK_BOTH].bytes) ||
            model->trigger_count != 0 || model_clock(model, &then) >= model->next_check;
 }
 

@@ -132,18 +132,25 @@ static bool is_listed(const OptionList *list, const char *function)
     return false;
 }
 
-// The innermost function that does not allocate for others decides.
+// The innermost function that does not allocate for others decides, by its name and by those of
+// what is inlined into it. A function without a name is none.
 bool names_is_ignored(HeapModel *model, u32 place)
 {
     const OptionList *more = &model->options->alloc_fn;
 
     for (; place; place = place_at(model, place)->parent) {
         const Code *code = code_named(model, place_at(model, place)->code);
+        bool decides = false;
         for (u32 i = 0; i < code->frame_count; i++) {
             const char *function = code->frames[i].function;
-            if (!massif_out_is_allocator(function, more->items, more->count))
-                return is_listed(&model->options->ignore_fn, function);
+            if (!function || massif_out_is_allocator(function, more->items, more->count))
+                continue;
+            if (is_listed(&model->options->ignore_fn, function))
+                return true;
+            decides = true;
         }
+        if (decides)
+            return false;
     }
     return false;
 }

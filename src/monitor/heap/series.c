@@ -38,8 +38,8 @@ static void end_run(Stream *stream, const PairRun *run, u32 number)
     writer_add_row(stream->writer, number, run->sizes_end, count, run->bytes, run->largest);
 }
 
-// The largest block that neither a peak nor a snapshot would see, and at most so many of them.
-static u64 largest_unseen(const Stream *stream, u32 *count)
+// Below this no block is seen by a peak or a snapshot, if there are at most so many of them.
+static u64 least_seen(const Stream *stream, u32 *count)
 {
     const HeapModel *model = stream->model;
     u64 heap = model->peaks[PEAK_HEAP].bytes - model->total[PEAK_HEAP];
@@ -56,13 +56,13 @@ static USUAL u32 pairs_in_row(const Stream *stream, const u64 *words, u32 most)
 {
     const EventEncoder *encoder = &stream->writer->encoder;
     const BlockTable *blocks = &stream->model->blocks;
-    u64 largest = largest_unseen(stream, &most);
+    u64 seen = least_seen(stream, &most);
     u32 count = 0;
 
     for (; count < most; count++) {
         u64 address = heap_word_address(words[count]), size = heap_word_size(words[count]);
         u64 usable = size + heap_word_extra(words[count]);
-        if (usable > largest || !fits_row(encoder, address, size, usable) ||
+        if (usable >= seen || !fits_row(encoder, address, size, usable) ||
             blocks_find(blocks, address) != NULL)
             break;
     }

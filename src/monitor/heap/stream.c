@@ -103,6 +103,18 @@ void stream_peak(Stream *stream)
     peak_check(model, PEAK_ALL);
 }
 
+void stream_pair_peak(Stream *stream, Site *site, u64 size, u64 usable, u64 lived_ns)
+{
+    HeapModel *model = stream->model;
+    u64 begin_ns = stream->time.ns - min_u64(stream->time.ns, lived_ns);
+
+    stream_settle(stream);
+    model->now.ns = max_u64(model->now.ns, begin_ns);
+    model->now.allocated_bytes = model->allocated_bytes + clock_bytes(model, usable);
+    heap_grow(model, site, size, usable);
+    heap_shrink(model, site, size, usable);
+}
+
 // One record more.
 static USUAL u32 fetch_slot(Stream *stream)
 {

@@ -39,8 +39,10 @@ typedef struct Stream {
 void stream_look(Stream *stream);
 // Before anybody else looks: all that events on the short way have in common.
 void stream_settle(Stream *stream);
-// The total of the event that is taken now is more than ever.
+// The total of the event that is taken now is at least as much as ever.
 void stream_peak(Stream *stream);
+// The same of a pair's block, for as long as it lives.
+void stream_pair_peak(Stream *stream, Site *site, u64 size, u64 usable, u64 lived_ns);
 // A HEAP_PAIRS (series.c).
 void stream_take_series(Stream *stream, const u64 *at);
 
@@ -87,7 +89,7 @@ static USUAL void usual_grow(Stream *stream, Site *site, u64 size, u64 usable)
     site->live.blocks++;
     model->total[PEAK_HEAP] = heap;
     model->total[PEAK_ALL] = all;
-    if (UNLIKELY((heap > model->peaks[PEAK_HEAP].bytes) | (all > model->peaks[PEAK_ALL].bytes)))
+    if (UNLIKELY((heap >= model->peaks[PEAK_HEAP].bytes) | (all >= model->peaks[PEAK_ALL].bytes)))
         stream_peak(stream);
 }
 
@@ -219,23 +221,27 @@ static USUAL bool usual_realloc(Stream *stream, u32 home, u32 id, u64 place, u64
     return true;
 }
 
-// A block that comes and goes, if no peak and no snapshot would see it.
+// A block that comes and goes, if it makes nothing larger than it ever was and no snapshot would
+// see it.
 static USUAL bool usual_pair(Stream *stream, u32 home, u32 id, u64 place, u64 size, u64 lived_ns)
 {
     HeapModel *model = stream->model;
     u64 usable = size + heap_place_extra(place), address = heap_place_address(place);
-    u64 heap = clock_bytes(model, usable), clock = model->allocated_bytes + 2 * heap;
+    u64 clock = model->allocated_bytes + 2 * clock_bytes(model, usable);
+    u64 heap = model->total[PEAK_HEAP] + clock_bytes(model, usable);
+    u64 all = model->total[PEAK_ALL] + size;
+    u64 most_heap = model->peaks[PEAK_HEAP].bytes, most_all = model->peaks[PEAK_ALL].bytes;
 
     if (UNLIKELY(id >= model->contexts.count || stream->left < 2 || address == 0))
         return false;
     const Context *context = (const Context *)model->contexts.data + id;
     if (UNLIKELY(context->thread != stream->thread + 1 || context->site == SITE_IGNORED ||
-                 clock >= stream->limit_bytes ||
-                 model->total[PEAK_HEAP] + heap > model->peaks[PEAK_HEAP].bytes ||
-                 model->total[PEAK_ALL] + size > model->peaks[PEAK_ALL].bytes ||
+                 clock >= stream->limit_bytes || heap > most_heap || all > most_all ||
                  blocks_find_from(&model->blocks, home, address) != NULL))
         return false;
     Site *site = &model->sites[context->site];
+    if (UNLIKELY((heap == most_heap) | (all == most_all)))
+        stream_pair_peak(stream, site, size, usable, lived_ns);
     model->allocated_bytes = clock;
     stream->self->last_block = 0;
     count_temporary(model, site, size, lived_ns);

@@ -175,6 +175,7 @@ static void forget_past(HeapModel *model)
     for (int kind = 0; kind < PEAK_KINDS; kind++)
         model->peaks[kind] = (Peak){
             .bytes = model->total[kind],
+            .useful_bytes = useful_bytes(model, (PeakKind)kind),
             .epoch = 1,
             .site_count = model->site_count,
         };

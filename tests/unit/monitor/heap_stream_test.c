@@ -161,28 +161,29 @@ static u64 put_orderly_realloc(u64 *at, u32 context, u64 stamp, u64 index, const
 
 // What a program does that is in order: blocks come where there are none, those that are there
 // are freed or become another size, and pairs come in runs of one stack. With `has_late` a pair in
-// 50 is where a block is, as if its free were late: then hardly anything takes the short way.
-static u64 make_orderly_records(u64 seed, u64 count, bool has_late)
+// 50 is where a block is, as if its free were late: then hardly anything takes the short way. With
+// `are_alike` few blocks of one size are live: they are as many as ever again and again.
+static u64 make_orderly_records(u64 seed, u64 count, bool has_late, bool are_alike)
 {
     static bool is_live[ADDRESSES];
-    u64 at = 0, stamp = 1000, run = 0;
+    u64 at = 0, stamp = 1000, run = 0, addresses = are_alike ? 5 : ADDRESSES;
     random_state = seed * 7919 + 1;
     memset(is_live, 0, sizeof(is_live));
     for (u64 i = 0; i < count; i++) {
-        u64 index = random_below(ADDRESSES), size = 1 + random_below(200);
+        u64 index = random_below(addresses), size = are_alike ? 100 : 1 + random_below(200);
         u32 context = 1 + (u32)(i / 64 % CONTEXTS);
         stamp += random_below(12) ? 0 : random_below(300);
         run = run ? run - 1 : random_below(40) ? 0 : random_below(60);
         while (run && is_live[index] && !(has_late && random_below(50) == 0))
             index = (index + 1) % ADDRESSES;
         u64 address = 0x10000 + 16 * index, place = heap_place(address, size, size + size % 16);
-        if (run % 16 == 5)
+        if (run % 16 == 5 && !are_alike)
             at = put_series(at, context, stamp, 1 + (u32)random_below(STAMPS_SHARED_MAX), 0x90000,
                             has_late && random_below(4) == 0);
         else if (run)
             at = put(at, RECORD_HEAP_PAIR, context, stamp, 2,
                      (u64[]){place, size | (random_below(9) == 0) * 7ull << HEAP_PAIR_SIZE_BITS});
-        else if (is_live[index] && random_below(4) == 0)
+        else if (is_live[index] && !are_alike && random_below(4) == 0)
             is_live[put_orderly_realloc(&at, context, stamp, index, is_live)] ^= true;
         else if (is_live[index])
             at = put(at, RECORD_HEAP_FREE, 0, stamp, 1, (u64[]){address});
@@ -343,7 +344,7 @@ TEST(a_stream_without_a_recording_is_what_its_records_are_one_by_one)
 {
     for (u64 seed = 1; seed <= 6; seed++) {
         u64 end = seed % 2 ? make_records(seed, 20000, true)
-                           : make_orderly_records(seed, 20000, seed == 6);
+                           : make_orderly_records(seed, 20000, seed == 6, false);
         run_beside(end, seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES, MODELS);
     }
 }
@@ -351,7 +352,14 @@ TEST(a_stream_without_a_recording_is_what_its_records_are_one_by_one)
 TEST(a_stream_in_order_with_runs_of_pairs_is_what_its_records_are_one_by_one)
 {
     for (u64 seed = 1; seed <= 8; seed++)
-        run_beside(make_orderly_records(seed, 20000, seed % 4 == 0),
+        run_beside(make_orderly_records(seed, 20000, seed % 4 == 0, false),
+                   seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES, EVENTS);
+}
+
+TEST(a_stream_that_is_at_its_peak_again_and_again_is_what_its_records_are_one_by_one)
+{
+    for (u64 seed = 1; seed <= 6; seed++)
+        run_beside(make_orderly_records(seed, 20000, false, true),
                    seed % 3 ? TIME_UNIT_MS : TIME_UNIT_BYTES, EVENTS);
 }
 

@@ -57,6 +57,7 @@ static bool on_thread_start(ThreadCtx *ctx)
 static void on_thread_end(ThreadCtx *ctx)
 {
     stats_thread_end(ctx);
+    redirect_thread_ending(ctx);
     if (tool->thread_end)
         tool->thread_end(ctx);
     if (ctx->callstack.bottom)
@@ -65,6 +66,12 @@ static void on_thread_end(ThreadCtx *ctx)
     redirect_thread_end(ctx);
     relay_thread_end(ctx);
     follow_thread_end();
+}
+
+static void on_fork_soon(ThreadCtx *ctx)
+{
+    if (tool->fork_soon)
+        tool->fork_soon(ctx);
 }
 
 static void on_fork_prepare(ThreadCtx *ctx)
@@ -359,6 +366,7 @@ static const ThreadHooks main_hooks = {
     .create = relay_thread_create,
     .start = on_thread_start,
     .end = on_thread_end,
+    .fork_soon = on_fork_soon,
     .fork_prepare = on_fork_prepare,
     .fork_parent = on_fork_parent,
     .fork_child = on_fork_child,
@@ -383,7 +391,7 @@ static int parse(int argc, char **argv)
         log_note("muninn-engine is started by muninn, not by hand");
         _exit(1);
     }
-    if (!tool_select(options.tool)) {
+    if (!tool_select(&options)) {
         log_note("--tool=%s: there is no such tool", options.tool);
         _exit(1);
     }

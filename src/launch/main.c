@@ -321,6 +321,48 @@ static void become_subcommand(int argc, char **argv)
     exit(EXIT_USAGE);
 }
 
+// The path of a tool that is a file holds wherever the program goes, and its children.
+static void settle_tool(void)
+{
+    if (!options_tool_is_file(&options))
+        return;
+    char *path = realpath(options.tool, NULL);
+    if (path == NULL) {
+        say("--tool=%s: %s", options.tool, strerror(errno));
+        exit(EXIT_USAGE);
+    }
+    options.tool = path;
+}
+
+static _Noreturn void become_engine(const char **words, u32 word_count, char **arguments, int count)
+{
+    options.muninn_exe = own_path();
+    options.as_valgrind = is_compat;
+    const char *engine = find_beside(options.muninn_exe, "muninn-engine");
+    char **engine_args = engine_argv(words, word_count, arguments, count);
+    environment_hide(environ, allocate(environment_hidden_size(environ) + 1));
+    execve(engine, engine_args, environ);
+    if (errno == E2BIG) {
+        say("the arguments and the environment are too long for execve with what muninn adds");
+        exit(EXIT_CANNOT_RUN);
+    }
+    say("cannot start %s: %s", engine, strerror(errno));
+    exit(EXIT_USAGE);
+}
+
+// A tool that is a file tells its options itself: loaded for that, it ends before any program runs.
+static void answer_help_of_tool(void)
+{
+    const char *no_words[] = {"", NULL};
+
+    if (options.help == NULL || !options_tool_is_file(&options))
+        return;
+    options.tool_options.items[0] = "--tool-help";
+    options.tool_options.count = 1;
+    options.exe = "/";
+    become_engine(no_words, 1, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     u32 word_count;
@@ -329,6 +371,8 @@ int main(int argc, char **argv)
     become_subcommand(argc, argv);
     int index = parse_options(argc, argv);
 
+    settle_tool();
+    answer_help_of_tool();
     answer_help_and_version();
     if (index >= argc) {
         say("no program to run; usage: %s [options] program [arguments...]",
@@ -339,16 +383,5 @@ int main(int argc, char **argv)
     const char **words = resolve_program(argv[index], &word_count);
     warn_of_lost_privileges();
 
-    options.muninn_exe = own_path();
-    options.as_valgrind = is_compat;
-    const char *engine = find_beside(options.muninn_exe, "muninn-engine");
-    char **engine_args = engine_argv(words, word_count, argv + index + 1, argc - index - 1);
-    environment_hide(environ, allocate(environment_hidden_size(environ) + 1));
-    execve(engine, engine_args, environ);
-    if (errno == E2BIG) {
-        say("the arguments and the environment are too long for execve with what muninn adds");
-        return EXIT_CANNOT_RUN;
-    }
-    say("cannot start %s: %s", engine, strerror(errno));
-    return EXIT_USAGE;
+    become_engine(words, word_count, argv + index + 1, argc - index - 1);
 }

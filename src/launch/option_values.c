@@ -330,6 +330,10 @@ static bool parse_choice(Options *options, const OptionRow *row, const char *val
 {
     const OptionValue *found = find_value(row, value, strlen(value));
 
+    if (row->kind == OPTION_TOOL && strchr(value, '/') != NULL) {
+        *(const char **)field = value;
+        return true;
+    }
     if (found == NULL || found->refusal != NULL)
         return fail_unknown_value(options, row, value, strlen(value),
                                   found != NULL ? found->refusal : NULL);

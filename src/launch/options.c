@@ -127,6 +127,22 @@ static size_t tool_prefix_len(const char *argument)
     return argument[2 + len] == ':' ? len : 0;
 }
 
+bool options_tool_is_file(const Options *options)
+{
+    return strchr(options->tool, '/') != NULL;
+}
+
+// What nobody here knows may be an option of a tool that is loaded: that tool judges it.
+static bool keep_for_tool(Options *options, const char *argument)
+{
+    OptionList *list = &options->tool_options;
+
+    if (list->count == OPTIONS_LIST_MAX)
+        return option_fail(options, "more than %d options for the tool", OPTIONS_LIST_MAX);
+    list->items[list->count++] = argument;
+    return true;
+}
+
 static bool parse_argument(const char *argument, Options *options)
 {
     size_t prefix = tool_prefix_len(argument);
@@ -144,6 +160,8 @@ static bool parse_argument(const char *argument, Options *options)
         return parse_value(options, row, argument, value_behind(name));
     }
     row = find_row(options, argument);
+    if (row == NULL && options_tool_is_file(options))
+        return keep_for_tool(options, argument);
     if (row == NULL)
         return fail_unknown_option(options, argument);
     if (argument[1] == '-')

@@ -58,7 +58,8 @@ enum { ALLOC_FNS_MAX = 256, ALLOC_FNS_BYTES_MAX = 8192 };
 #define OPTIONS_ROWS_MAX 256
 
 typedef struct Options {
-    const char *tool;                // one of the TOOL rows
+    const char *tool;                // one of the TOOL rows, or the path of a shared object
+    OptionList tool_options;         // of that one, as they were given
     bool trace_children;             // follow execve
     OptionList inject;               // faults in system calls, as strace words them
     OptionList alloc_fns;            // NAME=FUNCTION or PREFIX*, by commas
@@ -208,6 +209,8 @@ typedef struct Options {
 #define COMPAT_VERSION "3.25.1"
 
 // Sets every default. Comes before any parsing.
+// The tool is a shared object to be loaded, not one that is built in.
+bool options_tool_is_file(const Options *options);
 void options_init(Options *options);
 
 // Parses argv[1...] and returns the index of the program, which is argc if there

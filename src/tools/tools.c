@@ -5,14 +5,22 @@
 
 #include <string.h>
 
+#include "tools/plugin/plugin.h"
+
 static const Tool *const all_tools[] = {&tool_none, &tool_count_tool, &tool_selftest,
                                         &tool_stacktest, &tool_tagtest, &tool_eventtest,
                                         &tool_findingtest, &tool_memcheck, &tool_massif};
 
 const Tool *tool = &tool_none;
 
-bool tool_select(const char *name)
+bool tool_select(const Options *options)
 {
+    const char *name = options->tool;
+
+    if (strchr(name, '/')) {
+        tool = plugin_load(name, &options->tool_options);
+        return true;
+    }
     for (size_t i = 0; i < ARRAY_LEN(all_tools); i++) {
         if (strcmp(all_tools[i]->name, name) == 0) {
             tool = all_tools[i];

@@ -178,6 +178,7 @@ typedef struct CodePlace {
     GuestAddr pc;  // the guest instruction being executed
     u32 spilled;   // bit r: the client's register r is in ctx->translate.spill[r]
     bool boundary; // exactly before that instruction
+    u32 block;     // cache_number() of the block
 } CodePlace;
 
 typedef struct CacheStats {

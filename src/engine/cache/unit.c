@@ -305,6 +305,7 @@ bool cache_place(u64 host_pc, CodePlace *ret_place)
     ret_place->pc = b->pc + (u64)(i64)found.guest_delta;
     ret_place->spilled = found.spilled;
     ret_place->boundary = found.boundary && found.host_offset == offset;
+    ret_place->block = cache_number(b);
     return true;
 }
 

@@ -61,6 +61,16 @@ bool redirect_thread_start(ThreadCtx *ctx)
     return !tool_is_active() || make_record(ctx);
 }
 
+static void tell_left(ThreadCtx *ctx, Activation a);
+
+void redirect_thread_ending(ThreadCtx *ctx)
+{
+    while (ctx->redirect.thread && ctx->redirect.count) {
+        Activation a = ctx->redirect.thread->activations[--ctx->redirect.count];
+        tell_left(ctx, a);
+    }
+}
+
 void redirect_thread_end(ThreadCtx *ctx)
 {
     RedirectThread *t = ctx->redirect.thread;
@@ -156,15 +166,31 @@ static bool return_address_is_gone(const Activation *a)
     return !guest_read(a->sp, &word, sizeof word) || word != a->call.return_address;
 }
 
+// The call was left otherwise than by a return. It is in the list no more, which the handler may move.
+static void tell_left(ThreadCtx *ctx, Activation a)
+{
+    const ToolFunction *function = a.call.function;
+    if (function && function->left && !redirect_hooks[a.hook].resolver)
+        function->left(ctx, &a.call);
+}
+
+static void remove_activation(ThreadCtx *ctx, u64 index)
+{
+    Activation *at = &ctx->redirect.thread->activations[index];
+    memmove(at, at + 1, (ctx->redirect.count - index - 1) * sizeof(*at));
+    ctx->redirect.count--;
+}
+
+// Innermost first.
 static void drop_gone(ThreadCtx *ctx)
 {
-    Activation *list = ctx->redirect.thread->activations;
-    u64 kept = 0;
-    for (u64 i = 0; i < ctx->redirect.count; i++) {
-        if (!return_address_is_gone(&list[i]))
-            list[kept++] = list[i];
+    for (u64 i = ctx->redirect.count; i-- > 0;) {
+        Activation a = ctx->redirect.thread->activations[i];
+        if (!return_address_is_gone(&a))
+            continue;
+        remove_activation(ctx, i);
+        tell_left(ctx, a);
     }
-    ctx->redirect.count = kept;
 }
 
 // Room for one more. Without memory for it the call goes unseen.
@@ -196,11 +222,14 @@ static Activation *top_activation(ThreadCtx *ctx)
 static void drop_abandoned(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
 {
     u64 sp = ctx->gpr[RSP];
-    for (Activation *top; (top = top_activation(ctx)) && top->sp <= sp; ctx->redirect.count--) {
+    for (Activation *top; (top = top_activation(ctx)) && top->sp <= sp;) {
         if (top->sp == sp && top->call.return_address == return_address && top->hook != hook)
             return;
         if (top->sp < sp && !return_address_is_gone(top))
             return;
+        Activation a = *top;
+        ctx->redirect.count--;
+        tell_left(ctx, a);
     }
 }
 
@@ -259,8 +288,7 @@ void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
         Activation a = list[i];
         if (a.sp + 8 != ctx->gpr[RSP] || a.call.return_address != pc)
             continue;
-        memmove(&list[i], &list[i + 1], (ctx->redirect.count - i - 1) * sizeof a);
-        ctx->redirect.count--;
+        remove_activation(ctx, i);
         if (redirect_hooks[a.hook].resolver)
             finish_resolver(ctx, &a);
         else

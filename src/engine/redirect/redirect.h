@@ -55,6 +55,8 @@ void redirect_unmapped(GuestAddr start, GuestAddr end);
 
 // False: no memory. Nothing happens when the tool intercepts nothing.
 bool redirect_thread_start(struct ThreadCtx *ctx);
+// The thread ends: of its calls that have not returned ToolFunction.left is told.
+void redirect_thread_ending(struct ThreadCtx *ctx);
 void redirect_thread_end(struct ThreadCtx *ctx);
 
 // --- for the dispatcher

@@ -158,6 +158,8 @@ static void take_out(ThreadCtx *ctx, ucontext_t *uc, const CodePlace *place)
     u64 client_tf = ctx->dispatch.stepping && ctx->dispatch.client_step ? FLAG_TF : 0;
 
     stop_stepping(ctx, uc);
+    if (tool->left)
+        tool->left(ctx, place);
     for (unsigned r = 0; r < GPR_COUNT; r++)
         ctx->gpr[r] = place->spilled >> r & 1 ? ctx->translate.spill[r] : greg(uc, greg_of[r]);
     ctx->pc = place->pc;

@@ -42,6 +42,12 @@ void hooks_end(ThreadCtx *ctx)
         hooks[i]->end(ctx);
 }
 
+void hooks_fork_soon(ThreadCtx *ctx)
+{
+    FOR_EACH_HOOK(i, fork_soon)
+        hooks[i]->fork_soon(ctx);
+}
+
 void hooks_fork_prepare(ThreadCtx *ctx)
 {
     FOR_EACH_HOOK(i, fork_prepare)

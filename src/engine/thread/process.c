@@ -43,6 +43,7 @@ static void take_all_locks(ThreadCtx *ctx)
 {
     lock_acquire(&thread_lock);
     record_wait_for_leaving();
+    hooks_fork_soon(ctx);
     lock_acquire(&engine_lock);
     hooks_fork_prepare(ctx);
     signal_actions_lock(ctx->signal.actions);

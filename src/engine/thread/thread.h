@@ -32,6 +32,8 @@ typedef struct ThreadHooks {
     // False: no memory; the client's clone fails with EAGAIN.
     bool (*start)(ThreadCtx *ctx);
     void (*end)(ThreadCtx *ctx); // in the thread that ends
+    // Before a fork takes engine_lock: it may wait for other threads.
+    void (*fork_soon)(ThreadCtx *ctx);
     // The fork holds thread_lock and engine_lock around all three.
     void (*fork_prepare)(ThreadCtx *ctx);
     void (*fork_parent)(ThreadCtx *ctx);

@@ -53,6 +53,7 @@ void record_tid_is_taken(i32 tid);         // by a new thread
 void hooks_create(ThreadCtx *ctx);
 bool hooks_start(ThreadCtx *ctx);
 void hooks_end(ThreadCtx *ctx);
+void hooks_fork_soon(ThreadCtx *ctx);
 void hooks_fork_prepare(ThreadCtx *ctx);
 void hooks_fork_parent(ThreadCtx *ctx);
 void hooks_fork_child(ThreadCtx *ctx);

@@ -123,7 +123,8 @@ static inline u32 tool_site_index(u32 site)
 // Either `replace` is set: it runs instead of the function, and its value is
 // returned. Other results can be left in thread->gpr (rdx). Or `before` and
 // `after` are, or one of them: they run around the function. `after` does not
-// run for a call that is left by longjmp or an exception.
+// run for a call that is left by longjmp or an exception: `left` does, once it is noticed, at the
+// latest when the place of its return address is used again or the thread ends.
 //
 // Handlers that are not fast run outside the cache: they may use libc,
 // guest_read() and guest_write(), and see all registers in thread->gpr.
@@ -135,7 +136,7 @@ typedef struct ToolFunction {
     ToolReplaceFn *replace;
     ToolQuickFn *quick; // NULL, or of a fast `replace`: tried first (Tool.quick_ignores)
     ToolQuickAtFn *quick_at; // or this one
-    ToolWrapFn *before, *after;
+    ToolWrapFn *before, *after, *left;
     // Or the function is lean: for such as are called all the time. Of lean functions that
     // call each other only the outermost is told, when it has returned, with four arguments; one
     // that is told `lean_before` may be told twice, and not at all within others; nor, if the
@@ -170,6 +171,10 @@ GuestAddr tool_function_address(const ToolFunction *function);
 // what was freed, and the tool is not told.
 bool tool_leaves_allocator(void);
 
+enum { TOOL_INSERTIONS_MAX = 32, TOOL_INSERTION_BYTES = 320, TOOL_INSERTION_MARKS = 12 };
+
+struct CodePlace;
+
 typedef struct Tool {
     const char *name;
     const char *summary;
@@ -202,6 +207,7 @@ typedef struct Tool {
     // Around a fork, while other threads run on: the tool takes its locks, so that nothing that
     // they protect is half changed in the child; and releases them, or sets them free there. The
     // engine's locks are held.
+    void (*fork_soon)(ToolThread *thread); // before the engine's lock is taken: it may wait
     void (*fork_prepare)(void);
     void (*fork_parent)(void);
     void (*fork_child)(ToolThread *thread); // in the child, which has this thread only
@@ -223,6 +229,17 @@ typedef struct Tool {
     void (*block)(ToolBlock *block, const ToolInsn *insns, unsigned count);
     // Before each instruction: code inserted here runs before it.
     void (*insn)(ToolBlock *block, const ToolInsn *insn);
+    // How much `insn` and `insn_done` are going to insert there, in units of TOOL_INSERTION_BYTES and
+    // of TOOL_INSERTION_MARKS; NULL: little. At most TOOL_INSERTIONS_MAX.
+    u32 (*insertions)(ToolBlock *block, const ToolInsn *insn);
+    // Behind each that may be followed by another one in line: code inserted here runs when it has
+    // been executed, and, of a branch, was not taken.
+    void (*insn_done)(ToolBlock *block, const ToolInsn *insn);
+    // The block ends before this instruction, for want of room: code inserted here runs at its end.
+    void (*cut)(ToolBlock *block, const ToolInsn *insn);
+    // In a signal handler: the thread leaves a block in the middle, before the end of the instruction
+    // at place->pc; at a boundary before code that was inserted before it.
+    void (*left)(ToolThread *thread, const struct CodePlace *place);
 
     // The version that fits the state of the thread, which is about to enter a block;
     // general registers only. 0: the clean one. Others are given out by the tool, below
@@ -293,8 +310,8 @@ extern const Tool *tool;
 // Set before the first block is made.
 extern bool tool_sees_all;
 
-// Chooses by name; false if there is none of that name.
-bool tool_select(const char *name);
+// Chooses by name, or loads it where that is a path; false if there is none of that name.
+bool tool_select(const Options *options);
 
 // ----------------------------------------------------------- inserting code
 

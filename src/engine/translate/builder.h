@@ -19,7 +19,8 @@
 #define LINK_STUB_BYTES 17 // of one that is to be linked
 #define CALL_STUB_BYTES (LINK_STUB_BYTES + 5)
 #define EXIT_STUBS_ROOM (BLOCK_EXITS_MAX * EXIT_STUB_BYTES)
-#define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 10)
+#define INSN_MARKS 20 // no lowering, tool code that is no insertion included, makes more
+#define BLOCK_MARKS_MAX (BLOCK_INSNS_MAX * 12)
 #define INSN_GUARDS_MAX 40 // three accesses of 64 bytes; 128 bytes that are copied to others
 #define BLOCK_GUARDS_MAX (BLOCK_INSNS_MAX * 2)
 #define GUARD_STUB_ROOM 320

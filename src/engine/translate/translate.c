@@ -352,8 +352,18 @@ static void emit_insn(Builder *b, unsigned index)
         x64_mov_fs_reg(&b->e, CTX_SPILL(R11), R11);
     if (loads_rsp)
         emit_callstack_after_load(b);
+    if (b->fallthrough && tool->insn_done)
+        tool->insn_done(b, b->insn);
     ASSERT(b->spilled == 0 || !b->fallthrough);
     b->spilled = 0;
+}
+
+static bool has_room_for_insn(Builder *b)
+{
+    u32 more = tool->insertions ? tool->insertions(b, b->insn) : 0;
+    return emit_room(&b->e) >= INSN_ROOM + more * TOOL_INSERTION_BYTES &&
+           b->guard_count + INSN_GUARDS_MAX <= BLOCK_GUARDS_MAX &&
+           b->mark_count + INSN_MARKS + more * TOOL_INSERTION_MARKS <= BLOCK_MARKS_MAX;
 }
 
 static void emit_body(Builder *b)
@@ -376,7 +386,9 @@ static void emit_body(Builder *b)
         tool->block(b, b->insns, b->insn_count);
     for (unsigned i = 0; i < b->insn_count; i++) {
         b->insn = &b->insns[i];
-        if (emit_room(&b->e) < INSN_ROOM || b->guard_count + INSN_GUARDS_MAX > BLOCK_GUARDS_MAX) {
+        if (!has_room_for_insn(b)) {
+            if (tool->cut)
+                tool->cut(b, b->insn);
             b->next_pc = b->insn->pc;
             b->insn_count = i;
             break;

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: MIT
+//
+// Counters: numbers per thread that blocks add constants to.
+//
+// A block is divided into segments, straight runs that are left at their end alone. All additions of
+// a segment, whatever their counters, are one increment of the segment's own number; what the counters
+// are is computed when somebody asks, from how often each segment has run and what it adds. Segments of
+// blocks that are made again are the same ones.
+//
+// The numbers are words of a table that each thread has behind gs: first the counters themselves, for
+// what is added directly, then the segments.
+//
+//     word 0 … COUNTERS-1            directly added to counter 0 …
+//     word COUNTERS … WORDS-1        how often segment COUNTERS … has run
+//
+// A thread may leave a segment in its middle: by a signal that is delivered, by a fault, because
+// somebody has asked it to stop. counters_left() then puts right directly what the segment's number has
+// told too much, or not yet (G2).
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+#include "base/futex_lock.h"
+#include "base/pages.h"
+#include "tools/plugin/plugin_internal.h"
+
+enum {
+    COUNTERS = MUNINN_COUNTERS_MAX,
+    WORDS = 1 << 21,
+    ADDITIONS_MAX = 1 << 24, // of all segments
+    PLACES_MAX = 1 << 24,    // of all instructions of them
+    ON_ENTRY = 0xffff, // Addition.insn: of the segment itself, whatever is executed of it
+};
+
+typedef struct Addition {
+    u16 insn; // of the block
+    u16 counter;
+    u32 amount;
+} Addition;
+_Static_assert(MUNINN_COUNTERS_MAX <= 1 << 16, "an Addition holds the number of a counter");
+
+typedef struct Segment {
+    u32 first_addition, addition_count;
+    u32 first_place; // of the block's instructions, the addresses of all of them
+    u16 first_insn, end_insn;
+    u16 bump_at; // the number grows before this instruction; end_insn: where the segment begins
+    u16 last_of_block;
+} Segment;
+
+static u32 counter_count;
+static u32 word_count = COUNTERS; // the words that are in use
+
+// Reservations that never move, since a signal handler reads them; written under the engine lock.
+static Segment *segments; // by word
+static Addition *additions;
+static GuestAddr *places;
+static u32 addition_count, place_count;
+static u32 *first_of_block; // the first segment's word, by tool_block_number(); 0: none
+
+static Lock ended_lock;
+static u64 *ended; // sums of the words of threads that have ended
+
+// The additions of the block that is being made, in the order of instructions.
+static struct {
+    Addition items[INSNS_MAX * TOOL_INSERTIONS_MAX];
+    u32 count;
+    u32 words[INSNS_MAX + 1];  // of the segment that begins at the instruction, 0: none does
+    u32 bumps[INSNS_MAX + 1];  // of the segment that is counted before the instruction, 0: none
+    u32 done[INSNS_MAX + 1];   // that is counted behind it
+    u64 direct;                // bit i: the additions of instruction i are made directly
+} making;
+
+static void *reserve(u64 bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void init_once(void)
+{
+    if (segments)
+        return;
+    segments = reserve(WORDS * sizeof(*segments));
+    additions = reserve(ADDITIONS_MAX * sizeof(*additions));
+    places = reserve(PLACES_MAX * sizeof(*places));
+    first_of_block = reserve(TOOL_BLOCK_NUMBERS * sizeof(*first_of_block));
+    ended = reserve(WORDS * sizeof(*ended));
+    if (!segments || !additions || !places || !first_of_block || !ended)
+        plugin_refuse("no memory for its counters");
+}
+
+MuninnCounter muninn_counter(void)
+{
+    init_once();
+    u32 number = __atomic_fetch_add(&counter_count, 1, __ATOMIC_RELAXED);
+    if (number >= COUNTERS)
+        plugin_refuse("muninn_counter: there are no more than %u", COUNTERS);
+    return number;
+}
+
+// ------------------------------------------------------------------- threads
+
+static u64 *words_of(const ToolThread *thread)
+{
+    return (u64 *)thread->engine_gs;
+}
+
+bool counters_thread_start(ToolThread *thread)
+{
+    if (!counter_count && plugin_has_started && !segments)
+        init_once(); // one may be made later
+    u64 *words = reserve(WORDS * sizeof(*words));
+    if (!words)
+        return false;
+    thread->engine_gs = (u64)words;
+    __asm__ volatile("wrgsbase %0" : : "r"(thread->engine_gs));
+    return true;
+}
+
+// Pages that a thread has not touched need not be read. The kernel does not tell them from those
+// that it has swapped out.
+static bool can_tell_untouched(void)
+{
+    struct sysinfo info;
+    return sysinfo(&info) == 0 && info.totalswap == 0;
+}
+
+// Calls fn for each run of words that may be other than 0.
+static void each_touched(const u64 *words, void (*fn)(const u64 *from, u32 first, u32 count,
+                                                      void *arg), void *arg)
+{
+    enum { WORDS_OF_PAGE = PAGE_SIZE / sizeof(u64), PAGES_AT_ONCE = 1024 };
+    unsigned char is_there[PAGES_AT_ONCE];
+    u32 used = __atomic_load_n(&word_count, __ATOMIC_RELAXED);
+    bool asks = can_tell_untouched();
+    memset(is_there, 1, sizeof(is_there));
+    for (u32 first = 0; first < used; first += PAGES_AT_ONCE * WORDS_OF_PAGE) {
+        u32 left = (used - first + WORDS_OF_PAGE - 1) / WORDS_OF_PAGE;
+        u32 pages = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
+        if (asks && mincore((void *)(words + first), pages * PAGE_SIZE, is_there) != 0)
+            memset(is_there, 1, sizeof(is_there));
+        for (u32 p = 0; p < pages; p++) {
+            u32 at = first + p * WORDS_OF_PAGE;
+            if (is_there[p] & 1)
+                fn(words + at, at, WORDS_OF_PAGE, arg);
+        }
+    }
+}
+
+static void add_words(const u64 *from, u32 first, u32 count, void *arg)
+{
+    u64 *sums = arg;
+    for (u32 i = 0; i < count; i++)
+        sums[first + i] += from[i];
+}
+
+void counters_thread_end(ToolThread *thread)
+{
+    u64 *words = words_of(thread);
+    if (!words)
+        return;
+    lock_acquire(&ended_lock);
+    each_touched(words, add_words, ended);
+    lock_release(&ended_lock);
+    thread->engine_gs = 0;
+    __asm__ volatile("wrgsbase %0" : : "r"(0ul));
+    munmap(words, WORDS * sizeof(*words));
+}
+
+// -------------------------------------------------------------------- asking
+
+// counters[c] += of each word what it says
+typedef struct Sums {
+    u64 *counters;
+    u32 first, count; // of the counters that are asked for
+} Sums;
+
+static void add_counters(const u64 *from, u32 first, u32 count, void *arg)
+{
+    const Sums *sums = arg;
+    for (u32 i = 0; i < count; i++) {
+        u32 word = first + i;
+        if (LIKELY(!from[i]))
+            continue;
+        if (word < COUNTERS) {
+            if (word - sums->first < sums->count)
+                sums->counters[word - sums->first] += from[i];
+            continue;
+        }
+        const Segment *s = &segments[word];
+        for (u32 a = 0; a < s->addition_count; a++) {
+            const Addition *addition = &additions[s->first_addition + a];
+            if (addition->counter - sums->first < sums->count)
+                sums->counters[addition->counter - sums->first] += from[i] * addition->amount;
+        }
+    }
+}
+
+static void add_thread(ToolThread *thread, void *arg)
+{
+    if (words_of(thread))
+        each_touched(words_of(thread), add_counters, arg);
+}
+
+static void total(const Sums *sums)
+{
+    memset(sums->counters, 0, sums->count * sizeof(u64));
+    if (!segments)
+        return;
+    lock_acquire(&ended_lock);
+    each_touched(ended, add_counters, (void *)(u64)sums);
+    lock_release(&ended_lock);
+    tool_for_each_thread(add_thread, (void *)(u64)sums);
+}
+
+void muninn_counter_totals(uint64_t *totals, size_t count)
+{
+    total(&(Sums){.counters = totals, .count = (u32)count});
+}
+
+uint64_t muninn_counter_total(MuninnCounter counter)
+{
+    u64 sum;
+    total(&(Sums){.counters = &sum, .first = counter, .count = 1});
+    return sum;
+}
+
+uint64_t muninn_counter_of(MuninnThread *thread, MuninnCounter counter)
+{
+    u64 sum = 0;
+    add_thread(thread_of(thread), &(Sums){.counters = &sum, .first = counter, .count = 1});
+    return sum;
+}
+
+static void reset_thread(ToolThread *thread, void *arg)
+{
+    (void)arg;
+    if (words_of(thread))
+        madvise(words_of(thread), WORDS * sizeof(u64), MADV_DONTNEED);
+}
+
+void muninn_counters_reset(void)
+{
+    if (!segments)
+        return;
+    lock_acquire(&ended_lock);
+    madvise(ended, WORDS * sizeof(u64), MADV_DONTNEED);
+    lock_release(&ended_lock);
+    tool_for_each_thread(reset_thread, NULL);
+}
+
+// --------------------------------------------------------------- translation
+
+static void add(u32 insn, MuninnCounter counter, u32 amount)
+{
+    if (counter >= counter_count)
+        plugin_refuse("muninn_count: there is no counter %u", counter);
+    if (making.count == ARRAY_LEN(making.items))
+        plugin_refuse("muninn_count: more than %zu additions in a block", ARRAY_LEN(making.items));
+    making.items[making.count++] =
+        (Addition){.insn = (u16)insn, .counter = (u16)counter, .amount = amount};
+}
+
+void muninn_count(MuninnInsn *insn, MuninnCounter counter, uint32_t amount)
+{
+    add(insn->index, counter, amount);
+}
+
+// That is, when what follows it in line is reached from there. INSNS_MAX is added, so that sorting
+// puts it behind the branch.
+enum { NOT_TAKEN = 1 << 15 };
+
+bool muninn_count_not_taken(MuninnInsn *insn, MuninnCounter counter, uint32_t amount)
+{
+    if (muninn_insn_class(insn) != MUNINN_CLASS_BRANCH)
+        return false;
+    add(insn->index | NOT_TAKEN, counter, amount);
+    return true;
+}
+
+void counters_plan_begin(void)
+{
+    making.count = 0;
+}
+
+static int by_insn(const void *a, const void *b)
+{
+    const Addition *x = a, *y = b;
+    u32 left = (x->insn & ~(u32)NOT_TAKEN) * 2 + (x->insn >> 15);
+    u32 right = (y->insn & ~(u32)NOT_TAKEN) * 2 + (y->insn >> 15);
+    return left < right ? -1 : left > right;
+}
+
+// What may be left elsewhere than behind it, or is done by C, ends a segment.
+static bool ends_segment(const ToolInsn *insn)
+{
+    return insn->lowering != LOWER_COPY && insn->lowering != LOWER_JMP;
+}
+
+static u64 hash_of(const void *data, size_t size, u64 seed)
+{
+    const u8 *bytes = data;
+    u64 hash = seed;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3ull;
+    return hash ^ hash >> 29;
+}
+
+// Blocks whose segments are known, by what they are made of.
+static struct {
+    struct {
+        u64 hash;
+        u32 word; // of the first segment
+    } *slots;
+    u64 capacity, used;
+} known;
+
+static u32 *find_known(u64 hash)
+{
+    u64 at = hash & (known.capacity - 1);
+    while (known.slots[at].word && known.slots[at].hash != hash)
+        at = (at + 1) & (known.capacity - 1);
+    known.slots[at].hash = hash;
+    return &known.slots[at].word;
+}
+
+static void make_room_for_known(void)
+{
+    u64 old_capacity = known.capacity;
+    void *old = known.slots;
+    if (known.capacity && known.used < known.capacity / 2)
+        return;
+    known.capacity = known.capacity ? 2 * known.capacity : 1 << 14;
+    known.slots = reserve(known.capacity * sizeof(*known.slots));
+    if (!known.slots)
+        plugin_refuse("no memory for its counters");
+    for (u64 i = 0; i < old_capacity; i++) {
+        const typeof(*known.slots) *slot = &((typeof(known.slots))old)[i];
+        if (slot->word)
+            *find_known(slot->hash) = slot->word;
+    }
+    if (old)
+        munmap(old, old_capacity * sizeof(*known.slots));
+}
+
+// The first place at which the flags are dead: there the increment costs one instruction.
+static u32 best_place(const MuninnBlock *block, u32 first, u32 end)
+{
+    for (u32 i = first; i < end; i++) {
+        if (tool_flags_are_dead_at(block->block, block->insns[i].insn))
+            return i;
+    }
+    return first;
+}
+
+// Makes the segment [first, end) of instructions, with the additions from *next on that are in it.
+static void make_segment(const MuninnBlock *block, u32 first, u32 end, u32 *next, u32 first_place)
+{
+    u32 from = *next, n = addition_count;
+    for (; *next < making.count; ++*next) {
+        const Addition *a = &making.items[*next];
+        bool is_entry = a->insn & NOT_TAKEN;
+        u32 insn = a->insn & ~(u32)NOT_TAKEN;
+        // Of a branch not taken: the segment behind it.
+        if ((is_entry ? insn + 1 : insn) >= end && !(first == end && insn + 1 == end))
+            break;
+        additions[n++] = (Addition){is_entry ? ON_ENTRY : a->insn, a->counter, a->amount};
+    }
+    if (from == *next)
+        return;
+    u32 word = word_count;
+    segments[word] = (Segment){
+        .first_addition = addition_count,
+        .addition_count = n - addition_count,
+        .first_place = first_place,
+        .first_insn = (u16)first,
+        .end_insn = (u16)end,
+        .bump_at = (u16)best_place(block, first, end),
+    };
+    addition_count = n;
+    __atomic_store_n(&word_count, word + 1, __ATOMIC_RELEASE);
+}
+
+static bool has_room(const MuninnBlock *block)
+{
+    return word_count + block->count + 1 <= WORDS &&
+           addition_count + making.count <= ADDITIONS_MAX &&
+           place_count + block->count <= PLACES_MAX;
+}
+
+// Returns the word of the first segment of the block; the last one is marked. 0: there is no more room.
+static u32 make_segments(const MuninnBlock *block)
+{
+    u32 first_word = word_count, first_place = place_count, next = 0, first = 0;
+    if (!has_room(block))
+        return 0;
+    for (u32 i = 0; i < block->count; i++) {
+        places[place_count + i] = block->insns[i].insn->pc;
+        if (!ends_segment(block->insns[i].insn) && i + 1 < block->count)
+            continue;
+        make_segment(block, first, i + 1, &next, first_place);
+        first = i + 1;
+    }
+    make_segment(block, first, first, &next, first_place); // behind a branch at the end
+    place_count += block->count;
+    if (first_word == word_count)
+        return 0;
+    segments[word_count - 1].last_of_block = 1;
+    return first_word;
+}
+
+static u32 segments_of(const MuninnBlock *block)
+{
+    u64 hash = hash_of(making.items, making.count * sizeof(Addition), 0xcbf29ce484222325ull);
+    for (u32 i = 0; i < block->count; i++) {
+        GuestAddr pc = block->insns[i].insn->pc;
+        u32 lowering = block->insns[i].insn->lowering;
+        hash = hash_of(&pc, sizeof(pc), hash);
+        hash = hash_of(&lowering, sizeof(lowering), hash);
+        // The place of the increment is a part of it.
+        bool is_dead = tool_flags_are_dead_at(block->block, block->insns[i].insn);
+        hash = hash_of(&is_dead, sizeof(is_dead), hash);
+    }
+    make_room_for_known();
+    u32 *word = find_known(hash);
+    if (!*word) {
+        *word = make_segments(block);
+        known.used += *word != 0;
+    }
+    return *word;
+}
+
+void counters_plan_end(MuninnBlock *block)
+{
+    u32 number = tool_block_number(block->block);
+    if (!segments)
+        return;
+    __atomic_store_n(&first_of_block[number], 0, __ATOMIC_RELAXED);
+    memset(making.words, 0, sizeof(making.words));
+    memset(making.bumps, 0, sizeof(making.bumps));
+    memset(making.done, 0, sizeof(making.done));
+    making.direct = 0;
+    if (!making.count)
+        return;
+    qsort(making.items, making.count, sizeof(Addition), by_insn);
+    u32 word = segments_of(block);
+    if (!word) {
+        making.direct = ~0ull;
+        return;
+    }
+    __atomic_store_n(&first_of_block[number], word, __ATOMIC_RELEASE);
+    for (;; word++) {
+        const Segment *s = &segments[word];
+        making.words[s->first_insn] = word;
+        if (s->first_insn == s->end_insn)
+            making.done[s->end_insn - 1] = word;
+        else
+            making.bumps[s->bump_at] = word;
+        if (s->last_of_block)
+            break;
+    }
+}
+
+static void add_directly(ToolBlock *block, u32 insn_key)
+{
+    for (u32 i = 0; i < making.count; i++) {
+        if (making.items[i].insn == insn_key)
+            tool_bump(block, making.items[i].counter, (i32)making.items[i].amount);
+    }
+}
+
+void counters_emit(ToolBlock *block, u32 insn)
+{
+    if (making.direct)
+        add_directly(block, insn);
+    else if (making.bumps[insn])
+        tool_bump(block, making.bumps[insn], 1);
+}
+
+void counters_emit_done(ToolBlock *block, u32 insn)
+{
+    if (making.direct)
+        add_directly(block, insn | NOT_TAKEN);
+    else if (making.done[insn])
+        tool_bump(block, making.done[insn], 1);
+}
+
+// The block ends before `insn`. If that is in the middle of a segment, what the segment's number tells
+// is put right.
+void counters_emit_cut(ToolBlock *block, u32 insn)
+{
+    u32 word = 0;
+    if (making.direct || !making.count || insn == 0)
+        return;
+    for (u32 i = 0; i <= insn && i < INSNS_MAX; i++) {
+        if (making.words[i])
+            word = making.words[i];
+    }
+    const Segment *s = &segments[word];
+    if (!word || insn < s->first_insn || insn >= s->end_insn)
+        return;
+    bool is_counted = s->bump_at < insn;
+    for (u32 i = 0; i < s->addition_count; i++) {
+        const Addition *a = &additions[s->first_addition + i];
+        bool is_due = a->insn == ON_ENTRY || a->insn < insn;
+        if (is_due && !is_counted)
+            tool_bump(block, a->counter, (i32)a->amount);
+        else if (!is_due && is_counted)
+            tool_bump(block, a->counter, -(i32)a->amount);
+    }
+}
+
+// ------------------------------------------------------------------- leaving
+
+// The instruction of the segment at `pc`; false: it is not in it.
+static bool find_place(const Segment *s, GuestAddr pc, u32 *ret_insn)
+{
+    for (u32 i = s->first_insn; i < s->end_insn; i++) {
+        if (places[s->first_place + i] == pc) {
+            *ret_insn = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void counters_left(ToolThread *thread, const CodePlace *place)
+{
+    u64 *words = words_of(thread);
+    u32 insn, word = segments && words
+                         ? __atomic_load_n(&first_of_block[place->block], __ATOMIC_ACQUIRE)
+                         : 0;
+    for (; word; word = segments[word].last_of_block ? 0 : word + 1) {
+        const Segment *s = &segments[word];
+        if (!find_place(s, place->pc, &insn))
+            continue;
+        bool is_counted = s->bump_at < insn || (s->bump_at == insn && !place->boundary);
+        for (u32 i = 0; i < s->addition_count; i++) {
+            const Addition *a = &additions[s->first_addition + i];
+            bool is_due = a->insn == ON_ENTRY || a->insn < insn;
+            words[a->counter] += (u64)a->amount * (u64)is_due - (u64)a->amount * (u64)is_counted;
+        }
+        return;
+    }
+}

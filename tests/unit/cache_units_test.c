@@ -35,7 +35,7 @@ static unsigned blocks_in_a_unit(void)
 
 TEST(the_smallest_cache_holds_many_blocks_of_a_tool_whose_largest_ones_are_large)
 {
-    CHECK(tool_select("memcheck"));
+    CHECK(tool_select(&(Options){.tool = "memcheck"}));
     cache_init(0, LARGEST, true);
     CHECK(blocks_in_a_unit() >= 100);
     CHECK(blocks_in_a_unit() >= 100);

@@ -31,7 +31,7 @@ static u64 text(const char *string)
 static u64 ask(u64 otherwise, u64 number, u64 a1, u64 a2, u64 a3)
 {
     const u64 args[6] = { number, a1, a2, a3 };
-    tool_select("none");
+    tool_select(&(Options){.tool = "none"});
     ctx->gpr[RAX] = (u64)memcpy(arena(), args, sizeof(args));
     ctx->gpr[RDX] = otherwise;
     ctx->pc = 0x1000;

@@ -112,9 +112,7 @@ hot_flags := -mgeneral-regs-only -fno-builtin -fno-stack-protector \
 launch_link := $(if $(filter asan,$(MODE)),-pie,-static-pie)
 link_flags  := $(mode_link_$(MODE)) $(LDFLAGS)
 # The engine binds all symbols at start: the lazy resolver must not run inside a signal handler.
-engine_link := -pie -Wl,-z,now
-# Tools that are loaded find the functions of include/muninn/tool.h in the engine.
-engine_exports := -Wl,--dynamic-list=src/tools/plugin/exports.list
+engine_link := -pie -Wl,-z,now -Wl,--dynamic-list=src/tools/plugin/exports.list
 engine_libs := -lZydis -lpthread
 monitor_libs := -ldw -lelf -liberty -lzstd -lz -lm -lpthread
 inspect_libs := -lsqlite3 -lmicrohttpd $(monitor_libs)
@@ -174,7 +172,7 @@ $(eval $(call archive_rule,$(inspect_library),$(inspect_obj)))
 
 $(OUT)/muninn-engine: $(engine_main) $(library) src/tools/plugin/exports.list
 	$(call say,LINK)
-	$(Q)$(CC) $(engine_link) $(engine_exports) $(link_flags) -o $@ $(engine_main) \
+	$(Q)$(CC) $(engine_link) $(link_flags) -o $@ $(engine_main) \
 	    -Wl,--whole-archive $(library) -Wl,--no-whole-archive $(engine_libs)
 
 $(OUT)/muninn-monitor: $(monitor_main) $(monitor_library)

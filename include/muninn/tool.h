@@ -111,7 +111,7 @@ void muninn_option_bool(const char *name, bool *value, const char *help);       
 void muninn_option_number(const char *name, uint64_t *value, const char *help); // decimal or 0x
 void muninn_option_text(const char *name, const char **value, const char *help);
 
-// --------------------------------------------------------------------------- what is wanted [start]
+// ------------------------------------------------------------------------ what is wanted [start]
 
 typedef enum MuninnNeed {
     // Calling contexts: muninn_context().
@@ -165,8 +165,8 @@ void muninn_on_command(MuninnCommandFn *fn, const char *help, void *data);
 void muninn_answer(MuninnThread *thread, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// A client request (include/muninn/client.h) that no part of the engine knows. args[0] is its number,
-// *result its default. False: the tool does not know it either.
+// A client request (include/muninn/client.h) that no part of the engine knows. args[0] is its
+// number, *result its default. False: the tool does not know it either.
 typedef bool MuninnRequestFn(MuninnThread *thread, const uint64_t args[6], uint64_t *result,
                              void *data);
 void muninn_on_request(MuninnRequestFn *fn, void *data);
@@ -199,12 +199,16 @@ typedef struct MuninnWrap {
 void muninn_wrap(const char *object, const char *name, const MuninnWrap *wrap);
 void muninn_replace(const char *object, const char *name, MuninnReplaceFn *fn, void *data);
 
-// [outside] Calls a function of the client's, with up to six integers. False: the client's stack has
-// no room.
+// [outside] Calls a function of the client's, with up to six integers. False: the client's stack
+// has no room.
 bool muninn_call_client(MuninnThread *thread, MuninnAddress function, const uint64_t *args,
                         unsigned count, uint64_t *result);
 
-typedef enum MuninnAllocationKind { MUNINN_ALLOCATED, MUNINN_FREED, MUNINN_RESIZED } MuninnAllocationKind;
+typedef enum MuninnAllocationKind {
+    MUNINN_ALLOCATED,
+    MUNINN_FREED,
+    MUNINN_RESIZED,
+} MuninnAllocationKind;
 typedef struct MuninnAllocation {
     MuninnAllocationKind kind;
     MuninnAddress address; // of the block; of the new one where it was resized
@@ -217,7 +221,7 @@ typedef struct MuninnAllocation {
 typedef void MuninnAllocationFn(MuninnThread *thread, const MuninnAllocation *event, void *data);
 void muninn_on_allocation(MuninnAllocationFn *fn, void *data);
 
-// ------------------------------------------------------------------------ looking at blocks [block]
+// --------------------------------------------------------------------- looking at blocks [block]
 
 MuninnAddress muninn_block_address(const MuninnBlock *block);
 size_t muninn_block_count(const MuninnBlock *block); // of instructions
@@ -262,7 +266,7 @@ typedef struct MuninnAccess {
     bool reads, writes;
     bool has_address; // false: scattered over several, as of gathers
     bool is_stack;    // push, pop, call, return
-    bool is_repeated; // a string instruction with a rep prefix: this is the first element of several
+    bool is_repeated; // of a string instruction with a rep prefix: the first element of several
 } MuninnAccess;
 // The accesses to memory of an instruction, explicit and implicit ones. Returns how many there are;
 // writes at most `max`.
@@ -271,9 +275,9 @@ enum { MUNINN_ACCESSES_MAX = 8 };
 
 // ------------------------------------------------------------------------------------- counters
 // A counter is a number of 64 bits for each thread, to which blocks add constants. The additions
-// of a straight run of instructions cost one increment together, however many counters they are for,
-// and are exact also where a run is left in the middle by a signal or a fault: an instruction that
-// has not been completed has not been counted.
+// of a straight run of instructions cost one increment together, however many counters they are
+// for, and are exact also where a run is left in the middle by a signal or a fault: an instruction
+// that has not been completed has not been counted.
 
 typedef uint32_t MuninnCounter;
 enum { MUNINN_COUNTERS_MAX = 65536 };
@@ -322,8 +326,8 @@ typedef enum MuninnCallFlags {
     MUNINN_CALL_WRITES_REGISTERS = 2,
     // See "What a callback may do" above.
     MUNINN_CALL_HOT = 4,
-    // After the instruction instead of before it. Of instructions that may go elsewhere (class other
-    // than MUNINN_CLASS_OTHER): when they do not.
+    // After the instruction instead of before it. Of instructions that may go elsewhere (class
+    // other than MUNINN_CLASS_OTHER): when they do not.
     MUNINN_CALL_AFTER = 8,
 } MuninnCallFlags;
 
@@ -338,17 +342,17 @@ typedef enum MuninnCondition {
 void muninn_call_if(MuninnInsn *insn, MuninnWord word, MuninnCondition condition, int32_t constant,
                     MuninnInsnFn *fn, void *data, unsigned flags);
 
-// [block] Calls fn(thread, data, address) before the instruction makes its access number `access`; with
-// MUNINN_CALL_AFTER when it has made it. False: the access has no address.
+// [block] Calls fn(thread, data, address) before the instruction makes its access number `access`;
+// with MUNINN_CALL_AFTER when it has made it. False: the access has no address.
 bool muninn_call_access(MuninnInsn *insn, size_t access, MuninnInsnFn *fn, void *data,
                         unsigned flags);
 
-// [block] Calls fn(thread, data, taken) before a conditional branch. False: it is none that can be asked
-// (loop and jrcxz).
+// [block] Calls fn(thread, data, taken) before a conditional branch. False: it is none that can be
+// asked (loop and jrcxz).
 bool muninn_call_branch(MuninnInsn *insn, MuninnInsnFn *fn, void *data, unsigned flags);
 
-// [block] Calls fn(thread, data, target) before an indirect jump, indirect call or return goes there.
-// False: it is none of these.
+// [block] Calls fn(thread, data, target) before an indirect jump, indirect call or return goes
+// there. False: it is none of these.
 bool muninn_call_target(MuninnInsn *insn, MuninnInsnFn *fn, void *data, unsigned flags);
 
 // --------------------------------------------------------------------------------------- buffers
@@ -363,8 +367,8 @@ typedef struct MuninnRecord {
 } MuninnRecord;
 
 typedef struct MuninnBuffer MuninnBuffer;
-// The callback gets records in the order in which the thread made them: when its buffer is full, and
-// when it ends. It runs as a call of a block does.
+// The callback gets records in the order in which the thread made them: when its buffer is full,
+// and when it ends. It runs as a call of a block does.
 typedef void MuninnBufferFn(MuninnThread *thread, const MuninnRecord *records, size_t count,
                             void *data);
 MuninnBuffer *muninn_buffer(size_t records, MuninnBufferFn *fn, void *data); // [start]
@@ -390,8 +394,8 @@ bool muninn_write(MuninnAddress address, const void *from, size_t size);
 
 // ---------------------------------------------------------------------------- places and contexts
 
-// [any] The calling context of the thread, with `pc` as the innermost frame: a number that is the same
-// whenever the stack is, from 1 on. 0: it is not known. Wants MUNINN_NEED_CONTEXTS.
+// [any] The calling context of the thread, with `pc` as the innermost frame: a number that is the
+// same whenever the stack is, from 1 on. 0: it is not known. Wants MUNINN_NEED_CONTEXTS.
 uint32_t muninn_context(MuninnThread *thread, MuninnAddress pc);
 // Its frames, innermost first: `pc`, then return addresses. Returns how many there are, and writes
 // at most `max`.
@@ -403,11 +407,12 @@ typedef struct MuninnModule {
     uint64_t offset;          // of that mapping in the file
     const char *path;
 } MuninnModule;
-// [outside], and in callbacks of blocks and mappings: what is mapped at an address. False: no file. `path` is valid until it is unmapped.
+// [outside], and in callbacks of blocks and mappings: what is mapped at an address. False: no file.
+// `path` is valid until it is unmapped.
 bool muninn_module_at(MuninnAddress address, MuninnModule *module);
 
-// [outside] "function (file.c:12)" or what else is known of a code address, written to `text`. Wants
-// MUNINN_NEED_NAMES.
+// [outside] "function (file.c:12)" or what else is known of a code address, written to `text`.
+// Wants MUNINN_NEED_NAMES.
 const char *muninn_name(MuninnThread *thread, MuninnAddress pc, char *text, size_t size);
 
 // ---------------------------------------------------------------------------------------- speaking

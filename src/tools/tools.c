@@ -5,9 +5,10 @@
 
 #include <string.h>
 
+#include "tools/count/count.h"
 #include "tools/plugin/plugin.h"
 
-static const Tool *const all_tools[] = {&tool_none, &tool_count_tool, &tool_selftest,
+static const Tool *const all_tools[] = {&tool_none, &tool_selftest,
                                         &tool_stacktest, &tool_tagtest, &tool_eventtest,
                                         &tool_findingtest, &tool_memcheck, &tool_massif};
 
@@ -19,6 +20,10 @@ bool tool_select(const Options *options)
 
     if (strchr(name, '/')) {
         tool = plugin_load(name, &options->tool_options);
+        return true;
+    }
+    if (strcmp(name, count_description.name) == 0) {
+        tool = plugin_start(&count_description, count_start, &options->tool_options);
         return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(all_tools); i++) {

@@ -7,7 +7,6 @@
 #include "engine/toolapi/toolapi.h"
 
 extern const Tool tool_none;
-extern const Tool tool_count_tool;
 extern const Tool tool_selftest;
 extern const Tool tool_stacktest;
 extern const Tool tool_tagtest;

@@ -177,7 +177,7 @@ static void run_case(const Case *c)
     pid_t child = fork();
     if (child == 0) {
         if (is_so(c, "count"))
-            ASSERT(tool_select("count"));
+            ASSERT(tool_select(&(Options){.tool = "count"}));
         if (is_so(c, "access"))
             tool = &access_tool;
         place_code(c);

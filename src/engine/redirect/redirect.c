@@ -166,7 +166,8 @@ static bool return_address_is_gone(const Activation *a)
     return !guest_read(a->sp, &word, sizeof word) || word != a->call.return_address;
 }
 
-// The call was left otherwise than by a return. It is in the list no more, which the handler may move.
+// The call was left otherwise than by a return. It is in the list no more, which the handler may
+// move.
 static void tell_left(ThreadCtx *ctx, Activation a)
 {
     const ToolFunction *function = a.call.function;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// More that a tool may insert into blocks, without a shadow: increments of a thread's table behind gs,
-// operations on a thread's words (ToolThread.tool.slot), tests of them, records of memory accesses,
-// and calls that get more than toolapi.h's do. All of it stands before the current instruction, or
-// behind it in Tool.after, and leaves registers and flags as they were.
+// More that a tool may insert into blocks, without a shadow: increments of a thread's table behind
+// gs, operations on a thread's words (ToolThread.tool.slot), tests of them, records of memory
+// accesses, and calls that get more than toolapi.h's do. All of it stands before the current
+// instruction, or behind it in Tool.after, and leaves registers and flags as they were.
 #ifndef MUNINN_ENGINE_TOOLAPI_OBSERVE_H
 #define MUNINN_ENGINE_TOOLAPI_OBSERVE_H
 
@@ -22,8 +22,8 @@ typedef enum ToolSource {
 bool tool_slot_update(ToolBlock *block, unsigned slot, ToolUpdate update, ToolSource source,
                       i64 value, const ToolAccess *access);
 
-// What is inserted between the two runs only if the comparison of tool.slot[slot], unsigned, with the
-// constant is true.
+// What is inserted between the two runs only if the comparison of tool.slot[slot], unsigned, with
+// the constant is true.
 typedef enum ToolCondition { TOOL_EQUAL, TOOL_NOT_EQUAL, TOOL_BELOW, TOOL_NOT_BELOW } ToolCondition;
 typedef struct ToolTest {
     CodePtr skip;
@@ -34,13 +34,13 @@ ToolTest tool_slot_if(ToolBlock *block, unsigned slot, ToolCondition condition, 
 ToolTest tool_slot_if_full(ToolBlock *block, unsigned slot, i32 bytes);
 void tool_end_if(ToolBlock *block, ToolTest test);
 
-// tool.slot[slot] points to a record {u64 address, u64 info}, which is written; then it points behind
-// it. False: the access has no address.
+// tool.slot[slot] points to a record {u64 address, u64 info}, which is written; then it points
+// behind it. False: the access has no address.
 bool tool_record_access(ToolBlock *block, unsigned slot, const ToolAccess *access, u64 info);
 
-// What the next call gets as its address: that of the access; what was stored in a slot; whether the
-// conditional branch that is the current instruction will be taken; where an indirect branch will
-// lead. False: that cannot be told, and there must be no call.
+// What the next call gets as its address: that of the access; what was stored in a slot; whether
+// the conditional branch that is the current instruction will be taken; where an indirect branch
+// will lead. False: that cannot be told, and there must be no call.
 bool tool_call_with_access(ToolBlock *block, const ToolAccess *access);
 void tool_call_with_slot(ToolBlock *block, unsigned slot);
 bool tool_call_with_taken(ToolBlock *block);
@@ -52,8 +52,8 @@ void tool_load_gprs(ToolBlock *block);
 // In a function that a block calls: the client's flags, of which it may change the status flags.
 u64 *tool_call_flags(ToolThread *thread);
 
-// A number for the block that is being made: below TOOL_BLOCK_NUMBERS, another one than any block has
-// that a thread may still be in.
+// A number for the block that is being made: below TOOL_BLOCK_NUMBERS, another one than any block
+// has that a thread may still be in.
 u32 tool_block_number(const ToolBlock *block);
 #define TOOL_BLOCK_NUMBERS (1u << 21 | 1)
 

@@ -229,16 +229,16 @@ typedef struct Tool {
     void (*block)(ToolBlock *block, const ToolInsn *insns, unsigned count);
     // Before each instruction: code inserted here runs before it.
     void (*insn)(ToolBlock *block, const ToolInsn *insn);
-    // How much `insn` and `insn_done` are going to insert there, in units of TOOL_INSERTION_BYTES and
-    // of TOOL_INSERTION_MARKS; NULL: little. At most TOOL_INSERTIONS_MAX.
+    // How much `insn` and `insn_done` are going to insert there, in units of TOOL_INSERTION_BYTES
+    // and of TOOL_INSERTION_MARKS; NULL: little. At most TOOL_INSERTIONS_MAX.
     u32 (*insertions)(ToolBlock *block, const ToolInsn *insn);
     // Behind each that may be followed by another one in line: code inserted here runs when it has
     // been executed, and, of a branch, was not taken.
     void (*insn_done)(ToolBlock *block, const ToolInsn *insn);
     // The block ends before this instruction, for want of room: code inserted here runs at its end.
     void (*cut)(ToolBlock *block, const ToolInsn *insn);
-    // In a signal handler: the thread leaves a block in the middle, before the end of the instruction
-    // at place->pc; at a boundary before code that was inserted before it.
+    // In a signal handler: the thread leaves a block in the middle, before the end of the
+    // instruction at place->pc; at a boundary before code that was inserted before it.
     void (*left)(ToolThread *thread, const struct CodePlace *place);
 
     // The version that fits the state of the thread, which is about to enter a block;

@@ -2,8 +2,8 @@
 //
 // The primitives of toolapi/observe.h.
 //
-// Where the client's flags are live a sum goes through lea; a comparison saves them in rax, which is
-// spilled, by lahf and seto.
+// Where the client's flags are live a sum goes through lea; a comparison saves them in rax, which
+// is spilled, by lahf and seto.
 #include "engine/toolapi/observe.h"
 #include "engine/translate/builder.h"
 

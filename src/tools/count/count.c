@@ -1,100 +1,85 @@
 // SPDX-License-Identifier: MIT
 //
-// Counts what each thread executes: instructions, blocks, reads and writes.
-// Also the proof that a tool fits on a page.
-#include "tools/tools.h"
+// Counts what each thread executes: instructions, blocks, reads and writes. Also the proof that a
+// tool fits on a page, and that the public interface is all that one needs.
+#include "tools/count/count.h"
 
-enum Slot { SLOT_INSNS, SLOT_BLOCKS, SLOT_READS, SLOT_WRITES, SLOT_COUNT };
+#include <string.h>
 
-static const char *const slot_name[SLOT_COUNT] = {
-    [SLOT_INSNS] = "instructions",
-    [SLOT_BLOCKS] = "blocks",
-    [SLOT_READS] = "reads",
-    [SLOT_WRITES] = "writes",
+typedef enum What { INSTRUCTIONS, BLOCKS, READS, WRITES, KINDS } What;
+
+static const char *const words[KINDS] = {
+    [INSTRUCTIONS] = "instructions",
+    [BLOCKS] = "blocks",
+    [READS] = "reads",
+    [WRITES] = "writes",
 };
 
-static u64 ended[SLOT_COUNT]; // sums of the threads that have ended
-static u64 threads_seen;
+static MuninnCounter counters[KINDS];
+static uint64_t threads_seen;
 
-static void count_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
+static void on_block(MuninnBlock *block, void *data)
 {
-    (void)insns;
-    (void)count;
-    tool_count(block, SLOT_BLOCKS, 1);
-}
-
-// One instruction at a time, because a block may be left at any of its
-// branches and the totals must be exact.
-static void count_insn(ToolBlock *block, const ToolInsn *insn)
-{
-    ToolAccess access[8];
-    unsigned reads = 0, writes = 0;
-    unsigned n = tool_accesses(insn, access, ARRAY_LEN(access));
-    for (unsigned i = 0; i < n; i++) {
-        reads += access[i].reads;
-        writes += access[i].writes;
+    (void)data;
+    muninn_count(muninn_block_insn(block, 0), counters[BLOCKS], 1);
+    for (size_t i = 0; i < muninn_block_count(block); i++) {
+        MuninnInsn *insn = muninn_block_insn(block, i);
+        MuninnAccess accesses[MUNINN_ACCESSES_MAX];
+        uint32_t reads = 0, writes = 0;
+        size_t count = muninn_insn_accesses(insn, accesses, MUNINN_ACCESSES_MAX);
+        for (size_t j = 0; j < count; j++) {
+            reads += accesses[j].reads;
+            writes += accesses[j].writes;
+        }
+        muninn_count(insn, counters[INSTRUCTIONS], 1);
+        muninn_count(insn, counters[READS], reads);
+        muninn_count(insn, counters[WRITES], writes);
     }
-    tool_count(block, SLOT_INSNS, 1);
-    if (reads)
-        tool_count(block, SLOT_READS, reads);
-    if (writes)
-        tool_count(block, SLOT_WRITES, writes);
 }
 
-static void thread_start(ToolThread *thread)
+static void on_thread_start(MuninnThread *thread, void *data)
 {
     (void)thread;
+    (void)data;
     __atomic_fetch_add(&threads_seen, 1, __ATOMIC_RELAXED);
 }
 
-static void add_thread(ToolThread *thread, void *arg)
+static void on_thread_end(MuninnThread *thread, void *data)
 {
-    u64 *sums = arg;
-    for (unsigned i = 0; i < SLOT_COUNT; i++)
-        __atomic_fetch_add(&sums[i], thread->tool.slot[i], __ATOMIC_RELAXED);
+    (void)data;
+    muninn_log("thread %d instructions %lu", muninn_thread_id(thread),
+               muninn_counter_of(thread, counters[INSTRUCTIONS]));
 }
 
-static void report(const char *what, const u64 *sums)
+static void on_fork_child(MuninnThread *thread, void *data)
 {
-    for (unsigned i = 0; i < SLOT_COUNT; i++)
-        tool_log("count: %s %s %lu", what, slot_name[i], sums[i]);
-}
-
-static void thread_end(ToolThread *thread)
-{
-    tool_log("count: thread %d instructions %lu", thread->thread.tid,
-             thread->tool.slot[SLOT_INSNS]);
-    add_thread(thread, ended);
-    for (unsigned i = 0; i < SLOT_COUNT; i++)
-        thread->tool.slot[i] = 0; // finish() may still meet the thread
-}
-
-static void fork_child(ToolThread *thread)
-{
-    for (unsigned i = 0; i < SLOT_COUNT; i++)
-        ended[i] = thread->tool.slot[i] = 0;
+    (void)thread;
+    (void)data;
+    muninn_counters_reset();
     threads_seen = 1;
 }
 
-static void finish(void)
+static void on_end(void *data)
 {
-    u64 sums[SLOT_COUNT];
-    for (unsigned i = 0; i < SLOT_COUNT; i++)
-        sums[i] = ended[i];
-    tool_for_each_thread(add_thread, sums);
-    report("total", sums);
-    tool_log("count: total threads %lu", threads_seen);
+    (void)data;
+    for (int i = 0; i < KINDS; i++)
+        muninn_log("total %s %lu", words[i], muninn_counter_total(counters[i]));
+    muninn_log("total threads %lu", threads_seen);
 }
 
-const Tool tool_count_tool = {
-    .name = "count",
-    .summary = "count instructions, blocks and memory accesses of each thread",
-    .needs = TOOL_NEEDS_FLAGS,
-    .gives = TOOL_GIVES_DESCRIPTORS,
-    .finish = finish,
-    .thread_start = thread_start,
-    .thread_end = thread_end,
-    .fork_child = fork_child,
-    .block = count_block,
-    .insn = count_insn,
+int count_start(void)
+{
+    for (int i = 0; i < KINDS; i++)
+        counters[i] = muninn_counter();
+    muninn_on_block(on_block, NULL);
+    muninn_on_thread_start(on_thread_start, NULL);
+    muninn_on_thread_end(on_thread_end, NULL);
+    muninn_on_fork_child(on_fork_child, NULL);
+    muninn_on_end(on_end, NULL);
+    return 0;
+}
+
+const MuninnTool count_description = {
+    MUNINN_TOOL_API, MUNINN_TOOL_API_MINOR, "count",
+    "counts instructions, blocks and memory accesses of each thread",
 };

@@ -2,20 +2,20 @@
 //
 // Counters: numbers per thread that blocks add constants to.
 //
-// A block is divided into segments, straight runs that are left at their end alone. All additions of
-// a segment, whatever their counters, are one increment of the segment's own number; what the counters
-// are is computed when somebody asks, from how often each segment has run and what it adds. Segments of
-// blocks that are made again are the same ones.
+// A block is divided into segments, straight runs that are left at their end alone. All additions
+// of a segment, whatever their counters, are one increment of the segment's own number; what the
+// counters are is computed when somebody asks, from how often each segment has run and what it
+// adds. Segments of blocks that are made again are the same ones.
 //
-// The numbers are words of a table that each thread has behind gs: first the counters themselves, for
-// what is added directly, then the segments.
+// The numbers are words of a table that each thread has behind gs: first the counters themselves,
+// for what is added directly, then the segments.
 //
 //     word 0 … COUNTERS-1            directly added to counter 0 …
 //     word COUNTERS … WORDS-1        how often segment COUNTERS … has run
 //
 // A thread may leave a segment in its middle: by a signal that is delivered, by a fault, because
-// somebody has asked it to stop. counters_left() then puts right directly what the segment's number has
-// told too much, or not yet (G2).
+// somebody has asked it to stop. counters_left() then puts right directly what the segment's number
+// has told too much, or not yet (G2).
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -255,6 +255,8 @@ void muninn_counters_reset(void)
 
 static void add(u32 insn, MuninnCounter counter, u32 amount)
 {
+    if (amount == 0)
+        return;
     if (counter >= counter_count)
         plugin_refuse("muninn_count: there is no counter %u", counter);
     if (making.count == ARRAY_LEN(making.items))
@@ -390,7 +392,8 @@ static bool has_room(const MuninnBlock *block)
            place_count + block->count <= PLACES_MAX;
 }
 
-// Returns the word of the first segment of the block; the last one is marked. 0: there is no more room.
+// Returns the word of the first segment of the block; the last one is marked. 0: there is no more
+// room.
 static u32 make_segments(const MuninnBlock *block)
 {
     u32 first_word = word_count, first_place = place_count, next = 0, first = 0;
@@ -487,8 +490,8 @@ void counters_emit_done(ToolBlock *block, u32 insn)
         tool_bump(block, making.done[insn], 1);
 }
 
-// The block ends before `insn`. If that is in the middle of a segment, what the segment's number tells
-// is put right.
+// The block ends before `insn`. If that is in the middle of a segment, what the segment's number
+// tells is put right.
 void counters_emit_cut(ToolBlock *block, u32 insn)
 {
     u32 word = 0;

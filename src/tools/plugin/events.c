@@ -23,9 +23,14 @@ static struct {
     u32 count;
 } events[EVENT_KINDS];
 
+static const PluginEvent *end_of(EventKind kind)
+{
+    return events[kind].items + events[kind].count;
+}
+
 // For each callback of a kind: `e` is its PluginEvent.
 #define EACH(kind, e)                                                                              \
-    for (const PluginEvent *e = events[kind].items; e < events[kind].items + events[kind].count; e++)
+    for (const PluginEvent *e = events[kind].items; e < end_of(kind); e++)
 
 // ------------------------------------------------------------ the engine's hooks
 

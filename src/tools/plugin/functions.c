@@ -144,8 +144,9 @@ static void tell(ToolThread *thread, const MuninnAllocation *event)
     gate_leave(thread);
 }
 
-// Of functions that call each other the outermost counts: it has returned when an after handler finds
-// its thread's depth to be 0 again. A call that is left by an exception has allocated nothing.
+// Of functions that call each other the outermost counts: it has returned when an after handler
+// finds its thread's depth to be 0 again. A call that is left by an exception has allocated
+// nothing.
 static void alloc_before(ToolThread *thread, ToolCall *call)
 {
     call->state = ++plugin_thread(thread)->alloc_depth;

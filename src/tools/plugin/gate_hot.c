@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The way from a block into a loaded tool. The gateway of tool calls has saved the general registers;
-// here the vector and x87 state goes into the thread's xsave area, which nobody uses while the thread
-// is in the cache, and the callback gets what a C function may expect.
+// The way from a block into a loaded tool. The gateway of tool calls has saved the general
+// registers; here the vector and x87 state goes into the thread's xsave area, which nobody uses
+// while the thread is in the cache, and the callback gets what a C function may expect.
 #include "engine/run/run.h"
 #include "tools/plugin/plugin_internal.h"
 
@@ -30,8 +30,8 @@ static void tell_fork(void)
     wake_all(&times_left);
 }
 
-// Each thread first says that it is in, then looks whether a fork waits; a fork the other way round.
-// One of the two sees the other.
+// Each thread first says that it is in, then looks whether a fork waits; a fork the other way
+// round. One of the two sees the other.
 void gate_enter(ToolThread *thread)
 {
     PluginThread *t = plugin_thread(thread);

@@ -179,8 +179,8 @@ static void *open_tool(void)
     if (!description)
         log_refuse("--tool=%s: this is no tool: it has no MUNINN_TOOL(name, summary)", tool_path);
     if (description->api != MUNINN_TOOL_API)
-        log_refuse("--tool=%s: it is made for version %u of the tool interface, and this is version "
-                   "%u: build it again with this version's muninn/tool.h",
+        log_refuse("--tool=%s: it is made for version %u of the tool interface, and this is "
+                   "version %u: build it again with this version's muninn/tool.h",
                    tool_path, description->api, MUNINN_TOOL_API);
     if (description->api_minor > MUNINN_TOOL_API_MINOR)
         log_refuse("--tool=%s: it is made for version %u.%u of the tool interface, and this is "
@@ -193,17 +193,13 @@ static void *open_tool(void)
     return handle;
 }
 
-const Tool *plugin_load(const char *path, const OptionList *options)
+const Tool *plugin_start(const MuninnTool *description, int (*start)(void),
+                         const OptionList *options)
 {
-    tool_path = path;
     given = options;
-    void *handle = open_tool();
-    int (*start)(void) = NULL;
-    *(void **)&start = dlsym(handle, "muninn_tool_start");
-    if (!start)
-        log_refuse("--tool=%s: it defines no muninn_tool_start()", path);
-    plugin_tool.name = plugin_description->name;
-    plugin_tool.summary = plugin_description->summary;
+    plugin_description = description;
+    plugin_tool.name = description->name;
+    plugin_tool.summary = description->summary;
     int result = start();
     if (wants_help())
         print_help();
@@ -214,4 +210,15 @@ const Tool *plugin_load(const char *path, const OptionList *options)
     plugin_tool.function_count = plugin_function_count;
     plugin_has_started = true;
     return &plugin_tool;
+}
+
+const Tool *plugin_load(const char *path, const OptionList *options)
+{
+    tool_path = path;
+    void *handle = open_tool();
+    int (*start)(void) = NULL;
+    *(void **)&start = dlsym(handle, "muninn_tool_start");
+    if (!start)
+        log_refuse("--tool=%s: it defines no muninn_tool_start()", path);
+    return plugin_start(plugin_description, start, options);
 }

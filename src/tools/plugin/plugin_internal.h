@@ -176,7 +176,8 @@ typedef struct PluginEvent {
 extern Tool plugin_tool;
 extern const MuninnTool *plugin_description;
 extern bool plugin_has_started; // muninn_tool_start() has returned
-// The calling thread is in a callback that the engine makes under its lock: of a block, of a mapping.
+// The calling thread is in a callback that the engine makes under its lock: of a block, of a
+// mapping.
 bool plugin_holds_engine_lock(void);
 // Ends the run with a line: a function was called where it may not be.
 void plugin_needs_start(const char *function);

@@ -6,32 +6,16 @@ each stress mode that changes how blocks are made, and must have the findings of
 last trials are tests/forms with all instructions, a new choice of their operands each. The sample
 takes one case; more of them, 600 times each, run in the suites `memcheck` and `forms`.
 """
-import re
 import sys
 
-from hunting import ROOT, Found, Hunt
+from hunting import ROOT, Hunt
+from suites import LIMIT_S, run_suite
 
 sys.path.insert(0, str(ROOT / "tests/memcheck"))
 import cases  # noqa: E402
 
-LIMIT_S = 6 * 3600
 TOPICS = sorted(topic.name for topic in cases.read_topics())
 INSTRUCTION_TRIALS = 3
-
-
-def run_suite(trial, command):
-    """Runs a suite; what fails in it is a finding of the trial."""
-    where = {"BUILD": trial.build, "MUNINN": str(trial.muninn)}
-    status, out, err = trial.run(command, timeout_s=LIMIT_S, environment=where)
-    text = out.decode(errors="replace")
-    failed = re.findall(r"^not ok - .*$", text, re.M)
-    total = re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", text, re.M)
-    if failed:
-        raise Found(f"{len(failed)} failed: {failed[0][:300]}\n" + "\n".join(failed[:20]))
-    if status != 0 or not total or total[-1][0] == "0":
-        text += err.decode(errors="replace")
-        raise Found(f"{command} ended with {status}: {text[-800:]}")
-    return "{} passed, {} failed, {} skipped".format(*total[-1])
 
 
 def choose_case(trial):

@@ -326,6 +326,7 @@ TEST(waiting_for_children_writes_only_when_one_changed)
     }
     TRUTH((void)0, NR_wait4, child, A(0), WNOHANG, A(64));
     TRUTH((void)0, NR_waitid, P_PID, child, A(0), WEXITED | WNOHANG, 0);
+    TRUTH_ERROR(ECHILD, (void)0, NR_waitid, P_PID, getpid(), A(0), WEXITED, 0);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }

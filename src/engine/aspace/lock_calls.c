@@ -4,12 +4,34 @@
 // of tables that are reserved and mostly never used; here the client's own
 // mappings are locked one by one. munlockall needs no such care.
 #include <errno.h>
+#include <string.h>
 
 #include "engine/aspace/aspace_internal.h"
 #include "engine/ctx/ctx.h"
 
+// The lowest page of [start, end) that is in memory, or the last one.
+static GuestAddr lowest_in_use(GuestAddr start, GuestAddr end)
+{
+    u8 resident[256];
+    const u64 bytes = sizeof(resident) * PAGE_SIZE;
+
+    for (GuestAddr at = start; at < end; at += bytes) {
+        u64 size = min_u64(bytes, end - at);
+        if (raw_syscall3(SYS_mincore, at, size, (u64)resident) != 0)
+            return start;
+        for (u64 i = 0; i < size / PAGE_SIZE; i++)
+            if (resident[i] & 1)
+                return at + i * PAGE_SIZE;
+    }
+    return end - PAGE_SIZE;
+}
+
+// The first stack is mapped with all the room that it may take. The kernel's would have grown to
+// what is used of it, and only so much counts against the limit of locked memory.
 static bool next_client_mapping(GuestAddr from, GuestAddr *ret_start, GuestAddr *ret_end)
 {
+    bool is_stack = false;
+
     lock_acquire(&engine_lock);
     const MapNode *n = tree_at_or_after(from);
     while (n && n->foreign)
@@ -17,8 +39,11 @@ static bool next_client_mapping(GuestAddr from, GuestAddr *ret_start, GuestAddr 
     if (n) {
         *ret_start = n->m.start;
         *ret_end = n->m.end;
+        is_stack = n->m.name && strcmp(n->m.name, "[stack]") == 0;
     }
     lock_release(&engine_lock);
+    if (is_stack)
+        *ret_start = lowest_in_use(*ret_start, *ret_end);
     return n != NULL;
 }
 

@@ -45,7 +45,7 @@ LAYOUT(prog_load,
     { "->line_info", ARG_IN, AT(96, 8), .len = LEN_OF_ARGS(16, 18, 1), .null_ok = true },
     INT_AT("->line_info_cnt", 104));
 LAYOUT(object,
-    { "->pathname", ARG_PATH, AT(0, 8), .null_ok = true }, { "->bpf_fd", ARG_INT, AT(8, 4) },
+    { "->pathname", ARG_PATH, AT(0, 8) }, { "->bpf_fd", ARG_INT, AT(8, 4) },
     INT_AT("->file_flags", 12));
 LAYOUT(attach,
     INT_AT("->target_fd", 0), INT_AT("->attach_bpf_fd", 4), INT_AT("->attach_type", 8),

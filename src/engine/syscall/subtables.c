@@ -159,7 +159,7 @@ static const SyscallSubRow keyctl_rows[] = {
     KEYCTL("KEYCTL_JOIN_SESSION_KEYRING", 1,
            { "KEYCTL_JOIN_SESSION_KEYRING, name", ARG_STR, .null_ok = true }),
     KEYCTL("KEYCTL_UPDATE", 2, { "key", ARG_INT },
-           { "KEYCTL_UPDATE, payload", ARG_IN, .len = LEN_OF_ARG(3), .null_ok = true },
+           { "KEYCTL_UPDATE, payload", ARG_IN, .len = LEN_OF_ARG(3) },
            { "plen", ARG_SIZE }),
     KEYCTL("KEYCTL_REVOKE", 3, { "id", ARG_INT }),
     KEYCTL("KEYCTL_CHOWN", 4, { "id", ARG_INT }, { "uid", ARG_INT }, { "gid", ARG_INT }),

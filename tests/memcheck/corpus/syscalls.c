@@ -89,6 +89,16 @@ CASE(write_count_undefined)
     // EXPECT memcheck syscall-param param=write(count) by=value bad=uninitialised origin=heap:-2
 }
 
+CASE(write_pointer_and_memory)
+{
+    char **p = (char **)block(sizeof(char *));
+    char *memory = (char *)block(4);
+    int fd = null_device();
+    write(fd, memory + 4 + (*(volatile u64 *)p & 1), 2);
+    // EXPECT memcheck syscall-param param=write(buf) by=value bad=uninitialised origin=heap:-3
+    // EXPECT memcheck syscall-param param=write(buf) by=pointer bad=unaddressable
+}
+
 CASE(is_there_seccomp)
 {
     CHECK(syscall(SYS_seccomp, 1, 0, NULL) == -1);

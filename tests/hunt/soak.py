@@ -19,7 +19,7 @@ import harness  # noqa: E402
 import servers  # noqa: E402
 
 FULL_S, SAMPLE_S = 1200, 6
-JUDGED_S = 240   # of samples; in less than that nothing has settled
+JUDGED_S = 220   # between samples; in less than that nothing has settled
 WARM_UP = 0.4    # of the time
 GROWTH = 0.04    # of the mean, over what is judged
 SLACK_KIB = 6 * 1024
@@ -140,17 +140,27 @@ def growth(points):
     return slope * (points[-1][0] - points[0][0]), mean
 
 
-def judge(sums, seconds, name):
+def judge(sums, name):
+    """What lives only for a moment, as the reader of symbols may, is not judged."""
     notes = []
     for role, points in sorted(sums.items()):
         points = points[int(len(points) * WARM_UP):]
         if len(points) < 2:
             continue
+        seconds = points[-1][0] - points[0][0]
         grown, mean = growth(points)
-        notes.append(f"{role} {mean / 1024:.0f} MiB {grown / 1024:+.1f}")
-        if seconds * (1 - WARM_UP) >= JUDGED_S and grown > max(GROWTH * mean, SLACK_KIB):
-            raise Found(f"{name}: {', '.join(notes)} in {points[-1][0] - points[0][0]:.0f} s")
+        notes.append(f"{role} {mean / 1024:.0f} MiB {grown / 1024:+.1f} in {seconds:.0f} s")
+        if seconds >= JUDGED_S and grown > max(GROWTH * mean, SLACK_KIB):
+            raise Found(f"{name}: {', '.join(notes)}")
     return ", ".join(notes)
+
+
+def keep_samples(trial, sums):
+    """In the trial's folder: a line for each sample."""
+    lines = sorted((at, role, kib) for role, points in sums.items() for at, kib in points)
+    first = lines[0][0] if lines else 0
+    trial.path("memory").write_text("".join(f"{at - first:.0f} s {role} {kib} KiB\n"
+                                            for at, role, kib in lines))
 
 
 def options_for(trial, tool):
@@ -175,6 +185,7 @@ def trial(trial):
     while load.poll() is None:
         sample(server, sums)
         time.sleep(min(5, max(0.5, seconds / 200)))
+    keep_samples(trial, sums)
     if server.process.poll() is not None:
         raise Found(f"the server ended under load with {server.process.returncode}: "
                     f"{servers.tail(server.log)}")
@@ -184,7 +195,7 @@ def trial(trial):
     status = server.process.wait(timeout=900)
     if status != 0:
         raise Found(f"{kind.__name__} under {tool} ended with {status}: {servers.tail(server.log)}")
-    return f"{kind.__name__.lower()}, {tool}, {seconds} s: " + judge(sums, seconds, kind.__name__)
+    return f"{kind.__name__.lower()}, {tool}, {seconds} s: " + judge(sums, kind.__name__)
 
 
 HUNT = Hunt("soak", "servers under load for long, with flat memory", trial, full=6,

@@ -86,6 +86,7 @@ typedef struct Matching {
     u64 bias;
     bool is_system; // a C or C++ library
     bool has_table; // its allocator is entered through a table as well: it is left alone
+    bool has_names; // that somebody could want, whether he gets the function or not
     bool locals; // those of a static program: its libraries' hidden functions are among them
     bool wanted[FUNCTIONS_MAX]; // rows whose object pattern names this file
 } Matching;
@@ -173,7 +174,7 @@ static void hook_symbol(const Matching *m, u32 row, const Elf64_Sym *symbol, boo
         hook_what_it_jumps_to(m, function, at);
 }
 
-static void match_exact(const Matching *m, const char *name, const Elf64_Sym *symbol,
+static void match_exact(Matching *m, const char *name, const Elf64_Sym *symbol,
                         bool is_named)
 {
     u32 letters = letters_of(name);
@@ -181,20 +182,24 @@ static void match_exact(const Matching *m, const char *name, const Elf64_Sym *sy
         return;
     for (u32 slot = hash_name(name) % SLOTS; slots[slot]; slot = (slot + 1) % SLOTS) {
         u32 row = slots[slot] - 1u;
-        if (strcmp(tool->functions[row].name, name) == 0)
-            hook_symbol(m, row, symbol, is_named);
+        if (strcmp(tool->functions[row].name, name) != 0)
+            continue;
+        m->has_names = true;
+        hook_symbol(m, row, symbol, is_named);
     }
 }
 
-static void match_name(const Matching *m, const char *name, const Elf64_Sym *symbol)
+static void match_name(Matching *m, const char *name, const Elf64_Sym *symbol)
 {
     match_exact(m, name, symbol, false);
     const char *stands_for = synonyms_find(name);
     if (UNLIKELY(stands_for != NULL))
         match_exact(m, stands_for, symbol, true);
     for (u32 i = 0; i < pattern_count; i++) {
-        if (name_matches(tool->functions[patterns[i]].name, name))
-            hook_symbol(m, patterns[i], symbol, false);
+        if (!name_matches(tool->functions[patterns[i]].name, name))
+            continue;
+        m->has_names = true;
+        hook_symbol(m, patterns[i], symbol, false);
     }
 }
 
@@ -206,7 +211,7 @@ static bool is_code_here(const Matching *m, const Elf64_Sym *symbol)
            at >= m->mapping->start && at < m->mapping->end;
 }
 
-static void match_table(const Matching *m, const ElfSymbols *table)
+static void match_table(Matching *m, const ElfSymbols *table)
 {
     redirect_stats.symbols += table->count;
     for (u64 i = 0; i < table->count; i++) {
@@ -218,14 +223,16 @@ static void match_table(const Matching *m, const ElfSymbols *table)
 
 // ---------------------------------------------------------------- the program's own
 
-static bool note_wraps(const Matching *m, const ElfSymbols *table)
+static bool note_wraps(Matching *m, const ElfSymbols *table)
 {
     bool any = false;
     for (u64 i = 0; i < table->count; i++) {
         const Elf64_Sym *symbol = &table->symbols[i];
-        if (symbol->st_name < table->strings_size &&
-            wrap_name_begins(table->strings + symbol->st_name) && is_code_here(m, symbol))
-            any |= wraps_note(table->strings + symbol->st_name, symbol->st_value + m->bias);
+        if (symbol->st_name >= table->strings_size ||
+            !wrap_name_begins(table->strings + symbol->st_name) || !is_code_here(m, symbol))
+            continue;
+        m->has_names = true;
+        any |= wraps_note(table->strings + symbol->st_name, symbol->st_value + m->bias);
     }
     return any;
 }
@@ -314,6 +321,7 @@ static void judge_allocator(Matching *m, const ElfFile *object, const ElfSymbols
     GuestAddr at = may_be_own ? find_free(m, tables, count) : 0;
     if (!at)
         return;
+    m->has_names = true;
     m->has_table = !synonyms_names_object(object->soname) && own_allocator_has_table(at);
     if (m->has_table)
         own_allocator_left_alone(m->mapping);
@@ -333,12 +341,14 @@ static bool open_file(int fd, const Mapping *mapping)
            elf_load_bias(&file, mapping->start, mapping->offset, &matching.bias);
 }
 
-bool names_match_file(int fd, const Mapping *mapping)
+// True: there are new specifications.
+static bool match_file(int fd, const Mapping *mapping)
 {
     ElfSymbols tables[2];
     u32 count = 0;
     bool any = false;
 
+    matching.has_names = false;
     if (open_file(fd, mapping)) {
         redirect_stats.modules++;
         matching.locals = file.is_static_program;
@@ -357,6 +367,19 @@ bool names_match_file(int fd, const Mapping *mapping)
             apply_wraps(&matching, &file, &tables[i]);
     }
     elf_close(&file);
+    return any;
+}
+
+// A specification may be about any name, and a required function is looked for in every object.
+bool names_match_file(int fd, const Mapping *mapping)
+{
+    FileKey key;
+    bool may_know = known_files_key(fd, mapping, &key) && !required->count;
+    if (may_know && !wraps_are_there() && known_files_have(&key))
+        return false;
+    bool any = match_file(fd, mapping);
+    if (may_know && !matching.has_names)
+        known_files_add(&key);
     return any;
 }
 

@@ -86,6 +86,7 @@ void wraps_init(void);
 void wraps_set_words(bool verbose, bool trace);
 // True: `symbol` is the name of a new specification.
 bool wraps_note(const char *symbol, GuestAddr target);
+bool wraps_are_there(void);
 // False: none fits.
 bool wraps_choose(const char *soname);
 void wraps_apply(const char *name, u64 size_bytes, bool is_resolver, GuestAddr pc);
@@ -124,6 +125,23 @@ void lean_begin(ThreadCtx *ctx, u32 hook);
 // It may have returned here.
 void lean_end(ThreadCtx *ctx, GuestAddr pc);
 u32 lean_call_before(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
+
+// ---------------------------------------------------------------- known_files.c
+// Engine lock held.
+
+// A file with what tells its content, and the part of it that is mapped.
+typedef struct FileKey {
+    u64 dev, inode, size;
+    u64 changed_s, changed_ns, modified_s, modified_ns;
+    u64 offset, length;
+    u64 name; // a sum of the path's characters
+} FileKey;
+
+// False: it is no regular file.
+bool known_files_key(int fd, const Mapping *mapping, FileKey *ret_key);
+// Whether its symbols are known to have nothing for anybody.
+bool known_files_have(const FileKey *key);
+void known_files_add(const FileKey *key);
 
 // ---------------------------------------------------------------- names.c
 

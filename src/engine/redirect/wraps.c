@@ -92,6 +92,15 @@ bool wraps_note(const char *symbol, GuestAddr target)
     return true;
 }
 
+bool wraps_are_there(void)
+{
+    for (size_t i = 0; i < specs.count; i++) {
+        if (spec_at(i)->target)
+            return true;
+    }
+    return false;
+}
+
 bool wraps_choose(const char *soname)
 {
     const char *object = soname[0] ? soname : "NONE";

@@ -352,9 +352,13 @@ static void report_descriptor(ThreadCtx *ctx, const FdTrackEvent *event)
     bool is_open = event->kind == FD_TRACK_NOT_CLOSED;
     relay_finding(ctx, &(RelayFinding){
         .kind = kinds[event->kind],
-        .value_count = 1,
-        .values = {(u64)(i64)event->fd},
-        .text = event->text,
+        .descriptor = {
+            .fd = event->fd,
+            .socket = event->socket,
+            .file = event->file,
+            .path = event->path,
+            .call = event->call,
+        },
         .context = event->contexts[0],
         .part_count = !is_open && event->contexts[1] ? 2 : 0,
         .parts = parts,

@@ -30,6 +30,7 @@
 #define MUNINN_WIRE_WIRE_H
 
 #include "base/types.h"
+#include "wire/findings.h"
 
 #define WIRE_MAGIC 0x006e6e696e756d77ull
 enum { WIRE_VERSION = 1 };
@@ -63,19 +64,8 @@ typedef enum WireRecordType {
     RECORD_TYPES,
 } WireRecordType;
 
-typedef enum FindingKind {
-#define KIND(NAME, tool, xml, suppression, id) KIND_##NAME,
-#include "wire/kinds.def"
-    KIND_COUNT,
-} FindingKind;
-
-typedef enum PartKind {
-#define PART(NAME, id, values) PART_##NAME,
-#include "wire/parts.def"
-    PART_COUNT
-} PartKind;
-
-// Value 2 of PART_ADDRESS_MAPPED: what the mapping is. The last three are an ELF object's.
+// FieldsMapping.place of PART_ADDRESS_MAPPED: what the mapping is. The last three are an ELF
+// object's.
 typedef enum MappedPlace {
     MAPPED_ANONYMOUS,
     MAPPED_FILE,
@@ -84,7 +74,7 @@ typedef enum MappedPlace {
     MAPPED_BSS,
 } MappedPlace;
 
-// Value 0 of PART_HELD_BY: what holds a block, in the order in which they are preferred.
+// FieldsHolder.place: what holds a block, in the order in which they are preferred.
 typedef enum HolderKind {
     HOLDER_DATA, // of an ELF object; the monitor makes HOLDER_GLOBAL of it if it knows a name
     HOLDER_TLS,

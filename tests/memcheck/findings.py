@@ -2,17 +2,21 @@
 """Findings as the corpus compares them, read from muninn's JSON and from valgrind's XML.
 
 Both reports become Finding objects with the same fields, so that one expectation can be held
-against either. Kinds are known by the id of src/wire/kinds.def, whose rows also give the names of
+against either. Kinds are known by the id of src/wire/findings.def, whose rows also give the names of
 the XML protocol.
 """
 
 import json
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+import findings_table  # noqa: E402
+
 BLOCK = re.compile(r"is ([\d,]+) bytes (before|inside|after) a (?:recently re-allocated )?"
                    r"block of size ([\d,]+) (alloc'd|free'd|client-defined)")
 
@@ -53,8 +57,7 @@ def number(text):
 
 def read_kinds():
     """xml name -> id."""
-    rows = re.findall(r'^KIND\(\w+,\s*"\w+",\s*"(\w+)",\s*"[^"]*",\s*"([\w-]+)"\)',
-                      (ROOT / "src/wire/kinds.def").read_text(), re.M)
+    rows = [(kind["xml"], kind["id"]) for kind in findings_table.read()[1]]
     return dict(rows)
 
 

@@ -22,7 +22,7 @@
 #include "muninn/client.h"
 
 extern char **environ;
-enum { INVALID_READ = 2 }; // the place of the kind in wire/kinds.def
+enum { INVALID_READ = 2 }; // the place of the kind in wire/findings.def
 
 typedef unsigned long Word;
 

@@ -184,7 +184,7 @@ def kinds_for_qt():
         (8, (0, 0, 0), "", 0),
         (9, (16, 32, 20), "memcpy", 0),
         (10, (0, 0, 0), "", 0),
-        (11, (2**64 - 1 >> 1, 0, 0), "malloc(size)", 0),
+        (11, (2**64 - 1 >> 1, 0, 0), "malloc\1size", 0),
     ):
         words += ["kind", kind, *values, text, part]
     return words

@@ -8,7 +8,7 @@
 //   run PID PPID TOOL TITLE PROGRAM     arg WORD     opt WORD     exe PATH     fork
 //   start                               opens the report
 //   finding KIND UNIQUE TID NAME        kind by its id
-//   values N...     text T     what T   the headline is made of values and text
+//   values N...     text T     what T   the headline is made of values and pieces of text
 //   leak BYTES BLOCKS RECORD RECORDS    fd N PATH    param T    suppression T
 //   frame PC FUNCTION OBJECT DIRECTORY FILE LINE [inlined]
 //   part ID TEXT N...                   frames that follow are the part's
@@ -96,20 +96,45 @@ static u64 number(const char *word)
     return strtoull(word, NULL, 0);
 }
 
-static u32 kind_by_id(const char *id)
+// What no table has.
+static const FieldShape nothing = {.name = "nothing"};
+static const KindDescription strange_kind = {
+    .id = "unknown", .family = "unknown", .xml = "unknown", .level = "error", .title = "unknown",
+    .sentence = "Finding of an unknown kind", .shape = &nothing, .number = UINT32_MAX,
+};
+static const PartDescription strange_part = {.id = "unknown", .sentence = "?", .shape = &nothing};
+
+static const KindDescription *kind_by_id(const char *id)
 {
-    for (u32 kind = 0; report_kind(kind); kind++)
-        if (strcmp(report_kind(kind)->id, id) == 0)
-            return kind;
-    return (u32)number(id);
+    const KindDescription *kind = kind_of_id(id);
+    return kind ? kind : &strange_kind;
 }
 
-static u32 part_by_id(const char *id)
+static const PartDescription *part_by_id(const char *id)
 {
-    for (u32 part = 0; part < PART_COUNT; part++)
-        if (strcmp(report_part_id(part), id) == 0)
-            return part;
-    return (u32)number(id);
+    const PartDescription *part = part_of_id(id);
+    return part ? part : &strange_part;
+}
+
+// Numbers go to the fields that are no texts, in their order, and pieces of the text, which a byte 1
+// divides, to the others.
+static FieldValues values_of(const FieldShape *shape, const u64 *numbers, size_t count,
+                             const char *text)
+{
+    FieldValues values = {.shape = shape, .count = shape->count};
+    size_t at = 0;
+
+    for (u32 i = 0; i < shape->count; i++) {
+        u64 *word = &values.any.words[i];
+        if (shape->fields[i].type != FIELD_TEXT) {
+            *word = at < count ? numbers[at++] : 0;
+        } else if (text) {
+            size_t size = strcspn(text, "\1");
+            *word = (u64)memcpy(keep(size + 1), text, size);
+            text = text[size] ? text + size + 1 : NULL;
+        }
+    }
+    return values;
 }
 
 static void begin_finding(char **words)
@@ -139,17 +164,20 @@ static void add_frame(char **words, size_t count)
 
 static void add_part(char **words, size_t count)
 {
-    u64 values[WORDS_MAX] = {0};
-    char *text = keep(HEADLINE_MAX);
+    u64 numbers[WORDS_MAX] = {0};
+    char *text = keep(HEADLINE_MAX), *place = keep(HEADLINE_MAX);
 
     if (!made || made->part_count == PARTS_MAX)
         return;
     for (size_t i = 3; i < count; i++)
-        values[i - 3] = number(words[i]);
+        numbers[i - 3] = number(words[i]);
     FindingPart *part = &made->parts[made->part_count];
     part->kind = part_by_id(words[1]);
-    report_part_text(part->kind, values, count - 3, unescape(words[2]), text, HEADLINE_MAX);
+    FieldValues values = values_of(part->kind->shape, numbers, count - 3, unescape(words[2]));
+    report_words(part->kind->sentence, &values, text, HEADLINE_MAX);
+    report_words(part->kind->place, &values, place, HEADLINE_MAX);
     part->text = *text ? text : NULL;
+    part->place = *place ? place : NULL;
     stack = &made->part_stacks[made->part_count++];
 }
 
@@ -165,8 +193,9 @@ static void emit(u64 count)
 
     if (!finding->what) {
         char *what = keep(HEADLINE_MAX);
-        report_headline(finding->kind, made->values, made->value_count, made->text, what,
-                        HEADLINE_MAX);
+        FieldValues values = values_of(finding->kind->shape, made->values, made->value_count,
+                                       made->text);
+        report_words(finding->kind->sentence, &values, what, HEADLINE_MAX);
         finding->what = what;
     }
     finding->stack = visible(&made->stack);

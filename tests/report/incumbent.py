@@ -25,7 +25,7 @@ HEADLINES = [
     (r"Source and destination overlap in (\w+)\((\w+), (\w+)(?:, (\d+))?\)",
      lambda f, a, b, n: ((a, b) + ((n,) if n else ()), f)),
     (r"Argument '(\w+)' of function (\w+) has a fishy \(possibly negative\) value: (-?\d+)\s*",
-     lambda a, f, n: ((int(n) & (1 << 64) - 1,), f"{f}({a})")),
+     lambda a, f, n: ((int(n) & (1 << 64) - 1,), (f, a))),
     (r"([\d,]+)(?: \(([\d,]+) direct, ([\d,]+) indirect\))? bytes in ([\d,]+) blocks are .* in loss "
      r"record ([\d,]+) of ([\d,]+)",
      lambda total, direct, indirect, blocks, record, records:

@@ -5,6 +5,8 @@
 def quote(value):
     if value is None:
         return "-"
+    if isinstance(value, tuple):  # pieces of a text
+        value = b"\1".join(str(piece).encode() for piece in value)
     data = value if isinstance(value, bytes) else str(value).encode()
     if data == b"-":
         return "\\x2d"
@@ -104,7 +106,7 @@ def every_kind(script):
     script.finding("overlap", (0x1fff000575, 0x1fff000574, 4), (MAIN,), text="memcpy")
     script.finding("overlap", (0x1fff000575, 0x1fff000574), (MAIN,), text="strcpy")
     script.finding("invalid-pool", (), (MAIN,), [("address-symbol", "g", (0x10c0a0, 0), ())])
-    script.finding("fishy-size", (0xffffffffffffffff,), (MALLOC, MAIN), text="malloc(size)")
+    script.finding("fishy-size", (0xffffffffffffffff,), (MALLOC, MAIN), text=("malloc", "size"))
     script.finding("realloc-zero", (), (MAIN,), [
         ("address-anonymous", None, (0x4852000, 1), ()),
         ("address-file", "/tmp/f", (0x4853005, 5), ()),
@@ -119,7 +121,7 @@ def every_kind(script):
     script.finding("alignment-mismatch", (64, 0), (FREE, MAIN), [ALLOCATED], text="new[]/delete[]")
     script.finding("fd-bad-close", (5,), (MAIN,), [
         ("fd-closed", None, (), (HELPER, MAIN)), ("fd-opened", None, (), (MAIN,))],
-        text="File descriptor 5: /tmp/f is already closed", fd=(5, "/tmp/f"))
+        text=("", "/tmp/f"), fd=(5, "/tmp/f"))
     script.finding("fd-bad-use", (7,), (MAIN,), fd=(7, None))
     return script
 
@@ -130,7 +132,7 @@ def leaks(script):
     script.finding("leak-possible", (272, 1, 3, 4), (MALLOC, STRIPPED), leak=(272, 1, 3, 4))
     script.finding("leak-reachable", (1100, 1100, 4, 4), (MALLOC, HELPER, MAIN),
                    leak=(1100, 1100, 4, 4))
-    script.finding("fd-not-closed", (3,), (MAIN,), text="Open file descriptor 3: /dev/null",
+    script.finding("fd-not-closed", (3,), (MAIN,), text=("", "/dev/null"),
                    fd=(3, "/dev/null"))
     script.finding("fd-not-closed", (9,), (), [("fd-inherited", None, (), ())], fd=(9, None))
     return script

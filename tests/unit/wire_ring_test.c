@@ -57,7 +57,7 @@ static void keep_finding(void *arg, const WireRecord *record)
     Got *got = arg;
     got->count++;
     if (wire_get_finding(record, &got->finding)) {
-        strncpy(got->text, got->finding.text.data, sizeof(got->text) - 1);
+        strncpy(got->text, got->finding.texts.data, sizeof(got->text) - 1);
         memcpy(got->pcs, got->finding.pcs.data, got->finding.pcs.count * 8);
     }
 }
@@ -71,7 +71,7 @@ TEST(record_arrives_as_it_was_put)
     open_wire();
     CHECK(wire_producer_open(&producer, wire.shared, &wire.life[0]));
     wire_put_finding(&producer, &(Wire_finding){
-        .id = 7, .kind = KIND_OVERLAP, .thread = 3, .text = {"eight by", 8}, .pcs = {pcs, 3}});
+        .id = 7, .kind = KIND_OVERLAP, .thread = 3, .texts = {"eight by", 8}, .pcs = {pcs, 3}});
     CHECK(wire_drain(wire.consumer, true, keep_finding, &got) == 1);
     CHECK(got.finding.id == 7 && got.finding.kind == KIND_OVERLAP && got.finding.thread == 3);
     CHECK(strcmp(got.text, "eight by") == 0);

@@ -72,7 +72,7 @@ static void describe_internet(i32 fd, int domain, char *text)
 }
 
 // A name of the abstract kind begins with a NUL, shown as @.
-static void describe_unix(i32 fd, char *text)
+static void describe_unix(i32 fd, FdName *ret_name)
 {
     Address address;
     socklen_t length;
@@ -85,37 +85,47 @@ static void describe_unix(i32 fd, char *text)
         if (!path[0])
             path[0] = '@';
     }
-    text_format(text, FD_TEXT_MAX, "AF_UNIX socket %d: %s", fd, path);
+    text_format(ret_name->text, FD_TEXT_MAX, "AF_UNIX socket %d: ", fd);
+    size_t at = strlen(ret_name->text);
+    text_format(ret_name->text + at, FD_TEXT_MAX - at, "%s", path);
+    ret_name->path = path[0] == '/' ? (u32)at : 0;
 }
 
-static void describe_socket(i32 fd, char *text)
+static void describe_socket(i32 fd, FdName *ret_name)
 {
     int domain = -1;
     socklen_t length = sizeof(domain);
     raw_syscall6(SYS_getsockopt, (u64)fd, SOL_SOCKET, SO_DOMAIN, (u64)&domain, (u64)&length, 0);
+    ret_name->is_socket = true;
     if (domain == AF_INET || domain == AF_INET6)
-        describe_internet(fd, domain, text);
+        describe_internet(fd, domain, ret_name->text);
     else if (domain == AF_UNIX)
-        describe_unix(fd, text);
+        describe_unix(fd, ret_name);
     else
-        text_format(text, FD_TEXT_MAX, "pf-%d socket %d:", domain, fd);
+        text_format(ret_name->text, FD_TEXT_MAX, "pf-%d socket %d:", domain, fd);
 }
 
-static void describe_file(i32 fd, char *text)
+static void describe_file(i32 fd, FdName *ret_name)
 {
     char link[40], path[FD_TEXT_MAX - 32];
     text_format(link, sizeof(link), "/proc/self/fd/%d", fd);
     i64 length = raw_syscall3(SYS_readlink, (u64)link, (u64)path, sizeof(path) - 1);
     path[length > 0 ? length : 0] = 0;
-    text_format(text, FD_TEXT_MAX, length > 0 ? "file descriptor %d: %s" : "file descriptor %d:%s",
-                fd, path);
+    text_format(ret_name->text, FD_TEXT_MAX, "file descriptor %d:", fd);
+    if (length <= 0)
+        return;
+    size_t at = strlen(ret_name->text);
+    text_format(ret_name->text + at, FD_TEXT_MAX - at, " %s", path);
+    ret_name->file = (u32)at + 1;
+    ret_name->path = path[0] == '/' ? ret_name->file : 0;
 }
 
-void describe_fd(i32 fd, char text[FD_TEXT_MAX])
+void describe_fd(i32 fd, FdName *ret_name)
 {
     struct stat status;
+    *ret_name = (FdName){0};
     if (raw_syscall2(SYS_fstat, (u64)fd, (u64)&status) == 0 && S_ISSOCK(status.st_mode))
-        describe_socket(fd, text);
+        describe_socket(fd, ret_name);
     else
-        describe_file(fd, text);
+        describe_file(fd, ret_name);
 }

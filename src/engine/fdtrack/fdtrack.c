@@ -17,37 +17,10 @@
 #include "engine/syscall/syscall.h"
 #include "engine/toolapi/toolapi.h"
 
-enum { SYSCALL_BYTES = 2, FRAMES_SHOWN = 12 };
+enum { SYSCALL_BYTES = 2 };
 
-static void write_to_log(ThreadCtx *ctx, const FdTrackEvent *event);
-void (*fdtrack_report)(ThreadCtx *ctx, const FdTrackEvent *event) = write_to_log;
+void (*fdtrack_report)(ThreadCtx *ctx, const FdTrackEvent *event);
 u32 fdtrack_mode = TRACK_FDS_NO;
-
-// -------------------------------------------------------------------- the log
-
-static void log_stack(u32 context, const char *title)
-{
-    GuestAddr frames[FRAMES_SHOWN];
-    int pid = getpid();
-    if (title && context)
-        log_line("==%d==  %s", pid, title);
-    size_t count = context ? tool_context_frames(context, frames, FRAMES_SHOWN) : 0;
-    for (size_t i = 0; i < count && i < FRAMES_SHOWN; i++)
-        log_line("==%d==    %s 0x%lx", pid, i ? "by" : "at", frames[i]);
-}
-
-static void write_to_log(ThreadCtx *ctx, const FdTrackEvent *event)
-{
-    int pid = getpid();
-    (void)ctx;
-    log_line("==%d== %s", pid, event->text);
-    if (event->inherited)
-        log_line("==%d==    <inherited from parent>", pid);
-    log_stack(event->contexts[0], NULL);
-    log_stack(event->contexts[1], "Previously closed");
-    log_stack(event->contexts[2], "Originally opened");
-    log_line("==%d== ", pid);
-}
 
 // ------------------------------------------------------------------ the start
 
@@ -98,18 +71,24 @@ static i32 note_new(ThreadCtx *ctx, i32 fd)
     return fd;
 }
 
+// What a descriptor is, as far as the record knows.
+static FdTrackEvent event_of(FdTrackKind kind, i32 fd, const FdName *name)
+{
+    return (FdTrackEvent){
+        .kind = kind,
+        .fd = fd,
+        .socket = name->is_socket ? name->text : NULL,
+        .file = name->file ? name->text + name->file : NULL,
+        .path = name->path ? name->text + name->path : NULL,
+    };
+}
+
 static void report_bad_close(ThreadCtx *ctx, i32 fd, const FdRecord *record)
 {
-    char sentence[FD_SENTENCE_MAX];
-    text_format(sentence, sizeof(sentence), "F%s is already closed", record->text + 1);
-    if (record->text[0] != 'f') // a socket
-        text_format(sentence, sizeof(sentence), "%s is already closed", record->text);
-    FdTrackEvent event = {
-        .kind = FD_TRACK_BAD_CLOSE,
-        .fd = fd,
-        .text = sentence,
-        .contexts = {context_of(ctx), record->closed_at, record->opened_at},
-    };
+    FdTrackEvent event = event_of(FD_TRACK_BAD_CLOSE, fd, &record->name);
+    event.contexts[0] = context_of(ctx);
+    event.contexts[1] = record->closed_at;
+    event.contexts[2] = record->opened_at;
     fdtrack_report(ctx, &event);
 }
 
@@ -137,13 +116,11 @@ void fdtrack_before(ThreadCtx *ctx, u64 nr, const u64 args[6])
 
 static void report_bad_use(ThreadCtx *ctx, u64 nr, i32 fd, const FdRecord *closed)
 {
-    char sentence[FD_SENTENCE_MAX], name[32];
-    text_format(sentence, sizeof(sentence), "Invalid file descriptor %d in syscall %s()", fd,
-                syscall_name(nr, name, sizeof(name)));
+    char name[32];
     FdTrackEvent event = {
         .kind = FD_TRACK_BAD_USE,
         .fd = fd,
-        .text = sentence,
+        .call = syscall_name(nr, name, sizeof(name)),
         .contexts = {context_of(ctx), closed ? closed->closed_at : 0,
                      closed ? closed->opened_at : 0},
     };
@@ -211,19 +188,17 @@ static void report_summary(ThreadCtx *ctx, const i32 *numbers, size_t count)
 
 static void report_open(ThreadCtx *ctx, i32 fd)
 {
-    char sentence[FD_SENTENCE_MAX], text[FD_TEXT_MAX];
+    char sentence[FD_SENTENCE_MAX];
+    FdName name;
     FdRecord record;
     if (!fd_is_open(fd) || !records_get(fd, &record))
         return;
-    describe_fd(fd, text);
-    text_format(sentence, sizeof(sentence), "Open %s", text);
-    FdTrackEvent event = {
-        .kind = FD_TRACK_NOT_CLOSED,
-        .fd = fd,
-        .text = sentence,
-        .inherited = record.inherited,
-        .contexts = {record.opened_at, 0, 0},
-    };
+    describe_fd(fd, &name);
+    text_format(sentence, sizeof(sentence), "Open %s", name.text);
+    FdTrackEvent event = event_of(FD_TRACK_NOT_CLOSED, fd, &name);
+    event.text = sentence;
+    event.inherited = record.inherited;
+    event.contexts[0] = record.opened_at;
     fdtrack_report(ctx, &event);
 }
 

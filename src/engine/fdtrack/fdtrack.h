@@ -33,12 +33,15 @@ typedef enum FdTrackKind {
 typedef struct FdTrackEvent {
     FdTrackKind kind;
     i32 fd;
-    const char *text; // the whole sentence
+    const char *text; // SUMMARY, and what is inherited: the whole sentence
+    // Others: the socket in words, or what the kernel calls the file; its path if it has one; and
+    // the call that used it. NULL where there is none.
+    const char *socket, *file, *path, *call;
     bool inherited;   // NOT_CLOSED: the parent has opened it
     u32 contexts[3];  // NOT_CLOSED: opened. Others: now, closed, opened
 } FdTrackEvent;
 
-// Told of every event, outside all locks of this folder. Writes to the log unless replaced.
+// Told of every event, outside all locks of this folder. Set before fdtrack_init().
 extern void (*fdtrack_report)(ThreadCtx *ctx, const FdTrackEvent *event);
 
 // One of TRACK_FDS_; while it is TRACK_FDS_NO nothing else here need be called.

@@ -15,13 +15,20 @@ typedef enum FdState {
 
 enum { FD_TEXT_MAX = 480, FD_SENTENCE_MAX = FD_TEXT_MAX + 96 };
 
+typedef struct FdName {
+    bool is_socket;
+    u32 path;               // where in the text a path begins; 0: it has none
+    char text[FD_TEXT_MAX]; // "file descriptor 3: /etc/passwd", as it last was
+    u32 file;               // of what is no socket: where in the text the kernel's name begins
+} FdName;
+
 typedef struct FdRecord {
     u32 state; // FdState
     bool inherited;
     i32 closer;
     u64 sequence; // of opening: the greater, the younger
     u32 opened_at, closed_at; // contexts
-    char text[FD_TEXT_MAX];   // "file descriptor 3: /etc/passwd", as it last was
+    FdName name;
 } FdRecord;
 
 // --- records.c: all of them take the lock and copy.
@@ -38,7 +45,7 @@ void records_lock(void);
 void records_unlock(void);
 
 // --- describe.c: of a descriptor that is open; text_format()'s rules.
-void describe_fd(i32 fd, char text[FD_TEXT_MAX]);
+void describe_fd(i32 fd, FdName *ret_name);
 bool fd_is_open(i32 fd); // to the client
 
 // --- calls.c

@@ -35,8 +35,8 @@ static FdRecord *find(i64 fd, bool make)
 
 void records_open(i32 fd, u32 context, bool inherited)
 {
-    char text[FD_TEXT_MAX];
-    describe_fd(fd, text);
+    FdName name;
+    describe_fd(fd, &name);
     records_lock();
     FdRecord *record = find(fd, true);
     if (record) {
@@ -45,22 +45,22 @@ void records_open(i32 fd, u32 context, bool inherited)
         record->sequence = ++last_sequence;
         record->opened_at = context;
         record->closed_at = 0;
-        __builtin_memcpy(record->text, text, sizeof(text));
+        record->name = name;
     }
     records_unlock();
 }
 
 void records_closing(i32 fd, i32 closer, u32 context)
 {
-    char text[FD_TEXT_MAX];
-    describe_fd(fd, text);
+    FdName name;
+    describe_fd(fd, &name);
     records_lock();
     FdRecord *record = find(fd, false);
     if (record && record->state == FD_OPEN) {
         record->state = FD_CLOSING;
         record->closer = closer;
         record->closed_at = context;
-        __builtin_memcpy(record->text, text, sizeof(text));
+        record->name = name;
     }
     records_unlock();
 }

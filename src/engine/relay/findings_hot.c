@@ -14,6 +14,7 @@
 #include "engine/relay/relay_internal.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread.h"
+#include "engine/toolapi/toolapi.h"
 
 enum {
     SLOTS_AT_START = 1024, // a power of two; every finding has up to two
@@ -47,6 +48,40 @@ static u64 mix(u64 hash, u64 word)
     return hash ^ hash >> 29;
 }
 
+const FieldShape *relay_kind_shape(u32 kind)
+{
+    u32 own = kind - KIND_COUNT;
+    if (kind < KIND_COUNT)
+        return kind_in_table(kind)->shape;
+    if (own >= tool->kind_count)
+        return NULL;
+    return tool->kinds[own].shape ? tool->kinds[own].shape : shape_in_table(SHAPE_NOTHING);
+}
+
+const FieldShape *relay_part_shape(u32 kind)
+{
+    u32 own = kind - PART_COUNT;
+    if (kind < PART_COUNT)
+        return part_in_table(kind)->shape;
+    if (own >= tool->part_count)
+        return NULL;
+    return tool->parts[own].shape ? tool->parts[own].shape : shape_in_table(SHAPE_NOTHING);
+}
+
+// Texts belong to what a finding is; numbers do only as far as they are in its key.
+static u64 mix_texts(u64 hash, const RelayFinding *finding)
+{
+    const FieldShape *shape = relay_kind_shape(finding->kind);
+    for (u32 i = 0; i < shape->count; i++) {
+        const char *text = (const char *)finding->fields.words[i];
+        if (shape->fields[i].type != FIELD_TEXT)
+            continue;
+        for (; text && *text; text++)
+            hash = mix(hash, (u8)*text);
+    }
+    return hash;
+}
+
 // What a finding is known by: its first four frames, its first two.
 typedef struct Names {
     u64 near, far;
@@ -55,9 +90,7 @@ typedef struct Names {
 static Names names_of(const RelayFinding *finding, const GuestAddr *frames, size_t count)
 {
     Names names;
-    u64 hash = mix(mix(0, finding->kind + 1), finding->key);
-    for (const char *c = finding->text; c && *c; c++)
-        hash = mix(hash, (u8)*c);
+    u64 hash = mix_texts(mix(mix(0, finding->kind + 1), finding->key), finding);
     names.near = hash;
     for (size_t i = 0; i < min_u64(count, FRAMES_COMPARED); i++) {
         hash = mix(hash, frames[i]);
@@ -139,23 +172,26 @@ static u32 find_or_add(Names names, bool closed, bool *ret_new)
     return id;
 }
 
-static size_t length(const char *text)
+// The finding waits for each of its parts, whatever they are.
+static const FieldShape *shape_of_part(u32 kind)
 {
-    size_t n = 0;
-    while (text && text[n] && n < WIRE_RECORD_BYTES_MAX / 4)
-        n++;
-    return n;
+    const FieldShape *shape = relay_part_shape(kind);
+    return shape ? shape : shape_in_table(SHAPE_NOTHING);
 }
 
 static void put_part(WireProducer *producer, u32 id, const RelayPart *part)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];
+    u64 words[FIELDS_MAX];
+    char texts[FIELD_TEXTS_BYTES];
+    const FieldShape *shape = shape_of_part(part->kind);
     size_t count = part->context ? context_frames(part->context, frames, WIRE_FRAMES_MAX) : 0;
+    size_t size = fields_encode(shape, &part->fields, words, texts);
     wire_put_part(producer, &(Wire_part){
         .id = id,
         .kind = part->kind,
-        .values = {part->values, part->value_count},
-        .text = {part->text, length(part->text)},
+        .values = {words, shape->count},
+        .texts = {texts, size},
         .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
     });
 }
@@ -163,14 +199,18 @@ static void put_part(WireProducer *producer, u32 id, const RelayPart *part)
 static void put_finding(ThreadCtx *ctx, u32 id, const RelayFinding *finding,
                         const GuestAddr *frames, size_t count)
 {
+    u64 words[FIELDS_MAX];
+    char texts[FIELD_TEXTS_BYTES];
+    const FieldShape *shape = relay_kind_shape(finding->kind);
+    size_t size = fields_encode(shape, &finding->fields, words, texts);
     wire_put_finding(&ctx->relay.wire, &(Wire_finding){
         .id = id,
         .kind = finding->kind,
         .thread = ctx->relay.number,
         .parts = finding->part_count,
         .flags = finding->flags,
-        .values = {finding->values, finding->value_count},
-        .text = {finding->text, length(finding->text)},
+        .values = {words, shape->count},
+        .texts = {texts, size},
         .pcs = {frames, count},
     });
     for (u32 i = 0; i < finding->part_count; i++)
@@ -250,7 +290,7 @@ static u32 tell(ThreadCtx *ctx, const RelayFinding *finding, bool *ret_new)
     WireProducer *producer = ctx->relay.errors_disabled ? NULL : relay_wire(ctx);
 
     *ret_new = false;
-    if (!producer)
+    if (!producer || !relay_kind_shape(finding->kind))
         return WIRE_FINDINGS;
     size_t count = context_frames(finding->context, frames, WIRE_FRAMES_MAX);
     count = min_u64(count, WIRE_FRAMES_MAX);

@@ -538,6 +538,7 @@ static bool open_producer(ThreadCtx *ctx, bool is_first, bool is_fork_child)
     if (relay.life < 0 || !wire_producer_open(&ctx->relay.wire, relay.shared, &relay.life))
         return false;
     if (is_first) {
+        relay_put_descriptions(&ctx->relay.wire);
         wire_put_start(&ctx->relay.wire, &(Wire_start){
             .pid = (u64)relay.shared->header.pid,
             .ppid = (u64)raw_syscall0(SYS_getppid),
@@ -698,15 +699,19 @@ void relay_client_ended(ThreadCtx *ctx)
 void relay_remark(ThreadCtx *ctx, const RelayPart *part)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];
+    u64 words[FIELDS_MAX];
+    char texts[FIELD_TEXTS_BYTES];
+    const FieldShape *shape = relay_part_shape(part->kind);
     WireProducer *producer = relay_producer(ctx);
-    if (!producer)
+    if (!producer || !shape)
         return;
     size_t count = part->context ? context_frames(part->context, frames, WIRE_FRAMES_MAX) : 0;
+    size_t size = fields_encode(shape, &part->fields, words, texts);
     wire_put_remark(producer, &(Wire_remark){
         .sequence = ctx->relay.answering,
         .kind = part->kind,
-        .values = {part->values, part->value_count},
-        .text = text_of(part->text),
+        .values = {words, shape->count},
+        .texts = {texts, size},
         .pcs = {frames, min_u64(count, WIRE_FRAMES_MAX)},
     });
     wire_sync(producer);

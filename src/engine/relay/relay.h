@@ -56,25 +56,36 @@ void relay_fatal_signal(ThreadCtx *ctx, const siginfo_t *info, u32 context);
 int relay_end(ThreadCtx *ctx, int status, int signal);
 
 // --- what is to be said
+// What a finding or a part carries is the member that its kind has in wire/findings.def:
+//   {.kind = KIND_INVALID_READ, .access = {.size = 4, .address = address}}
+// or, of a kind that the tool has brought, `fields`, in the order of its description.
 typedef struct RelayPart {
-    u32 kind;         // of wire/parts.def
-    u32 value_count;
-    u64 values[6];
-    const char *text; // NULL: none
-    u32 context;      // 0: no stack
+    u32 kind;    // PART_, or PART_COUNT + the index of one of Tool.parts
+    u32 context; // 0: no stack
+    union {
+        AnyFields fields;
+#define SHAPE(NAME, name, Name, ...) Fields##Name name;
+#include "wire/findings.def"
+    };
 } RelayPart;
 
 typedef struct RelayFinding {
-    u32 kind;         // KIND_ of wire/kinds.def
-    u32 value_count;
-    u64 values[7];
-    const char *text; // NULL: none
+    u32 kind; // KIND_, or KIND_COUNT + the index of one of Tool.kinds
     u32 context;
     u32 part_count;
-    u32 flags;        // FINDING_
+    u32 flags; // FINDING_
     const RelayPart *parts;
-    u64 key;          // findings with other keys are different ones, whatever their stacks
+    u64 key;   // findings with other keys are different ones, whatever their stacks
+    union {
+        AnyFields fields;
+#define SHAPE(NAME, name, Name, ...) Fields##Name name;
+#include "wire/findings.def"
+    };
 } RelayFinding;
+
+// What a kind carries; NULL: there is no such kind. Callable from the cache.
+const FieldShape *relay_kind_shape(u32 kind);
+const FieldShape *relay_part_shape(u32 kind);
 
 // Callable from the cache. Does not come back when the user wants the run to end at
 // the first error.

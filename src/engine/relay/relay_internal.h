@@ -31,6 +31,9 @@ void relay_lost(void);
 // True when it is gone.
 bool relay_check(void);
 
+// Tells the monitor what findings of this tool can be.
+void relay_put_descriptions(WireProducer *producer);
+
 // Forgets the findings made so far: they are the parent's.
 void relay_findings_reset(void);
 

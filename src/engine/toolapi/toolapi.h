@@ -182,6 +182,12 @@ typedef struct Tool {
     const char *title, *title_as_valgrind;
     u32 needs; // ToolNeeds bits
     u32 gives; // WireToolGives bits: what the monitor makes of it
+    // Kinds and parts of findings that wire/findings.def does not have: their numbers are
+    // KIND_COUNT and PART_COUNT plus the index. The monitor learns of them as it connects.
+    const KindDescription *kinds;
+    u32 kind_count;
+    const PartDescription *parts;
+    u32 part_count;
     // With TOOL_NEEDS_CALLTAGS: 0, or the distance to the tool's own shadow, where the tags are
     // kept; see calltags/calltags.h.
     u64 shadow_offset;

@@ -204,29 +204,18 @@ u32 findings_source(Findings *findings, const char *directory, const char *file)
 
 // ---------------------------------------------------------------------------- words
 
-static const KindWords *words_of(const char *id)
+const char *finding_title(const Found *found)
 {
-    const KindWords *words;
+    const KindDescription *row = kind_of_id(found->kind);
 
-    for (u32 kind = 0; (words = report_kind(kind)); kind++) {
-        if (strcmp(words->id, id) == 0)
-            return words;
-    }
-    return NULL;
+    return row ? row->title : found->title ? found->title : found->kind;
 }
 
-const char *finding_title(const char *kind)
+const char *finding_level(const Found *found)
 {
-    const KindWords *words = words_of(kind);
+    const KindDescription *row = kind_of_id(found->kind);
 
-    return words && words->title ? words->title : kind;
-}
-
-const char *finding_level(const char *kind)
-{
-    const KindWords *words = words_of(kind);
-
-    return words && words->level ? words->level : "error";
+    return row ? row->level : found->level ? found->level : "error";
 }
 
 bool finding_is_leak(const Found *found)
@@ -291,43 +280,37 @@ u64 finding_fingerprint(const Found *found)
     Frame *frames = copy_frames(&found->stack);
     char text[17] = "0";
 
-    const KindWords *words;
-    for (u32 kind = 0; frames && (words = report_kind(kind)); kind++) {
-        if (strcmp(words->id, found->kind) == 0) {
-            Finding finding = {.kind = kind, .param = found->param,
-                               .stack = {frames, found->stack.count}};
-            report_fingerprint(&finding, text);
-            break;
-        }
+    const KindDescription *kind = kind_of_id(found->kind);
+    if (frames && kind) {
+        Finding finding = {.kind = kind, .param = found->param,
+                           .stack = {frames, found->stack.count}};
+        report_fingerprint(&finding, text);
     }
     free(frames);
     return strtoull(text, NULL, 16);
 }
 
-// "Addr%n" with the size that the headline names.
-static void fill_kind(const Found *found, const char *pattern, char *text, size_t size)
+// "Addr4", with the size that the headline names.
+static void fill_kind(const Found *found, const char *words, char *text, size_t size)
 {
-    const char *percent = strstr(pattern, "%n");
     const char *of = strstr(found->what, "of size ");
+    u64 bytes = of ? strtoull(of + strlen("of size "), NULL, 10) : 8;
+    FieldValues values = fields_of(SHAPE_VALUE, (AnyFields){.value = {.size = bytes}});
 
-    if (percent)
-        snprintf(text, size, "%.*s%d", (int)(percent - pattern), pattern,
-                 of ? atoi(of + strlen("of size ")) : 8);
-    else
-        snprintf(text, size, "%s", pattern);
+    report_words(words, &values, text, size);
 }
 
 char *finding_suppression(const Found *found)
 {
-    const KindWords *words = words_of(found->kind);
+    const KindDescription *row = kind_of_id(found->kind);
     char *text = NULL, kind[64];
     size_t size;
 
-    if (found->suppression || !words)
+    if (found->suppression || !row)
         return found->suppression ? strdup(found->suppression) : NULL;
-    fill_kind(found, words->suppression, kind, sizeof(kind));
+    fill_kind(found, row->suppression, kind, sizeof(kind));
     SuppressQuery query = {
-        .tool = words->tool, .kind = kind, .extra = found->param,
+        .tool = row->family, .kind = kind, .extra = found->param,
         .leak_kind = finding_is_leak(found) ? found->kind + strlen("leak-") : NULL,
         .frames = copy_frames(&found->stack), .count = found->stack.count,
     };

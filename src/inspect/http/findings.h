@@ -40,6 +40,7 @@ typedef struct FoundHolder {
 typedef struct Found {
     u64 id;
     const char *kind, *tool, *what, *suppression, *param; // suppression, param: NULL if none
+    const char *title, *level, *help; // as the report says of a kind that only it knows; or NULL
     u64 fingerprint;
     u64 count;
     u64 thread;
@@ -80,9 +81,9 @@ void findings_free(Findings *findings);
 // The text of an entry that would suppress it, to be freed.
 char *finding_suppression(const Found *found);
 bool finding_is_leak(const Found *found);
-// Of a kind's id: "Invalid read"; "error", "warning", "note".
-const char *finding_title(const char *kind);
-const char *finding_level(const char *kind);
+// Of its kind: "A block is lost: nothing points to it"; "error", "warning", "note".
+const char *finding_title(const Found *found);
+const char *finding_level(const Found *found);
 // The frame that a person would look at first: of the program itself, with a line if there is
 // one. NULL: it has no stack.
 const FoundFrame *finding_place(const Found *found);

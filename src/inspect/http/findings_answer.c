@@ -79,7 +79,7 @@ enum { RANK_LAST = 5 };
 
 static u32 rank_of(const Found *found)
 {
-    const char *level = finding_level(found->kind);
+    const char *level = finding_level(found);
     u32 rank = strcmp(level, "error") == 0 ? 0 : strcmp(level, "warning") == 0 ? 2 : 4;
 
     return rank + finding_is_leak(found);
@@ -315,11 +315,12 @@ static void put_group(const Table *table, u32 first)
 // Counts by a text, of all findings whatever the filter: what can be chosen.
 typedef struct Tally {
     const char *text;
+    const Found *first; // that has it
     u32 findings;
     u64 count;
 } Tally;
 
-static u32 tally(Tally *list, u32 used, u32 room, const char *text, u64 count)
+static u32 tally(Tally *list, u32 used, u32 room, const char *text, const Found *found)
 {
     u32 i = 0;
 
@@ -328,9 +329,9 @@ static u32 tally(Tally *list, u32 used, u32 room, const char *text, u64 count)
     if (i == room)
         return used;
     if (i == used)
-        list[used++] = (Tally){.text = text};
+        list[used++] = (Tally){.text = text, .first = found};
     list[i].findings++;
-    saturate_grow_u64(&list[i].count, count);
+    saturate_grow_u64(&list[i].count, found->count);
     return used;
 }
 
@@ -342,14 +343,13 @@ static void put_kinds(const Table *table)
     Json *out = &table->call->out;
 
     for (u32 i = 0; i < table->own->count; i++)
-        count = tally(kinds, count, KINDS_MAX, table->own->found[i].kind,
-                      table->own->found[i].count);
+        count = tally(kinds, count, KINDS_MAX, table->own->found[i].kind, &table->own->found[i]);
     json_key_open(out, "kinds", '[');
     for (u32 i = 0; i < count; i++) {
         json_open(out, '{');
         json_key_text(out, "id", kinds[i].text);
-        json_key_text(out, "title", finding_title(kinds[i].text));
-        json_key_text(out, "level", finding_level(kinds[i].text));
+        json_key_text(out, "title", finding_title(kinds[i].first));
+        json_key_text(out, "level", finding_level(kinds[i].first));
         json_key_u64(out, "findings", kinds[i].findings);
         json_key_u64(out, "count", kinds[i].count);
         json_close(out, '}');
@@ -367,8 +367,7 @@ static void put_modules(const Table *table)
     for (u32 i = 0; i < table->own->count; i++) {
         const FoundFrame *place = finding_place(&table->own->found[i]);
         if (place && place->object)
-            count = tally(modules, count, MODULES_MAX, place->object,
-                          table->own->found[i].count);
+            count = tally(modules, count, MODULES_MAX, place->object, &table->own->found[i]);
     }
     json_key_open(out, "modules", '[');
     for (u32 i = 0; i < count; i++) {

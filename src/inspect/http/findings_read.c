@@ -107,6 +107,9 @@ static void read_finding(Findings *findings, const Dom *item)
     found->what = or_empty(dom_text(item, "what"));
     found->suppression = dom_text(item, "suppression");
     found->param = dom_text(item, "param");
+    found->title = dom_text(item, "title");
+    found->level = dom_text(item, "level");
+    found->help = dom_text(item, "help");
     found->count = max_u64(1, dom_number(item, "count"));
     found->thread = dom_number(thread, "id");
     found->thread_name = dom_text(thread, "name");
@@ -239,11 +242,11 @@ static FoundStack read_xml_stack(Findings *findings, const Dom *element)
 
 static const char *kind_id(const char *xml)
 {
-    const KindWords *words;
+    const KindDescription *kind;
 
-    for (u32 kind = 0; (words = report_kind(kind)); kind++) {
-        if (strcmp(words->xml, xml) == 0)
-            return words->id;
+    for (u32 number = 0; (kind = kind_in_table(number)); number++) {
+        if (strcmp(kind->xml, xml) == 0)
+            return kind->id;
     }
     return xml; // of another tool: its own word
 }

@@ -121,7 +121,7 @@ static u32 record_node(const Holding *holding, u32 parent, u32 index)
     const Found *found = holding->records[index];
     const FoundFrame *frame = finding_place(found);
 
-    return leak_child(holding->leaks, parent, frame, frame ? NULL : finding_title(found->kind),
+    return leak_child(holding->leaks, parent, frame, frame ? NULL : finding_title(found),
                       index + 1ull);
 }
 

@@ -141,7 +141,7 @@ static void fill_tree(LeakTree *leaks, const Found **records, u32 count)
         return;
     }
     for (u32 i = 0; i < count && !leaks->call->code; i++) {
-        const char *title = by_holder ? finding_title(records[i]->kind) : NULL;
+        const char *title = by_holder ? finding_title(records[i]) : NULL;
         u32 node = title ? leak_child(leaks, 0, NULL, title, 0) : 0;
         add_record(leaks, records[i], node, bottom_up);
     }

@@ -18,6 +18,13 @@ enum {
     TEXT_MAX = 4096,
 };
 
+const char *findings_words(Run *run, const char *words, const FieldValues *values)
+{
+    char text[TEXT_MAX];
+    report_words(words, values, text, sizeof(text));
+    return text[0] ? findings_keep_text(run, text) : NULL;
+}
+
 char *findings_keep_text(Run *run, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -117,37 +124,13 @@ const char *findings_thread_name(Run *run, u64 number)
 
 // -------------------------------------------------------------- suppressions
 
-// "Addr%n" with the size in place.
-static const char *suppression_kind(Run *run, u32 kind, const u64 *values, size_t count)
-{
-    char text[64];
-    const char *pattern = report_kind(kind)->suppression;
-    const char *mark = strstr(pattern, "%n");
-    if (!mark)
-        return pattern;
-    snprintf(text, sizeof(text), "%.*s%llu%s", (int)(mark - pattern), pattern,
-             count ? (unsigned long long)values[0] : 0ull, mark + 2);
-    return findings_keep_text(run, text);
-}
-
-static const char *leak_kind(u32 kind)
-{
-    switch (kind) {
-    case KIND_LEAK_DEFINITE: return "definite";
-    case KIND_LEAK_INDIRECT: return "indirect";
-    case KIND_LEAK_POSSIBLE: return "possible";
-    case KIND_LEAK_REACHABLE: return "reachable";
-    default: return NULL;
-    }
-}
-
 static SuppressQuery query_of(const RunFinding *f)
 {
     return (SuppressQuery){
-        .tool = report_kind(f->finding.kind)->tool,
+        .tool = f->finding.kind->family,
         .kind = f->suppression_kind,
         .extra = f->suppression_extra,
-        .leak_kind = leak_kind(f->finding.kind),
+        .leak_kind = f->finding.kind->leak_kind,
         .frames = f->finding.stack.frames,
         .count = f->finding.stack.count,
     };
@@ -280,52 +263,55 @@ static void complete(Run *run, RunFinding *f)
 
 // -------------------------------------------------------------------- arrival
 
-static void set_leak(Finding *finding, const u64 *values, size_t count)
+static void set_leak(Finding *finding, const FieldsLeak *leak)
 {
-    if (!leak_kind(finding->kind) || count < 6)
+    if (!finding->kind->leak_kind || !leak)
         return;
-    // Bytes, blocks, record, count of records, direct bytes, indirect bytes.
     finding->has_leak = true;
-    finding->leaked_bytes = values[0];
-    finding->leaked_blocks = values[1];
-    finding->record = values[2];
-    finding->record_count = values[3];
-    finding->direct_bytes = values[4];
-    finding->leak_check = count > 6 ? values[6] : 0;
+    finding->leaked_bytes = leak->bytes;
+    finding->leaked_blocks = leak->blocks;
+    finding->record = leak->record;
+    finding->record_count = leak->records;
+    finding->direct_bytes = leak->direct_bytes;
+    finding->leak_check = leak->check;
 }
 
-// "Open file descriptor 3: /path": what is behind the colon.
-static const char *path_in(Run *run, const char *sentence)
+// What outlives the record.
+static const FieldValues *keep_values(Run *run, const FieldValues *values)
 {
-    static const char closed[] = " is already closed";
-    const char *colon = strstr(sentence, ": /");
-    if (!colon)
-        return NULL;
-    char *path = findings_keep_text(run, colon + 2);
-    size_t length = strlen(path);
-    if (length >= sizeof(closed) && strcmp(path + length + 1 - sizeof(closed), closed) == 0)
-        path[length + 1 - sizeof(closed)] = '\0';
-    return path;
-}
-
-static void set_words(Run *run, Finding *finding, const Wire_finding *record)
-{
-    char text[TEXT_MAX];
-    report_headline(finding->kind, record->values.data, record->values.count, record->text.data,
-                    text, sizeof(text));
-    finding->what = findings_keep_text(run, text);
-    finding->fd = -1;
-    switch (finding->kind) {
-    case KIND_SYSCALL_PARAM: finding->param = findings_keep_text(run, record->text.data); break;
-    case KIND_FD_BAD_CLOSE:
-    case KIND_FD_BAD_USE:
-    case KIND_FD_NOT_CLOSED:
-        finding->fd = record->values.count ? (i32)record->values.data[0] : -1;
-        finding->path = path_in(run, record->text.data);
-        break;
-    default: break;
+    FieldValues *copy = arena_alloc(&run->arena, sizeof(*copy), _Alignof(FieldValues));
+    *copy = *values;
+    for (u32 i = 0; i < copy->count; i++) {
+        u64 *word = &copy->any.words[i];
+        if (copy->shape->fields[i].type == FIELD_TEXT && *word)
+            *word = (u64)findings_keep_text(run, (const char *)*word);
     }
-    set_leak(finding, record->values.data, record->values.count);
+    return copy;
+}
+
+// What the writers have a place of their own for.
+static void set_details(Run *run, Finding *finding, const FieldValues *values)
+{
+    const FieldsDescriptor *descriptor = fields_descriptor(values);
+    const FieldsSyscallParam *syscall = fields_syscall_param(values);
+    finding->fd = descriptor ? (i32)descriptor->fd : -1;
+    if (descriptor && descriptor->path)
+        finding->path = findings_keep_text(run, descriptor->path);
+    if (syscall)
+        finding->param = findings_keep_text(run, syscall->param ? syscall->param : "");
+    set_leak(finding, fields_leak(values));
+    if (!kind_of_id(finding->kind->id))
+        finding->values = keep_values(run, values);
+}
+
+static void set_words(Run *run, RunFinding *f, const FieldValues *values)
+{
+    const KindDescription *kind = f->finding.kind;
+    const char *what = findings_words(run, kind->sentence, values);
+    const char *suppression = findings_words(run, kind->suppression, values);
+    f->finding.what = what ? what : kind->id;
+    f->suppression_kind = suppression ? suppression : kind->id;
+    f->suppression_extra = findings_words(run, kind->suppression_extra, values);
 }
 
 // Of what is only judged nobody sees the names, if there is nothing to judge it by.
@@ -339,7 +325,9 @@ static ReportStack stack_of(Run *run, u32 flags, WireWords pcs)
 void findings_add(Run *run, const Wire_finding *record)
 {
     u64 known;
-    if (record->kind >= KIND_COUNT || record->id >= WIRE_FINDINGS || record->parts > 64 ||
+    FieldValues values;
+    const KindDescription *kind = vocabulary_kind(run->vocabulary, record->kind);
+    if (!kind || record->id >= WIRE_FINDINGS || record->parts > 64 ||
         map_get(&run->finding_by_id, record->id, &known))
         return;
     RunFinding *f = arena_alloc(&run->arena, sizeof(*f), _Alignof(RunFinding));
@@ -348,19 +336,18 @@ void findings_add(Run *run, const Wire_finding *record)
         .flags = (u32)record->flags,
         .parts_missing = (u32)record->parts,
     };
+    fields_decode(kind->shape, record->values.data, record->values.count, record->texts.data,
+                  record->texts.size, &values);
     f->finding = (Finding){
-        .kind = (u32)record->kind,
+        .kind = kind,
         .unique = record->id,
         .tid = (u32)record->thread,
         .thread_name = findings_thread_name(run, record->thread),
         .stack = stack_of(run, (u32)record->flags, record->pcs),
         .count = 1,
     };
-    set_words(run, &f->finding, record);
-    f->suppression_kind = suppression_kind(run, f->finding.kind, record->values.data,
-                                           record->values.count);
-    if (f->finding.kind == KIND_SYSCALL_PARAM || f->finding.kind == KIND_FISHY_VALUE)
-        f->suppression_extra = findings_keep_text(run, record->text.data);
+    set_words(run, f, &values);
+    set_details(run, &f->finding, &values);
     f->parts = arena_alloc(&run->arena, (2 * record->parts + 1) * sizeof(FindingPart),
                            _Alignof(FindingPart)); // a part may become two
     f->holdings = arena_alloc(&run->arena, (record->parts + 1) * sizeof(LeakHolding),
@@ -371,30 +358,39 @@ void findings_add(Run *run, const Wire_finding *record)
         complete(run, f);
 }
 
+// The finding is not complete without its part, so that nobody may have described stands for it.
+static const PartDescription *part_of(const Run *run, u64 number)
+{
+    const PartDescription *part = vocabulary_part(run->vocabulary, number);
+    return part ? part : part_in_table(PART_NONE);
+}
+
 void findings_add_part(Run *run, const Wire_part *record)
 {
     u64 value;
-    char text[TEXT_MAX];
+    FieldValues values;
     if (!map_get(&run->finding_by_id, record->id, &value))
         return;
     RunFinding *f = (RunFinding *)value;
     if (f->parts_missing == 0)
         return;
-    if (record->kind == PART_HELD_BY) {
-        holders_add(run, f, record);
-        if (--f->parts_missing == 0)
-            complete(run, f);
-        return;
+    const PartDescription *kind = part_of(run, record->kind);
+    fields_decode(kind->shape, record->values.data, record->values.count, record->texts.data,
+                  record->texts.size, &values);
+    const FieldsHolder *holder = fields_holder(&values);
+    if (holder) {
+        holders_add(run, f, holder, record->pcs);
+    } else {
+        size_t at = f->finding.part_count;
+        f->parts[at] = (FindingPart){
+            .kind = kind,
+            .text = findings_words(run, kind->sentence, &values),
+            .place = findings_words(run, kind->place, &values),
+            .stack = stack_of(run, f->flags, record->pcs),
+        };
+        f->finding.part_count += parts_name(run, &values, at ? &f->parts[at - 1] : NULL,
+                                            &f->parts[at]);
     }
-    report_part_text((u32)record->kind, record->values.data, record->values.count,
-                     record->text.data, text, sizeof(text));
-    size_t at = f->finding.part_count;
-    f->parts[at] = (FindingPart){
-        .kind = (u32)record->kind,
-        .text = text[0] ? findings_keep_text(run, text) : NULL,
-        .stack = stack_of(run, f->flags, record->pcs),
-    };
-    f->finding.part_count += parts_name(run, record, at ? &f->parts[at - 1] : NULL, &f->parts[at]);
     if (--f->parts_missing == 0)
         complete(run, f);
 }

@@ -10,11 +10,6 @@
 
 enum { TOLD_MAX = 16, FRAMES_MAX = 4 };
 
-static u64 value(const Wire_part *record, size_t index)
-{
-    return index < record->values.count ? record->values.data[index] : 0;
-}
-
 static const char *register_name(u64 number)
 {
     static const char *const names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
@@ -66,39 +61,46 @@ static void add_to(LeakHolding *holding, const LeakHolding *more)
         holding->address = more->address;
 }
 
-void holders_add(Run *run, RunFinding *f, const Wire_part *record)
+// False: it makes no sense.
+static bool fill(Run *run, LeakHolding *holding, const FieldsHolder *fields, WireWords pcs)
 {
-    LeakHolding holding = {
-        .kind = (u32)value(record, 0),
-        .blocks = value(record, 1),
-        .bytes = value(record, 2),
-    };
-    switch (holding.kind) {
+    switch (holding->kind) {
     case HOLDER_RECORD:
-        holding.record = value(record, 3);
-        holding.record_kind = (u32)value(record, 5);
-        if (!report_kind(holding.record_kind))
-            return;
-        holding.stack = innermost(run, record->pcs);
-        break;
+        holding->record = fields->record;
+        holding->record_kind = vocabulary_kind(run->vocabulary, fields->record_kind);
+        if (!holding->record_kind)
+            return false;
+        holding->stack = innermost(run, pcs);
+        return true;
     case HOLDER_REGISTER:
-        holding.thread = value(record, 3);
-        holding.name = register_name(value(record, 4));
-        break;
-    case HOLDER_OTHERS: holding.holders = value(record, 3); break;
+        holding->thread = fields->thread;
+        holding->name = register_name(fields->reg);
+        return true;
+    case HOLDER_OTHERS: holding->holders = fields->holders; return true;
     case HOLDER_DATA:
     case HOLDER_TLS:
     case HOLDER_STACK:
     case HOLDER_MEMORY:
-        holding.thread = value(record, 3);
-        holding.address = value(record, 4);
-        if (record->text.size)
-            holding.object = findings_keep_text(run, record->text.data);
-        if (holding.kind == HOLDER_DATA)
-            name_data(run, &holding);
-        break;
-    default: return;
+        holding->thread = fields->thread;
+        holding->address = fields->address;
+        if (fields->object && fields->object[0])
+            holding->object = findings_keep_text(run, fields->object);
+        if (holding->kind == HOLDER_DATA)
+            name_data(run, holding);
+        return true;
+    default: return false;
     }
+}
+
+void holders_add(Run *run, RunFinding *f, const FieldsHolder *fields, WireWords pcs)
+{
+    LeakHolding holding = {
+        .kind = (u32)fields->place,
+        .blocks = fields->blocks,
+        .bytes = fields->bytes,
+    };
+    if (!fill(run, &holding, fields, pcs))
+        return;
     for (size_t i = 0; i < f->finding.holding_count; i++) {
         if (is_one(&f->holdings[i], &holding)) {
             add_to(&f->holdings[i], &holding);

@@ -258,6 +258,20 @@ static void take_thread_end(Run *run, const WireRecord *record)
     take_heap(run, record);
 }
 
+static void take_describe_kind(Run *run, const WireRecord *record)
+{
+    Wire_describe_kind kind;
+    if (wire_get_describe_kind(record, &kind))
+        vocabulary_add_kind(run->vocabulary, &kind);
+}
+
+static void take_describe_part(Run *run, const WireRecord *record)
+{
+    Wire_describe_part part;
+    if (wire_get_describe_part(record, &part))
+        vocabulary_add_part(run->vocabulary, &part);
+}
+
 static void take_finding(Run *run, const WireRecord *record)
 {
     Wire_finding finding;
@@ -307,12 +321,18 @@ size_t run_take_stream(void *arg, WireStream *stream)
     return records;
 }
 
+static bool comes_before_start(WireRecordType type)
+{
+    return type == RECORD_START || type == RECORD_MAPS_RESET || type == RECORD_DESCRIBE_KIND ||
+           type == RECORD_DESCRIBE_PART;
+}
+
 void run_take(void *arg, const WireRecord *record)
 {
     Run *run = arg;
     if (run->finished || record->type >= RECORD_TYPES || !take_fns[record->type])
         return;
-    if (!run->report && record->type != RECORD_START && record->type != RECORD_MAPS_RESET)
+    if (!run->report && !comes_before_start(record->type))
         return; // a ring whose beginning was lost
     run->records++;
     take_fns[record->type](run, record);

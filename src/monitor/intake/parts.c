@@ -9,16 +9,11 @@
 
 enum { INLINE_MAX = 64, TEXT_MAX = 4096 };
 
-static u64 value(const Wire_part *record, size_t index)
+// Makes the part one of the table, of other fields.
+static void reword(Run *run, FindingPart *part, PartKind kind, FieldValues values)
 {
-    return index < record->values.count ? record->values.data[index] : 0;
-}
-
-static const char *words(Run *run, u32 kind, const u64 *values, size_t count, const char *text)
-{
-    char buffer[TEXT_MAX];
-    report_part_text(kind, values, count, text, buffer, sizeof(buffer));
-    return buffer[0] ? findings_keep_text(run, buffer) : NULL;
+    part->kind = part_in_table(kind);
+    part->text = findings_words(run, part->kind->sentence, &values);
 }
 
 // The frame at the first instruction of the function that a pc lies in, inlining apart.
@@ -47,115 +42,143 @@ static bool local_variable(Run *run, u64 pc, bool is_return, i64 cfa_distance, D
            ret_name->line && ret_name->file;
 }
 
+static void set_declaration(FindingPart *part, const DataName *name)
+{
+    part->directory = name->directory;
+    part->file = name->file;
+    part->line = name->line;
+}
+
+// "a[2].b"
+static void put_name(const DataName *name, char text[TEXT_MAX])
+{
+    snprintf(text, TEXT_MAX, "%s%s", name->name, name->part ? name->part : "");
+}
+
 // Where the function begins; and the variable behind it. Returns how many parts it is.
-static size_t name_origin(Run *run, const Wire_part *record, FindingPart *part)
+static size_t name_origin(Run *run, const FieldsCode *code, FindingPart *part)
 {
     char text[TEXT_MAX];
     DataName name;
-    u64 pc = value(record, 0), distance = value(record, 2);
-    bool is_return = value(record, 1) != 0;
     Frame *frame = arena_alloc(&run->arena, sizeof(*frame), _Alignof(Frame));
-    if (record->values.count == 0 || part->stack.count ||
-        !function_frame(run, pc, is_return, frame))
+    if (part->stack.count || !function_frame(run, code->pc, code->is_return, frame))
         return 1;
     part->stack = (ReportStack){frame, 1};
-    if (!distance || !local_variable(run, pc, is_return, -(i64)distance, &name))
+    if (!code->depth || !local_variable(run, code->pc, code->is_return, -(i64)code->depth, &name))
         return 1;
-    const u64 values[] = {name.line, name.part != NULL};
-    snprintf(text, sizeof(text), "%s%s(%s)", name.name, name.part ? name.part : "", name.file);
-    part[1] = (FindingPart){
-        .kind = PART_ORIGIN_VARIABLE,
-        .text = words(run, PART_ORIGIN_VARIABLE, values, 2, text),
-        .directory = name.directory,
-        .file = name.file,
-        .line = name.line,
-    };
+    put_name(&name, text);
+    part[1] = (FindingPart){0};
+    reword(run, &part[1], PART_ORIGIN_VARIABLE, fields_of(SHAPE_CREATED_VARIABLE, (AnyFields){
+        .created_variable = {
+            .line = name.line,
+            .is_part = name.part != NULL,
+            .name = text,
+            .file = name.file,
+        },
+    }));
+    set_declaration(&part[1], &name);
     return 2;
 }
 
 // The variable, or the part of it that has the byte.
-static void name_variable(Run *run, u32 kind, u64 address, const DataName *name, FindingPart *part)
+static void name_variable(Run *run, PartKind kind, u64 address, const DataName *name,
+                          FindingPart *part)
 {
     char text[TEXT_MAX];
     u64 offset = name->part ? name->part_offset : name->offset;
-    const u64 values[] = {address, offset, offset == 1, name->part != NULL};
 
-    snprintf(text, sizeof(text), "%s%s", name->name, name->part ? name->part : "");
-    part->kind = kind;
-    part->text = words(run, kind, values, 4, text);
+    put_name(name, text);
+    reword(run, part, kind, fields_of(SHAPE_VARIABLE, (AnyFields){
+        .variable = {
+            .address = address,
+            .offset = offset,
+            .is_single = offset == 1,
+            .is_part = name->part != NULL,
+            .name = text,
+        },
+    }));
 }
 
 static void declared(Run *run, const DataName *name, u64 frame, u64 thread, FindingPart *part)
 {
-    const u64 values[] = {name->line, frame, thread, thread == 0 && name->part};
-    *part = (FindingPart){
-        .kind = PART_VARIABLE_DECLARED,
-        .text = words(run, PART_VARIABLE_DECLARED, values, 4, name->file),
-        .directory = name->directory,
-        .file = name->file,
-        .line = name->line,
-    };
+    *part = (FindingPart){0};
+    reword(run, part, PART_VARIABLE_DECLARED, fields_of(SHAPE_DECLARATION, (AnyFields){
+        .declaration = {
+            .line = name->line,
+            .frame = frame,
+            .thread = thread,
+            .is_global_part = thread == 0 && name->part,
+            .file = name->file,
+        },
+    }));
+    set_declaration(part, name);
 }
 
 // "in frame #1, created by f (a.c:3)"; or the variable, if the user wants such names. Then
 // the part before, which says on whose stack it is, makes way.
-static void name_frame(Run *run, const Wire_part *record, FindingPart *before, FindingPart *part)
+static void name_frame(Run *run, const FieldsFrame *fields, FindingPart *before, FindingPart *part)
 {
     char text[TEXT_MAX] = "";
     Frame frame;
     DataName name;
-    bool is_return = value(record, 2) != 0;
-    u64 pc = value(record, 1);
-    if (record->text.size || record->values.count < 3)
+    FieldsFrame named = *fields;
+    if ((fields->function && fields->function[0]) || !fields->pc)
         return;
-    if (run->options->read_var_info && before && record->values.count >= 6 &&
-        local_variable(run, pc, is_return, (i64)value(record, 3), &name)) {
-        name_variable(run, PART_VARIABLE_LOCAL, value(record, 5), &name, before);
-        declared(run, &name, value(record, 0), value(record, 4), part);
+    if (run->options->read_var_info && before &&
+        local_variable(run, fields->pc, fields->is_return, fields->cfa_distance, &name)) {
+        name_variable(run, PART_VARIABLE_LOCAL, fields->address, &name, before);
+        declared(run, &name, fields->number, fields->thread, part);
         return;
     }
-    if (function_frame(run, pc, is_return, &frame) && frame.function)
+    if (function_frame(run, fields->pc, fields->is_return, &frame) && frame.function)
         report_frame_text(run->report, &frame, text, sizeof(text));
-    part->text = words(run, PART_STACK_FRAME, record->values.data, record->values.count, text);
+    named.function = text;
+    reword(run, part, PART_STACK_FRAME, fields_of(SHAPE_FRAME, (AnyFields){.frame = named}));
 }
 
-// Values: address, PROT_ bits, MAPPED_. A variable if there is one. Returns how many parts it is.
-static size_t name_mapped(Run *run, const Wire_part *record, FindingPart *part)
+// A variable if there is one. Returns how many parts it is.
+static size_t name_mapped(Run *run, const FieldsMapping *mapping, FindingPart *part)
 {
-    static const u8 sections[] = {[MAPPED_TEXT] = 0, [MAPPED_DATA] = 1, [MAPPED_BSS] = 2};
+    static const u8 sections[] = {
+        [MAPPED_TEXT] = SECTION_TEXT, [MAPPED_DATA] = SECTION_DATA, [MAPPED_BSS] = SECTION_BSS,
+    };
     DataName name;
-    u64 address = value(record, 0), place = value(record, 2);
+    u64 address = mapping->address, place = mapping->place;
     if (place >= MAPPED_DATA && symbols_data(run->symbols, address, &name)) {
         if (run->options->read_var_info && name.line && name.file) {
             name_variable(run, PART_VARIABLE_GLOBAL, address, &name, part);
             declared(run, &name, 0, 0, part + 1);
             return 2;
         }
-        const u64 values[] = {address, name.offset};
-        part->kind = PART_ADDRESS_SYMBOL;
-        part->text = words(run, part->kind, values, 2, name.name);
+        reword(run, part, PART_ADDRESS_SYMBOL, fields_of(SHAPE_SYMBOL, (AnyFields){
+            .symbol = {.address = address, .offset = name.offset, .name = name.name},
+        }));
         return 1;
     }
-    const u64 with_section[] = {address, place < ARRAY_LEN(sections) ? sections[place] : 0};
-    bool in_section = place == MAPPED_TEXT || place == MAPPED_DATA || place == MAPPED_BSS;
-    part->kind = in_section                ? PART_ADDRESS_SECTION
-                 : place == MAPPED_FILE    ? PART_ADDRESS_FILE
-                                           : PART_ADDRESS_ANONYMOUS;
-    part->text = words(run, part->kind, in_section ? with_section : record->values.data, 2,
-                       record->text.data);
+    if (place == MAPPED_TEXT || place == MAPPED_DATA || place == MAPPED_BSS)
+        reword(run, part, PART_ADDRESS_SECTION, fields_of(SHAPE_SECTION, (AnyFields){
+            .section = {address, .section = sections[place], .object = mapping->path},
+        }));
+    else
+        reword(run, part, place == MAPPED_FILE ? PART_ADDRESS_FILE : PART_ADDRESS_ANONYMOUS,
+               fields_of(SHAPE_MAPPING, (AnyFields){.mapping = *mapping}));
     if (place == MAPPED_TEXT)
         part->stack = findings_stack(run, (WireWords){&address, 1});
     return 1;
 }
 
-size_t parts_name(Run *run, const Wire_part *record, FindingPart *before, FindingPart *part)
+size_t parts_name(Run *run, const FieldValues *values, FindingPart *before, FindingPart *part)
 {
-    switch (record->kind) {
-    case PART_ORIGIN_STACK: return name_origin(run, record, part);
-    case PART_STACK_FRAME: name_frame(run, record, before, part); return 1;
-    case PART_ADDRESS_MAPPED: return name_mapped(run, record, part);
-    default: return 1;
-    }
+    const FieldsCode *code = fields_code(values);
+    const FieldsFrame *frame = fields_frame(values);
+    const FieldsMapping *mapping = fields_mapping(values);
+    if (code)
+        return name_origin(run, code, part);
+    if (frame)
+        name_frame(run, frame, before, part);
+    if (mapping && part->kind->number == PART_ADDRESS_MAPPED)
+        return name_mapped(run, mapping, part);
+    return 1;
 }
 
 // ------------------------------------------------------------------ remarks
@@ -191,19 +214,18 @@ static void say_part(Run *run, u64 sequence, const FindingPart *part)
 
 void parts_remark(Run *run, const Wire_remark *remark)
 {
-    const Wire_part record = {
-        .kind = remark->kind,
-        .values = remark->values,
-        .text = remark->text,
-        .pcs = remark->pcs,
-    };
+    FieldValues values;
+    const PartDescription *kind = vocabulary_part(run->vocabulary, remark->kind);
+    if (!kind)
+        return;
+    fields_decode(kind->shape, remark->values.data, remark->values.count, remark->texts.data,
+                  remark->texts.size, &values);
     FindingPart parts[2] = {{
-        .kind = (u32)remark->kind,
-        .text = words(run, (u32)remark->kind, remark->values.data, remark->values.count,
-                      remark->text.data),
+        .kind = kind,
+        .text = findings_words(run, kind->sentence, &values),
         .stack = findings_stack(run, remark->pcs),
     }};
-    size_t count = parts_name(run, &record, NULL, &parts[0]);
+    size_t count = parts_name(run, &values, NULL, &parts[0]);
     for (size_t i = 0; i < count; i++)
         say_part(run, remark->sequence, &parts[i]);
 }

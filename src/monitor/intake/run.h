@@ -35,6 +35,7 @@ typedef struct Run {
     Options *options; // of it
     WireShared *shared;
     WireTool tool; // what it says of itself
+    Vocabulary *vocabulary; // what its findings can be
     WireConsumer *consumer;
     int life, attach, pidfd;
     i32 os_pid; // of the client in our namespace, where it may be another than it knows itself by
@@ -97,6 +98,8 @@ void findings_add_part(Run *run, const Wire_part *record);
 // Frames for a list of pcs as the call stack has them.
 ReportStack findings_stack(Run *run, WireWords pcs);
 char *findings_keep_text(Run *run, const char *text); // as long as the run
+// A template that is filled in; NULL: that leaves nothing.
+const char *findings_words(Run *run, const char *words, const FieldValues *values);
 const char *findings_thread_name(Run *run, u64 number);
 // Counts and closes the report. Returns the exit code for the client, -1: its own.
 i32 findings_close(Run *run);
@@ -134,7 +137,7 @@ char process_state(i32 pid, i32 tid);
 u64 now_ms(void);
 
 // holders.c: who holds the blocks of a leak
-void holders_add(Run *run, RunFinding *finding, const Wire_part *record);
+void holders_add(Run *run, RunFinding *finding, const FieldsHolder *holder, WireWords pcs);
 void holders_sort(RunFinding *finding); // when all are there
 
 // parts.c
@@ -142,6 +145,6 @@ void holders_sort(RunFinding *finding); // when all are there
 void parts_remark(Run *run, const Wire_remark *remark);
 // Names what a part is about; `before` is the part before it, or NULL. Returns how many
 // parts it has become: one or two.
-size_t parts_name(Run *run, const Wire_part *record, FindingPart *before, FindingPart *part);
+size_t parts_name(Run *run, const FieldValues *values, FindingPart *before, FindingPart *part);
 
 #endif

@@ -114,7 +114,9 @@ static bool run_open(Run *run)
     if (run->os_pid == 0)
         run->os_pid = run->shared->header.pid; // the engine has forked us: one namespace
     run->pidfd = (int)syscall(SYS_pidfd_open, run->os_pid, 0);
+    run->vocabulary = vocabulary_new();
     run->info = (RunInfo){
+        .vocabulary = run->vocabulary,
         .log_is_open = options->log_file != NULL, // by the engine
         .pid = run->shared->header.pid,
         .tool = run->tool.name,
@@ -149,7 +151,7 @@ static bool run_open(Run *run)
         wire_stream_to(run->consumer, run_take_stream);
     vec_init(&run->findings, sizeof(RunFinding *));
     run->asks = run->has_input = run->options->gen_suppressions == GEN_SUPPRESSIONS_YES;
-    return run->consumer && run->symbols && has_heap;
+    return run->consumer && run->symbols && run->vocabulary && has_heap;
 }
 
 // ------------------------------------------------------------------- the end
@@ -263,6 +265,7 @@ static void become_twin(Run *run, const Attachment *attachment, u64 fork_stamp)
         heap_go_back(heap, fork_stamp);
     // The parent's report stays with the parent: what is written is on its way already.
     commands_forget(run);
+    vocabulary_free(run->vocabulary);
     wire_consumer_free(run->consumer);
     wire_unmap(run->shared);
     close(run->pidfd);

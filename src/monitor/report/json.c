@@ -53,7 +53,7 @@ static void put_stack(Buffer *out, const ReportStack *stack)
 static void put_part(Buffer *out, const FindingPart *part)
 {
     buffer_puts(out, "{\"kind\": ");
-    json_put_string(out, report_part_id(part->kind));
+    json_put_string(out, part->kind->id);
     json_put_member(out, "text", part->text);
     if (part->file) {
         buffer_printf(out, ", \"declared\": {\"line\": %u", part->line);
@@ -88,7 +88,7 @@ static void put_holding(Buffer *out, const LeakHolding *holding)
                   (unsigned long long)holding->bytes);
     if (holding->kind == HOLDER_RECORD) {
         put_known(out, "record", holding->record);
-        json_put_member(out, "leak", report_kind(holding->record_kind)->id);
+        json_put_member(out, "leak", holding->record_kind->id);
         buffer_puts(out, ", \"stack\": ");
         put_stack(out, &holding->stack);
     }
@@ -118,25 +118,63 @@ static void put_leak(Buffer *out, const Finding *finding)
     buffer_puts(out, "]}");
 }
 
+// Numbers that a program can count with stay numbers; what has a form of its own is a text.
+static void put_field(Buffer *out, const FieldDescription *field, u64 word)
+{
+    Buffer text = {0};
+
+    json_put_string(out, field->name);
+    buffer_puts(out, ": ");
+    switch (field->type) {
+    case FIELD_NUMBER:
+    case FIELD_AMOUNT: buffer_printf(out, "%llu", (unsigned long long)word); break;
+    case FIELD_SIGNED:
+    case FIELD_CHANGE: buffer_printf(out, "%lld", (long long)word); break;
+    case FIELD_FLAG: buffer_puts(out, word ? "true" : "false"); break;
+    default:
+        field_put(field, word, &text);
+        buffer_putc(&text, 0);
+        json_put_string(out, text.failed ? NULL : text.data);
+        buffer_free(&text);
+        break;
+    }
+}
+
+// A kind that no table has: what a reader would look up there, and its fields by name.
+static void put_described(Buffer *out, const Finding *finding)
+{
+    const KindDescription *kind = finding->kind;
+    const FieldValues *values = finding->values;
+
+    json_put_member(out, "title", kind->title);
+    json_put_member(out, "level", kind->level);
+    json_put_member(out, "help", kind->help);
+    buffer_puts(out, ", \"fields\": {");
+    for (u32 i = 0; i < values->count; i++) {
+        buffer_puts(out, i ? ", " : "");
+        put_field(out, &values->shape->fields[i], values->any.words[i]);
+    }
+    buffer_putc(out, '}');
+}
+
 // What only some kinds have.
 static void put_details(Buffer *out, const Finding *finding)
 {
-    const KindWords *words = report_kind(finding->kind);
-
     if (finding->has_leak)
         put_leak(out, finding);
-    if (words && strcmp(words->tool, "CoreError") == 0) {
+    if (finding_has_fd(finding)) {
         buffer_printf(out, ", \"fd\": {\"number\": %d", finding->fd);
         json_put_member(out, "path", finding->path);
         buffer_putc(out, '}');
     }
     json_put_member(out, "param", finding->param);
+    if (finding->values)
+        put_described(out, finding);
 }
 
 static void json_finding(Writer *writer, const Finding *finding, ReportVerdict verdict)
 {
     Document *document = &((JsonWriter *)writer)->document;
-    const KindWords *words = report_kind(finding->kind);
     Buffer *out = &writer->out;
     char fingerprint[17];
 
@@ -145,8 +183,8 @@ static void json_finding(Writer *writer, const Finding *finding, ReportVerdict v
                      : document->item_count ? ",\n    {"
                                             : "\n    {");
     buffer_printf(out, "\"id\": %llu", (unsigned long long)finding->unique);
-    json_put_member(out, "kind", words ? words->id : "unknown");
-    json_put_member(out, "tool", words ? words->tool : "unknown");
+    json_put_member(out, "kind", finding->kind->id);
+    json_put_member(out, "tool", finding->kind->family);
     json_put_member(out, "what", finding->what);
     json_put_member(out, "fingerprint", fingerprint);
     if (writer->report->baseline)

@@ -121,9 +121,14 @@ bool signal_is_fault(i32 number, i32 code)
                         number == SIGFPE || number == SIGTRAP);
 }
 
-bool kind_is_leak(u32 kind)
+const char *xml_kind(const Options *options, const KindDescription *kind)
 {
-    return kind >= KIND_LEAK_DEFINITE && kind <= KIND_LEAK_REACHABLE;
+    return options->xml_protocol < 5 ? kind->xml_4 : kind->xml;
+}
+
+bool finding_has_fd(const Finding *finding)
+{
+    return finding->kind->shape == shape_in_table(SHAPE_DESCRIPTOR);
 }
 
 // ----------------------------------------------------------------------- frames
@@ -329,8 +334,7 @@ static u64 hash_text(u64 hash, const char *text)
 
 void report_fingerprint(const Finding *finding, char ret_text[17])
 {
-    const KindWords *words = report_kind(finding->kind);
-    u64 hash = hash_text(0xcbf29ce484222325ull, words ? words->id : "unknown");
+    u64 hash = hash_text(0xcbf29ce484222325ull, finding->kind->id);
     const char *last = "";
 
     if (finding->param)

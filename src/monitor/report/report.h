@@ -13,12 +13,6 @@
 
 // ------------------------------------------------------------------- the model
 
-// The words of a kind (wire/kinds.def, messages.def).
-typedef struct KindWords {
-    const char *tool, *xml, *suppression, *id;
-    const char *level, *title;
-} KindWords;
-
 typedef struct ReportStack {
     const Frame *frames; // after --num-callers and --show-below-main
     size_t count;
@@ -27,8 +21,9 @@ typedef struct ReportStack {
 // A further thing to say of a finding: "Address 0x… is 0 bytes after a block …",
 // "Uninitialised value was created by a heap allocation", "by thread #2".
 typedef struct FindingPart {
-    u32 kind;          // PART_ of wire/parts.def
-    const char *text;  // as report_part_text() has it; NULL: only a stack
+    const PartDescription *kind;
+    const char *text;  // its sentence; NULL: only a stack
+    const char *place; // over the source that the stack leads to: "freed at"; NULL: "created at"
     ReportStack stack; // count 0: only a text
     // Where a variable was declared (<xauxwhat>); NULL otherwise.
     const char *directory, *file;
@@ -40,7 +35,7 @@ typedef struct LeakHolding {
     u32 kind; // HOLDER_ of the wire
     u64 blocks, bytes;
     u64 record;         // of HOLDER_RECORD: its number
-    u32 record_kind;    // and its KIND_
+    const KindDescription *record_kind;
     ReportStack stack;  // and the innermost frames of its stack
     u64 thread;         // of HOLDER_TLS, HOLDER_STACK, HOLDER_REGISTER
     u64 holders;        // of HOLDER_OTHERS: how many
@@ -50,7 +45,8 @@ typedef struct LeakHolding {
 } LeakHolding;
 
 typedef struct Finding {
-    u32 kind;                // KIND_ of wire/kinds.def
+    const KindDescription *kind;
+    const FieldValues *values; // of a kind that is not in the table; else NULL
     u64 unique;              // the same in the error list and counts
     u32 tid;                 // 1 is the main thread
     const char *thread_name; // NULL: none
@@ -74,6 +70,7 @@ typedef struct Finding {
 
 typedef struct RunInfo {
     i32 pid, ppid;
+    const struct Vocabulary *vocabulary; // what its findings can be; NULL: what the table has
     const char *tool;       // "memcheck"
     const char *tool_title; // "Memcheck, a memory error detector"
     const char *program;    // path of the client executable
@@ -179,17 +176,20 @@ void report_close(Report *report, const RunSummary *summary);
 
 // ------------------------------------------------------------------- the words
 
-// NULL for a kind that does not exist.
-const KindWords *report_kind(u32 kind);
-const char *report_part_id(u32 part);
+// The kinds and parts that the engine has described (wire/findings.h).
+typedef struct Vocabulary Vocabulary;
+Vocabulary *vocabulary_new(void); // of nothing; NULL: no memory
+void vocabulary_free(Vocabulary *words);
+// False: the record makes no sense, or describes what is not the next of its numbers.
+bool vocabulary_add_kind(Vocabulary *words, const Wire_describe_kind *record);
+bool vocabulary_add_part(Vocabulary *words, const Wire_describe_part *record);
+// NULL if there is none of this number. Of the vocabulary NULL: from the table.
+const KindDescription *vocabulary_kind(const Vocabulary *words, u64 number);
+const PartDescription *vocabulary_part(const Vocabulary *words, u64 number);
 
-// The headline of a finding and the text of a part from what a record carries.
-// `text` may be NULL. They always terminate the buffer; what does not fit is cut.
-// Return the length. A kind that does not exist is named as such.
-size_t report_headline(u32 kind, const u64 *values, size_t count, const char *text, char *buffer,
-                       size_t buffer_size);
-size_t report_part_text(u32 part, const u64 *values, size_t count, const char *text, char *buffer,
-                        size_t buffer_size);
+// Fills in a template of wire/findings.def. Always terminates the buffer; what does not fit is
+// cut. Returns the length.
+size_t report_words(const char *words, const FieldValues *values, char *buffer, size_t buffer_size);
 
 // A finding, a stack, in the classic text with its prefixes; to be freed. NULL: no memory.
 char *report_finding_text(const Report *report, const Finding *finding);

@@ -127,7 +127,12 @@ void frame_put_place(const Options *options, const Frame *frame, Buffer *out, Re
 void frame_source_path(const Frame *frame, Buffer *out);
 // The first frame with a source line, or NULL.
 const Frame *stack_first_source(const ReportStack *stack);
-bool kind_is_leak(u32 kind);
+// The <kind> in the protocol that the user wants; NULL: it cannot say this kind.
+const char *xml_kind(const Options *options, const KindDescription *kind);
+// What is known of a descriptor belongs to the finding.
+bool finding_has_fd(const Finding *finding);
+// A value as words.c shows it.
+void field_put(const FieldDescription *field, u64 word, Buffer *out);
 // True if --only wants the finding.
 bool only_wants(const Options *options, const Finding *finding);
 

@@ -12,6 +12,7 @@
 
 typedef struct SarifWriter {
     Document document;
+    u32 rule_count; // kinds that were described later have no rule
 } SarifWriter;
 
 static const char running_tail[] = "\n      ]\n    }\n  ]\n}\n";
@@ -226,16 +227,17 @@ static void sarif_finding(Writer *writer, const Finding *finding, ReportVerdict 
 {
     Document *document = &((SarifWriter *)writer)->document;
     const Report *report = writer->report;
-    const KindWords *words = report_kind(finding->kind);
+    const KindDescription *kind = finding->kind;
     const Frame *frame = frame_to_show(report, &finding->stack);
     Buffer *out = &writer->out;
     char fingerprint[17];
 
-    if (!words)
-        return;
     report_fingerprint(finding, fingerprint);
-    buffer_printf(out, "%s        {\"ruleId\": \"%s\", \"ruleIndex\": %u, \"level\": \"%s\", ",
-                  document->item_count ? ",\n" : "\n", words->id, finding->kind, words->level);
+    buffer_puts(out, document->item_count ? ",\n        {\"ruleId\": " : "\n        {\"ruleId\": ");
+    json_put_string(out, kind->id);
+    if (kind->number < ((SarifWriter *)writer)->rule_count)
+        buffer_printf(out, ", \"ruleIndex\": %u", kind->number);
+    buffer_printf(out, ", \"level\": \"%s\", ", kind->level);
     put_result_text(out, finding);
     // Services refuse a result without a place: then it is the program as a whole.
     Frame program = {.object = report->run.program ? report->run.program : "unknown"};
@@ -282,16 +284,22 @@ static const WriterOps sarif_ops = {
     .end = sarif_end,
 };
 
-static void put_rules(Buffer *out)
+static u32 put_rules(Buffer *out, const Vocabulary *vocabulary)
 {
-    for (u32 kind = 0; kind < KIND_COUNT; kind++) {
-        const KindWords *words = report_kind(kind);
-        buffer_printf(out,
-                      "%s            {\"id\": \"%s\", \"name\": \"%s\", "
-                      "\"shortDescription\": {\"text\": \"%s\"}, "
-                      "\"defaultConfiguration\": {\"level\": \"%s\"}}",
-                      kind ? ",\n" : "\n", words->id, words->xml, words->title, words->level);
+    const KindDescription *kind;
+    u32 count = 0;
+
+    for (; (kind = vocabulary_kind(vocabulary, count)); count++) {
+        buffer_puts(out, count ? ",\n            {\"id\": " : "\n            {\"id\": ");
+        json_put_string(out, kind->id);
+        json_put_member(out, "name", kind->xml);
+        buffer_puts(out, ", \"shortDescription\": {\"text\": ");
+        json_put_string(out, kind->title);
+        buffer_printf(out, "}, \"defaultConfiguration\": {\"level\": \"%s\"}", kind->level);
+        json_put_member(out, "helpUri", kind->help);
+        buffer_putc(out, '}');
     }
+    return count;
 }
 
 Writer *sarif_writer_new(const Report *report, const Sink *sink)
@@ -308,7 +316,7 @@ Writer *sarif_writer_new(const Report *report, const Sink *sink)
                      "        \"driver\": {\n          \"name\": \"Muninn\",\n"
                      "          \"semanticVersion\": \"" MUNINN_VERSION "\",\n"
                      "          \"rules\": [");
-    put_rules(out);
+    sarif->rule_count = put_rules(out, report->run.vocabulary);
     buffer_puts(out, "\n          ]\n        }\n      },\n");
     if (report->working_directory[0] == '/') {
         buffer_puts(out, "      \"originalUriBaseIds\": {\"SRCROOT\": {\"uri\": \"file://");

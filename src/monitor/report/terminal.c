@@ -226,15 +226,7 @@ static void put_beside(TextWriter *text, const Excerpt *place, const Frame *plac
 
 static const char *origin_title(const FindingPart *part)
 {
-    if (part->kind == PART_ADDRESS_BLOCK)
-        return part->text && strstr(part->text, "free'd") ? "freed at" : "allocated at";
-    if (part->kind == PART_BLOCK_ALLOCATED || part->kind == PART_ORIGIN_HEAP)
-        return "allocated at";
-    if (part->kind == PART_FD_CLOSED)
-        return "closed at";
-    if (part->kind == PART_FD_OPENED)
-        return "opened at";
-    return "created at";
+    return part->place ? part->place : "created at";
 }
 
 void terminal_put_excerpts(TextWriter *text, const Finding *finding)

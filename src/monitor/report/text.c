@@ -174,14 +174,11 @@ char *report_stack_text(const Report *report, const ReportStack *stack)
     return take_text(&text);
 }
 
-// Protocol 4 knows no findings about descriptors, and an IDE gives up on a kind that
-// it does not know: as before, they are said in the text.
+// An IDE gives up on a kind that it does not know. What the protocol cannot say is said in the
+// text.
 static bool xml_cannot_say(const Report *report, const Finding *finding)
 {
-    const KindWords *words = report_kind(finding->kind);
-
-    return report->options->xml && report->options->xml_protocol < 5 && words &&
-           strcmp(words->tool, "CoreError") == 0;
+    return report->options->xml && !xml_kind(report->options, finding->kind);
 }
 
 // As it will stand in a file: without prefix, and line by line harmless.

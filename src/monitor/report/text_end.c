@@ -43,7 +43,7 @@ static bool put_finding_list(TextWriter *text, const RunSummary *summary)
         return false;
     for (size_t i = 0; i < summary->finding_count; i++) {
         const Finding *finding = summary->findings[i];
-        if (!kind_is_leak(finding->kind))
+        if (!finding->kind->leak_kind)
             list[count++] = (Listed){finding, i};
     }
     qsort(list, count, sizeof(*list), compare_listed);

@@ -157,27 +157,6 @@ static void put_suppression(Writer *writer, const char *text)
 
 // ---------------------------------------------------------------------- findings
 
-// Protocol 4 was written by versions that did not make these findings yet, and its readers end at a
-// kind they do not know: they get the nearest that they know.
-static const char *kind_name(const Writer *writer, u32 kind)
-{
-    static const char *const newer[][2] = {
-        {"ReallocSizeZero", "FishyValue"},
-        {"InvalidAlignment", "FishyValue"},
-        {"InvalidSize", "FishyValue"},
-        {"InvalidSizeAndAlignment", "FishyValue"},
-        {"MismatchedAllocateDeallocateSize", "MismatchedFree"},
-        {"MismatchedAllocateDeallocateAlignment", "MismatchedFree"},
-    };
-    const char *name = report_kind(kind)->xml;
-
-    for (size_t i = 0; writer->report->options->xml_protocol < 5 && i < ARRAY_LEN(newer); i++) {
-        if (strcmp(name, newer[i][0]) == 0)
-            return newer[i][1];
-    }
-    return name;
-}
-
 static void put_what(Writer *writer, const Finding *finding)
 {
     Buffer *out = &writer->out;
@@ -199,17 +178,16 @@ static void put_what(Writer *writer, const Finding *finding)
 static void xml_finding(Writer *writer, const Finding *finding, ReportVerdict verdict)
 {
     Buffer *out = &writer->out;
-    const KindWords *words = report_kind(finding->kind);
-    bool is_core = words && strcmp(words->tool, "CoreError") == 0;
+    const char *kind = xml_kind(writer->report->options, finding->kind);
 
-    if (verdict != REPORT_NEW || !words || (is_core && writer->report->options->xml_protocol < 5))
+    if (verdict != REPORT_NEW || !kind)
         return;
     buffer_printf(out, "<error>\n  <unique>0x%llx</unique>\n  <tid>%u</tid>\n",
                   (unsigned long long)finding->unique, finding->tid);
     if (finding->thread_name)
         put_element(out, "  ", "threadname", finding->thread_name);
-    put_element(out, "  ", "kind", kind_name(writer, finding->kind));
-    if (is_core) {
+    put_element(out, "  ", "kind", kind);
+    if (finding_has_fd(finding)) {
         buffer_printf(out, "  <fd>%d</fd>\n", finding->fd);
         if (finding->path)
             put_element(out, "  ", "path", finding->path);
@@ -323,10 +301,7 @@ static void put_error_counts(Writer *writer, const RunSummary *summary)
 
     for (size_t i = 0; list && i < summary->finding_count; i++) {
         const Finding *finding = summary->findings[i];
-        const KindWords *words = report_kind(finding->kind);
-        bool is_core = words && strcmp(words->tool, "CoreError") == 0;
-        if (!kind_is_leak(finding->kind) &&
-            (!is_core || writer->report->options->xml_protocol >= 5))
+        if (!finding->kind->leak_kind && xml_kind(writer->report->options, finding->kind))
             list[count++] = (Counted){finding->count, finding->unique, i};
     }
     buffer_puts(&writer->out, "<errorcounts>\n");

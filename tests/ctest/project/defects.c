@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Makes the defects that its arguments name, each at a place of its own, through
-// --tool=findingtest; kinds are the places in wire/kinds.def.
+// --tool=findingtest; kinds are the places in wire/findings.def.
 #include <string.h>
 
 typedef unsigned long Word;
@@ -14,8 +14,8 @@ __attribute__((noinline)) int muninn_test_finding(Word kind, Word v0, Word v1, W
 }
 
 enum {
-#define KIND(NAME, tool, xml, suppression, id) KIND_##NAME,
-#include "wire/kinds.def"
+#define KIND(NAME, shape, ...) KIND_##NAME,
+#include "wire/findings.def"
 };
 
 static void known_to_be_harmless(void)

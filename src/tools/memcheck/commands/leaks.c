@@ -167,7 +167,7 @@ static void begin_record(Listing *listing)
     if (listing->has_begun)
         return;
     listing->has_begun = true;
-    leaks_record_text(record, listing->record, leak_record_count(listing->last->check), false, text,
+    leaks_record_text(record, listing->record, leak_record_count(listing->last->check), text,
                       sizeof(text));
     command_say(listing->thread, text);
     relay_remark(listing->thread, &(RelayPart){.kind = PART_NONE, .context = record->context});

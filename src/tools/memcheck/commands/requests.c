@@ -115,8 +115,7 @@ static void report_check(ToolThread *thread, GuestAddr address, bool unaddressab
     }
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_CLIENT_CHECK,
-        .value_count = 1,
-        .values = {unaddressable},
+        .client_check = {.unaddressable = unaddressable},
         .context = requests_context(thread),
         .part_count = count,
         .parts = parts,

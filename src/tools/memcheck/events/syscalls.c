@@ -25,9 +25,11 @@ static void report(ToolThread *thread, const char *what, bool points_to, bool un
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_SYSCALL_PARAM,
         .key = 1 + points_to + 2 * unaddressable, // each may be wrong of the same argument
-        .value_count = 2,
-        .values = {points_to, unaddressable},
-        .text = what,
+        .syscall_param = {
+            .points_to = points_to,
+            .unaddressable = unaddressable,
+            .param = what,
+        },
         .context = tool_context(thread, thread->pc - SYSCALL_BYTES),
         .part_count = count,
         .parts = parts,

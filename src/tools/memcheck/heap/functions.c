@@ -160,14 +160,14 @@ const ToolFunction *heap_alias(const ToolFunction *known, const ToolFunction *ot
     return upper_row(known, other);
 }
 
-const char *heap_fishy_text(const ToolFunction *function)
+const char *heap_function_name(const ToolFunction *function)
 {
     switch (function->data & 0xff) {
     case HEAP_NEW:
-    case HEAP_ANY_NEW: return "operator new(size)";
-    case HEAP_NEW_ARRAY: return "operator new[](size)";
-    case HEAP_MEMALIGN: return "memalign(size)";
-    default: return "malloc(size)";
+    case HEAP_ANY_NEW: return "operator new";
+    case HEAP_NEW_ARRAY: return "operator new[]";
+    case HEAP_MEMALIGN: return "memalign";
+    default: return "malloc";
     }
 }
 

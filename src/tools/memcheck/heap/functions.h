@@ -81,7 +81,7 @@ void heap_report_bad_free(ToolThread *thread, const ToolCall *call, HeapResult r
 // "malloc(size)": what a report calls the argument.
 // --alignment: of all blocks, at least.
 extern u64 heap_alignment;
-const char *heap_fishy_text(const ToolFunction *function);
+const char *heap_function_name(const ToolFunction *function);
 bool heap_store_pointer(ToolThread *thread, GuestAddr at, u64 pointer);
 void report_realloc_zero(ToolThread *thread, const ToolCall *call, GuestAddr old);
 

@@ -47,7 +47,8 @@ bool heap_check_argument(ToolThread *thread, const ToolCall *call, unsigned reg)
     return false;
 }
 
-static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, const char *what)
+static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, const char *function,
+                        const char *argument)
 {
     MemcheckThread *mt = memcheck_thread(thread);
     if (LIKELY((i64)size >= 0))
@@ -59,9 +60,7 @@ static void check_fishy(ToolThread *thread, const ToolCall *call, u64 size, cons
         return;
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_FISHY_VALUE,
-        .value_count = 1,
-        .values = {size},
-        .text = what,
+        .fishy_value = {.value = (i64)size, .function = function, .argument = argument},
         .context = heap_context_of(thread, call),
         .key = size,
     });
@@ -77,8 +76,7 @@ void heap_report_alignment(ToolThread *thread, const ToolCall *call, u64 alignme
 {
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_BAD_ALIGN,
-        .value_count = 2,
-        .values = {alignment, multiple},
+        .bad_alignment = {.alignment = alignment, .multiple = multiple},
         .context = heap_context_of(thread, call),
         .key = alignment,
     });
@@ -150,7 +148,7 @@ u64 replace_malloc(ToolThread *thread, ToolCall *call)
     u64 size = call->args[0];
     heap_check_argument(thread, call, RDI);
     if (UNLIKELY((i64)size < 0))
-        check_fishy(thread, call, size, heap_fishy_text(call->function));
+        check_fishy(thread, call, size, heap_function_name(call->function), "size");
     u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, heap_alignment, (u32)kind);
     return finish_allocation(thread, call, start);
 }
@@ -161,8 +159,8 @@ u64 replace_calloc(ToolThread *thread, ToolCall *call)
     heap_check_argument(thread, call, RDI);
     heap_check_argument(thread, call, RSI);
     if (__builtin_mul_overflow(call->args[0], call->args[1], &size) || (i64)size < 0) {
-        check_fishy(thread, call, call->args[0], "calloc(nmemb)");
-        check_fishy(thread, call, call->args[1], "calloc(size)");
+        check_fishy(thread, call, call->args[0], "calloc", "nmemb");
+        check_fishy(thread, call, call->args[1], "calloc", "size");
         return finish_allocation(thread, call, 0);
     }
     u64 start = allocate(thread, call, size, heap_alignment,
@@ -174,8 +172,7 @@ static void report_size(ToolThread *thread, const ToolCall *call, u32 kind, u64 
 {
     relay_finding(thread, &(RelayFinding){
         .kind = kind,
-        .value_count = 2,
-        .values = {size, multiple},
+        .bad_size = {.size = (i64)size, .alignment = multiple},
         .context = heap_context_of(thread, call),
         .key = size,
     });
@@ -210,7 +207,7 @@ u64 replace_memalign(ToolThread *thread, ToolCall *call)
     bool is_defined = heap_check_argument(thread, call, swapped ? RDI : RSI);
     if (!call->is_local)
         is_defined &= heap_check_argument(thread, call, swapped ? RSI : RDI);
-    check_fishy(thread, call, size, heap_fishy_text(call->function));
+    check_fishy(thread, call, size, heap_function_name(call->function), "size");
     bool is_wrong = !heap_is_alignment(alignment, 0);
     u64 start = is_wrong && data & HEAP_DATA_CXX
                     ? 0 : allocate_aligned(thread, call, alignment, size);
@@ -244,7 +241,7 @@ u64 replace_posix_memalign(ToolThread *thread, ToolCall *call)
         set_result_defined(thread);
         return INVALID;
     }
-    check_fishy(thread, call, size, "memalign(size)");
+    check_fishy(thread, call, size, "memalign", "size");
     u64 start = allocate_aligned(thread, call, alignment, size);
     if (call->needs_full)
         return 0;
@@ -260,7 +257,7 @@ u64 replace_valloc(ToolThread *thread, ToolCall *call)
 {
     u64 size = call->args[0];
     heap_check_argument(thread, call, RDI);
-    check_fishy(thread, call, size, "memalign(size)");
+    check_fishy(thread, call, size, "memalign", "size");
     if (call->function->data & HEAP_DATA_WHOLE_PAGES)
         size = PAGE_UP(size ? size : 1);
     u64 start = (i64)size < 0 ? 0 : allocate(thread, call, size, PAGE_SIZE, HEAP_MEMALIGN);
@@ -313,7 +310,7 @@ static u64 allocate_as_malloc(ToolThread *thread, const ToolCall *call, u64 size
         mt->malloc_entry = tool_function_address(&memcheck_functions[MEMCHECK_MALLOC]);
     if (mt->malloc_entry)
         as_malloc.entry = mt->malloc_entry;
-    check_fishy(thread, &as_malloc, size, "malloc(size)");
+    check_fishy(thread, &as_malloc, size, "malloc", "size");
     return (i64)size < 0 ? 0
                          : allocate(thread, &as_malloc, size, heap_alignment, HEAP_MALLOC);
 }
@@ -341,7 +338,7 @@ u64 replace_realloc(ToolThread *thread, ToolCall *call)
             return 0;
         }
     }
-    check_fishy(thread, call, size, "realloc(size)");
+    check_fishy(thread, call, size, "realloc", "size");
     if ((i64)size < 0)
         return finish_allocation(thread, call, 0);
     HeapBlock block;

@@ -64,9 +64,11 @@ static void report_mismatch(ToolThread *thread, const ToolCall *call, u32 kind, 
     RelayPart parts[MEMCHECK_PARTS_MAX];
     relay_finding(thread, &(RelayFinding){
         .kind = kind,
-        .value_count = 2,
-        .values = {allocated, freed},
-        .text = families_text(call->function),
+        .mismatch = {
+            .allocated = allocated,
+            .freed = freed,
+            .functions = families_text(call->function),
+        },
         .context = heap_context_of(thread, call),
         .part_count = describe_block(block, block->start, parts),
         .parts = parts,

@@ -67,7 +67,6 @@ char *leaks_put_number(char *at, char *end, u64 value)
 
 typedef struct Writer {
     char *at, *end;
-    bool with_delta;
 } Writer;
 
 static void put(Writer *w, const char *text)
@@ -76,38 +75,30 @@ static void put(Writer *w, const char *text)
         *w->at++ = *text++;
 }
 
-// "16" or "16 (+4)".
-static void put_amount(Writer *w, u64 now, u64 before)
+static void put_number(Writer *w, u64 value)
 {
-    w->at = leaks_put_number(w->at, w->end, now);
-    if (!w->with_delta)
-        return;
-    put(w, now >= before ? " (+" : " (-");
-    w->at = leaks_put_number(w->at, w->end, now >= before ? now - before : before - now);
-    put(w, ")");
+    w->at = leaks_put_number(w->at, w->end, value);
 }
 
-size_t leaks_record_text(const LeakRecord *record, u64 number, u64 count, bool with_delta,
-                         char *buffer, size_t size)
+size_t leaks_record_text(const LeakRecord *record, u64 number, u64 count, char *buffer, size_t size)
 {
-    Writer w = {buffer, buffer + size - 1, with_delta};
-    put_amount(&w, record->bytes + record->indirect_bytes,
-               record->old_bytes + record->old_indirect_bytes);
+    Writer w = {buffer, buffer + size - 1};
+    put_number(&w, record->bytes + record->indirect_bytes);
     if (record->indirect_bytes) {
         put(&w, " (");
-        put_amount(&w, record->bytes, record->old_bytes);
+        put_number(&w, record->bytes);
         put(&w, " direct, ");
-        put_amount(&w, record->indirect_bytes, record->old_indirect_bytes);
+        put_number(&w, record->indirect_bytes);
         put(&w, " indirect)");
     }
     put(&w, " bytes in ");
-    put_amount(&w, record->blocks, record->old_blocks);
+    put_number(&w, record->blocks);
     put(&w, " blocks are ");
     put(&w, kind_words[record->kind]);
     put(&w, " in loss record ");
-    w.at = leaks_put_number(w.at, w.end, number);
+    put_number(&w, number);
     put(&w, " of ");
-    w.at = leaks_put_number(w.at, w.end, count);
+    put_number(&w, count);
     *w.at = 0;
     return (size_t)(w.at - buffer);
 }
@@ -126,27 +117,33 @@ static RelayPart part_of_holder(const LeakScene *scene, const LeakCheck *check,
 {
     RelayPart part = {
         .kind = PART_HELD_BY,
-        .value_count = 6,
-        .values = {HOLDER_OTHERS, holder->blocks, holder->bytes, holder->index},
+        .holder = {.place = HOLDER_OTHERS, .blocks = holder->blocks, .bytes = holder->bytes},
     };
     if (holder->place == LEAK_IN_ROOT) {
         const LeakRootPlace *place = &scene->root_places[holder->index];
-        part.values[0] = place->kind;
-        part.values[3] = place->thread;
-        part.values[4] = holder->location;
-        part.text = scene->names + place->name;
+        part.holder.place = place->kind;
+        part.holder.thread = place->thread;
+        part.holder.address = holder->location;
+        part.holder.object = scene->names + place->name;
     } else if (holder->place == LEAK_IN_WORD) {
-        part.values[0] = HOLDER_REGISTER;
-        part.values[3] = scene->word_places[holder->index] >> 4;
-        part.values[4] = scene->word_places[holder->index] & 15;
+        part.holder.place = HOLDER_REGISTER;
+        part.holder.thread = scene->word_places[holder->index] >> 4;
+        part.holder.reg = scene->word_places[holder->index] & 15;
     } else if (holder->place == LEAK_IN_BLOCK) {
         const LeakRecord *record = leak_record(check, holder->index);
-        part.values[0] = HOLDER_RECORD;
-        part.values[3] = holder->index + 1;
-        part.values[5] = finding_kinds[record->kind];
+        part.holder.place = HOLDER_RECORD;
+        part.holder.record = holder->index + 1;
+        part.holder.record_kind = finding_kinds[record->kind];
         part.context = record->context;
+    } else {
+        part.holder.holders = holder->index;
     }
     return part;
+}
+
+static i64 change(u64 now, u64 before)
+{
+    return (i64)(now - before);
 }
 
 static u32 tell(ToolThread *thread, const LeakWish *wish, u64 number, bool is_shown)
@@ -155,23 +152,29 @@ static u32 tell(ToolThread *thread, const LeakWish *wish, u64 number, bool is_sh
     LeakHolder holders[LEAK_HOLDERS_MAX];
     RelayPart parts[LEAK_HOLDERS_MAX];
     u32 holder_count = is_shown ? leak_holders(last.check, number - 1, holders) : 0;
-    u64 count = leak_record_count(last.check);
-    char text[256];
-    bool with_delta = wish->delta != LEAK_ANY;
     bool is_error = wish->full && wish->errors & leaks_option_bit((LeakKind)record->kind) &&
                     leak_record_matches(record, wish->delta);
-    if (with_delta)
-        leaks_record_text(record, number, count, true, text, sizeof(text));
     for (u32 i = 0; i < holder_count; i++)
         parts[i] = part_of_holder(&last.scene, last.check, &holders[i]);
     return relay_finding_tell(thread, &(RelayFinding){
         .kind = finding_kinds[record->kind],
-        .value_count = 7,
-        .values = {record->bytes + record->indirect_bytes, record->blocks, number, count,
-                   record->bytes, with_delta ? 0 : record->indirect_bytes, checks_made},
+        .leak = {
+            .bytes = record->bytes + record->indirect_bytes,
+            .blocks = record->blocks,
+            .record = number,
+            .records = leak_record_count(last.check),
+            .direct_bytes = record->bytes,
+            .indirect_bytes = record->indirect_bytes,
+            .check = checks_made,
+            .is_compared = wish->delta != LEAK_ANY,
+            .bytes_change = change(record->bytes + record->indirect_bytes,
+                                   record->old_bytes + record->old_indirect_bytes),
+            .blocks_change = change(record->blocks, record->old_blocks),
+            .direct_change = change(record->bytes, record->old_bytes),
+            .indirect_change = change(record->indirect_bytes, record->old_indirect_bytes),
+        },
         .part_count = holder_count,
         .parts = parts,
-        .text = with_delta ? text : NULL,
         .context = record->context,
         .flags = FINDING_ASKED_FOR | (is_error ? 0 : FINDING_NOT_ERROR) |
                  (is_shown ? 0 : FINDING_HIDDEN),

@@ -88,8 +88,8 @@ typedef struct LeakLast {
 } LeakLast;
 LeakLast *leaks_last(void);
 // "112 (16 direct, 96 indirect) bytes in 1 blocks are definitely lost in loss record 7 of 7".
-size_t leaks_record_text(const LeakRecord *record, u64 number, u64 count, bool with_delta,
-                         char *buffer, size_t size);
+size_t leaks_record_text(const LeakRecord *record, u64 number, u64 count, char *buffer,
+                         size_t size);
 
 // ------------------------------------------------------------------ words (summary.c)
 

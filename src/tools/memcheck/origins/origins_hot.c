@@ -381,8 +381,11 @@ static u32 code_part(GuestAddr pc, bool is_return, Origin origin, RelayPart *ret
 {
     *ret_part = (RelayPart){
         .kind = PART_ORIGIN_STACK,
-        .value_count = 3,
-        .values = {pc, is_return, origin >> ORIGIN_DISTANCE_SHIFT & (ORIGIN_DISTANCES - 1)},
+        .code = {
+            .pc = pc,
+            .is_return = is_return,
+            .depth = origin >> ORIGIN_DISTANCE_SHIFT & (ORIGIN_DISTANCES - 1),
+        },
     };
     return 1;
 }

@@ -68,8 +68,7 @@ static void describe_mapping(Elsewhere *elsewhere, const Mapping *mapping)
     if (mapping->name && strcmp(mapping->name, "[heap]") == 0) {
         *part = (RelayPart){
             .kind = PART_ADDRESS_BRK,
-            .value_count = 3,
-            .values = {elsewhere->address, mapping->start, mapping->end - 1},
+            .brk = {elsewhere->address, .first = mapping->start, .last = mapping->end - 1},
         };
         return;
     }
@@ -78,9 +77,7 @@ static void describe_mapping(Elsewhere *elsewhere, const Mapping *mapping)
         strncat(path, name, sizeof(path) - 1);
     *part = (RelayPart){
         .kind = PART_ADDRESS_MAPPED,
-        .value_count = 3,
-        .values = {elsewhere->address, mapping->prot, place},
-        .text = path,
+        .mapping = {elsewhere->address, .protection = mapping->prot, .place = place, .path = path},
     };
 }
 

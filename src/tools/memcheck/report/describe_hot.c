@@ -11,17 +11,24 @@
 
 u32 describe_block(const HeapBlock *block, GuestAddr address, RelayPart *ret_parts)
 {
-    static const u8 relation[] = {[HEAP_INSIDE] = 1, [HEAP_BEFORE] = 0, [HEAP_AFTER] = 2};
-    enum { ALLOCATED, FREED, CLIENT_DEFINED };
+    static const u8 relation[] = {
+        [HEAP_BEFORE] = RELATION_BEFORE,
+        [HEAP_INSIDE] = RELATION_INSIDE,
+        [HEAP_AFTER] = RELATION_AFTER,
+    };
     bool freed = block->state != HEAP_LIVE;
     ret_parts[0] = (RelayPart){
         .kind = PART_ADDRESS_BLOCK,
-        .value_count = 6,
-        .values = {address, block->distance_bytes, relation[block->relation], block->size_bytes,
-                   freed                      ? FREED
-                   : block->kind == HEAP_POOL ? CLIENT_DEFINED
-                                              : ALLOCATED,
-                   block->state == HEAP_RECYCLED},
+        .block = {
+            .address = address,
+            .distance = block->distance_bytes,
+            .relation = relation[block->relation],
+            .size = block->size_bytes,
+            .state = freed                      ? STATE_FREED
+                     : block->kind == HEAP_POOL ? STATE_CLIENT_DEFINED
+                                                : STATE_ALLOCATED,
+            .is_recycled = block->state == HEAP_RECYCLED,
+        },
         .context = freed ? block->free_context : block->alloc_context,
     };
     bool replaced = memcheck_options->keep_stacktraces == KEEP_STACKS_ALLOC_THEN_FREE;
@@ -38,9 +45,14 @@ static u32 describe_named(ToolThread *thread, GuestAddr address, RelayPart *ret_
         return 0;
     ret_parts[0] = (RelayPart){
         .kind = PART_ADDRESS_BLOCK,
-        .value_count = 6,
-        .values = {address, address - block->start, 1, block->size, 2, 0},
-        .text = block->name,
+        .block = {
+            .address = address,
+            .distance = address - block->start,
+            .relation = RELATION_INSIDE,
+            .size = block->size,
+            .state = STATE_CLIENT_DEFINED,
+            .name = block->name,
+        },
         .context = block->context,
     };
     return 1;
@@ -59,14 +71,12 @@ u32 describe_stack(ToolThread *owner, GuestAddr address, RelayPart *ret_parts)
         return 0;
     ret_parts[0] = (RelayPart){
         .kind = PART_ADDRESS_STACK,
-        .value_count = 2,
-        .values = {address, owner->relay.number},
+        .thread_place = {.address = address, .thread = owner->relay.number},
     };
     if (address < owner->gpr[RSP] && is_at_home(mt, owner->gpr[RSP])) {
         ret_parts[1] = (RelayPart){
             .kind = PART_STACK_BELOW,
-            .value_count = 1,
-            .values = {owner->gpr[RSP] - address},
+            .below_stack = {.distance = owner->gpr[RSP] - address},
         };
         return 2;
     }
@@ -74,8 +84,14 @@ u32 describe_stack(ToolThread *owner, GuestAddr address, RelayPart *ret_parts)
         return 1;
     ret_parts[1] = (RelayPart){
         .kind = PART_STACK_FRAME,
-        .value_count = 6,
-        .values = {number, pc, is_return, address - cfa, owner->relay.number, address},
+        .frame = {
+            .number = number,
+            .pc = pc,
+            .is_return = is_return,
+            .cfa_distance = (i64)(address - cfa),
+            .thread = owner->relay.number,
+            .address = address,
+        },
     };
     return 2;
 }
@@ -97,8 +113,7 @@ u32 describe_address(ToolThread *thread, GuestAddr address, RelayPart *ret_parts
         return elsewhere.count;
     ret_parts[0] = (RelayPart){
         .kind = PART_ADDRESS_UNKNOWN,
-        .value_count = 1,
-        .values = {address},
+        .address = {.address = address},
     };
     return 1;
 }

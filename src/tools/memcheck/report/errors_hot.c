@@ -41,8 +41,7 @@ void error_access(ToolThread *thread, GuestAddr address, u64 size, bool is_write
         return;
     relay_finding(thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,
-        .value_count = 2,
-        .values = {size, address},
+        .access = {.size = size, .address = address},
         .context = context_here(thread),
         .part_count = describe_address(thread, address, parts),
         .parts = parts,
@@ -55,8 +54,7 @@ void error_jump(ToolThread *thread, GuestAddr target)
     RelayPart parts[MEMCHECK_PARTS_MAX];
     relay_finding(thread, &(RelayFinding){
         .kind = KIND_INVALID_JUMP,
-        .value_count = 1,
-        .values = {target},
+        .address = {.address = target},
         .context = tool_context(thread, target),
         .part_count = describe_address(thread, target, parts),
         .parts = parts,
@@ -86,8 +84,7 @@ void error_undefined(ToolThread *thread, u32 events)
         enum { ADDRESS_BYTES = 8 }; // what is used is the address
         relay_finding(thread, &(RelayFinding){
             .kind = KIND_UNINIT_VALUE,
-            .value_count = 1,
-            .values = {ADDRESS_BYTES},
+            .value = {.size = ADDRESS_BYTES},
             .context = context,
             .part_count = origins_part(mt->address_origin, &part),
             .parts = &part,

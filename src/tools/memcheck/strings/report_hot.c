@@ -17,8 +17,7 @@ void string_report_access(StringCall *s, GuestAddr address, bool is_write)
     RelayPart parts[MEMCHECK_PARTS_MAX];
     relay_finding(s->thread, &(RelayFinding){
         .kind = is_write ? KIND_INVALID_WRITE : KIND_INVALID_READ,
-        .value_count = 2,
-        .values = {s->element, address},
+        .access = {.size = s->element, .address = address},
         .context = context_of(s),
         .part_count = describe_address(s->thread, address, parts),
         .parts = parts,
@@ -42,8 +41,7 @@ static void report_undefined(StringCall *s, u32 kind, u64 size, unsigned argumen
     __atomic_add_fetch(&error_undefined_count, 1, __ATOMIC_RELAXED);
     relay_finding(s->thread, &(RelayFinding){
         .kind = kind,
-        .value_count = size ? 1 : 0,
-        .values = {size},
+        .value = {.size = size},
         .context = context_of(s),
         .part_count = origins_part(origin_of(s, argument), &part),
         .parts = &part,
@@ -74,9 +72,7 @@ void string_report_overlap(StringCall *s, GuestAddr to, GuestAddr from, u64 coun
     bool counted = s->data & (STRING_LIMIT_1 | STRING_LIMIT_2);
     relay_finding(s->thread, &(RelayFinding){
         .kind = KIND_OVERLAP,
-        .value_count = counted ? 3 : 2,
-        .values = {to, from, count},
-        .text = name,
+        .overlap = {.to = to, .from = from, .count = counted ? count : 0, .function = name},
         .context = context_of(s),
     });
 }

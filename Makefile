@@ -9,7 +9,7 @@
 #   make bench, hunt     measure ratios to native; search for bugs, for hours
 #   make install         PREFIX=/usr/local DESTDIR=      (PREBUILT=yes: builds nothing first)
 #   make install-compat  that, and the name valgrind for it
-#   make man             rewrite the manual page, docs/user/options.md and completions/
+#   make man, schema     rewrite the manual page, docs/user/options.md, completions/; docs/schema/
 #   make update-codegen  rewrite the golden listings; the diff is the review
 #
 # MODE=release (default) | debug | asan. Each mode other than release has its own tree,

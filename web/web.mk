@@ -31,3 +31,7 @@ $(OBJ)/web/assets.S: $(web_out)/app.js web/web.mk
 $(web_obj): $(OBJ)/web/assets.S
 	$(call say,AS)
 	$(Q)$(CC) -c -o $@ $<
+
+# What is made from the descriptions of findings (src/wire/findings.def) and of the server's answers.
+.PHONY: schema
+schema: ; scripts/make_schema

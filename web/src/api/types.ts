@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: MIT
 //
-// The answers of the server, as docs/user/http-api.md describes them; names are those on the wire.
+// The answers of the server. Made by scripts/make_schema from docs/schema/http-api.schema.json: change
+// that, and run `make schema`. docs/user/http-api.md says what they mean; names are those on the wire.
 // Times are nanoseconds since the start of the run, sizes are bytes.
 
-import type { Clock } from '../model/format';
+export type Clock = 'ns' | 'bytes' | 'instructions';
+
+// The id of a kind; a tool may bring kinds of its own.
+export type FindingKind =
+    | 'uninit-branch' | 'uninit-value' | 'invalid-read' | 'invalid-write'
+    | 'invalid-jump' | 'syscall-param' | 'client-check' | 'invalid-free'
+    | 'mismatched-free' | 'overlap' | 'invalid-pool' | 'fishy-size' | 'realloc-zero'
+    | 'bad-alignment' | 'bad-size' | 'zero-size' | 'size-mismatch'
+    | 'alignment-mismatch' | 'leak-definite' | 'leak-indirect' | 'leak-possible'
+    | 'leak-reachable' | 'fd-bad-close' | 'fd-not-closed' | 'fd-bad-use'
+    | (string & {});
 
 export type Metric =
-    'live' | 'peak' | 'allocated' | 'allocations' | 'temporary' | 'leaked' | 'growth';
+    | 'live' | 'peak' | 'allocated' | 'allocations' | 'temporary' | 'leaked'
+    | 'growth';
+
 export type SpaceName = 'heap' | 'mapped' | 'stack';
+
 export type Group = 'context' | 'function' | 'file' | 'library' | 'thread';
 
 export interface FileInfo {
@@ -78,9 +92,14 @@ export interface HeapInfo {
         reallocations: number;
         leaked: number;
         leaked_blocks: number;
+    }; // Null on the wire if it is not known; the shell puts zeros.
+    peak: {
+        ns: number;
+        heap: number;
+        mapped: number;
+        stack: number;
+        blocks: number;
     };
-    // Null on the wire if it is not known; the shell puts zeros.
-    peak: { ns: number; heap: number; mapped: number; stack: number; blocks: number };
     rss_peak: number;
     spaces: SpaceName[];
     states: StateMark[];
@@ -118,14 +137,29 @@ export interface TimelineAnswer {
     from: number;
     to: number;
     times: number[];
-    totals: Record<SpaceName, number[]>;
-    high: Record<SpaceName, number[]>;
+    totals: {
+        heap: number[];
+        mapped: number[];
+        stack: number[];
+    };
+    high: {
+        heap: number[];
+        mapped: number[];
+        stack: number[];
+    };
     groups: TimelineGroup[];
     series: number[][];
     other: number[];
     other_groups: number;
-    rss: { times: number[]; client: number[]; process: number[] };
-    peak: { ns: number; value: number } | null;
+    rss: {
+        times: number[];
+        client: number[];
+        process: number[];
+    };
+    peak: {
+        ns: number;
+        value: number;
+    } | null;
 }
 
 export interface TreeAnswer {
@@ -171,7 +205,19 @@ export interface Sums {
     growth: number;
 }
 
-export interface ContextRow extends Sums {
+export interface ContextRow {
+    live: number;
+    blocks: number;
+    peak: number;
+    peak_own: number;
+    allocated: number;
+    allocations: number;
+    freed: number;
+    frees: number;
+    temporary: number;
+    reallocations: number;
+    leaked: number;
+    growth: number;
     key: string;
     name: string;
     function: string | null;
@@ -185,7 +231,20 @@ export interface ContextRow extends Sums {
     average: number;
     first_ns: number;
     last_ns: number;
-    base?: Partial<Sums> | null;
+    base?: {
+        live?: number;
+        blocks?: number;
+        peak?: number;
+        peak_own?: number;
+        allocated?: number;
+        allocations?: number;
+        freed?: number;
+        frees?: number;
+        temporary?: number;
+        reallocations?: number;
+        leaked?: number;
+        growth?: number;
+    } | null;
     spark?: number[];
 }
 
@@ -243,11 +302,24 @@ export interface CallRow {
     count: number;
 }
 
-export interface FunctionAnswer extends FunctionRow {
+export interface FunctionAnswer {
+    id: number;
+    function: string;
+    file: string | null;
+    line: number;
+    object: string | null;
+    total: number;
+    self: number;
+    count: number;
+    base?: number;
     unit: 'bytes' | 'count';
     callers: CallRow[];
     callees: CallRow[];
-    lines: { file: string; line: number; value: number }[];
+    lines: {
+        file: string;
+        line: number;
+        value: number;
+    }[];
 }
 
 export interface SizeBucket {
@@ -296,7 +368,12 @@ export interface MapAnswer {
         fill: number[];
         holes: number;
         largest_hole: number;
-        pinned: { context: number; name: string; pages: number; bytes: number }[];
+        pinned: {
+            context: number;
+            name: string;
+            pages: number;
+            bytes: number;
+        }[];
     };
 }
 
@@ -360,18 +437,31 @@ export interface SourceAnswer {
     error: string | null;
     newer: boolean;
     text: string[] | null;
-    lines: { line: number; total: number; self: number; count: number; functions: string[] }[];
+    lines: {
+        line: number;
+        total: number;
+        self: number;
+        count: number;
+        functions: string[];
+    }[];
 }
 
 export interface SqlTable {
     name: string;
     help: string;
-    columns: { name: string; type: string; help: string }[];
+    columns: {
+        name: string;
+        type: string;
+        help: string;
+    }[];
 }
 
 export interface TablesAnswer {
     tables: SqlTable[];
-    examples: { title: string; query: string }[];
+    examples: {
+        title: string;
+        query: string;
+    }[];
 }
 
 export type SqlValue = number | string | null;
@@ -391,20 +481,32 @@ export interface Excerpt {
 
 export interface Finding {
     id: number;
-    kind: string;
+    kind: FindingKind;
     tool: string;
     what: string;
     fingerprint: string;
     count: number;
     status: 'new' | 'known' | 'fixed' | null;
-    thread: { id: number; name: string | null } | null;
+    thread: {
+        id: number;
+        name: string | null;
+    } | null;
     leak: {
         bytes: number;
         blocks: number;
-        held_by: { text: string; bytes: number; blocks: number }[];
+        held_by: {
+            text: string;
+            bytes: number;
+            blocks: number;
+        }[];
     } | null;
     stack: Frame[];
-    parts: { kind: string; text: string; stack: Frame[] | null; excerpt: Excerpt | null }[];
+    parts: {
+        kind: string;
+        text: string;
+        stack: Frame[] | null;
+        excerpt: Excerpt | null;
+    }[];
     suppression: string | null;
 }
 
@@ -426,9 +528,22 @@ export interface FindingsAnswer {
     findings_total: number;
     errors: number;
     offset: number;
-    kinds: { id: string; title: string; level: string; findings: number; count: number }[];
-    modules: { object: string; findings: number }[];
-    baseline: { new: number; known: number; fixed: number } | null;
+    kinds: {
+        id: string;
+        title: string;
+        level: string;
+        findings: number;
+        count: number;
+    }[];
+    modules: {
+        object: string;
+        findings: number;
+    }[];
+    baseline: {
+        new: number;
+        known: number;
+        fixed: number;
+    } | null;
     groups: FindingGroup[];
 }
 

@@ -6,6 +6,7 @@
 //   0x0000_0001_0000 – 0x0000_5fff_ffff  client modules (ELF images), MAP_32BIT, vdso
 //   0x0000_6000_0000 – 0x0000_6fff_ffff  code cache and lookup tables (the engine's)
 //   0x0000_8000_0000 – 0x0fff_ffff_ffff  the rest of the client: brk, stacks, anonymous maps
+//                                        (brk of programs linked to fixed addresses: behind them)
 //   0x2000_0000_0000 …                   shadow (the tools')
 //   0x55…, 0x7f…                         the engine, where the kernel put it
 //
@@ -63,6 +64,9 @@ extern bool aspace_has_keys;
 
 // For the loader: as sys_mmap, and the mapping carries a name of its own.
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name);
+
+// For the loader: the program is linked to a fixed place and ends at `start`, a page's.
+void aspace_set_break(GuestAddr start);
 
 // For the loader: records memory that the kernel mapped, as the client's.
 void aspace_adopt(GuestAddr start, GuestAddr end, u32 prot, const char *name);

@@ -11,7 +11,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/mapping_tree.h"
 
-// Where the client's break begins, and how far other mappings stay away from it.
+// Where the client's break begins, unless it lies behind the program, and how far other mappings stay away from it.
 #define BRK_START 0x010000000000ull
 #define BRK_LIMIT 0x020000000000ull
 // Automatic placement in the high area goes down from here.
@@ -60,6 +60,8 @@ typedef enum PlaceKind {
 
 // Room for `len` bytes, or 0.
 GuestAddr place_find(PlaceKind kind, u64 len, u64 align);
+// The break begins at `start`: what lies above it is used as late as may be, if that is low.
+void placement_keep_low_room(GuestAddr start);
 // Whether the hint can be had as it is.
 bool place_hint_is_free(GuestAddr addr, u64 len);
 

@@ -1,15 +1,30 @@
 // SPDX-License-Identifier: MIT
 //
-// The client's break. It has a region of its own instead of the kernel's place
-// behind the program, because there the code cache would soon be in its way.
+// The client's break. A program that is linked to fixed addresses has it where the kernel begins
+// it, behind the program: images that were dumped from memory (GCL, older Emacs) keep addresses of
+// their heap in 32 bits. There it ends at the code cache, or at what the client has mapped in between.
+// All others have a region of their own, with room for terabytes.
 #include "engine/aspace/aspace_internal.h"
 #include "engine/ctx/ctx.h"
 
-static GuestAddr brk_now = BRK_START; // engine lock
+// Less room than this behind a program is as good as none.
+#define ROOM_MIN (64 * MiB)
+
+static GuestAddr brk_start = BRK_START, brk_now = BRK_START; // engine lock
+
+void aspace_set_break(GuestAddr start)
+{
+    lock_acquire(&engine_lock);
+    if (place_hint_is_free(start, ROOM_MIN)) {
+        brk_start = brk_now = start;
+        placement_keep_low_room(start);
+    }
+    lock_release(&engine_lock);
+}
 
 static bool within_data_limit(GuestAddr wanted)
 {
-    return wanted - BRK_START <= __atomic_load_n(&aspace_data_limit_bytes, __ATOMIC_RELAXED);
+    return wanted - brk_start <= __atomic_load_n(&aspace_data_limit_bytes, __ATOMIC_RELAXED);
 }
 
 static bool grow(GuestAddr from, GuestAddr to)
@@ -48,7 +63,7 @@ static bool shrink(GuestAddr from, GuestAddr to)
 
 static GuestAddr brk_locked(GuestAddr wanted)
 {
-    if (wanted < BRK_START || wanted >= CLIENT_END)
+    if (wanted < brk_start || wanted >= CLIENT_END)
         return brk_now;
 
     GuestAddr old_end = PAGE_UP(brk_now), new_end = PAGE_UP(wanted);

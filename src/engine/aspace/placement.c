@@ -19,6 +19,14 @@ static const Window low_windows[] = {
     {CLIENT_LOW_START, 0x10000000ull},
 };
 
+// The same where the break lies behind the program.
+static const Window low_windows_with_break[] = {
+    {CACHE_END + PAGE_SIZE, CLIENT_HIGH_START},
+    {0x10000000ull, CACHE_START - PAGE_SIZE},
+    {CLIENT_LOW_START, 0x10000000ull},
+};
+static bool has_low_break; // engine lock
+
 static const Window high_windows[] = {
     {BRK_LIMIT, HIGH_TOP},
     {CLIENT_HIGH_START + PAGE_SIZE, BRK_START},
@@ -40,10 +48,16 @@ static GuestAddr find_in(const Window *windows, size_t count, u64 len, u64 align
     return 0;
 }
 
+void placement_keep_low_room(GuestAddr start)
+{
+    has_low_break = start < CACHE_START;
+}
+
 GuestAddr place_find(PlaceKind kind, u64 len, u64 align)
 {
     if (kind != PLACE_HIGH) {
-        GuestAddr at = find_in(low_windows, ARRAY_LEN(low_windows), len, align);
+        GuestAddr at = find_in(has_low_break ? low_windows_with_break : low_windows,
+                               ARRAY_LEN(low_windows), len, align);
         if (at || kind == PLACE_LOW_ONLY)
             return at;
     }

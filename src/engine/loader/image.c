@@ -197,6 +197,7 @@ static bool load_open_file(Loading *l, ImageRole role)
         pread(l->fd, l->phdr, size, (off_t)l->info.phdr_offset) != (ssize_t)size)
         return load_error(l->path, "cannot be read");
     image->phdr_count = l->info.phdr_count;
+    image->is_fixed = l->info.type == ET_EXEC;
     image->start = PAGE_DOWN(l->info.load_start);
     image->end = PAGE_UP(l->info.load_end);
     if (l->info.has_interp)

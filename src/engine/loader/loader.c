@@ -43,6 +43,8 @@ bool loader_start(const char *exe_path, int argc, char **argv, char **envp, u64 
 
     if (!image_load(exe_path, IMAGE_PROGRAM, &program))
         return false;
+    if (program.is_fixed)
+        aspace_set_break(program.end);
     bool has_interp = program.interp[0] != 0;
     if (has_interp && !image_load(program.interp, IMAGE_INTERPRETER, &interpreter))
         return false;

@@ -18,6 +18,7 @@ typedef struct Image {
     u64 phdr;       // where the client sees its program headers, 0 if nowhere
     u64 code_start, code_end;
     bool exec_stack;
+    bool is_fixed; // ET_EXEC
     char interp[4096]; // "" when it needs none
 } Image;
 

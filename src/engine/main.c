@@ -452,6 +452,7 @@ int main(int argc, char **argv, char **envp)
     }
     aspace_lowest = (GuestAddr)options.aspace_minaddr;
     loader_stack_bytes = options.main_stack_bytes;
+    aspace_stack_is_fixed = options.main_stack_bytes != 0;
     context_tree_merge((u32)options.merge_recursive_frames);
     redirect_init(&options);
     if (tool->prepare)

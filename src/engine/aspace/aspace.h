@@ -92,6 +92,16 @@ extern void (*aspace_moved_hook)(GuestAddr from, GuestAddr to, u64 size);
 // For whoever watches all of its memory: mapped, or given another protection.
 extern void (*aspace_mapped_hook)(const Mapping *mapping);
 
+// Nothing is mapped at `addr`: whether something is now, because a stack above has grown to it.
+// Makes no fault, so that a signal handler may ask. Engine lock held.
+bool aspace_grow(GuestAddr addr);
+// Some stack may: set for good once there is a mapping that grows, or no limit of the first stack.
+extern bool aspace_may_grow;
+// The client is about to set its soft limit of the first stack.
+void aspace_limit_stack(u64 limit);
+// The user has told the size of the first stack. Set before the first mapping.
+extern bool aspace_stack_is_fixed;
+
 // Whether the client may execute at `pc`, and how far from there. Engine lock held.
 bool aspace_executable(GuestAddr pc, GuestAddr *ret_end);
 

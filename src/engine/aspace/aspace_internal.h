@@ -11,7 +11,8 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/mapping_tree.h"
 
-// Where the client's break begins, unless it lies behind the program, and how far other mappings stay away from it.
+// Where the client's break begins, unless it lies behind the program, and how far other mappings
+// stay away from it.
 #define BRK_START 0x010000000000ull
 #define BRK_LIMIT 0x020000000000ull
 // Automatic placement in the high area goes down from here.
@@ -49,6 +50,11 @@ void range_drop_lost(GuestAddr start, GuestAddr end);
 extern bool range_has_vsyscall;
 // Finds engine memory inside the client's range and records it as foreign.
 void range_find_foreign(void);
+
+// ---------------------------------------------------------------- growth.c
+
+// A mapping that grows downwards, or the first stack.
+bool growth_is_stack(const MapNode *n);
 
 // ---------------------------------------------------------------- placement.c
 

@@ -2,8 +2,8 @@
 //
 // The client's break. A program that is linked to fixed addresses has it where the kernel begins
 // it, behind the program: images that were dumped from memory (GCL, older Emacs) keep addresses of
-// their heap in 32 bits. There it ends at the code cache, or at what the client has mapped in between.
-// All others have a region of their own, with room for terabytes.
+// their heap in 32 bits. There it ends at the code cache, or at what the client has mapped in
+// between. All others have a region of their own, with room for terabytes.
 #include "engine/aspace/aspace_internal.h"
 #include "engine/ctx/ctx.h"
 

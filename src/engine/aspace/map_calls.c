@@ -465,11 +465,6 @@ static i64 protect_piece(const MapNode *n, GuestAddr start, GuestAddr end, u64 p
     return 0;
 }
 
-static bool grows_down(const MapNode *n)
-{
-    return (n->m.flags & MAP_GROWSDOWN) || (n->m.name && strcmp(n->m.name, "[stack]") == 0);
-}
-
 static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
 {
     u64 size = PAGE_UP(len);
@@ -485,7 +480,7 @@ static i64 protect_locked(u64 addr, u64 len, u64 prot, i32 pkey)
 
     MapNode *first = tree_find(addr);
     if (grows && first) {
-        if (grows == PROT_GROWSUP || !grows_down(first))
+        if (grows == PROT_GROWSUP || !growth_is_stack(first))
             return -EINVAL;
         addr = first->m.start;
     }

@@ -293,6 +293,8 @@ void tree_remove(GuestAddr start, GuestAddr end)
 
 void tree_add(const MapNode *like)
 {
+    if (like->m.flags & MAP_GROWSDOWN)
+        __atomic_store_n(&aspace_may_grow, true, __ATOMIC_RELAXED);
     if (aspace_mapped_hook && !like->foreign)
         aspace_mapped_hook(&like->m);
     MapNode *after = tree_at_or_after(like->m.start);

@@ -144,9 +144,24 @@ static LimitCall unpack(u64 nr, const u64 args[6])
     return (LimitCall){ 0, (u32)args[0], 0, args[1] };
 }
 
+// The kernel sets it; the stack is made to reach as far first, unless it will refuse.
+static void prepare_stack(const LimitCall *call)
+{
+    Limit wanted, now;
+
+    if (call->set && is_this_process(call->pid) &&
+        guest_read(call->set, &wanted, sizeof(wanted)) &&
+        kernel_limit(RLIMIT_STACK, NULL, &now) == 0 && wanted.soft <= wanted.hard &&
+        wanted.soft <= now.hard)
+        aspace_limit_stack(wanted.soft);
+}
+
 bool limits_call(ThreadCtx *ctx, u64 nr, const u64 args[6], i64 *ret_result)
 {
     LimitCall call = unpack(nr, args);
+
+    if (call.resource == RLIMIT_STACK)
+        prepare_stack(&call);
 
     for (unsigned i = 0; i < KINDS; i++) {
         if (resource_of[i] != call.resource || !is_this_process(call.pid))

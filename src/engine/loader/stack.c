@@ -67,6 +67,7 @@ static u64 stack_size(void)
 
     if (getrlimit(RLIMIT_STACK, &limit) < 0)
         return 8 * MiB;
+    aspace_may_grow = limit.rlim_cur > STACK_MAX;
     if (limit.rlim_cur == RLIM_INFINITY)
         return STACK_UNLIMITED;
     return PAGE_UP(min_u64(max_u64(limit.rlim_cur, STACK_MIN), STACK_MAX));

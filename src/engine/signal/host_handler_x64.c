@@ -352,6 +352,26 @@ static bool retry_store(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
     return true;
 }
 
+// Nothing was there. Perhaps a stack grows to it, or another thread has made it grow meanwhile;
+// a tool's shadow of it may be missing until the instruction is tried again.
+static bool retry_grown(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc)
+{
+    GuestAddr addr = (GuestAddr)info->si_addr;
+    CodePlace place;
+
+    if (info->si_signo != SIGSEGV || info->si_code != SEGV_MAPERR)
+        return false;
+    if (!lock_try(&engine_lock)) { // as in retry_store()
+        if (!cache_place(greg(uc, REG_RIP), &place))
+            return false;
+        take_out(ctx, uc, &place);
+        return true;
+    }
+    bool retry = aspace_grow(addr) || looks_writable(ctx, addr);
+    lock_release(&engine_lock);
+    return retry;
+}
+
 static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     u64 rip = greg(uc, REG_RIP);
@@ -367,7 +387,7 @@ static void on_client_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         if (!is_mapped)
             info->si_code = SEGV_MAPERR;
     }
-    if (retry_store(ctx, info, uc))
+    if (retry_store(ctx, info, uc) || retry_grown(ctx, info, uc))
         return;
     if (!cache_place(rip, &place))
         crash(info->si_signo, info, uc);
@@ -538,6 +558,29 @@ static bool skip_refused_rdtsc(const siginfo_t *info, ucontext_t *uc)
     return true;
 }
 
+// Engine code has asked for memory, or a tool for its shadow, to which a stack grows.
+static bool grow_for_accessor(ThreadCtx *ctx, const siginfo_t *info)
+{
+    u64 address = (u64)info->si_addr;
+    bool is_mapped;
+
+    if (info->si_signo != SIGSEGV)
+        return false;
+    if (tool->fault && tool->fault(ctx, &address, &is_mapped))
+        return true;
+    if (info->si_code != SEGV_MAPERR || !lock_try(&engine_lock))
+        return false;
+    bool grown = aspace_grow(address);
+    lock_release(&engine_lock);
+    return grown;
+}
+
+static void on_accessor_fault(ThreadCtx *ctx, const siginfo_t *info, ucontext_t *uc, u64 fixup)
+{
+    if (!grow_for_accessor(ctx, info))
+        set_greg(uc, REG_RIP, fixup);
+}
+
 static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
 {
     u64 rip = greg(uc, REG_RIP);
@@ -545,7 +588,7 @@ static void on_fault(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
     GatewayPlace gateway = gateway_place(rip);
 
     if (fixup && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS))
-        set_greg(uc, REG_RIP, fixup);
+        on_accessor_fault(ctx, info, uc, fixup);
     else if (is_trace_trap(ctx, info, uc))
         on_trace_trap(ctx, info, uc);
     else if (gateway != GATEWAY_NOT && gateway != GATEWAY_ENTERING && gateway != GATEWAY_RESUMING)

@@ -148,18 +148,34 @@ bool shadow_is_forbidden(GuestAddr address)
     return false;
 }
 
-bool shadow_is_mapped(GuestAddr start, u64 size)
+// A stack grows when it is touched; so does its shadow (shadow_fault()).
+static bool grows(GuestAddr page)
+{
+    return __atomic_load_n(&aspace_may_grow, __ATOMIC_RELAXED) && engine_can_read(shadow_of(page));
+}
+
+static inline bool has_shadow(GuestAddr start, u64 size, bool may_grow)
 {
     if (start >= SHADOWED_END || size > SHADOWED_END - start)
         return false;
     GuestAddr last = PAGE_DOWN(start + size - 1);
     for (GuestAddr page = PAGE_DOWN(start); page <= last; page += PAGE_SIZE) {
-        if (!shadow_is_open(page))
+        if (!shadow_is_open(page) && !(may_grow && grows(page)))
             return false;
         if (size > 64 * PAGE_SIZE && page < last - PAGE_SIZE)
             page = last - PAGE_SIZE; // the ends tell for the middle
     }
     return true;
+}
+
+bool shadow_is_mapped(GuestAddr start, u64 size)
+{
+    return has_shadow(start, size, true);
+}
+
+bool shadow_is_mapped_now(GuestAddr start, u64 size)
+{
+    return has_shadow(start, size, false);
 }
 
 // ------------------------------------------------------------------- tags

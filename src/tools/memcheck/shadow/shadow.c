@@ -159,7 +159,7 @@ void shadow_mapped(GuestAddr start, GuestAddr end, u32 prot)
         return;
     constants_forget(start, end);
     // A change of protection keeps what is known.
-    if (shadow_is_mapped(start, end - start))
+    if (shadow_is_mapped_now(start, end - start))
         return;
     open_range(start, end);
 }
@@ -230,7 +230,7 @@ void shadow_park(GuestAddr start, u64 size)
     static u32 count; // atomic
     u64 first = PAGE_UP((u64)shadow_of(start)), last = PAGE_DOWN((u64)shadow_of(start + size));
     GuestAddr page = PAGE_UP(start), end = PAGE_DOWN(start + size);
-    if (first >= last || page >= end || !shadow_is_mapped(start, size))
+    if (first >= last || page >= end || !shadow_is_mapped_now(start, size))
         return;
     raw_syscall3(SYS_madvise, page, end - page, MADV_DONTNEED);
     if (ones_fd < 0 ||
@@ -258,9 +258,11 @@ bool shadow_fault(ToolThread *thread, u64 *address, bool *is_mapped)
     // A stack that the kernel has grown has no shadow there yet.
     if (lock_try(&engine_lock)) {
         const Mapping *mapping = aspace_find(client);
+        if (!mapping && aspace_grow(client))
+            mapping = aspace_find(client);
         bool mapped = mapping != NULL;
         *is_mapped = mapped;
-        if (mapped && !shadow_is_mapped(client, 1))
+        if (mapped && !shadow_is_mapped_now(client, 1))
             open_grown(mapping);
         else
             mapped = false;

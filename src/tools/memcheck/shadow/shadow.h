@@ -100,6 +100,8 @@ void shadow_read(GuestAddr start, u64 size, u8 *ret_v);
 // The return addresses that it touches are data from now on.
 void shadow_drop_tags(GuestAddr start, u64 size);
 bool shadow_is_mapped(GuestAddr start, u64 size);
+// The same, and no stack grows for the question: for signal handlers.
+bool shadow_is_mapped_now(GuestAddr start, u64 size);
 
 // --- stacks_hot.c: called from blocks
 void stacks_enter_frame(ToolThread *thread, u64 what, GuestAddr unused);

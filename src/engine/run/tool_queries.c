@@ -50,12 +50,16 @@ bool tool_call_client(ToolThread *thread, GuestAddr function, const u64 *args, u
     thread->gpr[RAX] = 0; // a variadic function gets no vector arguments
     thread->gpr[RSP] = sp;
     thread->pc = function;
+    if (tool->client_call)
+        tool->client_call(thread, gpr[RSP]);
     run_until_return(thread, sp, gpr[RSP]);
     if (thread->redirect.count && thread->pc == GATEWAY_NOWHERE)
         redirect_returned(thread, GATEWAY_NOWHERE); // of a function that was tail-called
 
     *ret_result = thread->gpr[RAX];
     memcpy(thread->gpr, gpr, sizeof gpr);
+    if (tool->client_return)
+        tool->client_return(thread, sp + sizeof(return_address));
     thread->pc = pc;
     thread->flags = flags;
     thread->gateway.exit_link = exit_link;

@@ -288,6 +288,11 @@ typedef struct Tool {
     // had old_sp.
     void (*signal)(ToolThread *thread, int sig, GuestAddr old_sp);
     void (*signal_return)(ToolThread *thread, GuestAddr handler_sp); // and the handler has ended
+    // tool_call_client() is about to run a function of the client's, with its return address in the
+    // uppermost word of the stack; what it interrupts had old_sp. And it has returned to
+    // `return_sp`; the general registers are what they were before.
+    void (*client_call)(ToolThread *thread, GuestAddr old_sp);
+    void (*client_return)(ToolThread *thread, GuestAddr return_sp);
     // An instruction of the client's has faulted; the signal has not been delivered.
     void (*client_fault)(ToolThread *thread, const siginfo_t *info);
     // The engine has written memory of the client's, on the kernel's behalf: a signal frame.

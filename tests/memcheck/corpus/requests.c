@@ -510,3 +510,37 @@ CASE(printf_of_the_tool)
 {
     VALGRIND_PRINTF("%d\n", 5);
 }
+
+// Leaves a register undefined that a caller need not find again.
+__attribute__((noinline)) static unsigned long spoil(unsigned long thread)
+{
+    u64 *p = (u64 *)block(8);
+    u64 undefined = *(volatile u64 *)p;
+    __asm__ volatile("mov %0, %%rcx" : : "r"(undefined) : "rcx");
+    return thread;
+}
+
+CASE(call_leaves_registers_alone)
+{
+    unsigned long request[6] = { VG_USERREQ__CLIENT_CALL0, (unsigned long)spoil };
+    unsigned long result = 99, before = 5, after;
+    __asm__ volatile("mov %[before], %%rcx\n\t"
+                     "rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\t"
+                     "xchgq %%rbx, %%rbx\n\t"
+                     "mov %%rcx, %[after]"
+                     : "+d"(result), [after] "=r"(after)
+                     : [before] "r"(before), "a"(request)
+                     : "rcx", "cc", "memory");
+    BRANCH(after == 5 && result != 99);
+}
+
+__attribute__((noinline)) static unsigned long look_where_it_returns(unsigned long thread)
+{
+    BRANCH(__builtin_return_address(0) != NULL);
+    return thread;
+}
+
+CASE(call_returns_to_a_defined_address)
+{
+    BRANCH(VALGRIND_NON_SIMD_CALL0(look_where_it_returns) != 99);
+}

@@ -10,6 +10,7 @@
 // --- signals.c
 void signals_written(ToolThread *thread, GuestAddr start, u64 size);
 void signals_delivered(ToolThread *thread, int sig, GuestAddr old_sp);
+void signals_client_call(ToolThread *thread, GuestAddr old_sp);
 void signals_returned(ToolThread *thread, GuestAddr handler_sp);
 void signals_fault(ToolThread *thread, const siginfo_t *info);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Signals: a handler begins with defined registers and a defined frame, and what the
-// registers were before comes back when it ends. A fault is an access or a jump that went
-// wrong: it is told before its signal is delivered.
+// registers were before comes back when it ends. So does a function that is called for the
+// tool. A fault is an access or a jump that went wrong: it is told before its signal is
+// delivered.
 #include <string.h>
 #include <sys/mman.h>
 
@@ -39,6 +40,13 @@ void signals_delivered(ToolThread *thread, int sig, GuestAddr old_sp)
         mt->interrupted = saved;
     }
     memset(definedness_of(thread), 0, sizeof(*definedness_of(thread)));
+}
+
+// A function that somebody else than the program calls: as a handler.
+void signals_client_call(ToolThread *thread, GuestAddr old_sp)
+{
+    signals_written(thread, thread->gpr[RSP], RETURN_BYTES);
+    signals_delivered(thread, 0, old_sp);
 }
 
 // The kernel's frame lies between the handler and the red zone of what it interrupted, unless the

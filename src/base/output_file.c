@@ -206,6 +206,15 @@ int output_probe(const char *path)
     return fd < 0 ? (int)fd : 0;
 }
 
+bool output_is_kept(const char *path)
+{
+    struct stat status;
+
+    if (output_is_borrowed(path))
+        return false;
+    return raw_syscall2(SYS_stat, (u64)path, (u64)&status) != 0 || S_ISREG(status.st_mode);
+}
+
 const char *output_error(int error)
 {
     if (error == OUTPUT_FOREIGN_LINK)

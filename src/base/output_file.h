@@ -31,6 +31,9 @@ int output_appear(int fd, const char *path);
 int output_probe(const char *path);
 // /dev/stdout and its like.
 bool output_is_borrowed(const char *path);
+// Whether a forked child needs another name for its own: what is written to devices, FIFOs and
+// /dev/stdout is kept by whoever reads it, and files beside them would be nobody's.
+bool output_is_kept(const char *path);
 // Why it could not be opened, for a message.
 const char *output_error(int error);
 // As fopen(path, "we"); NULL and *ret_error is -errno.

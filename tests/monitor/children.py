@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Processes that the client makes: each has its own report with its own pid, and the right one."""
 
+import os
 import re
 import subprocess
 
@@ -91,6 +92,20 @@ def grandchildren_have_theirs():
     )
     found = sorted(reads(text) for text in logs(where, 4).values())
     assert found == [[1], [2], [3], [4]], found
+
+
+@test
+def a_pipe_takes_the_reports_of_children_too():
+    """No file of another name appears beside it, as none does beside /dev/null."""
+    where = folder()
+    os.mkfifo(where / "pipe")
+    with subprocess.Popen(["cat", where / "pipe"], stdout=subprocess.PIPE, text=True) as reader:
+        with open(where / "pipe", "wb"):  # so that it does not end before the last has written
+            run("fork", "find", 2, "end", "waitall", "find", 1,
+                options=[f"--json-file={where}/pipe"])
+        text = reader.stdout.read()
+    assert text.count('"format": "muninn-report"') == 2, text
+    assert [p.name for p in where.iterdir()] == ["pipe"], list(where.iterdir())
 
 
 @test

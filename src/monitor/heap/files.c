@@ -83,7 +83,7 @@ static char *expand(HeapModel *model, const char *template, const char *what,
         alarm_of(model, what, template, error);
         return NULL;
     }
-    if (parents && strcmp(path, parents) == 0 && !put_pid(model, path))
+    if (parents && strcmp(path, parents) == 0 && output_is_kept(path) && !put_pid(model, path))
         return NULL;
     return strdup(path);
 }

@@ -87,8 +87,8 @@ static int open_named(const SinkFile *file, const char *path, bool is_fresh, boo
     return output_open(path, O_WRONLY | (file->share ? O_APPEND : 0) | (is_fresh ? O_TRUNC : 0));
 }
 
-// Parent and child may share a file of text, by appending. Of anything else a
-// fork child needs a file of its own, and gets one even if the name has no %p.
+// Parent and child may share a file of text, by appending. Of any other file a
+// fork child needs one of its own, and gets it even if the name has no %p.
 bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
 {
     char path[4096];
@@ -96,7 +96,7 @@ bool sink_open_file(Sink *sink, const SinkFile *file, const RunInfo *run)
     int error = options_expand_path(file->template, run->pid, 1, path, sizeof(path));
     bool is_expanded = error == 0;
 
-    if (!error && run->is_fork_child && !has_pid && !file->share) {
+    if (!error && run->is_fork_child && !has_pid && !file->share && output_is_kept(path)) {
         size_t length = strlen(path);
         if (snprintf(path + length, sizeof(path) - length, ".%d", run->pid) >=
             (int)(sizeof(path) - length))

@@ -170,7 +170,7 @@ def check_status(scene):
 
 def said_of_loss(scene):
     everything = text_of(scene, "log") + read_bytes(scene.trial.path("err")).decode()
-    return re.search(r"the monitor has gone|nothing (more )?is reported|cannot|program is not run", everything)
+    return re.search(r"the monitor has gone|nothing (more )?is reported|cannot|is not run", everything)
 
 
 def numbers(scene):

@@ -189,6 +189,8 @@ def choose_row(trial):
 
 def trial(trial):
     row, tool = choose_row(trial)
+    # A sandbox leaves nothing to write to, and a program whose report has no place is not begun.
+    row = dataclasses.replace(row, environment={**row.environment, "REPORTS": str(trial.folder)})
     place = Place(trial, row, tool)
     try:
         place.run_natively()

@@ -2,8 +2,10 @@
 """Hunt: servers under load for long, and the memory of all processes must stay flat.
 
 A trial is one server under one tool. Its client runs natively, for as long as the trial lasts.
-The resident memory of the server's processes and of Muninn's is sampled; what was needed to warm
-up does not count, and from then on each kind of process may grow by a few percent and no more.
+The memory that the server's processes and Muninn's have each for themselves is sampled: what they
+share, as PostgreSQL does its buffers, counts as resident in each process that has touched it. What
+was needed to warm up does not count, and from then on each kind of process may grow by a few percent
+and no more.
 """
 import os
 import shutil
@@ -97,7 +99,8 @@ class Postgres(Server):
                         "--no-sync"])
         self.end_signal = signal.SIGINT
         self.start([f"{self.binaries}/postgres", "-D", data, "-p", str(self.port), "-k",
-                    self.folder, "-F", "-c", "listen_addresses=127.0.0.1"], before=user)
+                    self.folder, "-F", "-c", "listen_addresses=127.0.0.1",
+                    "-c", "shared_buffers=4MB"], before=user)  # touched soon, as is their shadow
         where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "tester", "postgres"]
         wait_for(lambda: subprocess.run([f"{self.binaries}/pg_isready", "-q", *where[:6]],
                                         check=False).returncode == 0, "PostgreSQL")
@@ -114,15 +117,16 @@ TOOLS = ("memcheck", "massif")
 
 
 def sample(server, sums):
-    """Adds the resident KiB of each role now."""
+    """Adds the resident KiB that each role has for itself now."""
     now = {}
     for pid, (_, _, name) in descendants(os.getpid()).items():
         role = ROLES.get(name)
         if not role and pid != server.process.pid and not is_below(pid, server.process.pid):
             continue
         statm = read_bytes(f"/proc/{pid}/statm").split()
-        if len(statm) > 1:
-            now[role or "server"] = now.get(role or "server", 0) + int(statm[1]) * PAGE_KIB
+        if len(statm) > 2:
+            own = (int(statm[1]) - int(statm[2])) * PAGE_KIB
+            now[role or "server"] = now.get(role or "server", 0) + own
     for role, kib in now.items():
         sums.setdefault(role, []).append((time.monotonic(), kib))
 

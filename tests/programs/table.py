@@ -428,7 +428,9 @@ def sshd_forbidden():
 
 def sandboxes():
     yield Row("libseccomp", ["@GUESTS@/sandbox"], builds=("sandbox",), status=7)
+    # REPORTS: a folder that must be there for a tool which follows the program into the sandbox.
     script = "@GUESTS@/sandbox export > filter && exec bwrap --ro-bind / / --dev /dev "
+    script += '${REPORTS:+--bind "$REPORTS" "$REPORTS"} '
     script += "--seccomp 9 sh -c 'uname; echo $?; mkdir /tmp/x; echo $?; ls -d /usr' 9< filter"
     bwrap = dict(builds=("sandbox",), needs=("bwrap",), forbidden=sandbox_forbidden)
     for title, options in ("", ()), (" followed", TRACE_CHILDREN):

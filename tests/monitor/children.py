@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import subprocess
 
 from world import (
@@ -302,21 +303,32 @@ def a_child_that_executes_is_followed_with_its_own_report():
     assert found == [[1], [2]], found
 
 
+def in_a_namespace(words, options=(), **others):
+    """Runs as pid 1 of a namespace of its own."""
+    run_in = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*run_in, "true"], capture_output=True).returncode != 0:
+        raise Skip("no new pid namespace here")
+    return subprocess.run(
+        [*run_in, MUNINN, "--tool=findingtest", *options, ACTOR, *map(str, words)],
+        cwd=WORK, env=clean_environment(), capture_output=True, text=True, timeout=LIMIT, **others)
+
+
+@test
+def an_init_that_signals_everybody_keeps_its_report():
+    """The monitor is in the namespace, too, and not meant."""
+    for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGRTMIN + 3):
+        words = ["find", 1, "forknowait", "pause", "end", "tellall", int(sig), "waitall", "find", 2,
+                 "out", "end", "exit", 4]
+        done = in_a_namespace(words)
+        assert done.returncode == 4 and done.stdout == "end\n", (sig, done)
+        assert sorted(reads(done.stderr)) == [1, 2], (sig, done.stderr)
+
+
 @test
 def a_program_that_is_the_first_of_its_namespace_sees_no_strange_child():
     """As pid 1, all orphans are its own; the monitor must not be among what wait() finds."""
     words = ["find", 1, "fork", "find", 2, "end", "waitall", "out", "end", "find", 3, "exit", 4]
-    run_in = ["unshare", "--pid", "--fork", "--mount-proc"]
-    if subprocess.run([*run_in, "true"], capture_output=True).returncode != 0:
-        raise Skip("no new pid namespace here")
-    done = subprocess.run(
-        [*run_in, MUNINN, "--tool=findingtest", ACTOR, *map(str, words)],
-        cwd=WORK,
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-    )
+    done = in_a_namespace(words)
     assert done.returncode == 4 and done.stdout == "end\n", done
     assert sorted(reads(done.stderr)) == [1, 2, 3], repr(done.stderr)
 

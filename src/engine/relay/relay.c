@@ -298,6 +298,18 @@ static _Noreturn void guard(i64 monitor)
     _exit(0);
 }
 
+// A signal to everybody (`kill -1`, as an init sends it to its namespace before it ends) is not for
+// the monitor and its parent: both end with the client. What is ignored stays so in the monitor.
+static void ignore_signals(void)
+{
+    for (int sig = 1; sig <= SIGRTMAX; sig++) {
+        bool is_own = sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE ||
+                      sig == SIGTRAP || sig == SIGSYS || sig == SIGABRT || sig == SIGCHLD;
+        if (!is_own)
+            signal(sig, SIG_IGN);
+    }
+}
+
 // The monitor's parent is init, so that no wait() of the client's knows of it. If the client
 // itself takes init's place, the parent is a process that ends without a signal: wait()
 // passes such children over. The monitor cannot be that one, for execve resets the signal.
@@ -314,6 +326,7 @@ static bool spawn_monitor(const Ends *ends, const Options *options, char **argv)
     i64 pid = raw_syscall6(SYS_clone, CLONE_UNTRACED | signal, 0, 0, 0, 0, 0);
     if (pid == 0) {
         raw_syscall0(SYS_setsid); // a Ctrl-C is for the client
+        ignore_signals();
         i64 monitor = raw_syscall6(SYS_clone, CLONE_UNTRACED | SIGCHLD, 0, 0, 0, 0, 0);
         if (monitor == 0)
             become_monitor(path, ends, options, argv);
@@ -382,12 +395,33 @@ static _Noreturn void refuse(const char *why)
     _exit(EXIT_CANNOT_RUN);
 }
 
+// With fewer the monitor could begin, but not read all symbols, or write all files: NULL, or a line
+// that says so. Whoever may raise the hard limit has enough.
+static const char *too_few_descriptors(void)
+{
+    enum { NEEDED = 16 };
+    static char text[128];
+    struct rlimit limit, now;
+    bool is_raised = descriptors_make_room(&limit);
+    bool is_known = getrlimit(RLIMIT_NOFILE, &now) == 0;
+    if (is_raised)
+        descriptors_give_room_back(&limit);
+    if (!is_known || now.rlim_max >= NEEDED)
+        return NULL;
+    text_format(text, sizeof(text), "a report needs %u descriptors, and the hard limit allows %u "
+                                    "(ulimit -Hn)", NEEDED, (u32)now.rlim_max);
+    return text;
+}
+
 // NULL, or why there is no monitor.
 static const char *start(const Options *options, int argc, char **argv)
 {
     Ends ends;
     relay.is_silent = options->child_silent_after_fork && !options->xml;
     relay.error_exitcode = options->error_exitcode;
+    const char *why = too_few_descriptors();
+    if (why)
+        return why;
     if (!make_ends(&ends))
         return "there is no memory, or no descriptor, for the connection to the monitor";
     char **words = monitor_argv(options, argc, argv);

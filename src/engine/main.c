@@ -26,7 +26,7 @@
 #include "engine/run/run.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
-#include "engine/syscall/syscall.h"
+#include "engine/perform/perform.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -402,6 +402,8 @@ static int parse(int argc, char **argv)
     return program;
 }
 
+static const SignalKicks kicks = {relay_poll, relay_elapsed_ns};
+
 static void read_inject_rules(void)
 {
     char error[256];
@@ -442,13 +444,14 @@ int main(int argc, char **argv, char **envp)
     fdtrack_numbers = options.modify_fds;
     request_init(options.verbosity > 0);
     request_option_hook = on_option;
+    request_call_hook = tool_call_client;
     if (relay_is_on()) {
         fdtrack_report = report_descriptor;
         request_text_hook = relay_client_text;
         request_error_count = relay_error_count;
         request_monitor_hook = relay_run_command;
         request_place_hook = relay_place;
-        signal_kicks = true;
+        signal_kicks = &kicks;
     }
     aspace_lowest = (GuestAddr)options.aspace_minaddr;
     loader_stack_bytes = options.main_stack_bytes;
@@ -465,6 +468,8 @@ int main(int argc, char **argv, char **envp)
     signal_init();
     crash_init();
     exec_own_path_hook = loader_exe_path;
+    exec_filters_hook = seccomp_install_for_exec;
+    thread_run_hook = run_thread;
     process_dying_hook = on_process_dying;
     thread_add_hooks(&main_hooks);
     callstack_set_peek(peek);

@@ -7,7 +7,6 @@
 
 #include "base/pages.h"
 #include "engine/aspace/aspace.h"
-#include "engine/thread/thread.h"
 
 bool calltags_wanted, calltags_shared;
 u64 calltags_offset;

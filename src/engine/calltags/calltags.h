@@ -254,6 +254,9 @@ u32 calltags_context(GuestAddr pc, u64 sp, ContextCache *cache, GuestAddr *ret_s
 // The same at the entry of a function, which is `pc`; for such as are called again and again from
 // the same stacks.
 u32 calltags_call_context(GuestAddr pc, u64 sp, ContextCache *cache);
+// The context of a thread at `pc`, by the tags or by the shadow call stack, whichever is kept; 0:
+// neither is.
+u32 calltags_thread_context(ThreadCtx *ctx, GuestAddr pc);
 // The same if it was called from there the last time that this was asked with that stack pointer,
 // and the caller has been asked for. 0: ask calltags_call_context().
 static inline u32 calltags_call_again(ContextCache *cache, GuestAddr pc, u64 sp)

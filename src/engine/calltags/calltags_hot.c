@@ -6,6 +6,7 @@
 // outermost OUTER_FRAMES and the omission mark take the place of all above it. A recursion
 // finds the same contexts again after each such fold.
 #include "engine/aspace/aspace.h"
+#include "engine/callstack/callstack.h"
 #include "engine/calltags/calltags.h"
 
 enum {
@@ -427,4 +428,13 @@ void calltags_enter_signal(GuestAddr slot, GuestAddr pc, u64 sp)
         begin_if_fresh(slot); // on an alternate stack
     *interruption_of(slot) = (Interruption){slot, pc, sp};
     *calltags_word(slot) = CALLTAG_SIGNAL;
+}
+
+u32 calltags_thread_context(ThreadCtx *ctx, GuestAddr pc)
+{
+    GuestAddr slot;
+
+    if (ctx->calltags.contexts)
+        return calltags_context(pc, ctx->gpr[RSP], ctx->calltags.contexts, &slot);
+    return ctx->callstack.bottom ? callstack_context(&ctx->callstack, pc, ctx->gpr[RSP]) : 0;
 }

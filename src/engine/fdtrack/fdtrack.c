@@ -11,11 +11,11 @@
 
 #include "base/pages.h"
 #include "base/text.h"
+#include "engine/calltags/calltags.h"
 #include "engine/fdtrack/fdtrack_internal.h"
 #include "engine/gateway/gateway.h"
 #include "engine/log/log.h"
 #include "engine/syscall/syscall.h"
-#include "engine/toolapi/toolapi.h"
 
 enum { SYSCALL_BYTES = 2 };
 
@@ -55,7 +55,7 @@ void fdtrack_init(u32 mode)
 // The `syscall` instruction is what the client is doing.
 static u32 context_of(ThreadCtx *ctx)
 {
-    return tool_context(ctx, ctx->pc - SYSCALL_BYTES);
+    return calltags_thread_context(ctx, ctx->pc - SYSCALL_BYTES);
 }
 
 // D1. A close_range() with these arguments does not fail.

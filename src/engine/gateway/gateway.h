@@ -53,11 +53,7 @@ CodePtr gateway_version_miss(void);
 // Where emitted code calls call_fn(ctx, call_arg, call_address) and goes on at
 // call_return with everything preserved.
 CodePtr gateway_tool_call(void);
-// For code with dead flags, which has spilled rax and put the address of one of these there.
-typedef struct GatewayCall {
-    u64 fn, arg, back;
-    u64 brief; // a ToolBriefFn, for the brief call; others end before it
-} GatewayCall;
+// For code with dead flags, which has spilled rax and put the address of a GatewayCall there.
 CodePtr gateway_quick_call(void);
 CodePtr gateway_brief_call(void);
 

@@ -40,4 +40,10 @@ typedef struct GatewayState {
     u64 call_fn, call_arg, call_address, call_return; // arguments of the tool-call gateway
 } GatewayState;
 
+// What code of a block leaves for a gateway by which it calls a tool.
+typedef struct GatewayCall {
+    u64 fn, arg, back;
+    u64 brief; // a ToolBriefFn, for the brief call; others end before it
+} GatewayCall;
+
 #endif

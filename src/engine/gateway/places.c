@@ -4,7 +4,6 @@
 #include "engine/gateway/gateway_internal.h"
 
 #include "base/assert.h"
-#include "engine/run/run.h"
 
 static bool between(u64 pc, CodePtr first, CodePtr last)
 {

@@ -22,7 +22,6 @@
 #include "engine/gateway/gateway.h"
 #include "engine/redirect/redirect_internal.h"
 #include "engine/redirect/synonyms.h"
-#include "engine/signal/signal.h"
 
 #define FIRST_CAPACITY 256u
 
@@ -326,45 +325,45 @@ static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
     ctx->gpr[RSP] += 8;
 }
 
-// True when the original is to run now.
-static bool run_entry(ThreadCtx *ctx, u32 index, Step done)
+typedef enum EntryResult { ENTRY_DONE, ENTRY_ORIGINAL, ENTRY_FAULT } EntryResult;
+
+// ENTRY_ORIGINAL: the original is to run now.
+static EntryResult run_entry(ThreadCtx *ctx, u32 index, Step done)
 {
     const Hook *hook = &redirect_hooks[index];
     GuestAddr return_address;
 
     if (done == STEP_ORIGINAL || done == STEP_WRAPPED || !(hook->function || hook->resolver))
-        return true;
-    if (!guest_read(ctx->gpr[RSP], &return_address, sizeof return_address)) {
-        signal_raise_synchronous(ctx, SIGSEGV, SEGV_MAPERR, ctx->gpr[RSP]);
-        return false;
-    }
+        return ENTRY_ORIGINAL;
+    if (!guest_read(ctx->gpr[RSP], &return_address, sizeof return_address))
+        return ENTRY_FAULT;
     if (done == STEP_REPLACED) {
         return_from_replaced(ctx, return_address);
-        return false;
+        return ENTRY_DONE;
     }
     if (!hook->resolver && (hook->function->lean_after || hook->function->lean_before)) {
         begin_lean(ctx, index, return_address);
         if (calls_is_traced(hook->function))
             begin_wrapped(ctx, index, return_address);
-        return true;
+        return ENTRY_ORIGINAL;
     }
     if (hook->resolver || !hook->function->replace) {
         begin_wrapped(ctx, index, return_address);
-        return true;
+        return ENTRY_ORIGINAL;
     }
     ToolCall call;
     call_begin(ctx, &call, hook, return_address);
     u64 result = hook->function->replace(ctx, &call);
     if (call.run_original)
-        return true;
+        return ENTRY_ORIGINAL;
     if (calls_is_traced(hook->function))
         calls_print(&call, result);
     ctx->gpr[RAX] = result;
     return_from_replaced(ctx, return_address);
-    return false;
+    return ENTRY_DONE;
 }
 
-void redirect_run(ThreadCtx *ctx)
+bool redirect_run(ThreadCtx *ctx)
 {
     u32 index = ctx->gateway.exit_link & ~(REDIRECT_BEGUN | REDIRECT_DONE);
     Step done = ctx->gateway.exit_link & REDIRECT_DONE    ? STEP_REPLACED
@@ -376,14 +375,16 @@ void redirect_run(ThreadCtx *ctx)
     ctx->pc = hook->pc;
     if (!ctx->redirect.thread && !make_record(ctx)) {
         ctx->redirect.armed = 1; // without memory for it the call goes unseen
-        return;
+        return true;
     }
     if (hook->return_site && done != STEP_RETURNED) {
         lean_end(ctx, hook->pc);
         redirect_returned(ctx, hook->pc);
     }
-    if (run_entry(ctx, index, done))
+    EntryResult result = run_entry(ctx, index, done);
+    if (result == ENTRY_ORIGINAL)
         ctx->redirect.armed = 1;
+    return result != ENTRY_FAULT;
 }
 
 void redirect_note_interrupted(ThreadCtx *ctx)

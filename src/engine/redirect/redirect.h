@@ -61,8 +61,9 @@ void redirect_thread_end(struct ThreadCtx *ctx);
 
 // --- for the dispatcher
 
-// After EXIT_REDIRECT: runs what the hook asks for; ctx says where to go on.
-void redirect_run(struct ThreadCtx *ctx);
+// After EXIT_REDIRECT: runs what the hook asks for; ctx says where to go on. False: the client's
+// stack pointer leads to no memory, which is a fault of the client's.
+bool redirect_run(struct ThreadCtx *ctx);
 
 // The thread has returned to `pc`: ends the activations that do so with its stack
 // pointer. For returns to where there is no code.

@@ -20,6 +20,7 @@
 
 #include "base/raw_syscall.h"
 #include "engine/callstack/callstack.h"
+#include "engine/calltags/calltags.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
 #include "engine/relay/relay_internal.h"
@@ -216,7 +217,7 @@ static void answer_with_stack(ThreadCtx *ctx, u32 sequence)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];
     WireProducer *producer = relay_producer(ctx);
-    u32 context = tool_context(ctx, ctx->pc);
+    u32 context = calltags_thread_context(ctx, ctx->pc);
     size_t count = context ? context_frames(context, frames, WIRE_FRAMES_MAX) : 0;
     const SyscallRow *row = ctx->relay.sleeps_in ? syscall_row(ctx->relay.sleeps_in - 1) : NULL;
     const char *call = row ? row->name : ctx->relay.sleeps_in ? "unknown" : "";

@@ -16,6 +16,8 @@
 
 u64 (*request_error_count)(void);
 bool (*request_monitor_hook)(ThreadCtx *ctx, const char *command);
+bool (*request_call_hook)(ThreadCtx *ctx, GuestAddr function, const u64 *args, unsigned count,
+                          u64 *ret_result);
 bool (*request_option_hook)(ThreadCtx *ctx, const char *option, char *ret_error,
                             size_t error_size);
 void (*request_place_hook)(ThreadCtx *ctx, GuestAddr pc, char ret_text[REQUEST_PLACE_MAX]);
@@ -107,7 +109,7 @@ static u64 do_client_call(ThreadCtx *ctx, const u64 args[6], u64 otherwise)
     if (!kept)
         return otherwise;
     memcpy(kept, ctx->xsave, ctx->xsave_size);
-    if (!tool_call_client(ctx, args[1], call_args, count, &result))
+    if (!request_call_hook(ctx, args[1], call_args, count, &result))
         result = otherwise;
     memcpy(ctx->xsave, kept, ctx->xsave_size);
     pages_unmap(kept, ctx->xsave_size);

@@ -45,6 +45,10 @@ void request_text_flush(ThreadCtx *ctx);
 
 // -------------------------------------------------------- answered by others
 
+// Runs a function of the client's (tool_call_client()). Always set.
+extern bool (*request_call_hook)(ThreadCtx *ctx, GuestAddr function, const u64 *args,
+                                 unsigned count, u64 *ret_result);
+
 // Errors found so far; NULL: nobody counts, 0.
 extern u64 (*request_error_count)(void);
 

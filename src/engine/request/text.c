@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "engine/aspace/aspace.h"
+#include "engine/callstack/callstack.h"
+#include "engine/calltags/calltags.h"
 #include "engine/log/log.h"
 #include "engine/request/request_internal.h"
-#include "engine/toolapi/toolapi.h"
 
 static void write_to_log(ThreadCtx *ctx, const char *text, u32 context);
 void (*request_text_hook)(ThreadCtx *ctx, const char *text, u32 context) = write_to_log;
@@ -25,7 +26,7 @@ static void write_to_log(ThreadCtx *ctx, const char *text, u32 context)
     GuestAddr frames[12];
     (void)ctx;
     log_line("**%d** %s", (int)getpid(), text);
-    size_t count = context ? tool_context_frames(context, frames, ARRAY_LEN(frames)) : 0;
+    size_t count = context ? context_frames(context, frames, ARRAY_LEN(frames)) : 0;
     for (size_t i = 0; i < count && i < ARRAY_LEN(frames); i++)
         log_line("==%d==    %s 0x%lx", (int)getpid(), i ? "by" : "at", frames[i]);
 }
@@ -51,7 +52,7 @@ static void put_character(char c, void *arg)
 
 size_t text_print(ThreadCtx *ctx, GuestAddr format, GuestAddr va_list_at, bool backtrace)
 {
-    u32 context = backtrace ? tool_context(ctx, ctx->pc) : 0;
+    u32 context = backtrace ? calltags_thread_context(ctx, ctx->pc) : 0;
     lock_acquire(&text_lock);
     size_t count = request_format(format, va_list_at, guest_read, put_character, ctx);
     if (line_is_complete || backtrace)

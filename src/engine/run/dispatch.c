@@ -13,7 +13,7 @@
 #include "engine/run/last_call.h"
 #include "engine/run/light.h"
 #include "engine/signal/signal.h"
-#include "engine/syscall/syscall.h"
+#include "engine/perform/perform.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/translate.h"
@@ -204,7 +204,10 @@ static void finish_exit(ThreadCtx *ctx)
     switch (reason) {
     case EXIT_SYSCALL: run_syscall(ctx); break;
     case EXIT_EMULATE: emulate_insn(ctx); break;
-    case EXIT_REDIRECT: redirect_run(ctx); break;
+    case EXIT_REDIRECT:
+        if (!redirect_run(ctx))
+            signal_raise_synchronous(ctx, SIGSEGV, SEGV_MAPERR, ctx->gpr[RSP]);
+        break;
     case EXIT_REQUEST: request_run(ctx); break;
     case EXIT_STALE: drop_stale_block(ctx); break;
     case EXIT_REMAKE: drop_blocks(ctx); break;

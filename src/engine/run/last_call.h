@@ -6,7 +6,7 @@
 //
 // What must stay true
 //   L1  No system call is made on the client's behalf that has an effect outside of the
-//       process; run/last_calls.def says how each is answered.
+//       process; perform/last_calls.def says how each is answered.
 //   L2  Nothing is stored into memory that another process may see.
 //   L3  The call ends: when it returns; when it would wait for somebody; when it faults; when it
 //       runs on without progress; when the user wants the process to end.

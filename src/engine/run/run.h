@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// The life of one client thread on the synthetic CPU: its context, the
-// gateways between emitted code and C, and the loop that connects them.
+// The life of one client thread on the synthetic CPU: the loop that enters the cache and does what
+// the thread has left it for.
 //
 // Glossary
 //   cache    the code cache; emitted code runs in it with every general,
 //            vector and flag register holding the client's own value
 //   gateway  code emitted once at start that saves or loads the client's
-//            registers and switches stacks: the only doors of the cache
+//            registers and switches stacks: the only doors of the cache (gateway/)
 //   boundary a point of the cache where the registers are exactly the client's
 //            before some guest instruction, nothing spilled
 //   exit     leaving the cache; a light exit keeps the vector state in the
@@ -28,11 +28,6 @@
 #ifndef MUNINN_ENGINE_RUN_RUN_H
 #define MUNINN_ENGINE_RUN_RUN_H
 
-#include <signal.h>
-#include <stddef.h>
-
-#include "base/futex_lock.h"
-#include "base/registers_x64.h"
 #include "base/types.h"
 #include "engine/ctx/ctx.h"
 
@@ -45,11 +40,6 @@ _Noreturn void run_thread(ThreadCtx *ctx);
 // stack pointer before the call. If the client leaves the call in another way (longjmp), this does
 // not return: the loop that it was called from goes on, and the frames between are dropped.
 void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp);
-
-// A thread with makes_last_call wants to make a system call. True: like any other; else this is the
-// answer (last_call.h).
-bool last_call_permits(u64 nr, const u64 args[6]);
-i64 last_call_answer(u64 nr, const u64 args[6]);
 
 // With signal_stress.
 void stress_maybe_step(ThreadCtx *ctx); // before entering; light

@@ -9,7 +9,7 @@
 #include "engine/log/log.h"
 #include "engine/redirect/redirect.h"
 #include "engine/run/run.h"
-#include "engine/syscall/syscall.h"
+#include "engine/perform/perform.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/translate.h"

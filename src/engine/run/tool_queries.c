@@ -16,12 +16,7 @@
 
 u32 tool_context(ToolThread *thread, GuestAddr pc)
 {
-    GuestAddr slot;
-    if (thread->calltags.contexts)
-        return calltags_context(pc, thread->gpr[RSP], thread->calltags.contexts, &slot);
-    if (!thread->callstack.bottom)
-        return 0;
-    return callstack_context(&thread->callstack, pc, thread->gpr[RSP]);
+    return calltags_thread_context(thread, pc);
 }
 
 size_t tool_context_frames(u32 context, GuestAddr *ret_frames, size_t max)

@@ -12,7 +12,6 @@
 #include "base/raw_syscall.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/syscall/syscall.h"
-#include "engine/thread/thread.h"
 
 // What was sent to the process and every thread blocks, as far as we know. A slot
 // belongs to whoever set its bit in `taken` until `ready` has it as well.

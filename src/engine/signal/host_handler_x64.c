@@ -262,7 +262,7 @@ static void on_sent(ThreadCtx *ctx, siginfo_t *info, ucontext_t *uc)
         else
             deferred_put(ctx, info);
         if (ctx->signal.must_place || (signal_kicks && sig == WIRE_KICK_SIGNAL)) {
-            ctx->relay.kicked = signal_kicks; // if it has interrupted a sleep, that goes on
+            ctx->relay.kicked = signal_kicks != NULL; // if it has interrupted a sleep, that goes on
             ctx->gateway.stop_request = 1;
             advance(ctx, uc);
         } else if (gateway_place(greg(uc, REG_RIP)) == GATEWAY_SYSCALL_BEFORE) {

@@ -131,8 +131,13 @@ u32 signal_ending_ticks(void);
 // Dies by the signal and tells nobody. From a handler, too.
 _Noreturn void signal_end_now(int sig);
 
-// The monitor may interrupt threads (W5 in wire/wire.h). Set before signal_init().
-extern bool signal_kicks;
+// The monitor may interrupt threads (W5 in wire/wire.h): who answers it, outside the cache or where
+// a thread sleeps. NULL: nobody does. Set before signal_init().
+typedef struct SignalKicks {
+    void (*answer)(ThreadCtx *ctx);
+    u64 (*elapsed_ns)(u64 stamp); // since the time stamp counter was `stamp`
+} SignalKicks;
+extern const SignalKicks *signal_kicks;
 
 // --stress=signals: now and then a thread is single-stepped for some host
 // instructions after it has entered the cache, and taken out wherever it is then.

@@ -16,14 +16,13 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/gateway/gateway.h"
-#include "engine/relay/relay.h"
 #include "engine/signal/signal_internal.h"
 #include "engine/syscall/syscall.h"
 
 #define NS_PER_S 1000000000ull
 #define NS_PER_MS 1000000ull
 
-bool signal_kicks;
+const SignalKicks *signal_kicks;
 
 typedef enum SleepForm { SAME, MS, SPEC, FUTEX, SLEEPS, SOCKET_IN, SOCKET_OUT } SleepForm;
 enum { NEVER_RESTARTS = 1, TRANSFERS = 2, WAITS_FOR_ALL = 4, SUBMITS = 8 };
@@ -90,7 +89,7 @@ static bool read_spec(GuestAddr address, u64 *ret_ns)
 static void shorten_ms(Sleep *sleep, unsigned argument)
 {
     i32 ms = (i32)sleep->original[argument];
-    u64 elapsed = relay_elapsed_ns(sleep->started);
+    u64 elapsed = signal_kicks->elapsed_ns(sleep->started);
 
     if (ms <= 0)
         return;
@@ -105,7 +104,7 @@ static void shorten_spec(Sleep *sleep, unsigned argument)
 
     if (!read_spec(sleep->original[argument], &total))
         return;
-    sleep->left = take_off(total, relay_elapsed_ns(sleep->started));
+    sleep->left = take_off(total, signal_kicks->elapsed_ns(sleep->started));
     sleep->args[argument] = (u64)&sleep->left;
 }
 
@@ -129,7 +128,7 @@ static bool await_socket(Sleep *sleep, bool sends, i64 *result)
 
     if (total == 0)
         return true;
-    struct timespec left = take_off(total, relay_elapsed_ns(sleep->started));
+    struct timespec left = take_off(total, signal_kicks->elapsed_ns(sleep->started));
     i64 r = gateway_syscall(SYS_ppoll, (u64)&fd, 1, (u64)&left, 0, 0, 0);
     if (r > 0)
         return true;
@@ -214,7 +213,7 @@ static void answer_kick(ThreadCtx *ctx, const Sleep *sleep)
     ctx->relay.kicked = 0;
     ctx->gateway.stop_request = 0;
     ctx->relay.sleeps_in = (u32)sleep->nr + 1;
-    relay_poll(ctx);
+    signal_kicks->answer(ctx);
     ctx->relay.sleeps_in = 0;
 }
 

@@ -346,18 +346,4 @@ const char *syscall_range_text(const SyscallRange *range, char *buf, size_t buf_
 const char *syscall_arg_text(u64 nr, const SyscallRow *row, unsigned arg, char *buf,
                              size_t buf_size);
 
-// ---- Performing calls --------------------------------------------------------
-
-struct ThreadCtx;
-
-// Performs the call whose number and arguments are in the client's registers;
-// ctx->pc is behind the `syscall` instruction. A call that must be repeated
-// after a signal handler leaves pc at the instruction again. (dispatch.c)
-void syscall_run(struct ThreadCtx *ctx);
-
-// The rules of --inject: faults in the calls that syscall_run() performs. ret_error is empty if
-// all of them are understood.
-void inject_init(u32 count, const char *const *texts, char *ret_error, size_t size);
-extern u64 inject_count; // how many faults there were
-
 #endif

@@ -16,7 +16,6 @@
 #include "engine/aspace/aspace.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/gateway/gateway.h"
-#include "engine/run/run.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
@@ -182,7 +181,7 @@ static void *thread_main(void *arg)
     publish(&start->result, ctx->thread.tid);
     if (__builtin_setjmp(ctx->thread.record->leave) == 0) {
         signal_restore_host_mask(ctx);
-        run_thread(ctx);
+        thread_run_hook(ctx);
     }
     // sys_exit() has ended the client's part; libc ends its own.
     return NULL;
@@ -332,7 +331,7 @@ static void sharing_process_main(void *arg)
     if (ctx->thread.record->clear_handlers)
         signal_actions_clear_handlers(ctx->signal.actions);
     signal_restore_host_mask(ctx);
-    run_thread(ctx);
+    thread_run_hook(ctx);
 }
 
 // The child's ThreadCtx is the donor's. It is visible in the registry, since its

@@ -20,6 +20,7 @@
 
 i64 (*exec_follow_hook)(ThreadCtx *ctx, ExecRequest *request);
 const char *(*exec_own_path_hook)(void);
+i64 (*exec_filters_hook)(const ThreadCtx *ctx);
 
 // The kernel's limits: one string, and more than it would ever take of all.
 #define STRING_MAX (128 * KiB)

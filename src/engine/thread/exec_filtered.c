@@ -22,7 +22,6 @@
 #include "base/raw_syscall.h"
 #include "engine/gateway/gateway.h"
 #include "engine/log/log.h"
-#include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
@@ -42,7 +41,7 @@ typedef struct Borrower {
 static i64 install_and_exec(ThreadCtx *ctx, const ExecCall *call)
 {
     signal_prepare_exec(ctx);
-    i64 result = seccomp_install_for_exec(ctx);
+    i64 result = exec_filters_hook(ctx);
     return result < 0 ? result : exec_native_call(call);
 }
 

@@ -4,6 +4,8 @@
 #include "base/assert.h"
 #include "engine/thread/thread_internal.h"
 
+void (*thread_run_hook)(ThreadCtx *ctx) __attribute__((noreturn));
+
 static const ThreadHooks *hooks[THREAD_HOOKS_MAX];
 static u32 hook_count;
 

@@ -12,7 +12,6 @@
 #include "base/raw_syscall.h"
 #include "engine/cache/cache.h"
 #include "engine/gateway/gateway.h"
-#include "engine/run/run.h"
 #include "engine/signal/signal.h"
 #include "engine/thread/thread_internal.h"
 
@@ -114,7 +113,7 @@ static void vfork_child(void *data)
     apply_args(ctx, child->args);
     hooks_vfork_child(ctx);
     signal_restore_host_mask(ctx);
-    run_thread(ctx);
+    thread_run_hook(ctx);
 }
 
 static bool get_memory(ThreadCtx *ctx, const CloneArgs *args, VforkChild *ret_child)

@@ -50,6 +50,9 @@ typedef struct ThreadHooks {
     int (*process_end)(ThreadCtx *ctx, int status);
 } ThreadHooks;
 
+// Runs the client on the calling thread, for ever. Set before the first thread is made.
+extern void (*thread_run_hook)(ThreadCtx *ctx) __attribute__((noreturn));
+
 #define THREAD_HOOKS_MAX 16
 void thread_add_hooks(const ThreadHooks *hooks); // the object must live for ever
 
@@ -126,6 +129,9 @@ typedef struct ExecRequest {
 // pointers. Else it may rewrite the request to start under the engine again;
 // a negative result is the client's -errno.
 extern i64 (*exec_follow_hook)(ThreadCtx *ctx, ExecRequest *request);
+// Gives the calling thread the seccomp filters of `ctx` in the kernel, before an execve. Always
+// set.
+extern i64 (*exec_filters_hook)(const ThreadCtx *ctx);
 // The path of the client's executable, for a client that executes /proc/self/exe.
 extern const char *(*exec_own_path_hook)(void);
 

@@ -13,7 +13,6 @@
 #include "base/types.h"
 #include "engine/decode/decode.h"
 #include "engine/ctx/ctx.h"
-#include "engine/gateway/gateway.h"
 #include "launch/options.h"
 
 typedef struct ThreadCtx ToolThread;

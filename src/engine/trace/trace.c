@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "engine/aspace/aspace.h"
 #include "engine/gateway/gateway.h"
+#include "engine/log/log.h"
 #include "engine/trace/listing.h"
 #include "engine/trace/trace_internal.h"
 
@@ -29,12 +30,12 @@ void trace_init(u32 bits, bool verbose)
 
 static void put_block_line(const char *line)
 {
-    tool_log("blocks: %s", line);
+    log_line("blocks: %s", line);
 }
 
 void trace_block(const Block *block, const Insn *insns, unsigned count)
 {
-    tool_log("blocks: %lx: %u instructions, %u exits, code %lx-%lx", block->pc, count,
+    log_line("blocks: %lx: %u instructions, %u exits, code %lx-%lx", block->pc, count,
              block->exit_count, (u64)block->code, (u64)block->code + block->code_size);
     if (!listings)
         return;
@@ -45,14 +46,10 @@ void trace_block(const Block *block, const Insn *insns, unsigned count)
 
 // -------------------------------------------------------------------- calls
 
-void trace_insert_call(ToolBlock *block, const Insn *insn)
+bool trace_wants_call(const Insn *insn)
 {
-    switch ((Lowering)insn->lowering) {
-    case LOWER_CALL:
-    case LOWER_CALL_INDIRECT:
-    case LOWER_RET: tool_call(block, trace_on_call, insn->pc); break;
-    default: break;
-    }
+    return insn->lowering == LOWER_CALL || insn->lowering == LOWER_CALL_INDIRECT ||
+           insn->lowering == LOWER_RET;
 }
 
 static bool read_word(GuestAddr at, u64 *ret_word)
@@ -114,10 +111,10 @@ void trace_call_event(const ThreadCtx *ctx, GuestAddr pc)
         return; // another thread has just taken the code away
     const char *what = insn.lowering == LOWER_RET ? "return" : "call";
     if (find_target(ctx, &insn, &target))
-        tool_log("calls: %d %s %lx -> %lx, sp %lx", ctx->thread.tid, what, pc, target,
+        log_line("calls: %d %s %lx -> %lx, sp %lx", ctx->thread.tid, what, pc, target,
                  ctx->gpr[RSP]);
     else
-        tool_log("calls: %d %s %lx -> (unreadable), sp %lx", ctx->thread.tid, what, pc,
+        log_line("calls: %d %s %lx -> (unreadable), sp %lx", ctx->thread.tid, what, pc,
                  ctx->gpr[RSP]);
 }
 
@@ -126,7 +123,7 @@ void trace_call_event(const ThreadCtx *ctx, GuestAddr pc)
 void trace_syscall(const ThreadCtx *ctx, u64 nr, const u64 args[6])
 {
     char name[NAME_MAX];
-    tool_log("syscalls: %d %s(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx)", ctx->thread.tid,
+    log_line("syscalls: %d %s(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx)", ctx->thread.tid,
              syscall_name(nr, name, sizeof(name)), args[0], args[1], args[2], args[3],
              args[4], args[5]);
 }
@@ -136,11 +133,11 @@ void trace_syscall_result(const ThreadCtx *ctx, u64 nr, i64 result)
     char name[NAME_MAX];
     const char *call = syscall_name(nr, name, sizeof(name));
     if (result == GATEWAY_RESTART)
-        tool_log("syscalls: %d %s is restarted after a signal", ctx->thread.tid, call);
+        log_line("syscalls: %d %s is restarted after a signal", ctx->thread.tid, call);
     else if (result >= -ERRNO_MAX && result < RESULT_SMALL)
-        tool_log("syscalls: %d %s = %ld", ctx->thread.tid, call, result);
+        log_line("syscalls: %d %s = %ld", ctx->thread.tid, call, result);
     else
-        tool_log("syscalls: %d %s = 0x%lx", ctx->thread.tid, call, (u64)result);
+        log_line("syscalls: %d %s = 0x%lx", ctx->thread.tid, call, (u64)result);
 }
 
 // ------------------------------------------------------------------ signals
@@ -160,10 +157,10 @@ void trace_signal_arrival(const ThreadCtx *ctx, const siginfo_t *info)
     char text[NAME_MAX];
     const char *sig = signal_text(info->si_signo, text);
     if (info->si_code > 0)
-        tool_log("signals: %d %s arrives, code %d, address %lx", ctx->thread.tid, sig,
+        log_line("signals: %d %s arrives, code %d, address %lx", ctx->thread.tid, sig,
                  info->si_code, (u64)info->si_addr);
     else
-        tool_log("signals: %d %s arrives, code %d, from process %d", ctx->thread.tid, sig,
+        log_line("signals: %d %s arrives, code %d, from process %d", ctx->thread.tid, sig,
                  info->si_code, info->si_pid);
 }
 
@@ -172,14 +169,14 @@ void trace_signal_delivery(const ThreadCtx *ctx, int sig, GuestAddr handler)
     char text[NAME_MAX];
     signal_text(sig, text);
     if (handler == (GuestAddr)SIG_DFL || handler == (GuestAddr)SIG_IGN)
-        tool_log("signals: %d %s at pc %lx: %s", ctx->thread.tid, text, ctx->pc,
+        log_line("signals: %d %s at pc %lx: %s", ctx->thread.tid, text, ctx->pc,
                  handler == (GuestAddr)SIG_DFL ? "default action" : "ignored");
     else
-        tool_log("signals: %d %s at pc %lx: handler %lx, sp %lx", ctx->thread.tid, text, ctx->pc,
+        log_line("signals: %d %s at pc %lx: handler %lx, sp %lx", ctx->thread.tid, text, ctx->pc,
                  handler, ctx->gpr[RSP]);
 }
 
 void trace_sigreturn(const ThreadCtx *ctx)
 {
-    tool_log("signals: %d sigreturn to pc %lx, sp %lx", ctx->thread.tid, ctx->pc, ctx->gpr[RSP]);
+    log_line("signals: %d sigreturn to pc %lx, sp %lx", ctx->thread.tid, ctx->pc, ctx->gpr[RSP]);
 }

@@ -13,7 +13,8 @@
 #define MUNINN_ENGINE_TRACE_TRACE_H
 
 #include "engine/cache/cache.h"
-#include "engine/toolapi/toolapi.h"
+#include "engine/ctx/ctx.h"
+#include "engine/decode/decode.h"
 #include "launch/options.h"
 
 extern u32 trace_bits; // TRACE_* of launch/options.h
@@ -24,8 +25,10 @@ void trace_init(u32 bits, bool verbose);
 // A block is finished. Engine lock held.
 void trace_block(const Block *block, const Insn *insns, unsigned count);
 
-// Before the lowering of `insn`: if it is a call or a return, inserts the code that traces it.
-void trace_insert_call(ToolBlock *block, const Insn *insn);
+// Whether `insn` is a call or a return. trace_on_call() is to be called before it then, as a
+// ToolCallFn (toolapi/toolapi.h) with the guest pc as `arg`.
+bool trace_wants_call(const Insn *insn);
+void trace_on_call(ThreadCtx *ctx, u64 arg, GuestAddr address);
 
 void trace_syscall(const ThreadCtx *ctx, u64 nr, const u64 args[6]);
 void trace_syscall_result(const ThreadCtx *ctx, u64 nr, i64 result);

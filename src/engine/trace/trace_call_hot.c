@@ -7,6 +7,7 @@
 // the others still hold the client's values at the first instruction here. The
 // vector state goes to ctx->xsave, which belongs to nobody while a thread is
 // inside the cache.
+#include "engine/trace/trace.h"
 #include "engine/trace/trace_internal.h"
 
 u64 trace_xsave_mask;

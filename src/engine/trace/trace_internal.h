@@ -9,8 +9,6 @@
 // The call or return at `pc` is about to happen; every general register is in ctx.
 void trace_call_event(const ThreadCtx *ctx, GuestAddr pc);
 
-// A ToolCallFn (toolapi/toolapi.h); `arg` is the guest pc. trace_call_hot.c.
-void trace_on_call(ThreadCtx *ctx, u64 arg, GuestAddr address);
 extern u64 trace_xsave_mask;
 
 #endif

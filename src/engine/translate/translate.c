@@ -337,8 +337,8 @@ static void emit_insn(Builder *b, unsigned index)
 {
     if (index > 0) // what stands before the first instruction belongs to it
         builder_mark(b, true);
-    if (UNLIKELY(trace_bits & TRACE_CALLS))
-        trace_insert_call(b, b->insn);
+    if (UNLIKELY(trace_bits & TRACE_CALLS) && trace_wants_call(b->insn))
+        tool_call(b, trace_on_call, b->insn->pc);
     if (tool->insn)
         tool->insn(b, b->insn);
     bool followed = b->insn->lowering == LOWER_JMP && index + 1 < b->insn_count;

@@ -7,6 +7,7 @@
 #include "tools/plugin/plugin_internal.h"
 
 #include "base/raw_syscall.h"
+#include "engine/gateway/gateway.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

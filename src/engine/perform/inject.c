@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/syscall/inject.h"
+#include "engine/perform/inject.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,10 +12,11 @@
 #include "base/assert.h"
 #include "base/raw_syscall.h"
 #include "base/text.h"
-#include "engine/syscall/inject_rules.h"
+#include "engine/log/log.h"
+#include "engine/perform/inject_rules.h"
+#include "engine/perform/perform.h"
 #include "engine/syscall/syscall.h"
 #include "engine/thread/thread.h"
-#include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
 
 enum { RESTARTS_MAX = 4 };
@@ -107,7 +108,7 @@ bool inject_enter(ThreadCtx *ctx, u64 nr, i64 *ret_result)
         return false;
     __atomic_fetch_add(&inject_count, 1, __ATOMIC_RELAXED);
     if (UNLIKELY(trace_bits & TRACE_SYSCALLS))
-        tool_log("syscalls: %d has a fault injected", ctx->thread.tid);
+        log_line("syscalls: %d has a fault injected", ctx->thread.tid);
     wait_for_ns(current->enter_ns);
     if (current->signal)
         raw_syscall3(SYS_tgkill, (u64)getpid(), (u64)ctx->thread.tid, (u64)current->signal);

@@ -14,7 +14,7 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/ctx/ctx.h"
-#include "engine/syscall/file_writes.h"
+#include "engine/perform/file_writes.h"
 #include "engine/syscall/syscall.h"
 
 #define CLEAN_MAX 1024 // descriptors above are looked at every time

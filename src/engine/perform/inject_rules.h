@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A rule of --inject, and its words; private to syscall/.
-#ifndef MUNINN_ENGINE_SYSCALL_INJECT_RULES_H
-#define MUNINN_ENGINE_SYSCALL_INJECT_RULES_H
+// A rule of --inject, and its words; private to perform/.
+#ifndef MUNINN_ENGINE_PERFORM_INJECT_RULES_H
+#define MUNINN_ENGINE_PERFORM_INJECT_RULES_H
 
 #include "engine/syscall/syscall.h"
 

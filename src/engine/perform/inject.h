@@ -7,8 +7,8 @@
 //   I1  A call that is made to fail is not performed: the kernel, the address space and the tool's
 //       picture of memory are as they were before it.
 //   I2  A call counts once, also when it is restarted because a signal came first.
-#ifndef MUNINN_ENGINE_SYSCALL_INJECT_H
-#define MUNINN_ENGINE_SYSCALL_INJECT_H
+#ifndef MUNINN_ENGINE_PERFORM_INJECT_H
+#define MUNINN_ENGINE_PERFORM_INJECT_H
 
 #include "engine/ctx/ctx.h"
 

@@ -2,7 +2,7 @@
 //
 // The words of --inject: SET[:error=ERRNO|:retval=N][:signal=SIG][:delay_enter=T][:delay_exit=T]
 // [:when=FIRST[..LAST][+[STEP]]], as strace reads them.
-#include "engine/syscall/inject_rules.h"
+#include "engine/perform/inject_rules.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Around every call of the client: notices writes to files that it has code from.
-#ifndef MUNINN_ENGINE_SYSCALL_FILE_WRITES_H
-#define MUNINN_ENGINE_SYSCALL_FILE_WRITES_H
+#ifndef MUNINN_ENGINE_PERFORM_FILE_WRITES_H
+#define MUNINN_ENGINE_PERFORM_FILE_WRITES_H
 
 #include "base/types.h"
 

@@ -2,7 +2,7 @@
 //
 // From the client's registers to the kernel and back. What is emulated or
 // steered stands in emulated.def; everything else is passed through.
-#include "engine/syscall/syscall.h"
+#include "engine/perform/perform.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -13,15 +13,15 @@
 #include "engine/descriptors/descriptors.h"
 #include "engine/fdtrack/fdtrack.h"
 #include "engine/gateway/gateway.h"
-#include "engine/procview/procview.h"
 #include "engine/limits/limits.h"
 #include "engine/log/log.h"
+#include "engine/perform/file_writes.h"
+#include "engine/perform/inject.h"
+#include "engine/procview/procview.h"
 #include "engine/relay/relay.h"
-#include "engine/run/run.h"
 #include "engine/seccomp/seccomp.h"
 #include "engine/signal/signal.h"
-#include "engine/syscall/file_writes.h"
-#include "engine/syscall/inject.h"
+#include "engine/syscall/syscall.h"
 #include "engine/thread/thread.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
@@ -247,7 +247,7 @@ static i64 do_getdents(ThreadCtx *ctx, const u64 a[6])
 
 static SyscallHandler *const handlers[NR_LIMIT] = {
 #define EMULATED(name, handler) [NR_##name] = handler,
-#include "engine/syscall/emulated.def"
+#include "engine/perform/emulated.def"
 #undef EMULATED
 };
 

@@ -15,9 +15,9 @@
 #include <signal.h>
 #include <string.h>
 
+#include "engine/ctx/ctx.h"
 #include "engine/decode/decode.h"
 #include "engine/log/log.h"
-#include "engine/run/run.h"
 #include "engine/toolapi/toolapi.h"
 
 enum { STUB_INSNS = 14, STUB_JUMPS = 2 };

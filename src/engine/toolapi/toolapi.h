@@ -7,6 +7,9 @@
 // as a ToolBlock, and a guest instruction as a ToolInsn with its operands
 // decoded on request. Hooks that run inside the cache (ToolCallFn) must be
 // compiled for general registers only and call no libc: name the file *_hot.c.
+//
+// This folder only declares. Who needs the hooks stands above it and calls them; what inserts code
+// is defined in translate/, and what answers questions in redirect/ and run/.
 #ifndef MUNINN_ENGINE_TOOLAPI_TOOLAPI_H
 #define MUNINN_ENGINE_TOOLAPI_TOOLAPI_H
 

@@ -242,7 +242,7 @@ void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp)
     ctx->dispatch.loop = loop.outer;
 }
 
-_Noreturn void run_thread(ThreadCtx *ctx)
+void run_thread(ThreadCtx *ctx)
 {
     ctx->dispatch.loop = NULL;
     run_until_return(ctx, 0, 0);

@@ -33,7 +33,7 @@
 
 // Runs the client from ctx->pc for ever: the thread leaves through
 // thread_exit()/process_exit() only.
-_Noreturn void run_thread(ThreadCtx *ctx);
+void run_thread(ThreadCtx *ctx) __attribute__((noreturn)); // of its type: thread_run_hook
 
 // Runs the client from ctx->pc until it returns to GATEWAY_NOWHERE, an address that the caller
 // has put at `slot` of its stack, and there is no signal to deliver. `old_sp` is the client's

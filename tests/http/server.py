@@ -36,6 +36,28 @@ def heap(command, path, *options):
     return json.loads(done.stdout)
 
 
+def make_checker():
+    """path, value -> a line for each thing in an answer that docs/schema/http-api.schema.json does not
+    say, or says otherwise. Members that it does not name are such things, too."""
+    try:
+        import jsonschema
+    except ImportError:
+        return lambda path, value: []
+    schema = json.loads((ROOT / "docs/schema/http-api.schema.json").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    checkers = {path: jsonschema.Draft7Validator({**answer, "definitions": schema["definitions"]})
+                for path, answer in schema["answers"].items()}
+
+    def check(path, value):
+        return [f"{'/'.join(map(str, error.absolute_path))}: {error.message[:300]}"
+                for error in checkers[path].iter_errors(value)] if path in checkers else [
+                    "no such path in docs/schema/http-api.schema.json"]
+    return check
+
+
+check_answer = make_checker()
+
+
 class Server:
     def __init__(self, *words):
         self.errors = tempfile.TemporaryFile()
@@ -95,6 +117,8 @@ class Server:
             time.sleep(0.2)
         value = json.loads(body)
         assert status == expect, f"{path}: {status} {body[:300]!r}"
+        wrong = check_answer("/api/" + path.partition("?")[0], value) if status == 200 else []
+        assert not wrong, "\n".join([f"{path} is not what its schema says", *wrong[:5]])
         return value
 
     def rss_bytes(self):

@@ -32,7 +32,7 @@ export interface FileInfo {
     format: string;
     live: boolean;
     pid: number;
-    command: string;
+    command: string | null;
     bytes: number;
     warnings: string[];
     error: string | null;
@@ -55,13 +55,21 @@ export interface StateMark {
     stack: number;
 }
 
-export interface HeapInfo {
+export interface Peak {
+    ns: number;
+    heap: number;
+    mapped: number;
+    stack: number;
+    blocks: number;
+}
+
+export interface HeapAnswer {
     id: number;
     version: number;
     tool: string;
-    command: string;
-    options: string;
-    executable: string;
+    command: string | null;
+    options: string | null;
+    executable: string | null;
     pid: number;
     start_unix_ns: number;
     duration_ns: number;
@@ -93,13 +101,7 @@ export interface HeapInfo {
         leaked: number;
         leaked_blocks: number;
     }; // Null on the wire if it is not known; the shell puts zeros.
-    peak: {
-        ns: number;
-        heap: number;
-        mapped: number;
-        stack: number;
-        blocks: number;
-    };
+    peak: Peak | null; // null: nothing is known of it
     rss_peak: number;
     spaces: SpaceName[];
     states: StateMark[];
@@ -131,6 +133,8 @@ export interface TimelineGroup {
     thread: number | null;
     value: number;
     via?: string[];
+    contexts: number;
+    line: number;
 }
 
 export interface TimelineAnswer {
@@ -246,6 +250,7 @@ export interface ContextRow {
         growth?: number;
     } | null;
     spark?: number[];
+    base_only?: boolean; // only the base has it
 }
 
 export interface ContextsAnswer {
@@ -390,6 +395,7 @@ export interface BlocksAnswer {
         thread: number;
         name: string;
     }[];
+    offset: number;
 }
 
 export interface ThreadRow {
@@ -408,10 +414,14 @@ export interface ThreadRow {
     leaked: number;
     growth: number;
     spark?: number[];
+    freed: number;
+    peak_own: number;
+    reallocations: number;
 }
 
 export interface ThreadsAnswer {
     rows: ThreadRow[];
+    rows_total: number;
 }
 
 export interface SourceRow {
@@ -521,6 +531,9 @@ export interface FindingGroup {
     count: number;
     excerpt: Excerpt | null;
     findings: Finding[];
+    findings_total: number;
+    inlined?: boolean;
+    pc?: string;
 }
 
 export interface FindingsAnswer {

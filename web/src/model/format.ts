@@ -3,6 +3,7 @@
 // How numbers and names are written. Every view uses these, so that a quantity looks the same
 // wherever it stands: bytes in powers of 1024 with three significant digits, times with a unit,
 // names with everything that could mislead the eye made visible.
+import type { Clock } from '../api/types';
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
@@ -71,7 +72,6 @@ const TIME_UNITS = [
 
 // What the clock of the file counts. massif may count bytes or instructions: then a byte stands as a
 // microsecond and an instruction as a nanosecond.
-export type Clock = 'ns' | 'bytes' | 'instructions';
 let clock: Clock = 'ns';
 
 export function set_clock(unit: Clock): void {

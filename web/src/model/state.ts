@@ -10,7 +10,8 @@
 //   space        heap, mapped, stack, all fn, file, obj, thread   filters
 //   metric       shared by all views that show one       NAME.x    what view NAME keeps
 import type { Params } from '../api/client';
-import type { HeapInfo, Metric } from '../api/types';
+import type { Metric } from '../api/types';
+import type { HeapInfo } from './heap';
 
 export type Changes = Readonly<Record<string, string | number | boolean | null>>;
 

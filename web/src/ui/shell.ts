@@ -6,8 +6,10 @@
 import { Api } from '../api/client';
 import type { Params } from '../api/client';
 import { follow_live } from '../api/live';
-import type { FileInfo, FilesAnswer, FindingsInfo, HeapInfo, LiveChange } from '../api/types';
+import type { FileInfo, FilesAnswer, FindingsInfo, HeapAnswer, LiveChange } from '../api/types';
 import { duration, set_clock, shortened, visible } from '../model/format';
+import { heap_info } from '../model/heap';
+import type { HeapInfo } from '../model/heap';
 import { has_course, selection_params, Store } from '../model/state';
 import { SelectionBar } from '../views/selection_bar';
 import { Timeline } from '../views/timeline';
@@ -32,11 +34,6 @@ const NOT_TOLD: Readonly<Record<string, string>> = {
         'A pprof profile is one moment: when blocks were allocated, their addresses and threads are ' +
         'not in it, and what is shown of them is a guess.',
 };
-
-// A recording that was cut off may not say where its peak was.
-function with_peak(heap: HeapInfo): HeapInfo {
-    return { ...heap, peak: heap.peak ?? { ns: 0, heap: 0, mapped: 0, stack: 0, blocks: 0 } };
-}
 
 export class Shell implements App {
     readonly api = new Api();
@@ -162,7 +159,7 @@ export class Shell implements App {
     private async load_info(file: FileInfo): Promise<void> {
         this.info_of = file.id;
         if (file.kind === 'heap')
-            this.heap = with_peak(await this.api.get<HeapInfo>('/api/info', { f: file.id }));
+            this.heap = heap_info(await this.api.get<HeapAnswer>('/api/info', { f: file.id }));
         else if (file.kind === 'findings')
             this.findings = await this.api.get<FindingsInfo>('/api/info', { f: file.id });
         set_clock(this.heap?.clock ?? 'ns');

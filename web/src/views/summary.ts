@@ -2,7 +2,8 @@
 //
 // The first look: the main numbers, the largest of each kind, what was run.
 import { query_string } from '../api/client';
-import type { ContextsAnswer, HeapInfo } from '../api/types';
+import type { ContextsAnswer } from '../api/types';
+import type { HeapInfo } from '../model/heap';
 import {
     bytes,
     bytes_exact,
@@ -126,9 +127,9 @@ function kept(heap: HeapInfo): string {
 
 function about(app: App, heap: HeapInfo): HTMLElement {
     const rows: [string, string][] = [
-        ['Command', heap.command],
-        ['Executable', heap.executable],
-        ['Options', heap.options],
+        ['Command', heap.command ?? ''],
+        ['Executable', heap.executable ?? ''],
+        ['Options', heap.options ?? ''],
         ['Process', heap.pid ? String(heap.pid) : ''],
         ['Recorded', kept(heap)],
         ['Started', heap.start_unix_ns ? new Date(heap.start_unix_ns / 1e6).toLocaleString() : ''],

@@ -2,7 +2,8 @@
 //
 // What a view is, and what it may use of the page around it.
 import type { Api, Params } from '../api/client';
-import type { FileInfo, FindingsInfo, HeapInfo } from '../api/types';
+import type { FileInfo, FindingsInfo } from '../api/types';
+import type { HeapInfo } from '../model/heap';
 import type { Store } from '../model/state';
 import type { IconName } from '../ui/icons';
 

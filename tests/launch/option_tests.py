@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Options: what is accepted, what is refused and how, where they come from, what is made from the
-table. Valgrind's own help is the oracle for the names that people know."""
+"""Options: what is accepted, where they come from, and the names that the command goes by."""
 
 import os
+import random
 import re
 import shutil
 import subprocess
 import threading
-from pathlib import Path
 
-import manual_options
-from launcher import *  # noqa: F403
+from launcher import (ASAN_ENV, BIN, BUILD, PLAIN_ENV, ROOT, Skip, Started, WORK, equal, refused,
+                      run, sanitized_launcher, script, start, test)
 
-# ---------------------------------------------------------------- options
 
 @test
 def defaults_reach_the_engine():
@@ -138,268 +136,6 @@ def help_names_every_option_and_version_answers():
     assert b"none" in run("--help=none").stdout
     assert re.fullmatch(rb"muninn \d+\.\d+\.\d+\n", run("--version").stdout)
 
-
-# ---------------------------------------------------------------- the parser by itself
-
-PARSER_SOURCES = ("options", "option_table", "option_values", "option_paths", "suggest")
-
-
-def parser():
-    """parse_options.c, built with sanitizers."""
-    path = WORK / "parse_options"
-    if not path.exists():
-        subprocess.run(["gcc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-O1", "-g",
-                        "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D_GNU_SOURCE",
-                        "-DMUNINN_DEBUG=1", f"-I{ROOT}/src", "-o", path,
-                        ROOT / "tests/launch/parse_options.c",
-                        *(ROOT / f"src/launch/{name}.c" for name in PARSER_SOURCES)], check=True)
-    return path
-
-
-def parse(tool, *words):
-    """The status and the lines that parse_options prints."""
-    done = subprocess.run([parser(), tool, *words], capture_output=True, text=True, timeout=300,
-                          env=PLAIN_ENV | ASAN_ENV)
-    assert done.returncode in (0, 1) and done.stderr == "", done.stderr
-    return done.returncode, done.stdout.splitlines()
-
-
-def accepted(tool, *words):
-    """The options that reach the engine, but for the tool."""
-    status, lines = parse(tool, *words)
-    assert status == 0, f"{words}: {lines}"
-    return [line for line in lines if not line.startswith("--tool=")]
-
-
-def says(tool, words, *parts):
-    status, lines = parse(tool, *words)
-    assert status == 1, f"{words} is accepted"
-    for part in parts:
-        assert part in lines[0], f"{words}: {part!r} is not in {lines[0]!r}"
-
-
-@test
-def memcheck_options_have_their_meaning():
-    for words, wanted in {
-        ("--leak-check=yes",): ["--leak-check=full"],
-        ("--leak-check=summary",): [],
-        ("--show-reachable=yes",): ["--show-leak-kinds=definite,indirect,possible,reachable"],
-        ("--show-reachable=yes", "--show-reachable=no"): [],
-        ("--show-reachable=no", "--show-possibly-lost=yes"): [],
-        ("--show-reachable=no", "--show-possibly-lost=no"): ["--show-leak-kinds=definite"],
-        ("--show-possibly-lost=no", "--show-reachable=yes"):
-            ["--show-leak-kinds=definite,indirect,possible,reachable"],
-        ("--show-reachable=yes", "--show-possibly-lost=no"):
-            ["--show-leak-kinds=definite,indirect,possible,reachable"],
-        ("--show-leak-kinds=all",): ["--show-leak-kinds=definite,indirect,possible,reachable"],
-        ("--show-leak-kinds=none",): ["--show-leak-kinds=none"],
-        ("--show-leak-kinds=definite,possible",): [],
-        ("--errors-for-leak-kinds=reachable",): ["--errors-for-leak-kinds=reachable"],
-        ("--leak-check-heuristics=stdstring,length64",):
-            ["--leak-check-heuristics=stdstring,length64"],
-        ("--malloc-fill=ab", "--free-fill=0xFf"): ["--malloc-fill=ab", "--free-fill=ff"],
-        ("--freelist-vol=10000000",): ["--freelist-vol=10000000"],
-        ("--freelist-vol=1g",): ["--freelist-vol=1073741824"],
-        ("--ignore-ranges=0x1000-0x2000,0x3000-0x4000",):
-            ["--ignore-ranges=0x1000-0x2000,0x3000-0x4000"],
-        ("--ignore-range-below-sp=8192-8189",): ["--ignore-range-below-sp=8192-8189"],
-        ("--memcheck:leak-check=no", "--massif:depth=x", "--foo:bar=1"): ["--leak-check=no"],
-        ("-s",): ["--show-error-list=yes"],
-        ("-v", "-v"): ["--show-error-list=yes", "--verbosity=2"],
-        ("-v", "-v", "--show-error-list=no"): ["--verbosity=2"],
-        ("-q",): ["--verbosity=-1"],
-        ("--trace-syscalls=yes", "--trace-signals=yes", "--trace-syscalls=no"): ["--trace=signals"],
-        ("--suppressions=a", "--suppressions=b", "--fullpath-after=", "--fullpath-after=/x/"):
-            ["--suppressions=a", "--suppressions=b", "--fullpath-after=", "--fullpath-after=/x/"],
-        ("--log-file=x", "--log-fd=1"): ["--log-fd=1"],
-        ("--log-fd=1", "--log-file=x"): ["--log-file=x"],
-        ("--xml=yes", "--xml-file=x", "--xml-socket=127.0.0.1"):
-            ["--xml=yes", "--xml-socket=127.0.0.1"],
-    }.items():
-        equal([words, accepted("memcheck", *words)], [words, wanted])
-
-
-@test
-def massif_options_have_their_meaning():
-    for words, wanted in {
-        ("--threshold=1.0", "--depth=30", "--heap=yes"): [],
-        ("--threshold=.5", "--peak-inaccuracy=0.00019"):
-            ["--threshold=0.5000", "--peak-inaccuracy=0.0001"],
-        ("--threshold=100",): ["--threshold=100.0000"],
-        ("--time-unit=B", "--alloc-fn=f", "--alloc-fn=g(int, char)"):
-            ["--alloc-fn=f", "--alloc-fn=g(int, char)", "--time-unit=B"],
-        ("--massif-out-file=m.%p",): ["--massif-out-file=m.%p"],
-    }.items():
-        equal([words, accepted("massif", *words)], [words, wanted])
-
-
-@test
-def wrong_values_are_refused_as_valgrind_refuses_them():
-    for tool, words, part in [
-        ("memcheck", ["--leak-check=maybe"], "there are: no, summary, full"),
-        ("memcheck", ["--num-callers=0"], "between 1 and 500"),
-        ("memcheck", ["--num-callers=10000"], "between 1 and 500"),
-        ("memcheck", ["--num-callers=abc"], "must be a whole number"),
-        ("memcheck", ["--num-callers= 5"], "must be a whole number"),
-        ("memcheck", ["--num-callers="], "must be a whole number"),
-        ("memcheck", ["--malloc-fill=0x1ff"], "between 0 and ff"),
-        ("memcheck", ["--malloc-fill=zz"], "hexadecimal"),
-        ("memcheck", ["--redzone-size=5000"], "between 0 and 4096"),
-        ("memcheck", ["--alignment=24"], "no power of two"),
-        ("memcheck", ["--alignment=7"], "between 16 and 4096"),
-        ("memcheck", ["--show-leak-kinds=foo"], "unknown name 'foo'"),
-        ("memcheck", ["--show-leak-kinds=definite,none"], "unknown name 'none'"),
-        ("memcheck", ["--alloc-fns=my_alloc"], "NAME=FUNCTION or PREFIX*"),
-        ("memcheck", ["--alloc-fns=a=malloc,"], "NAME=FUNCTION or PREFIX*"),
-        ("memcheck", ["--alloc-fns=*"], "NAME=FUNCTION or PREFIX*"),
-        ("memcheck", ["--track-origins=1"], "yes or no"),
-        ("memcheck", ["--track-origins"], "needs a value"),
-        ("memcheck", ["--undef-value-errors=no", "--track-origins=yes"], "has no effect"),
-        ("memcheck", ["--log-socket=foo"], "127.0.0.1:1500"),
-        ("memcheck", ["--xml-socket=1.2.3.256"], "127.0.0.1:1500"),
-        ("memcheck", ["--xml-socket=1.2.3.4:"], "127.0.0.1:1500"),
-        ("memcheck", ["--xml=yes"], "--xml-file"),
-        ("memcheck", ["--xml-protocol=7"], "between 4 and 6"),
-        ("memcheck", ["--exit-on-first-error=yes"], "--error-exitcode"),
-        ("memcheck", ["--ignore-ranges=zz"], "0xA-0xB"),
-        ("memcheck", ["--ignore-ranges=1-2,"], "0xA-0xB"),
-        ("memcheck", ["--ignore-ranges=0x20-0x10"], "0xA-0xB"),
-        ("memcheck", ["--ignore-range-below-sp=10-20"], "HIGH-LOW"),
-        ("memcheck", ["--ignore-range-below-sp=5000-100"], "HIGH-LOW"),
-        ("memcheck", ["--xml-socket=1.2.3.4:0"], "127.0.0.1:1500"),
-        ("massif", ["--pages-as-heap=yes", "--stacks=yes"], "--stacks=yes cannot"),
-        ("memcheck", ["--merge-recursive-frames=501"], "between 0 and 500"),
-        ("memcheck", ["--no-leak-check"], "did you mean"),
-        ("memcheck", ["--depth=3"], "option of --tool=massif"),
-        ("massif", ["--leak-check=full"], "option of --tool=memcheck"),
-        ("massif", ["--massif:leak-check=full"], "option of --tool=memcheck"),
-        ("massif", ["--massif:foo=full"], "unknown option foo"),
-        ("massif", ["--threshold=200"], "between 0 and 100"),
-        ("massif", ["--threshold=abc"], "between 0 and 100"),
-        ("massif", ["--threshold="], "between 0 and 100"),
-        ("massif", ["--threshold=."], "between 0 and 100"),
-        ("massif", ["--depth=1000"], "between 1 and 200"),
-        ("massif", ["--time-unit=x"], "there are: i, ms, B"),
-        ("none", ["--suppressions=x"] * 257, "room for 256"),
-    ]:
-        says(tool, words, part)
-    equal(len(accepted("none", *["--suppressions=x"] * 256)), 256)
-
-
-@test
-def every_slip_finds_its_option():
-    for typed, meant in {"--leak-chek=full": "leak-check", "--supressions=x": "suppressions",
-                         "--track-origin=yes": "track-origins", "--leakcheck=full": "leak-check",
-                         "--show-leak-kind=all": "show-leak-kinds", "-leak-check=full": "leak-check",
-                         "--error-exit-code=1": "error-exitcode", "--logfile=x": "log-file",
-                         "--gen-supressions=all": "gen-suppressions",
-                         "--trace-childern=yes": "trace-children", "--xmlfile=x": "xml-file",
-                         "--num-caller=5": "num-callers"}.items():
-        says("memcheck", [typed], f"did you mean --{meant}?")
-
-
-# ---------------------------------------------------------------- Valgrind's own help as the oracle
-
-# Values for the forms that its help shows; by option where the form does not tell.
-VALUES = {"number": "5", "file": "f", "filename": "f", "name": "f", "size": "8", "hexnumber": "ab",
-          "XXXXXXXX": "00000000", "m.n": "1.0", "N": "20", "prefix": "p", "patt": "p", "0..9": "1",
-          "0..2": "1", "0..400": "1", "1..100": "1", "STR": "text", "path": "p", "string": "text",
-          "ipaddr:port": "127.0.0.1:1500", "mode": "sp-at-mem-access", "0xPP": "0x10000"}
-BY_OPTION = {"error-markers": "a,b", "alignment": "32", "redzone-size": "16",
-             "require-text-symbol": ":a:b", "soname-synonyms": "somalloc=NONE",
-             "kernel-variant": "bproc", "sim-hints": "lax-ioctls", "show-leak-kinds": "definite",
-             "errors-for-leak-kinds": "all", "leak-check-heuristics": "newarray",
-             "trace-children-skip": "a,b", "trace-children-skip-by-arg": "a,b",
-             "vgdb-stop-at": "exit", "ignore-ranges": "0x10-0x20", "ignore-range-below-sp": "20-10",
-             "fullpath-after": "", "tool": "none", "xml": "no", "exit-on-first-error": "no"}
-# Options of releases after 3.19, which Debian's does not show.
-LATER = {"memcheck": ["--show-realloc-size-zero=yes", "--show-realloc-size-zero=no"],
-         "none": ["--vgdb-stop-at=abexit", "--track-fds=bad", "--track-fds=all", "--modify-fds=no",
-                  "--modify-fds=yes", "--modify-fds=high", "--enable-debuginfod=yes",
-                  "--enable-debuginfod=no", "--show-error-list=all", "--max-guard-pages=10",
-                  "--realloc-zero-bytes-frees=no", "--scheduling-quantum=100",
-                  "--num-callers=2", "--num-callers=500"]}
-SPLIT = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)(=\S*)?")
-
-
-def forms(text):
-    """Every (option, value) that a help text shows; the value None for an option without."""
-    for line in text.splitlines():
-        if re.match(r"^ {2,6}-", line) is None and "same as" not in line:
-            continue
-        shown = re.split(r" {2,}|(?<=\S) (?=[a-zA-Z(])", line.strip())[0]
-        for name, value in SPLIT.findall(shown):
-            value = value[1:] if value else None
-            if value is None:
-                yield name, None
-            elif name in BY_OPTION:
-                yield name, BY_OPTION[name]
-            elif "|" in value:
-                yield from ((name, choice) for choice in value.split("|"))
-            else:
-                value = re.sub(r"[<>\[\],]", "", value)
-                yield name, VALUES.get(value, value)
-
-
-def valgrind_help(tool):
-    if not Path("/usr/bin/valgrind").exists():
-        raise Skip("valgrind is not installed")
-    done = subprocess.run(["/usr/bin/valgrind", f"--tool={tool}", "--help-debug"], env=PLAIN_ENV,
-                          capture_output=True, text=True, timeout=300, cwd="/")
-    text = done.stdout.split("Extra options read from")[0]
-    assert len(text) > 8000, text
-    return text
-
-
-@test
-def every_option_that_valgrind_shows_is_accepted_or_refused_with_a_reason():
-    for tool in ("memcheck", "massif", "none"):
-        text = valgrind_help(tool)
-        shown = set(forms(text))
-        names = {name for name, _ in shown}
-        # --syms is an option of readelf.
-        equal(set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", text)) - names, {"syms"})
-        assert len(names) > 100, f"only {len(names)} options found in the help of {tool}"
-        words = [f"--{name}" + ("" if value is None else f"={value}") for name, value in sorted(
-            shown, key=str)]
-        refusals = 0
-        for word in words + LATER.get(tool, []):
-            if word.startswith("--tool="):
-                continue
-            status, lines = parse(tool, word)
-            if status == 0:
-                continue
-            refusals += 1
-            assert "unknown" not in lines[0] and len(lines[0]) > len(word) + 20, f"{word}: {lines[0]}"
-            assert " must " not in lines[0], f"{word}: {lines[0]}"
-        assert refusals < 30, f"{refusals} of {len(words)} refused"
-
-
-@test
-def each_refusal_says_why():
-    for word, part in {"--vgdb=full": "no debugger stub", "--vgdb-error=0": "no debugger stub",
-                       "--vgdb-stop-at=startup": "no debugger stub", "--wait-for-gdb=yes": "gdb",
-                       "--debuginfo-server=1.2.3.4:5": "--enable-debuginfod=yes",
-                       "--trace-flags=10000000": "--trace=blocks",
-                       "--debug-dump=syms": "readelf"}.items():
-        refused(run(word, "true"), 1, word, part)
-    for word in ("--vgdb=no", "--vgdb=yes", "--vgdb-error=999999999", "--vgdb-stop-at=none",
-                 "--wait-for-gdb=no", "--trace-redir=no", "--smc-check=all", "--fair-sched=try",
-                 "--sim-hints=lax-ioctls,fuse-compatible", "--px-default=allregs-at-each-insn",
-                 "--vex-iropt-level=0", "--max-threads=10000", "--kernel-variant=bproc"):
-        start(word, "true")
-
-
-@test
-def hostile_options_never_crash_the_parser():
-    done = subprocess.run([parser(), "--fuzz", "40000"], capture_output=True, text=True, timeout=300,
-                          env=PLAIN_ENV | ASAN_ENV)
-    equal([done.returncode, done.stderr], [0, ""])
-    good, total = map(int, re.match(r"(\d+) of (\d+) accepted", done.stdout).groups())
-    assert total / 50 < good < total * 0.7, done.stdout
-
-
-# ---------------------------------------------------------------- where options come from
 
 def home(name, **files):
     """A directory with rc files: valgrind="text", muninn="text"."""
@@ -531,8 +267,6 @@ def hostile_files_never_crash_the_launcher():
             assert text.startswith("muninn: ") and "Sanitizer" not in text, text
 
 
-# ---------------------------------------------------------------- files that options name
-
 @test
 def files_that_cannot_be_used_are_named_before_the_program_runs():
     for words, parts in {
@@ -598,8 +332,6 @@ def a_pipe_is_read_where_a_file_is_meant():
     refused(with_pipe("{}", "--baseline=/dev/fd/{0}", "true"), 1, "a file is needed")
 
 
-# ---------------------------------------------------------------- called as valgrind
-
 @test
 def the_name_valgrind_brings_its_version_files_and_tool():
     link = compat()
@@ -640,8 +372,6 @@ def installation_gives_both_names():
         assert (installed / path).exists(), path
 
 
-# ---------------------------------------------------------------- subcommands
-
 @test
 def a_subcommand_goes_to_the_monitor_and_a_program_of_that_name_does_not():
     refused(run("ps"), 1, "incomplete installation", "muninn-inspect")
@@ -656,90 +386,3 @@ def a_subcommand_goes_to_the_monitor_and_a_program_of_that_name_does_not():
     script("dir/ps", "#!/bin/sh\n")
     equal(start("./ps", cwd=WORK / "dir")["argv"], ["/bin/sh", "./ps"])
     equal(start("--tool=none", "ps", launcher=compat()).one("exe"), os.path.realpath(path))
-
-
-# ---------------------------------------------------------------- texts made from the table
-
-@test
-def help_comes_in_parts():
-    plain = run("--help").stdout.decode()
-    full = run("--help-debug").stdout.decode()
-    assert "--smc-check" not in plain and "--smc-check" in full and "--vgdb-error" in full
-    assert full.startswith(plain.split("\nSubcommands")[0]), "--help-debug leaves something out"
-    assert b"muninn ctl PID help" in run("--help-dyn-options").stdout
-    assert b"no options of its own" in run("--help=count").stdout
-    for text in (plain, full):
-        assert max(map(len, text.splitlines())) <= 100, "too wide"
-
-
-@test
-def every_option_of_the_manual_is_accounted_for():
-    manual_options.check_table(lambda tool: run(f"--tool={tool}", "--help-debug").stdout.decode())
-
-
-@test
-def every_option_of_the_manual_is_accepted_or_refused_with_a_sentence():
-    def words(options):
-        done = run(*options, "true")
-        return done.returncode, done.stderr.decode()
-    manual_options.check_values(words)
-
-
-@test
-def what_is_made_from_the_table_is_up_to_date():
-    for topic, path in {"man": "docs/man/muninn.1", "markdown": "docs/user/options.md",
-                        "bash": "completions/muninn.bash", "zsh": "completions/_muninn",
-                        "fish": "completions/muninn.fish"}.items():
-        equal([path, run(f"--help={topic}").stdout.decode()], [path, (ROOT / path).read_text()])
-
-
-@test
-def the_manual_page_is_sound_roff():
-    if not shutil.which("man"):
-        raise Skip("man is not installed")
-    done = subprocess.run(["man", "--warnings", "-l", ROOT / "docs/man/muninn.1"], timeout=300,
-                          capture_output=True, env=PLAIN_ENV | {"MANWIDTH": "90"})
-    equal([done.returncode, done.stderr.decode()], [0, ""])
-    assert b"--suppressions=FILE" in done.stdout
-
-
-def complete_in_bash(*words):
-    """What pressing TAB behind these words offers."""
-    quoted = " ".join(f"'{word}'" for word in words)
-    text = (f". {ROOT}/completions/muninn.bash; COMP_WORDS=({quoted}); "
-            f"COMP_CWORD={len(words) - 1}; _muninn; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=300,
-                          env=PLAIN_ENV, cwd="/")
-    equal(done.stderr, "")
-    return done.stdout.split()
-
-
-@test
-def bash_completes_options_values_programs_and_subcommands():
-    equal(complete_in_bash("muninn", "--trace-ch"), ["--trace-children=", "--trace-children-skip=",
-                                                     "--trace-children-skip-by-arg="])
-    assert {"none", "count"} <= set(complete_in_bash("muninn", "--tool", "="))
-    equal(complete_in_bash("muninn", "--tool", "=", "co"), ["count"])
-    equal(complete_in_bash("muninn", "-v", "--trace", "=", "blocks,sy"), ["blocks,syscalls"])
-    equal(complete_in_bash("muninn", "--log-file", "=", "/etc/host.con"), ["/etc/host.conf"])
-    assert "ctl" in complete_in_bash("muninn", "ct")
-    assert "ctl" not in complete_in_bash("valgrind", "ct")
-    assert "true" in complete_in_bash("muninn", "--tool", "=", "none", "tru")
-    equal(complete_in_bash("muninn", "--stats", "true", "/etc/host.con"), ["/etc/host.conf"])
-
-
-@test
-def fish_and_zsh_read_their_completions():
-    if not shutil.which("fish") and not shutil.which("zsh"):
-        raise Skip("neither fish nor zsh is installed")
-    if shutil.which("fish"):
-        text = (f"source {ROOT}/completions/muninn.fish; complete -C 'muninn --tool='; "
-                "complete -C 'muninn ct'; complete -C 'muninn -q true --stat'")
-        done = subprocess.run(["fish", "--no-config", "-c", text], capture_output=True, text=True,
-                              timeout=300, env=PLAIN_ENV | {"HOME": str(WORK)})
-        assert "--tool=count" in done.stdout and done.stderr == "", done
-        assert "ctl\t" in done.stdout and "--stats" not in done.stdout, done.stdout
-    if shutil.which("zsh"):
-        done = subprocess.run(["zsh", "-f", "-n", ROOT / "completions/_muninn"], timeout=300,
-                              capture_output=True, env=PLAIN_ENV)
-        equal([done.returncode, done.stderr], [0, b""])

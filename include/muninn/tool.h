@@ -280,7 +280,7 @@ enum { MUNINN_ACCESSES_MAX = 8 };
 // that has not been completed has not been counted.
 
 typedef uint32_t MuninnCounter;
-enum { MUNINN_COUNTERS_MAX = 65536 };
+enum { MUNINN_COUNTERS_MAX = 65504 };
 
 MuninnCounter muninn_counter(void); // [any] a new one
 // [block] The counter grows by `amount` when the instruction is executed.

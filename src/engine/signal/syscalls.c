@@ -13,6 +13,7 @@
 #include "engine/signal/signal_internal.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/trace/trace.h"
+#include "engine/translate/translate.h"
 
 i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6])
 {
@@ -25,6 +26,9 @@ i64 sys_rt_sigaction(ThreadCtx *ctx, const u64 args[6])
         return -EFAULT;
     if (args[1] && ctx->gateway.pending_signal)
         return GATEWAY_RESTART;
+    if (args[1] && action_is_handler(&act) && sig >= 1 && sig <= SIGNAL_COUNT &&
+        signal_is_synchronous(sig))
+        translate_faults_are_seen();
     i64 r = actions_change(ctx->signal.actions, sig, args[1] ? &act : NULL, &old);
     if (r < 0)
         return r;

@@ -34,9 +34,10 @@ ToolTest tool_slot_if(ToolBlock *block, unsigned slot, ToolCondition condition, 
 ToolTest tool_slot_if_full(ToolBlock *block, unsigned slot, i32 bytes);
 void tool_end_if(ToolBlock *block, ToolTest test);
 
-// tool.slot[slot] points to a record {u64 address, u64 info}, which is written; then it points
-// behind it. False: the access has no address.
-bool tool_record_access(ToolBlock *block, unsigned slot, const ToolAccess *access, u64 info);
+// The record {u64 address, u64 info} at tool.slot[slot] + offset is written; then the slot moves on by
+// `advance` bytes. False: the access has no address.
+bool tool_record_access(ToolBlock *block, unsigned slot, const ToolAccess *access, u64 info,
+                        i32 offset, i32 advance);
 
 // What the next call gets as its address: that of the access; what was stored in a slot; whether
 // the conditional branch that is the current instruction will be taken; where an indirect branch

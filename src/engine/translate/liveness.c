@@ -4,8 +4,8 @@
 // backward pass. What follows a way out of the block is not known, so all flags
 // are live there, unless it is the end and the next instructions tell; compilers set flags
 // shortly before they use them, and code in between is rare. An instruction that may fault shows
-// the flags before it to a signal handler, so they are live there too: the client's state is exact
-// at every fault, whatever a tool inserts.
+// the flags before it to a signal handler. As soon as the client has one for faults, they are live
+// there too: its state is exact at every fault, whatever a tool inserts.
 #include <sys/mman.h>
 
 #include "engine/aspace/aspace.h"
@@ -263,6 +263,20 @@ static u8 live_at_end(const Builder *b)
     return last->lowering == LOWER_COPY ? live_behind(b, b->next_pc) : fold(FLAGS_ARITHMETIC);
 }
 
+static bool faults_are_seen; // engine lock
+
+// The blocks that there are were made without a thought of it.
+void translate_faults_are_seen(void)
+{
+    if (__atomic_load_n(&faults_are_seen, __ATOMIC_RELAXED))
+        return;
+    lock_acquire(&engine_lock);
+    __atomic_store_n(&faults_are_seen, true, __ATOMIC_RELAXED);
+    if (tool->needs & TOOL_NEEDS_FLAGS && !(tool->needs & TOOL_LOOSE_FLAGS))
+        cache_invalidate(0, ~0ull);
+    lock_release(&engine_lock);
+}
+
 void find_live_flags(Builder *b)
 {
     const u8 all = fold(FLAGS_ARITHMETIC);
@@ -279,7 +293,7 @@ void find_live_flags(Builder *b)
         live &= (u8)~killed_by(insn, loose);
         if (f)
             live |= fold(f->tested);
-        if (!loose && !cannot_fault(insn))
+        if (!loose && faults_are_seen && !cannot_fault(insn))
             live = all;
         b->flags_live[i] = live;
     }

@@ -167,7 +167,8 @@ void tool_end_if(ToolBlock *b, ToolTest test)
 
 // ------------------------------------------------------------------- records
 
-bool tool_record_access(ToolBlock *b, unsigned slot, const ToolAccess *access, u64 info)
+bool tool_record_access(ToolBlock *b, unsigned slot, const ToolAccess *access, u64 info, i32 offset,
+                        i32 advance)
 {
     if (!access->address.is_one)
         return false;
@@ -175,11 +176,13 @@ bool tool_record_access(ToolBlock *b, unsigned slot, const ToolAccess *access, u
     emit_access_address(b, RAX, access);
     builder_spill(b, RCX);
     x64_mov_reg_fs(&b->e, RCX, slot_at(slot));
-    x64_mov_mem_reg(&b->e, QWORD, x64_at(RCX, 0), RAX);
-    x64_mov_mem_imm(&b->e, DWORD, x64_at(RCX, 8), (i32)info);
-    x64_mov_mem_imm(&b->e, DWORD, x64_at(RCX, 12), (i32)(info >> 32));
-    x64_lea_reg_mem(&b->e, QWORD, RCX, x64_at(RCX, 16));
-    x64_mov_fs_reg(&b->e, slot_at(slot), RCX);
+    x64_mov_mem_reg(&b->e, QWORD, x64_at(RCX, offset), RAX);
+    x64_mov_reg_imm(&b->e, RAX, info);
+    x64_mov_mem_reg(&b->e, QWORD, x64_at(RCX, offset + 8), RAX);
+    if (advance) {
+        x64_lea_reg_mem(&b->e, QWORD, RCX, x64_at(RCX, advance));
+        x64_mov_fs_reg(&b->e, slot_at(slot), RCX);
+    }
     builder_unspill(b, RCX);
     builder_unspill(b, RAX);
     return true;

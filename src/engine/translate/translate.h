@@ -52,6 +52,10 @@ bool translate_add_entry(Block *block, EntryKind kind);
 void translate_set_fs(ThreadCtx *ctx, u64 base);
 void translate_fs_varies(void);
 
+// The client has a handler for a fault: from now on it sees the flags before an instruction that
+// faults. Until then nobody does, and a tool may change them there. No lock held.
+void translate_faults_are_seen(void);
+
 // Where the code at `at` goes on if it is the compare of an early guard
 // (tool_shadow_guard_early()), which has faulted: as if it had failed. Else NULL.
 CodePtr translate_early_guard_failed(CodePtr at);

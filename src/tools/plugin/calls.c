@@ -110,6 +110,7 @@ MuninnBuffer *muninn_buffer(size_t records, MuninnBufferFn *fn, void *data)
         .number = buffer_count++,
     };
     buffer->flush = plugin_call(on_full, buffer);
+    counters_init();
     return buffer;
 }
 

@@ -27,6 +27,7 @@
 
 enum {
     COUNTERS = MUNINN_COUNTERS_MAX,
+    FIRST_BUFFER = COUNTERS, // Addition.counter from here on: of a record in a buffer
     WORDS = 1 << 21,
     ADDITIONS_MAX = 1 << 24, // of all segments
     PLACES_MAX = 1 << 24,    // of all instructions of them
@@ -38,14 +39,15 @@ typedef struct Addition {
     u16 counter;
     u32 amount;
 } Addition;
-_Static_assert(MUNINN_COUNTERS_MAX <= 1 << 16, "an Addition holds the number of a counter");
+_Static_assert(FIRST_BUFFER + BUFFERS_MAX <= 1 << 16, "an Addition holds the number of a counter");
 
 typedef struct Segment {
     u32 first_addition, addition_count;
     u32 first_place; // of the block's instructions, the addresses of all of them
     u16 first_insn, end_insn;
-    u16 bump_at; // the number grows before this instruction; end_insn: where the segment begins
-    u16 last_of_block;
+    u16 bump_at; // the number grows before this instruction
+    u8 last_of_block;
+    u8 counts; // it adds to counters, not to buffers alone
 } Segment;
 
 static u32 counter_count;
@@ -78,7 +80,7 @@ static void *reserve(u64 bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-static void init_once(void)
+void counters_init(void)
 {
     if (segments)
         return;
@@ -93,7 +95,7 @@ static void init_once(void)
 
 MuninnCounter muninn_counter(void)
 {
-    init_once();
+    counters_init();
     u32 number = __atomic_fetch_add(&counter_count, 1, __ATOMIC_RELAXED);
     if (number >= COUNTERS)
         plugin_refuse("muninn_counter: there are no more than %u", COUNTERS);
@@ -110,7 +112,7 @@ static u64 *words_of(const ToolThread *thread)
 bool counters_thread_start(ToolThread *thread)
 {
     if (!counter_count && plugin_has_started && !segments)
-        init_once(); // one may be made later
+        counters_init(); // one may be made later
     u64 *words = reserve(WORDS * sizeof(*words));
     if (!words)
         return false;
@@ -192,7 +194,7 @@ static void add_counters(const u64 *from, u32 first, u32 count, void *arg)
         const Segment *s = &segments[word];
         for (u32 a = 0; a < s->addition_count; a++) {
             const Addition *addition = &additions[s->first_addition + a];
-            if (addition->counter - sums->first < sums->count)
+            if (addition->counter < COUNTERS && addition->counter - sums->first < sums->count)
                 sums->counters[addition->counter - sums->first] += from[i] * addition->amount;
         }
     }
@@ -282,6 +284,14 @@ bool muninn_count_not_taken(MuninnInsn *insn, MuninnCounter counter, uint32_t am
     return true;
 }
 
+void counters_note_record(u32 insn, u32 buffer)
+{
+    if (making.count == ARRAY_LEN(making.items))
+        plugin_refuse("muninn_record: more than %zu additions in a block", ARRAY_LEN(making.items));
+    making.items[making.count++] =
+        (Addition){.insn = (u16)insn, .counter = (u16)(FIRST_BUFFER + buffer), .amount = 1};
+}
+
 void counters_plan_begin(void)
 {
     making.count = 0;
@@ -361,6 +371,7 @@ static u32 best_place(const MuninnBlock *block, u32 first, u32 end)
 static void make_segment(const MuninnBlock *block, u32 first, u32 end, u32 *next, u32 first_place)
 {
     u32 from = *next, n = addition_count;
+    bool counts = false;
     for (; *next < making.count; ++*next) {
         const Addition *a = &making.items[*next];
         bool is_entry = a->insn & NOT_TAKEN;
@@ -369,6 +380,7 @@ static void make_segment(const MuninnBlock *block, u32 first, u32 end, u32 *next
         if ((is_entry ? insn + 1 : insn) >= end && !(first == end && insn + 1 == end))
             break;
         additions[n++] = (Addition){is_entry ? ON_ENTRY : a->insn, a->counter, a->amount};
+        counts |= a->counter < COUNTERS;
     }
     if (from == *next)
         return;
@@ -380,6 +392,7 @@ static void make_segment(const MuninnBlock *block, u32 first, u32 end, u32 *next
         .first_insn = (u16)first,
         .end_insn = (u16)end,
         .bump_at = (u16)best_place(block, first, end),
+        .counts = counts,
     };
     addition_count = n;
     __atomic_store_n(&word_count, word + 1, __ATOMIC_RELEASE);
@@ -435,6 +448,26 @@ static u32 segments_of(const MuninnBlock *block)
     return *word;
 }
 
+// Where each record of a segment is written, from where its buffer stood when the segment began.
+static void number_records(MuninnBlock *block, const Segment *s)
+{
+    u16 counts[BUFFERS_MAX] = {0};
+    for (u32 pass = 0; pass < 2; pass++) {
+        u16 next[BUFFERS_MAX] = {0};
+        for (u32 i = s->first_insn; i < s->end_insn; i++) {
+            for (u32 n = block->insns[i].first; n != NO_INSERTION; n = block->insertions[n].next) {
+                Insertion *insertion = &block->insertions[n];
+                if (insertion->kind != INSERT_RECORD)
+                    continue;
+                u32 buffer = (insertion->slot - SLOT_BUFFERS) / 2;
+                insertion->record = next[buffer]++;
+                insertion->records = counts[buffer];
+            }
+        }
+        memcpy(counts, next, sizeof(counts));
+    }
+}
+
 void counters_plan_end(MuninnBlock *block)
 {
     u32 number = tool_block_number(block->block);
@@ -459,8 +492,9 @@ void counters_plan_end(MuninnBlock *block)
         making.words[s->first_insn] = word;
         if (s->first_insn == s->end_insn)
             making.done[s->end_insn - 1] = word;
-        else
+        else if (s->counts)
             making.bumps[s->bump_at] = word;
+        number_records(block, s);
         if (s->last_of_block)
             break;
     }
@@ -469,7 +503,7 @@ void counters_plan_end(MuninnBlock *block)
 static void add_directly(ToolBlock *block, u32 insn_key)
 {
     for (u32 i = 0; i < making.count; i++) {
-        if (making.items[i].insn == insn_key)
+        if (making.items[i].insn == insn_key && making.items[i].counter < COUNTERS)
             tool_bump(block, making.items[i].counter, (i32)making.items[i].amount);
     }
 }
@@ -490,6 +524,22 @@ void counters_emit_done(ToolBlock *block, u32 insn)
         tool_bump(block, making.done[insn], 1);
 }
 
+// The buffer has moved on by all records of the segment at the first of them. How many of these has a
+// thread not written that is before `insn`, or at it, behind what is inserted there?
+static i32 records_missing(const Segment *s, u32 buffer, u32 insn, bool is_behind)
+{
+    i32 written = 0, missing = 0;
+    for (u32 i = 0; i < s->addition_count; i++) {
+        const Addition *a = &additions[s->first_addition + i];
+        if (a->counter != FIRST_BUFFER + buffer)
+            continue;
+        bool is_written = a->insn < insn || (a->insn == insn && is_behind);
+        written += is_written;
+        missing += !is_written;
+    }
+    return written ? missing : 0;
+}
+
 // The block ends before `insn`. If that is in the middle of a segment, what the segment's number
 // tells is put right.
 void counters_emit_cut(ToolBlock *block, u32 insn)
@@ -507,11 +557,19 @@ void counters_emit_cut(ToolBlock *block, u32 insn)
     bool is_counted = s->bump_at < insn;
     for (u32 i = 0; i < s->addition_count; i++) {
         const Addition *a = &additions[s->first_addition + i];
+        if (a->counter >= FIRST_BUFFER)
+            continue;
         bool is_due = a->insn == ON_ENTRY || a->insn < insn;
         if (is_due && !is_counted)
             tool_bump(block, a->counter, (i32)a->amount);
         else if (!is_due && is_counted)
             tool_bump(block, a->counter, -(i32)a->amount);
+    }
+    for (u32 buffer = 0; buffer < BUFFERS_MAX; buffer++) {
+        i32 missing = records_missing(s, buffer, insn, false);
+        if (missing)
+            tool_slot_update(block, SLOT_BUFFERS + 2 * buffer, TOOL_ADD, TOOL_CONSTANT,
+                             -missing * (i32)sizeof(MuninnRecord), NULL);
     }
 }
 
@@ -542,9 +600,14 @@ void counters_left(ToolThread *thread, const CodePlace *place)
         bool is_counted = s->bump_at < insn || (s->bump_at == insn && !place->boundary);
         for (u32 i = 0; i < s->addition_count; i++) {
             const Addition *a = &additions[s->first_addition + i];
+            if (a->counter >= FIRST_BUFFER)
+                continue;
             bool is_due = a->insn == ON_ENTRY || a->insn < insn;
             words[a->counter] += (u64)a->amount * (u64)is_due - (u64)a->amount * (u64)is_counted;
         }
+        for (u32 buffer = 0; buffer < BUFFERS_MAX; buffer++)
+            thread->tool.slot[SLOT_BUFFERS + 2 * buffer] -=
+                (u64)records_missing(s, buffer, insn, !place->boundary) * sizeof(MuninnRecord);
         return;
     }
 }

@@ -46,8 +46,12 @@ static void emit_one(ToolBlock *block, const Insertion *i)
         break;
     case INSERT_RECORD: {
         u64 size = access->size_bytes <= UINT16_MAX ? access->size_bytes : 0;
-        tool_record_access(block, i->slot, access,
-                           (u32)i->constant | size << 32 | (u64)access->writes << 48);
+        u64 info = (u32)i->constant | size << 32 | (u64)access->writes << 48;
+        i32 bytes = sizeof(MuninnRecord);
+        bool is_first = i->record == 0;
+        tool_record_access(block, i->slot, access, info,
+                           is_first ? 0 : (i->record - i->records) * bytes,
+                           is_first ? i->records * bytes : 0);
         break;
     }
     case INSERT_CALL:

@@ -302,6 +302,8 @@ bool muninn_record(MuninnInsn *insn, size_t access, MuninnBuffer *buffer, uint32
     i->slot = SLOT_BUFFERS + 2 * buffer->number;
     i->access = (u8)access;
     i->constant = (i32)tag;
+    i->records = 1; // of a segment by itself, unless counters.c knows more
+    counters_note_record(insn->index, buffer->number);
     plan.records[buffer->number]++;
     return true;
 }

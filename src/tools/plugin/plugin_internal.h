@@ -79,6 +79,7 @@ typedef struct Insertion {
     u8 flags;     // MuninnCallFlags
     u8 update, source;
     u32 slot;
+    u16 record, records; // of a record: its number in its segment, and how many there are
     i32 constant; // of the condition, or the tag of a record
     i64 operand;
     const PluginCall *call;
@@ -125,6 +126,9 @@ void counters_init(void);
 bool counters_thread_start(ToolThread *thread);
 void counters_thread_end(ToolThread *thread);
 // The block's additions: noted, then divided into segments when all are known.
+// What is written to a buffer is an addition, too: the buffer's place moves on once a segment, by all
+// records of that.
+void counters_note_record(u32 insn, u32 buffer);
 void counters_plan_begin(void);
 void counters_plan_end(MuninnBlock *block);
 // Inserts what is due before an instruction, behind one, and at the end of a block that is cut.

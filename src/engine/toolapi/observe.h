@@ -39,6 +39,19 @@ void tool_end_if(ToolBlock *block, ToolTest test);
 bool tool_record_access(ToolBlock *block, unsigned slot, const ToolAccess *access, u64 info,
                         i32 offset, i32 advance);
 
+// The same for several records of a straight run, more cheaply: from the first to the last of them two
+// registers that no instruction of the run uses are held, `pointer` at the place of the first record.
+// There must be no call and no exit meanwhile.
+typedef struct ToolHold {
+    u8 pointer, scratch;
+} ToolHold;
+// Registers that may be held are among these.
+#define TOOL_HOLDABLE 0xf7e8u // not rax, rcx, rdx, rsp, r11
+void tool_hold(ToolBlock *block, ToolHold hold, unsigned slot, i32 advance);
+void tool_record_held(ToolBlock *block, ToolHold hold, const ToolAccess *access, u64 info,
+                      i32 offset);
+void tool_release(ToolBlock *block, ToolHold hold);
+
 // What the next call gets as its address: that of the access; what was stored in a slot; whether
 // the conditional branch that is the current instruction will be taken; where an indirect branch
 // will lead. False: that cannot be told, and there must be no call.

@@ -69,6 +69,7 @@ typedef struct Builder {
     const Insn *insn;      // being lowered
     const Insn *whole_to;  // no boundary up to this one: tool_keep_whole()
     u16 spilled;           // registers that are in ctx->translate.spill at e.pc
+    u16 held;              // likewise, over several instructions that do not use them
     bool fallthrough;      // the last instruction lowered falls through to next_pc
     CodePtr landing;       // of the block's call, where it has one (block->landing)
     bool may_fall;         // there is room for another block behind it

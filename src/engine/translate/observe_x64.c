@@ -188,6 +188,38 @@ bool tool_record_access(ToolBlock *b, unsigned slot, const ToolAccess *access, u
     return true;
 }
 
+static void hold(Builder *b, unsigned reg)
+{
+    x64_mov_fs_reg(&b->e, CTX_SPILL(reg), reg);
+    b->held |= (u16)(1u << reg);
+}
+
+void tool_hold(ToolBlock *b, ToolHold held, unsigned slot, i32 advance)
+{
+    hold(b, held.pointer);
+    hold(b, held.scratch);
+    builder_mark(b, false);
+    x64_mov_reg_fs(&b->e, held.pointer, slot_at(slot));
+    x64_lea_reg_mem(&b->e, QWORD, held.scratch, x64_at(held.pointer, advance));
+    x64_mov_fs_reg(&b->e, slot_at(slot), held.scratch);
+}
+
+void tool_record_held(ToolBlock *b, ToolHold held, const ToolAccess *access, u64 info, i32 offset)
+{
+    emit_access_address(b, held.scratch, access);
+    x64_mov_mem_reg(&b->e, QWORD, x64_at(held.pointer, offset), held.scratch);
+    x64_mov_reg_imm(&b->e, held.scratch, info); // one store more would cost more
+    x64_mov_mem_reg(&b->e, QWORD, x64_at(held.pointer, offset + 8), held.scratch);
+}
+
+void tool_release(ToolBlock *b, ToolHold held)
+{
+    x64_mov_reg_fs(&b->e, held.pointer, CTX_SPILL(held.pointer));
+    x64_mov_reg_fs(&b->e, held.scratch, CTX_SPILL(held.scratch));
+    b->held = 0;
+    builder_mark(b, false);
+}
+
 // --------------------------------------------------------------------- calls
 
 bool tool_call_with_access(ToolBlock *b, const ToolAccess *access)

@@ -46,7 +46,7 @@ static void add_mark(Builder *b, u16 spilled, bool boundary)
     ASSERT(b->mark_count < BLOCK_MARKS_MAX);
     b->marks[b->mark_count++] = (CodeMark){
         .host_offset = offset,
-        .spilled = spilled,
+        .spilled = spilled == MARK_NOWHERE ? spilled : spilled | b->held,
         .boundary = boundary,
         .guest_delta = b->insn ? (i32)(b->insn->pc - block->pc) : 0,
     };
@@ -55,7 +55,7 @@ static void add_mark(Builder *b, u16 spilled, bool boundary)
 void builder_mark(Builder *b, bool boundary)
 {
     bool is_whole = b->whole_to && b->insn <= b->whole_to;
-    add_mark(b, b->spilled, boundary && !b->spilled && !is_whole);
+    add_mark(b, b->spilled, boundary && !b->spilled && !b->held && !is_whole);
 }
 
 void builder_mark_nowhere(Builder *b)
@@ -424,7 +424,7 @@ static Block *translate_one(GuestAddr pc, u32 version, EntryKind entry, FetchRes
     b->guard_count = 0;
     b->insn = NULL;
     b->whole_to = NULL;
-    b->spilled = 0;
+    b->spilled = b->held = 0;
     b->changes_version = false;
     b->has_fs_base = false;
     b->next_pc = pc;

@@ -448,10 +448,34 @@ static u32 segments_of(const MuninnBlock *block)
     return *word;
 }
 
+// Two registers that no instruction of the segment uses. False: there are none, or there is more in it
+// than records of one buffer.
+static bool find_free_registers(const MuninnBlock *block, const Segment *s, ToolHold *ret_hold)
+{
+    u32 used = 0, buffer = ~0u;
+    for (u32 i = s->first_insn; i < s->end_insn; i++) {
+        used |= insn_gprs_used(block->insns[i].insn);
+        for (u32 n = block->insns[i].first; n != NO_INSERTION; n = block->insertions[n].next) {
+            const Insertion *insertion = &block->insertions[n];
+            if (insertion->kind != INSERT_RECORD || (buffer != ~0u && buffer != insertion->slot))
+                return false;
+            buffer = insertion->slot;
+        }
+    }
+    u32 unused = TOOL_HOLDABLE & ~used;
+    if (!(unused & (unused - 1)))
+        return false;
+    ret_hold->pointer = (u8)__builtin_ctz(unused);
+    ret_hold->scratch = (u8)__builtin_ctz(unused & (unused - 1));
+    return true;
+}
+
 // Where each record of a segment is written, from where its buffer stood when the segment began.
 static void number_records(MuninnBlock *block, const Segment *s)
 {
     u16 counts[BUFFERS_MAX] = {0};
+    ToolHold hold;
+    bool is_held = find_free_registers(block, s, &hold);
     for (u32 pass = 0; pass < 2; pass++) {
         u16 next[BUFFERS_MAX] = {0};
         for (u32 i = s->first_insn; i < s->end_insn; i++) {
@@ -462,6 +486,8 @@ static void number_records(MuninnBlock *block, const Segment *s)
                 u32 buffer = (insertion->slot - SLOT_BUFFERS) / 2;
                 insertion->record = next[buffer]++;
                 insertion->records = counts[buffer];
+                insertion->is_held = is_held;
+                insertion->hold = hold;
             }
         }
         memcpy(counts, next, sizeof(counts));

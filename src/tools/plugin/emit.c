@@ -35,6 +35,46 @@ static void emit_value(ToolBlock *block, const Insertion *i)
     }
 }
 
+static struct {
+    ToolHold hold;
+    bool is_held; // at this place of the block that is being made
+} holding;
+
+static void release(ToolBlock *block)
+{
+    if (holding.is_held)
+        tool_release(block, holding.hold);
+    holding.is_held = false;
+}
+
+// A block that ends before its plan does.
+void emit_cut_insertions(ToolBlock *block)
+{
+    release(block);
+}
+
+static void emit_record(ToolBlock *block, const Insertion *i, const ToolAccess *access)
+{
+    u64 size = access->size_bytes <= UINT16_MAX ? access->size_bytes : 0;
+    u64 info = (u32)i->constant | size << 32 | (u64)access->writes << 48;
+    i32 bytes = sizeof(MuninnRecord);
+    bool is_first = i->record == 0;
+    if (!i->is_held) {
+        tool_record_access(block, i->slot, access, info,
+                           is_first ? 0 : (i->record - i->records) * bytes,
+                           is_first ? i->records * bytes : 0);
+        return;
+    }
+    if (is_first) {
+        holding.hold = i->hold;
+        holding.is_held = true;
+        tool_hold(block, i->hold, i->slot, i->records * bytes);
+    }
+    tool_record_held(block, i->hold, access, info, i->record * bytes);
+    if (i->record + 1 == i->records)
+        release(block);
+}
+
 static void emit_one(ToolBlock *block, const Insertion *i)
 {
     const ToolAccess *access = &plan.insns[i->insn].accesses[i->access];
@@ -44,16 +84,7 @@ static void emit_one(ToolBlock *block, const Insertion *i)
         tool_slot_update(block, i->slot, (ToolUpdate)i->update, (ToolSource)i->source, i->operand,
                          access);
         break;
-    case INSERT_RECORD: {
-        u64 size = access->size_bytes <= UINT16_MAX ? access->size_bytes : 0;
-        u64 info = (u32)i->constant | size << 32 | (u64)access->writes << 48;
-        i32 bytes = sizeof(MuninnRecord);
-        bool is_first = i->record == 0;
-        tool_record_access(block, i->slot, access, info,
-                           is_first ? 0 : (i->record - i->records) * bytes,
-                           is_first ? i->records * bytes : 0);
-        break;
-    }
+    case INSERT_RECORD: emit_record(block, i, access); break;
     case INSERT_CALL:
         if (i->is_conditional)
             test = tool_slot_if(block, i->slot, (ToolCondition)i->condition, i->constant);

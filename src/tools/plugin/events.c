@@ -55,6 +55,7 @@ static void on_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
 
 static void on_cut(ToolBlock *block, const ToolInsn *insn)
 {
+    emit_cut_insertions(block);
     counters_emit_cut(block, (u32)(insn - plan.insns[0].insn));
 }
 

@@ -80,6 +80,8 @@ typedef struct Insertion {
     u8 update, source;
     u32 slot;
     u16 record, records; // of a record: its number in its segment, and how many there are
+    bool is_held;        // by registers that are held from the first to the last of them
+    ToolHold hold;
     i32 constant; // of the condition, or the tag of a record
     i64 operand;
     const PluginCall *call;
@@ -119,6 +121,7 @@ const ToolAccess *plan_access(MuninnInsn *insn, size_t index); // NULL: there is
 void emit_insn_insertions(ToolBlock *block, const ToolInsn *insn);
 void emit_done_insertions(ToolBlock *block, const ToolInsn *insn);
 u32 emit_insertions(ToolBlock *block, const ToolInsn *insn);
+void emit_cut_insertions(ToolBlock *block);
 
 // ------------------------------------------------------------------ counters
 

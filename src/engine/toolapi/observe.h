@@ -34,14 +34,14 @@ ToolTest tool_slot_if(ToolBlock *block, unsigned slot, ToolCondition condition, 
 ToolTest tool_slot_if_full(ToolBlock *block, unsigned slot, i32 bytes);
 void tool_end_if(ToolBlock *block, ToolTest test);
 
-// The record {u64 address, u64 info} at tool.slot[slot] + offset is written; then the slot moves on by
-// `advance` bytes. False: the access has no address.
+// The record {u64 address, u64 info} at tool.slot[slot] + offset is written; then the slot moves on
+// by `advance` bytes. False: the access has no address.
 bool tool_record_access(ToolBlock *block, unsigned slot, const ToolAccess *access, u64 info,
                         i32 offset, i32 advance);
 
-// The same for several records of a straight run, more cheaply: from the first to the last of them two
-// registers that no instruction of the run uses are held, `pointer` at the place of the first record.
-// There must be no call and no exit meanwhile.
+// The same for several records of a straight run, more cheaply: from the first to the last of them
+// two registers that no instruction of the run uses are held, `pointer` at the place of the first
+// record. There must be no call and no exit meanwhile.
 typedef struct ToolHold {
     u8 pointer, scratch;
 } ToolHold;

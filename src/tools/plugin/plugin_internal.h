@@ -129,8 +129,8 @@ void counters_init(void);
 bool counters_thread_start(ToolThread *thread);
 void counters_thread_end(ToolThread *thread);
 // The block's additions: noted, then divided into segments when all are known.
-// What is written to a buffer is an addition, too: the buffer's place moves on once a segment, by all
-// records of that.
+// What is written to a buffer is an addition, too: the buffer's place moves on once a segment, by
+// all records of that.
 void counters_note_record(u32 insn, u32 buffer);
 void counters_plan_begin(void);
 void counters_plan_end(MuninnBlock *block);

@@ -210,13 +210,33 @@ static bool replace_unnamed(Sink *sink)
     return fd >= 0;
 }
 
+// Of the descriptor that made the file /proc says for ever that its file has no name, and
+// `muninn view PID` finds a report by what /proc says.
+static void open_by_name(Sink *sink)
+{
+    struct stat ours, named;
+    int fd = open(sink->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool is_it = fd >= 0 && fstat(sink->fd, &ours) == 0 && fstat(fd, &named) == 0 &&
+                 ours.st_dev == named.st_dev && ours.st_ino == named.st_ino &&
+                 lseek(fd, lseek(sink->fd, 0, SEEK_CUR), SEEK_SET) >= 0;
+
+    if (is_it) {
+        close(sink->fd);
+        sink->fd = fd;
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
 void sink_begin(Sink *sink, const void *data, size_t size)
 {
     sink_write(sink, data, size);
     if (!sink->is_unnamed || sink->failed)
         return;
     sink->is_unnamed = false;
-    if (output_appear(sink->fd, sink->name) != 0 && replace_unnamed(sink))
+    if (output_appear(sink->fd, sink->name) == 0)
+        open_by_name(sink);
+    else if (replace_unnamed(sink))
         sink_write(sink, data, size);
 }
 

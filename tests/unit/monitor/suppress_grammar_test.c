@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../unit.h"
+#include "monitor/report/report.h"
 #include "monitor/suppress/suppress.h"
 
 static const Frame stack[] = {
@@ -217,6 +218,28 @@ TEST(every_kind_of_memcheck_is_known)
         CHECK(matches_query(text, &query));
         query.kind = "Other";
         CHECK(!matches_query(text, &query));
+    }
+}
+
+// What findings.def makes, --gen-suppressions writes, and a file that has it must be accepted.
+TEST(every_kind_that_a_finding_can_have_is_known)
+{
+    static const u64 sizes[] = { 1, 2, 4, 8, 16, 32, 64 };
+
+    for (u32 i = 0; i < KIND_COUNT * ARRAY_LEN(sizes); i++) {
+        const KindDescription *kind = kind_in_table(i / ARRAY_LEN(sizes));
+        AnyFields fields = { .value = { .size = sizes[i % ARRAY_LEN(sizes)] } };
+        FieldValues values = fields_of(SHAPE_VALUE, fields);
+        char name[64], text[200];
+
+        report_words(kind->suppression, &values, name, sizeof(name));
+        SuppressQuery query = query_of(name);
+        query.tool = kind->family;
+        query.extra = kind->suppression_extra ? "write(buf)" : NULL;
+        query.leak_kind = kind->leak_kind;
+        snprintf(text, sizeof(text), "{\n n\n %s:%s\n%s fun:inner\n}\n", query.tool, name,
+                 query.extra ? " write(buf)\n" : "");
+        CHECK(matches_query(text, &query));
     }
 }
 

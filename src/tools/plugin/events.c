@@ -188,6 +188,7 @@ static bool on_request(ToolThread *thread, const u64 args[6], u64 *ret_result)
 
 Tool plugin_tool = {
     .needs = TOOL_NEEDS_FLAGS,
+    .gives = TOOL_GIVES_DESCRIPTORS,
     .exiting = on_exiting,
     .finish = on_finish,
     .thread_start = on_thread_start,

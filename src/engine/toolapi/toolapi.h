@@ -346,13 +346,13 @@ void tool_keep_whole(ToolBlock *block, const ToolInsn *last);
 // True: the block does not end for want of room before the current instruction and the next
 // `insns - 1`, if they have at most `guards` guards.
 bool tool_has_room(const ToolBlock *block, u32 insns, u32 guards);
+// From Tool.block: the block ends before this instruction, which is not its first.
+void tool_end_before(ToolBlock *block, const ToolInsn *insn);
 
 // True: no instruction reads the flags that there are before the current one.
 bool tool_flags_are_dead(const ToolBlock *block);
 // The same before another instruction of the block.
 bool tool_flags_are_dead_at(const ToolBlock *block, const ToolInsn *insn);
-// The same of those that the current instruction leaves.
-bool tool_flags_die(const ToolBlock *block);
 // The 64-bit word at `offset` of thread->tool.state becomes `value`; and the first word `value` of
 // what it is, which changes flags.
 void tool_state_store(ToolBlock *block, u32 offset, u64 value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The primitives with which tools insert code; see toolapi/toolapi.h.
+#include "base/assert.h"
 #include "engine/gateway/gateway.h"
 #include "engine/toolapi/toolapi.h"
 #include "engine/translate/builder.h"
@@ -44,15 +45,16 @@ bool tool_has_room(const ToolBlock *b, u32 insns, u32 guards)
            emit_room(&b->e) >= INSN_ROOM + insns * USUAL_ROOM + guards * USUAL_ROOM / 8;
 }
 
+void tool_end_before(ToolBlock *b, const ToolInsn *insn)
+{
+    ASSERT(insn > b->insns && insn < b->insns + b->insn_count);
+    b->insn_count = (unsigned)(insn - b->insns);
+    b->next_pc = insn->pc;
+}
+
 bool tool_flags_are_dead(const ToolBlock *b)
 {
     return tool_flags_are_dead_at(b, b->insn);
-}
-
-bool tool_flags_die(const ToolBlock *b)
-{
-    size_t next = (size_t)(b->insn - b->insns) + 1;
-    return next < b->insn_count && !b->flags_live[next];
 }
 
 void tool_state_store(ToolBlock *b, u32 offset, u64 value)

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// See ahead.h.
-#include "tools/memcheck/translate/ahead.h"
-
-#include "tools/memcheck/translate/checks.h"
+// plan_guards(): which of the checks are left out, since another has found what they would find,
+// and which guards stand ahead of the loads they are for, in clean blocks: where flags are still
+// dead, or in the guard of a load beside them. A guard that stands ahead and fails leaves the block
+// at an instruction whose own step then finds nothing, and the load meets its own guard in the next
+// block; so nothing is told that would not be told without.
 #include "tools/memcheck/translate/constants.h"
 #include "tools/memcheck/translate/known.h"
 #include "tools/memcheck/translate/often.h"
+#include "tools/memcheck/translate/plan.h"
 
-enum { ACCESSES_MAX = 4, INSNS_MAX = 24, BYTES_MAX = 4 };
-
-static const ToolInsn *block_end;
-
-void ahead_begin(const ToolInsn *end)
-{
-    block_end = end;
-}
+enum { INSNS_MAX = 24, BYTES_MAX = 4 };
 
 // The place of an operand, as the registers are at the instruction where the guard is to stand.
 typedef struct Place {
@@ -23,12 +18,14 @@ typedef struct Place {
     i64 disp, end;
 } Place;
 
-// False: the instruction loads nothing, or in a way of its own.
-static bool find_load(const ToolInsn *insn, ToolAccess *ret_access)
+// The load of an instruction. NULL: it loads nothing, or in a way of its own.
+static const ToolAccess *find_load(const PlanInsn *at)
 {
-    return tool_accesses(insn, ret_access, 1) && ret_access->reads && ret_access->is_plain &&
-           insn->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
-           insn->mnemonic != ZYDIS_MNEMONIC_XLAT && !touches_nothing(insn);
+    const ToolAccess *access = &at->accesses[0];
+    bool is_load = at->named && access->reads && access->is_plain && !at->touches_nothing &&
+                   at->insn->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+                   at->insn->mnemonic != ZYDIS_MNEMONIC_XLAT;
+    return is_load ? access : NULL;
 }
 
 static bool place_of(const ToolInsn *insn, const ToolAccess *access, Place *ret_place)
@@ -52,30 +49,29 @@ static ToolAccess access_to(const Place *place, const ToolAccess *like)
 
 // Whether a guard that is moved from behind the instruction to before it asks the same. A store may
 // make defined what it asks for; those to the stack seldom have to do with other pointers.
-static bool can_pass(const ToolInsn *insn, const Place *place)
+static bool can_pass(const PlanInsn *at, const Place *place)
 {
-    ToolAccess accesses[ACCESSES_MAX];
-    unsigned count = tool_accesses(insn, accesses, ACCESSES_MAX);
+    const ToolInsn *insn = at->insn;
     bool is_plain = insn->lowering == LOWER_COPY || insn->lowering == LOWER_JCC ||
                     insn->lowering == LOWER_JMP;
-    for (unsigned i = 0; i < count && is_plain; i++) {
-        if (accesses[i].writes && (accesses[i].address.base != RSP || place->base == RSP))
+    for (unsigned i = 0; i < at->named && is_plain; i++) {
+        const ToolAccess *access = &at->accesses[i];
+        if (access->writes && (access->address.base != RSP || place->base == RSP))
             return false;
     }
     return is_plain;
 }
 
 // The displacement of the base changes with it.
-static bool registers_stay(const ToolInsn *insn, const Place *place, i64 *moved)
+static bool registers_stay(const PlanInsn *at, const Place *place, i64 *moved)
 {
-    InsnForm room;
-    u32 written = insn_form(insn, &room)->gprs_written;
+    u32 written = at->gprs_written;
     i64 amount;
     if (place->index != INSN_NO_REG && written >> place->index & 1)
         return false;
     if (place->base == INSN_NO_REG || !(written >> place->base & 1))
         return true;
-    if (place->base == RSP || !known_adds(insn, place->base, &amount))
+    if (place->base == RSP || !known_adds(at->insn, place->base, &amount))
         return false;
     *moved += amount;
     return true;
@@ -89,18 +85,18 @@ static bool is_beside(const Place *a, const Place *b)
            a->disp <= b->end && b->disp <= a->end;
 }
 
-// The places that are read behind `insn`, and hang together with its own.
-static unsigned find_beside(const ToolInsn *insn, const Place *own, Place *ret_places)
+// The places that are read behind an instruction, and hang together with its own.
+static unsigned find_beside(const Plan *plan, PlanInsn *from, const Place *own, Place *ret_places)
 {
     i64 moved = 0;
     unsigned found = 0;
-    const ToolInsn *end = block_end - insn > INSNS_MAX ? insn + INSNS_MAX : block_end;
-    for (const ToolInsn *at = insn; registers_stay(at, own, &moved) && can_pass(at, own);) {
-        ToolAccess access;
+    const PlanInsn *end = plan_end(plan) - from > INSNS_MAX ? from + INSNS_MAX : plan_end(plan);
+    for (PlanInsn *at = from; registers_stay(at, own, &moved) && can_pass(at, own);) {
         Place *place = &ret_places[found];
         if (++at == end)
             break;
-        if (!find_load(at, &access) || !place_of(at, &access, place) || often_fails(at->pc))
+        const ToolAccess *access = find_load(at);
+        if (!access || !place_of(at->insn, access, place) || plan_often(at))
             continue;
         place->disp += moved;
         place->end += moved;
@@ -133,56 +129,100 @@ static void widen(Place *own, const Place *places, unsigned count)
     }
 }
 
-void ahead_guard(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+// The guard of a load may ask for loads beside it that come later.
+static void widen_guard(Plan *plan, PlanInsn *at, PlanItem *guard)
 {
     Place own, places[INSNS_MAX];
-    ToolAccess load;
-    if (access->size_bytes < BYTES_MAX && tool_version(block) == 0 && tool_flags_are_dead(block) &&
-        find_load(insn, &load) && load.operand == access->operand &&
-        place_of(insn, access, &own) && own.base != RSP && !often_is_narrow(insn->pc)) {
-        widen(&own, places, find_beside(insn, &own, places));
-        ToolAccess wide = access_to(&own, access);
-        if (wide.size_bytes > access->size_bytes) {
-            often_note_wide(insn->pc);
-            tool_shadow_guard_early(block, &wide);
-            known_add(insn, &wide);
-            return;
-        }
-    }
-    tool_shadow_guard(block, access);
-    known_add(insn, access);
+    const ToolAccess *access = &at->accesses[guard->which], *load = find_load(at);
+    if (access->size_bytes >= BYTES_MAX || !plan->is_clean || !at->flags_dead || load != access ||
+        !place_of(at->insn, access, &own) || own.base == RSP || often_is_narrow(at->insn->pc))
+        return;
+    widen(&own, places, find_beside(plan, at, &own, places));
+    ToolAccess wide = access_to(&own, access);
+    if (wide.size_bytes <= access->size_bytes)
+        return;
+    often_note_wide(at->insn->pc);
+    guard->kind = PLAN_GUARD_EARLY;
+    guard->access = wide;
 }
 
 // ------------------------------------------------------------ where flags are live
 
-// Whether it may be asked before `insn` what `at` reads.
-static bool can_move(const ToolInsn *insn, const ToolInsn *at, const Place *place)
+// Whether it may be asked before `from` what `at` reads.
+static bool can_move(const PlanInsn *from, const PlanInsn *at, const Place *place)
 {
-    for (; insn < at; insn++) {
+    for (; from < at; from++) {
         i64 moved = 0;
-        if (!registers_stay(insn, place, &moved) || moved || !can_pass(insn, place) ||
-            insn->lowering != LOWER_COPY)
+        if (!registers_stay(from, place, &moved) || moved || !can_pass(from, place) ||
+            from->insn->lowering != LOWER_COPY)
             return false;
     }
     return true;
 }
 
-void ahead_insert(ToolBlock *block, const ToolInsn *insn)
+// Guards of loads behind the instruction, where flags are live, stand before it.
+static void guard_ahead(Plan *plan, Known *known, PlanInsn *from)
 {
-    if (insn->lowering != LOWER_COPY || !tool_flags_are_dead(block) || tool_version(block) != 0)
+    if (from->insn->lowering != LOWER_COPY)
         return;
-    for (const ToolInsn *at = insn + 1; at < block_end && at->lowering == LOWER_COPY &&
-                                        !tool_flags_are_dead_at(block, at); at++) {
-        ToolAccess access;
+    for (PlanInsn *at = from + 1;
+         at < plan_end(plan) && at->insn->lowering == LOWER_COPY && !at->flags_dead; at++) {
         Place place;
-        if (!find_load(at, &access) || !place_of(at, &access, &place) ||
-            !tool_shadow_can_check(block, &access) || known_defined(at, &access) ||
-            often_fails(at->pc) || often_is_narrow(insn->pc) || !can_move(insn, at, &place) ||
-            constants_has(block, at, &access))
+        const ToolAccess *access = find_load(at);
+        if (!access || !place_of(at->insn, access, &place) ||
+            !tool_shadow_can_check(plan->block, access) ||
+            known_defined(known, at->insn, access) || plan_often(at) ||
+            often_is_narrow(from->insn->pc) || !can_move(from, at, &place) ||
+            constants_has(plan, at, 0))
             continue;
-        ToolAccess early = access_to(&place, &access);
-        often_note_wide(insn->pc);
-        tool_shadow_guard_early(block, &early);
-        known_add(at, &access);
+        ToolAccess early = access_to(&place, access);
+        often_note_wide(from->insn->pc);
+        plan_add_access(plan, from, PLACE_EARLY, PLAN_GUARD_EARLY, &early);
+        known_add(known, at->insn, access);
+    }
+}
+
+// ------------------------------------------------------------------ what is left out
+
+static bool is_check(const PlanItem *item)
+{
+    return item->kind == PLAN_GUARD || item->kind == PLAN_GUARD_LOAD ||
+           item->kind == PLAN_GUARD_STORE || item->kind == PLAN_CLEAR;
+}
+
+static void look_at_check(Plan *plan, Known *known, PlanInsn *at, PlanItem *item)
+{
+    if (item->ends_facts)
+        known_nothing(known);
+    if (!is_check(item))
+        return;
+    if (known_defined(known, at->insn, &item->access) || constants_has(plan, at, item->which)) {
+        item->kind = PLAN_NOTHING;
+        return;
+    }
+    bool is_guard = item->kind == PLAN_GUARD;
+    if (is_guard)
+        widen_guard(plan, at, item);
+    if (is_guard || item->kind == PLAN_CLEAR)
+        known_add(known, at->insn, &item->access);
+}
+
+void plan_guards(Plan *plan)
+{
+    Known known;
+    known_nothing(&known);
+    for (u32 i = 0; i < plan->count; i++) {
+        PlanInsn *at = &plan->insns[i];
+        if (at->ends_facts)
+            known_nothing(&known);
+        if (at->may_ask_ahead)
+            guard_ahead(plan, &known, at);
+        for (PlanItem *item = plan_first(plan, at, PLACE_CHECKS); item;
+             item = plan_next(plan, item))
+            look_at_check(plan, &known, at, item);
+        if (at->ends_facts_behind)
+            known_nothing(&known);
+        if (known.used && at->gprs_written & known.gprs)
+            known_after(&known, at->insn, at->gprs_written);
     }
 }

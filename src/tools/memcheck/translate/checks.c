@@ -4,32 +4,10 @@
 #include "tools/memcheck/translate/checks.h"
 
 #include "tools/memcheck/access/access.h"
-#include "tools/memcheck/translate/ahead.h"
-#include "tools/memcheck/translate/constants.h"
-#include "tools/memcheck/translate/copies.h"
-#include "tools/memcheck/translate/known.h"
 #include "tools/memcheck/translate/lookahead.h"
 #include "tools/memcheck/translate/steps.h"
 
 enum { STATE_LEGACY_BYTES = 512, RED_ZONE = 128 };
-
-bool touches_nothing(const ToolInsn *insn)
-{
-    switch (insn->mnemonic) {
-    case ZYDIS_MNEMONIC_NOP:
-    case ZYDIS_MNEMONIC_LEA:
-    case ZYDIS_MNEMONIC_PREFETCHT0:
-    case ZYDIS_MNEMONIC_PREFETCHT1:
-    case ZYDIS_MNEMONIC_PREFETCHT2:
-    case ZYDIS_MNEMONIC_PREFETCHNTA:
-    case ZYDIS_MNEMONIC_PREFETCH:
-    case ZYDIS_MNEMONIC_PREFETCHW:
-    case ZYDIS_MNEMONIC_CLFLUSH:
-    case ZYDIS_MNEMONIC_CLFLUSHOPT:
-    case ZYDIS_MNEMONIC_CLWB: return true;
-    default: return false;
-    }
-}
 
 // Where an operand lies by its constants alone.
 typedef struct StackOperand {
@@ -45,36 +23,41 @@ static StackOperand stack_operand(const ToolAccess *access)
                           at->index != INSN_NO_REG, at->disp};
 }
 
+static void add_step(Plan *plan, PlanInsn *at, ToolCallFn *fn, const DefinednessStep *step,
+                     const ToolAccess *access)
+{
+    const ToolStep call = step_calling(fn, at->insn, step);
+    PlanItem *item = plan_add_access(plan, at, PLACE_CHECKS, PLAN_STEP, access);
+    item->step = call;
+    item->ends_facts = true;
+}
+
 // xsave and its like.
-static bool check_state(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+static bool check_state(Plan *plan, PlanInsn *at, const ToolAccess *access)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
     if (access->size_bytes != 0 && access->size_bytes < STATE_LEGACY_BYTES)
         return false;
-    definedness_prepare(insn, step);
+    definedness_prepare(at->insn, step);
     if (!definedness_is_state(step))
         return false;
-    const ToolStep call = step_calling(access_state, insn, step);
-    step_emit(block, &call, access);
-    known_nothing();
+    add_step(plan, at, access_state, step, access);
     return true;
 }
 
 // Masked moves, gathers and scatters.
-static bool check_lanes(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+static bool check_lanes(Plan *plan, PlanInsn *at, const ToolAccess *access)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
-    if (insn->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
-        insn->mnemonic != ZYDIS_MNEMONIC_MASKMOVDQU)
+    if (at->insn->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+        at->insn->mnemonic != ZYDIS_MNEMONIC_MASKMOVDQU)
         return false;
-    definedness_prepare(insn, step);
+    definedness_prepare(at->insn, step);
     if (!definedness_has_lanes(step))
         return false;
-    const ToolStep call = step_calling(access_lanes, insn, step);
-    step_emit(block, &call, access);
-    known_nothing();
+    add_step(plan, at, access_lanes, step, access);
     return true;
 }
 
@@ -101,7 +84,8 @@ static void note_zone(const ToolInsn *insn, i64 disp)
         lookahead_note_zone(insn->pc, (u32)(-disp + 7) & ~7u);
 }
 
-void check_pointer(const ToolInsn *insn)
+// `lea`: a pointer below the stack pointer is made to write there.
+static void check_pointer(const ToolInsn *insn)
 {
     InsnForm room;
     if (insn->mnemonic != ZYDIS_MNEMONIC_LEA)
@@ -111,86 +95,94 @@ void check_pointer(const ToolInsn *insn)
         note_zone(insn, insn_disp(insn));
 }
 
-bool check_below(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+bool check_below(Plan *plan, PlanInsn *at, const ToolAccess *access, PlanPlace place)
 {
     StackOperand stack = stack_operand(access);
     bool below = stack.on_stack && !stack.indexed && stack.disp < -RED_ZONE;
     if (stack.on_stack)
-        note_zone(insn, stack.disp);
+        note_zone(at->insn, stack.disp);
     if (below)
-        tool_call_access(block, access, access_below, what_is_done(access));
+        plan_add_call_access(plan, at, place, access, access_below, what_is_done(access));
     return below;
 }
 
-static bool check_tile(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+static bool check_tile(Plan *plan, PlanInsn *at, const ToolAccess *access)
 {
     ZydisDecodedInstruction z;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    switch (insn->mnemonic) {
+    switch (at->insn->mnemonic) {
     case ZYDIS_MNEMONIC_TILELOADD:
     case ZYDIS_MNEMONIC_TILELOADDT1:
     case ZYDIS_MNEMONIC_TILESTORED: break;
     default: return false;
     }
-    if (!decode_operands(insn, &z, operands))
+    if (!decode_operands(at->insn, &z, operands))
         return false;
     u64 what = (u64)z.raw.modrm.reg << ACCESS_TILE_AT | (access->writes ? ACCESS_WRITES : 0);
     if (access->address.index != INSN_NO_REG)
         what |= access->address.index | ACCESS_TILE_STRIDE |
                 (u64)z.raw.sib.scale << ACCESS_TILE_SCALE_AT;
-    tool_call_access(block, access, access_tile, what);
-    known_nothing();
+    PlanItem *item = plan_add_access(plan, at, PLACE_CHECKS, PLAN_CALL, access);
+    item->step = (ToolStep){.fn = access_tile, .arg = what};
+    item->ends_facts = true;
     return true;
 }
 
-void check_access(ToolBlock *block, const ToolInsn *insn, const ToolAccess *access)
+// A load or a store of which one comparison tells whether it is in order.
+static void check_plain(Plan *plan, PlanInsn *at, const ToolAccess *access, bool is_below)
 {
-    if (check_lanes(block, insn, access) || check_state(block, insn, access) ||
-        check_tile(block, insn, access))
-        return;
-    if (insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
-        tool_call_access(block, access, access_table, 0);
-        return;
-    }
-    u64 what = what_is_done(access);
     StackOperand stack = stack_operand(access);
-    bool below = check_below(block, insn, access);
-    if (!tool_shadow_can_check(block, access)) {
-        tool_call_access(block, access, access_any, what);
+    if (at->is_assured || reads_control_block(access))
         return;
-    }
-    if (known_defined(insn, access) || copies_assures(insn) || reads_control_block(access) ||
-        constants_has(block, insn, access))
-        return;
-    if (access->reads && !memcheck_options->undef_value_errors) {
-        u64 compared = step_loads_to_compare(insn, access) ? ACCESS_COMPARED : 0;
-        const ToolStep step = {.fn = access_load, .arg = what | compared};
-        tool_guard_end(block, tool_shadow_guard_step(block, access, &step));
+    if (access->reads && !plan->values_matter) {
+        u64 compared = step_loads_to_compare(at->insn, access) ? ACCESS_COMPARED : 0;
+        PlanItem *item = plan_add_access(plan, at, PLACE_CHECKS, PLAN_GUARD_LOAD, access);
+        item->step = (ToolStep){.fn = access_load, .arg = what_is_done(access) | compared};
     } else if (access->reads) {
-        ahead_guard(block, insn, access);
-    } else if (!below && stack.on_stack && !stack.indexed) {
-        tool_shadow_clear(block, access);
-        known_add(insn, access);
+        plan_add_access(plan, at, PLACE_CHECKS, PLAN_GUARD, access);
+    } else if (!is_below && stack.on_stack && !stack.indexed) {
+        plan_add_access(plan, at, PLACE_CHECKS, PLAN_CLEAR, access);
     } else {
-        tool_shadow_guard_store(block, access);
+        plan_add_access(plan, at, PLACE_CHECKS, PLAN_GUARD_STORE, access);
     }
 }
 
-void check_loads(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
-                 unsigned count)
+static void check_access(Plan *plan, PlanInsn *at, const ToolAccess *access)
 {
-    for (unsigned i = 0; i < count; i++) {
-        if (accesses[i].reads)
-            check_access(block, insn, &accesses[i]);
+    if (check_lanes(plan, at, access) || check_state(plan, at, access) ||
+        check_tile(plan, at, access))
+        return;
+    if (at->insn->mnemonic == ZYDIS_MNEMONIC_XLAT) {
+        plan_add_call_access(plan, at, PLACE_CHECKS, access, access_table, 0);
+        return;
+    }
+    bool is_below = check_below(plan, at, access, PLACE_CHECKS);
+    if (tool_shadow_can_check(plan->block, access))
+        check_plain(plan, at, access, is_below);
+    else
+        plan_add_call_access(plan, at, PLACE_CHECKS, access, access_any, what_is_done(access));
+}
+
+// What is loaded is asked for before a store marks it: the operands of movs may overlap.
+static void check_insn(Plan *plan, PlanInsn *at)
+{
+    for (unsigned i = at->check_from; i < at->count; i++) {
+        if (at->accesses[i].reads)
+            check_access(plan, at, &at->accesses[i]);
+    }
+    for (unsigned i = at->check_from; i < at->count && at->checks == CHECK_ALL; i++) {
+        if (!at->accesses[i].reads)
+            check_access(plan, at, &at->accesses[i]);
     }
 }
 
-void check_accesses(ToolBlock *block, const ToolInsn *insn, const ToolAccess *accesses,
-                    unsigned count)
+void plan_checks(Plan *plan)
 {
-    check_loads(block, insn, accesses, count);
-    for (unsigned i = 0; i < count; i++) {
-        if (!accesses[i].reads)
-            check_access(block, insn, &accesses[i]);
+    for (u32 i = 0; i < plan->count; i++) {
+        PlanInsn *at = &plan->insns[i];
+        if (plan->values_matter && at->touches_nothing)
+            check_pointer(at->insn);
+        if (at->checks != CHECK_NONE)
+            check_insn(plan, at);
     }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// See copies.h.
-#include "tools/memcheck/translate/copies.h"
-
+// See values.h. Copies of structures, as compilers write them: loads and stores by turns, or all
+// loads and then all stores, with other instructions between them. Where they often meet undefined
+// bytes (often.h) the V bytes of all are copied by one step before the first, and none of them
+// needs a guard or a step of its own (docs/design/mixed-blocks.md).
 #include "tools/memcheck/access/access.h"
-#include "tools/memcheck/translate/checks.h"
 #include "tools/memcheck/translate/known.h"
 #include "tools/memcheck/translate/lookahead.h"
-#include "tools/memcheck/translate/often.h"
 #include "tools/memcheck/translate/steps.h"
 #include "tools/memcheck/translate/translate.h"
+#include "tools/memcheck/translate/values.h"
 
 enum {
     INSNS_MAX = 40,       // from the first load to the last store
@@ -18,42 +18,13 @@ enum {
     GUARDS_MAX = 32,      // in all, of 8 bytes each
     DISTANCE_MAX = 1024,  // between the operands of one side, which lie on two pages at most
     DISP_MAX = 1 << 30,
-    ACCESSES_MAX = 4,
 };
-
-static const ToolInsn *block_insns, *block_end;
-static u64 covered; // bit i: instruction i of the block belongs to a copy
-static u64 assured; // the same: what it loads has been asked for by the guards of one
-static const ToolInsn *last_store; // of the copies so far
-
-void copies_begin(const ToolInsn *insns, const ToolInsn *end)
-{
-    block_insns = insns;
-    block_end = end;
-    covered = assured = 0;
-    last_store = insns - 1;
-}
-
-static bool has_bit(u64 bits, const ToolInsn *insn)
-{
-    return bits >> (insn - block_insns) & 1;
-}
-
-bool copies_assures(const ToolInsn *insn)
-{
-    return has_bit(assured, insn);
-}
-
-bool copies_is_within(const ToolInsn *insn)
-{
-    return insn <= last_store;
-}
 
 // Bytes at a constant distance from what a register holds before the first load, or from 0.
 typedef struct Span {
     u8 base; // INSN_NO_REG: none
     bool is_written;
-    const ToolInsn *insn;
+    PlanInsn *at;
     i64 low, high;
 } Span;
 
@@ -70,7 +41,7 @@ typedef struct Held {
 
 // A load that waits for its store, or both.
 typedef struct Pair {
-    const ToolInsn *load, *store; // store: NULL while there is none
+    PlanInsn *load, *store; // store: NULL while there is none
     Span from, to;
     u8 member;
 } Pair;
@@ -87,12 +58,12 @@ typedef struct Search {
     MemberSet held;            // have what a pair has loaded
     MemberSet unsure, loaded;  // may be undefined: since before the copy, by other loads
     MemberSet asked;           // of the former: others have read them
-    const ToolInsn *last;      // the last store
+    PlanInsn *last;            // the last store
 } Search;
 
-static bool span_of(const Search *s, const ToolInsn *insn, const ToolAccess *access,
-                    Span *ret_span)
+static bool span_of(const Search *s, PlanInsn *at, const ToolAccess *access, Span *ret_span)
 {
+    const ToolInsn *insn = at->insn;
     const InsnAddress *a = &access->address;
     const Held *held = a->base == INSN_NO_REG ? NULL : &s->gprs[a->base];
     if (!access->is_plain || !a->is_one || a->index != INSN_NO_REG || a->segment ||
@@ -100,7 +71,7 @@ static bool span_of(const Search *s, const ToolInsn *insn, const ToolAccess *acc
         return false;
     u8 base = held ? held->base : INSN_NO_REG;
     i64 low = a->disp + (held ? held->added : 0) + (a->is_rip ? (i64)(insn->pc + insn->len) : 0);
-    *ret_span = (Span){base, access->writes, insn, low, low + access->size_bytes};
+    *ret_span = (Span){base, access->writes, at, low, low + access->size_bytes};
     return low < DISP_MAX && low > (base == RSP ? -1 : -DISP_MAX);
 }
 
@@ -144,49 +115,48 @@ static bool drop_waiting(Search *s, MemberSet members)
 }
 
 // False: the search ends before the instruction. The same of the two below.
-static bool take_load(Search *s, const ToolInsn *insn, const DefinednessMove *move,
-                      const Span *span)
+static bool take_load(Search *s, PlanInsn *at, const DefinednessMove *move, const Span *span)
 {
     MemberSet member = 1ull << move->to_member;
     if (!drop_waiting(s, member) || s->pair_count == COPY_PIECES_MAX)
         return false;
-    s->pairs[s->pair_count++] = (Pair){.load = insn, .from = *span, .member = move->to_member};
+    s->pairs[s->pair_count++] = (Pair){.load = at, .from = *span, .member = move->to_member};
     s->held |= member;
     s->unsure &= ~member;
     s->loaded &= ~member;
     return true;
 }
 
-static bool take_store(Search *s, const ToolInsn *insn, const DefinednessMove *move,
-                       const Span *span)
+static bool take_store(Search *s, PlanInsn *at, const DefinednessMove *move, const Span *span)
 {
     Pair *pair = pair_that_waits(s, 1ull << move->from_member);
     if (!pair || (s->to_base != INSN_NO_REG && span->base != s->to_base) ||
         span->base == INSN_NO_REG || pair->from.high - pair->from.low != span->high - span->low)
         return false;
     s->to_base = span->base;
-    pair->store = insn;
+    pair->store = at;
     pair->to = *span;
-    s->last = insn;
+    s->last = at;
     return true;
 }
 
 // An instruction between them. What it stores must not be undefined unless that is noticed by a
 // guard of the copy: it may store to either side, by another register. And nothing may leave the
 // block before the last store, for one where the copy is not known of.
-static bool take_other(Search *s, const ToolBlock *block, const ToolInsn *insn,
-                       const DefinednessStep *step, const ToolAccess *accesses, unsigned count)
+static bool take_other(Search *s, const ToolBlock *block, PlanInsn *at, const DefinednessStep *step,
+                       unsigned count)
 {
+    const ToolAccess *accesses = at->accesses;
     MemberSet reads = definedness_reads(step) | definedness_address(step);
     MemberSet writes = definedness_writes(step), overwrites = step_overwrites(step, 0);
     if (!drop_waiting(s, reads | writes) || (reads | (writes & ~overwrites)) & s->held ||
-        !step_is_possible(block, insn, step, accesses, count))
+        !step_is_possible(block, at->insn, step, accesses, count))
         return false;
     bool loads = false, stores = false;
     for (unsigned i = 0; i < count; i++) {
         Span span;
         if ((accesses[i].reads && accesses[i].writes) ||
-            !span_of(s, insn, &accesses[i], &span) || !add_other(s, &span))
+            !span_of(s, at, &accesses[i], &span) || !add_other(s, &span))
             return false;
         loads |= accesses[i].reads;
         stores |= accesses[i].writes;
@@ -233,25 +203,24 @@ static bool note_written(Search *s, const ToolInsn *insn)
     return s->gprs[RSP].base == RSP && s->gprs[RSP].added <= sp;
 }
 
-static bool take(Search *s, const ToolBlock *block, const ToolInsn *insn)
+static bool take(Search *s, const ToolBlock *block, PlanInsn *at)
 {
     _Alignas(8) u8 room[DEFINEDNESS_STEP_BYTES];
     DefinednessStep *step = (DefinednessStep *)room;
-    ToolAccess accesses[ACCESSES_MAX];
     DefinednessMove move;
     Span span;
-    if (insn->lowering != LOWER_COPY)
+    if (at->insn->lowering != LOWER_COPY)
         return false;
-    unsigned count = touches_nothing(insn) ? 0 : tool_accesses(insn, accesses, ACCESSES_MAX);
-    definedness_prepare(insn, step);
+    unsigned count = at->touches_nothing ? 0 : at->named;
+    definedness_prepare(at->insn, step);
     bool is_move = count == 1 && definedness_move(step, &move) && is_move_of_words(&move) &&
-                   span_of(s, insn, &accesses[0], &span);
+                   span_of(s, at, &at->accesses[0], &span);
     bool is_load = is_move && move.from == MOVE_MEMORY && span.base == s->from_base;
     bool is_store = is_move && move.to == MOVE_MEMORY;
-    bool is_taken = is_load ? take_load(s, insn, &move, &span)
-                            : (is_store && take_store(s, insn, &move, &span)) ||
-                                  take_other(s, block, insn, step, accesses, count);
-    return is_taken && note_written(s, insn);
+    bool is_taken = is_load ? take_load(s, at, &move, &span)
+                            : (is_store && take_store(s, at, &move, &span)) ||
+                                  take_other(s, block, at, step, count);
+    return is_taken && note_written(s, at->insn);
 }
 
 // --------------------------------------------------------------- what was found
@@ -266,11 +235,11 @@ static u32 words_of(const Span *span)
     return (u32)(span->high - span->low + 7) / 8;
 }
 
-static void forget_others_behind(Search *s, const ToolInsn *last)
+static void forget_others_behind(Search *s, const PlanInsn *last)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < s->other_count; i++) {
-        if (s->others[i].insn <= last)
+        if (s->others[i].at <= last)
             s->others[count++] = s->others[i];
     }
     s->other_count = count;
@@ -289,7 +258,7 @@ static bool drop_unfit(Search *s, MemberSet unsure)
             wide |= size_of(&s->pairs[i]) > 16 ? member : 0;
         }
     }
-    MemberSet dead = lookahead_dead(s->last->pc + s->last->len, members,
+    MemberSet dead = lookahead_dead(s->last->insn->pc + s->last->insn->len, members,
                                     members & ~(wide | unsure), &passed);
     dead |= passed & whole;
     u32 words = 0;
@@ -416,27 +385,30 @@ static u32 gprs_of(const Search *s, const CopyRun *run)
 // instructions. Where that would be often, it has a step of its own.
 static bool is_assured(const Span *other)
 {
-    return !other->is_written && !often_fails(other->insn->pc);
+    return !other->is_written && !plan_often(other->at);
 }
 
-// Whether the block has room for the copy and all that is between. If it ended there, who goes on
-// would not know of the copy.
-static bool is_room(const ToolBlock *block, const Search *s, const ToolInsn *insn)
+// Whether a block has room for the copy and all that is between, if it begins with it; plan_fit()
+// sees to it that it does if there is no room behind what is before the copy.
+static bool is_room(const Plan *plan, const Search *s, const PlanInsn *at, u32 *ret_guards,
+                    u32 *ret_insns)
 {
-    u32 guards = 0, others = 0, insns = (u32)(s->last + 1 - insn);
+    u32 guards = 0, others = 0, insns = (u32)(s->last + 1 - at);
     for (unsigned i = 0; i < s->pair_count; i++)
         guards += words_of(&s->pairs[i].from) + words_of(&s->pairs[i].to);
     for (unsigned i = 0; i < s->other_count; i++)
         others += words_of(&s->others[i]);
-    return guards + others <= GUARDS_MAX &&
-           tool_has_room(block, insns, guards + 2 * (others + insns)); // and two of the state
+    *ret_guards = guards + 2 * (others + insns); // and two of the state
+    *ret_insns = insns;
+    return guards + others <= GUARDS_MAX && tool_has_room(plan->block, insns, *ret_guards) &&
+           plan->copied_count + 2 * COPY_PIECES_MAX + OTHERS_MAX <= PLAN_COPIED_MAX;
 }
 
 // Something undefined may be stored, by another of the others, before this one loads.
 static bool may_be_stored_before(const Search *s, const Span *other)
 {
     for (unsigned i = 0; i < s->other_count && s->stores_others; i++) {
-        if (s->others[i].is_written && s->others[i].insn < other->insn)
+        if (s->others[i].is_written && s->others[i].at < other->at)
             return true;
     }
     return false;
@@ -456,55 +428,72 @@ static bool ask_for_others(const Search *s, CopyRun *run)
     return true;
 }
 
-static void emit(ToolBlock *block, const Search *s, const CopyRun *run, MemberSet asked)
+static u16 add_copied(Plan *plan, const Search *s)
 {
-    ToolAccess accesses[2 * COPY_PIECES_MAX + OTHERS_MAX];
-    unsigned count = 0;
+    u32 first = plan->copied_count;
     for (unsigned i = 0; i < s->pair_count; i++) {
-        accesses[count++] = access_at(&s->pairs[i].from);
-        accesses[count++] = access_at(&s->pairs[i].to);
-        covered |= 1ull << (s->pairs[i].load - block_insns);
-        covered |= 1ull << (s->pairs[i].store - block_insns);
+        plan->copied[plan->copied_count++] = access_at(&s->pairs[i].from);
+        plan->copied[plan->copied_count++] = access_at(&s->pairs[i].to);
     }
     for (unsigned i = 0; i < s->other_count; i++) {
         const Span *other = &s->others[i];
-        if (is_assured(other))
-            assured |= 1ull << (other->insn - block_insns);
         if (is_assured(other) || (s->stores_others && !other->is_written))
-            accesses[count++] = access_at(other);
+            plan->copied[plan->copied_count++] = access_at(other);
     }
-    last_store = s->last;
-    tool_keep_whole(block, s->last);
-    const ToolStep call = {
+    return (u16)first;
+}
+
+static void note_instructions(const Search *s, PlanInsn *at)
+{
+    for (unsigned i = 0; i < s->pair_count; i++)
+        s->pairs[i].load->is_covered = s->pairs[i].store->is_covered = true;
+    for (unsigned i = 0; i < s->other_count; i++)
+        s->others[i].at->is_assured |= is_assured(&s->others[i]);
+    for (PlanInsn *within = at; within <= s->last; within++)
+        within->is_within = true;
+}
+
+static void add_copy(Plan *plan, PlanInsn *at, const Search *s, const CopyRun *run, MemberSet asked,
+                     u32 guards, u32 insns)
+{
+    PlanItem *item = plan_add(plan, at, PLACE_VALUES, PLAN_COPY);
+    item->copied = add_copied(plan, s);
+    item->copied_count = (u16)(plan->copied_count - item->copied);
+    item->members = asked;
+    item->last = (u16)(s->last - plan->insns);
+    item->guards = (u16)guards;
+    item->insns = (u16)insns;
+    item->step = (ToolStep){
         .fn = access_copy,
         .arg = (u64)step_keep(run, sizeof(*run)),
         .brief = access_brief_copy(run),
         .gprs = gprs_of(s, run),
-        .counts = stats_of_step(block, true),
+        .counts = stats_of_step(plan->block, true),
     };
-    tool_shadow_guards_step(block, accesses, count, asked, &call);
-    known_nothing();
+    plan->has_copies = true;
+    at->ends_facts = true;
+    note_instructions(s, at);
 }
 
-// The load from which a copy may be found that begins before `insn`: itself, or one behind it where
-// it is too late, as the flags that `insn` makes are live.
-static const ToolInsn *load_to_begin_with(const ToolBlock *block, const ToolInsn *insn)
+// The load from which a copy may be found that begins before the instruction: itself, or one behind
+// it where it is too late, as the flags that the instruction makes are live.
+static PlanInsn *load_to_begin_with(const Plan *plan, PlanInsn *from)
 {
     enum { AHEAD = 6 };
-    if (!tool_flags_are_dead(block))
+    if (!from->flags_dead)
         return NULL;
-    if (often_fails(insn->pc))
-        return insn;
-    for (const ToolInsn *at = insn + 1; at < block_end && at - insn <= AHEAD; at++) {
-        if (tool_flags_are_dead_at(block, at) || at->lowering != LOWER_COPY)
+    if (plan_often(from))
+        return from;
+    for (PlanInsn *at = from + 1; at < plan_end(plan) && at - from <= AHEAD; at++) {
+        if (at->flags_dead || at->insn->lowering != LOWER_COPY)
             return NULL;
-        if (often_fails(at->pc))
+        if (plan_often(at))
             return at;
     }
     return NULL;
 }
 
-static bool has_load(const Search *s, const ToolInsn *load)
+static bool has_load(const Search *s, const PlanInsn *load)
 {
     for (unsigned i = 0; i < s->pair_count; i++) {
         if (s->pairs[i].load == load)
@@ -513,37 +502,43 @@ static bool has_load(const Search *s, const ToolInsn *load)
     return false;
 }
 
-bool copies_insert(ToolBlock *block, const ToolInsn *insn, MemberSet *current)
+static void search(Search *s, Plan *plan, PlanInsn *from, unsigned base)
 {
-    ToolAccess access;
-    const ToolInsn *load;
-    if (has_bit(covered, insn))
-        return true;
-    if (copies_is_within(insn) || !(load = load_to_begin_with(block, insn)) ||
-        tool_accesses(load, &access, 1) != 1 || !access.reads)
-        return false;
-    Search s; // most of its arrays are as good as they are
-    s.pair_count = s.other_count = 0;
-    s.stores_others = s.is_full = false;
-    s.from_base = access.address.base;
-    s.to_base = INSN_NO_REG;
-    s.held = s.loaded = s.asked = 0;
-    s.unsure = *current;
-    s.last = NULL;
+    s->pair_count = s->other_count = 0;
+    s->stores_others = s->is_full = false;
+    s->from_base = (u8)base;
+    s->to_base = INSN_NO_REG;
+    s->held = s->loaded = s->asked = 0;
+    s->unsure = plan->state.current;
+    s->last = NULL;
     for (unsigned i = 0; i < GPR_COUNT; i++)
-        s.gprs[i] = (Held){(u8)i, 0};
-    if (s.from_base == INSN_NO_REG)
+        s->gprs[i] = (Held){(u8)i, 0};
+    for (PlanInsn *at = from; at < plan_end(plan) && at - from < INSNS_MAX; at++) {
+        if (!take(s, plan->block, at))
+            break;
+    }
+}
+
+bool copies_plan(Plan *plan, PlanInsn *at)
+{
+    PlanInsn *load;
+    MemberSet current = plan->state.current;
+    if (at->is_covered)
+        return true;
+    if (at->is_within || !(load = load_to_begin_with(plan, at)) || !load->named ||
+        !load->accesses[0].reads || load->accesses[0].address.base == INSN_NO_REG)
         return false;
-    for (const ToolInsn *at = insn; at < block_end && at - insn < INSNS_MAX && take(&s, block, at);
-         at++)
-        ;
+    Search s; // most of its arrays stay unset
+    search(&s, plan, at, load->accesses[0].address.base);
     CopyRun run = {0};
+    u32 guards, insns;
     MemberSet bases = 1ull << s.from_base | (s.last ? 1ull << s.to_base : 0);
-    if (!s.last || s.is_full || *current & bases || !drop_unfit(&s, *current) ||
+    if (!s.last || s.is_full || current & bases || !drop_unfit(&s, current) ||
         !has_load(&s, load) || !is_in_order(&s) || !find_sides(&s, &run) ||
-        run.members & s.asked || !ask_for_others(&s, &run) || !is_room(block, &s, insn))
+        run.members & s.asked || !ask_for_others(&s, &run) ||
+        !is_room(plan, &s, at, &guards, &insns))
         return false;
-    emit(block, &s, &run, run.members & *current);
-    *current &= ~run.members;
-    return has_bit(covered, insn);
+    add_copy(plan, at, &s, &run, run.members & current, guards, insns);
+    plan->state.current &= ~run.members;
+    return at->is_covered;
 }

@@ -3,32 +3,15 @@
 // See known.h.
 #include "tools/memcheck/translate/known.h"
 
-enum { FACTS = 16 };
-
-typedef struct Fact {
-    union {
-        struct {
-            u8 base, index, scale, segment;
-        };
-        u32 registers; // all of them
-    };
-    i64 disp;
-    u32 size; // 0: none
-} Fact;
-
-static Fact facts[FACTS];
-static u32 next, used; // one after the other takes the place of the oldest
-static u32 gprs;       // general registers that facts may be about
-
-void known_nothing(void)
+void known_nothing(Known *known)
 {
-    next = used = gprs = 0;
+    known->next = known->used = known->gprs = 0;
 }
 
-static Fact fact_of(const ToolInsn *insn, const ToolAccess *access)
+static KnownFact fact_of(const ToolInsn *insn, const ToolAccess *access)
 {
     const InsnAddress *a = &access->address;
-    Fact fact = {{{a->base, a->index, a->index == INSN_NO_REG ? 0 : a->scale, a->segment}},
+    KnownFact fact = {{{a->base, a->index, a->index == INSN_NO_REG ? 0 : a->scale, a->segment}},
                  a->disp, access->is_plain && !a->is_narrow ? access->size_bytes : 0};
     if (a->is_rip)
         fact.disp += (i64)(insn->pc + insn->len);
@@ -39,11 +22,11 @@ static Fact fact_of(const ToolInsn *insn, const ToolAccess *access)
     return fact;
 }
 
-bool known_defined(const ToolInsn *insn, const ToolAccess *access)
+bool known_defined(const Known *known, const ToolInsn *insn, const ToolAccess *access)
 {
-    Fact wanted = fact_of(insn, access);
-    for (u32 i = 0; i < used && wanted.size; i++) {
-        const Fact *f = &facts[i];
+    KnownFact wanted = fact_of(insn, access);
+    for (u32 i = 0; i < known->used && wanted.size; i++) {
+        const KnownFact *f = &known->facts[i];
         if (f->registers == wanted.registers && wanted.disp >= f->disp &&
             wanted.disp + wanted.size <= f->disp + f->size)
             return true;
@@ -51,15 +34,15 @@ bool known_defined(const ToolInsn *insn, const ToolAccess *access)
     return false;
 }
 
-void known_add(const ToolInsn *insn, const ToolAccess *access)
+void known_add(Known *known, const ToolInsn *insn, const ToolAccess *access)
 {
-    Fact fact = fact_of(insn, access);
+    KnownFact fact = fact_of(insn, access);
     if (!fact.size)
         return;
-    facts[next] = fact;
-    gprs |= 1u << fact.base | 1u << fact.index; // INSN_NO_REG has a bit of its own
-    next = (next + 1) % FACTS;
-    used = used < FACTS ? used + 1 : FACTS;
+    known->facts[known->next] = fact;
+    known->gprs |= 1u << fact.base | 1u << fact.index; // INSN_NO_REG has a bit of its own
+    known->next = (known->next + 1) % KNOWN_FACTS;
+    known->used = known->used < KNOWN_FACTS ? known->used + 1 : KNOWN_FACTS;
 }
 
 bool known_adds(const ToolInsn *insn, unsigned reg, i64 *ret_amount)
@@ -83,7 +66,7 @@ bool known_adds(const ToolInsn *insn, unsigned reg, i64 *ret_amount)
 }
 
 // `written`: the registers that the instruction writes.
-static void fact_after(Fact *f, const ToolInsn *insn, u32 written)
+static void fact_after(KnownFact *f, const ToolInsn *insn, u32 written)
 {
     i64 amount = 0;
     if (f->index != INSN_NO_REG && written >> f->index & 1)
@@ -97,12 +80,10 @@ static void fact_after(Fact *f, const ToolInsn *insn, u32 written)
         f->size = 0;
 }
 
-void known_after(const ToolInsn *insn)
+void known_after(Known *known, const ToolInsn *insn, u32 written)
 {
-    InsnForm room;
-    u32 written = insn_form(insn, &room)->gprs_written;
-    for (u32 i = 0; i < used && written & gprs; i++) {
-        if (facts[i].size)
-            fact_after(&facts[i], insn, written);
+    for (u32 i = 0; i < known->used && written & known->gprs; i++) {
+        if (known->facts[i].size)
+            fact_after(&known->facts[i], insn, written);
     }
 }

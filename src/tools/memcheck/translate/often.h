@@ -8,12 +8,11 @@
 #include "tools/memcheck/memcheck.h"
 
 // At translation, under the engine lock.
-void often_begin(void); // of a block
 bool often_fails(GuestAddr pc);
 bool often_fails_still(GuestAddr pc); // although less is asked for; bitfields.h
-// Inserts the code that counts how often it does. When that is enough, blocks with the
-// instruction are made anew. False: there is no room for more.
-bool often_count(ToolBlock *block, GuestAddr pc);
+// The argument of often_failed(), which counts how often it does. When that is enough, blocks with
+// the instruction are made anew. 0: there is no room for more.
+u64 often_place(GuestAddr pc);
 
 // A guard of the clean block at `pc` asks for more than its own instruction loads. If it fails,
 // that says nothing of the load: the guard shall ask for less from then on.

@@ -32,7 +32,7 @@ static Place *find(GuestAddr pc)
     return NULL;
 }
 
-static bool look_up(GuestAddr pc)
+bool often_fails(GuestAddr pc)
 {
     if (UNLIKELY(memcheck_options->stress & STRESS_OFTEN))
         return __builtin_cpu_supports("bmi2") != 0;
@@ -48,23 +48,6 @@ bool often_fails_still(GuestAddr pc)
     return place && place->pc && __atomic_load_n(&place->count, __ATOMIC_RELAXED) >= 2 * OFTEN;
 }
 
-static GuestAddr asked; // for last, in this block: each is several times
-static bool answer;
-
-void often_begin(void)
-{
-    asked = ~0ull; // where no code is
-}
-
-bool often_fails(GuestAddr pc)
-{
-    if (pc != asked) {
-        asked = pc;
-        answer = look_up(pc);
-    }
-    return answer;
-}
-
 void often_note_wide(GuestAddr pc)
 {
     wide[hash(pc) / 64] |= 1ull << hash(pc) % 64;
@@ -75,15 +58,14 @@ bool often_is_narrow(GuestAddr pc)
     return __atomic_load_n(&narrow[hash(pc) / 64], __ATOMIC_RELAXED) >> hash(pc) % 64 & 1;
 }
 
-bool often_count(ToolBlock *block, GuestAddr pc)
+u64 often_place(GuestAddr pc)
 {
     Place *place = find(pc);
     if (!place || __builtin_cpu_supports("bmi2") == 0)
-        return false;
+        return 0;
     place->pc = pc;
     seen[hash(pc) / 64] |= 1ull << hash(pc) % 64;
-    tool_call(block, often_failed, (u64)place);
-    return true;
+    return (u64)place;
 }
 
 void often_failed(ToolThread *thread, u64 arg, GuestAddr unused)

@@ -21,16 +21,6 @@ void stats_count(ToolBlock *block, MemcheckStat stat)
         tool_count(block, stat, 1);
 }
 
-// Only a failed guard leads to a version that begins with the access it was for.
-void stats_insn(ToolBlock *block, const ToolInsn *insn)
-{
-    if (!memcheck_options->stats)
-        return;
-    stats_count(block, MEMCHECK_STAT_INSNS);
-    if (tool_version(block) & VERSION_FIRST && tool_is_first(block, insn))
-        stats_count(block, MEMCHECK_STAT_GUARDS);
-}
-
 // The instructions of a mixed block are not counted else: steps are few.
 u32 stats_of_step(const ToolBlock *block, bool by_guard)
 {

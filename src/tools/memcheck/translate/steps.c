@@ -167,17 +167,6 @@ void step_emit(ToolBlock *block, const ToolStep *step, const ToolAccess *access)
         tool_call(block, step->fn, step->arg);
 }
 
-bool step_masks_inline(ToolBlock *block, const DefinednessStep *step)
-{
-    unsigned gpr;
-    u64 kept;
-    if (!definedness_masks(step, &gpr, &kept) || !tool_flags_are_dead(block) ||
-        !tool_flags_die(block))
-        return false;
-    tool_state_mask(block, (u32)offsetof(Definedness, gpr) + 8 * gpr, kept, ~MEMBER_GPR(gpr));
-    return true;
-}
-
 bool step_is_repeated(const ToolInsn *insn)
 {
     InsnForm room;

@@ -41,9 +41,6 @@ bool step_loads_to_compare(const ToolInsn *insn, const ToolAccess *access);
 
 // Inserts a call of it.
 void step_emit(ToolBlock *block, const ToolStep *step, const ToolAccess *access);
-// Bits of a register are set or cleared, as bit-fields are: that needs no call if nobody looks at
-// the flags. The register stays in the set, even if no bit is left. False: it is no such step.
-bool step_masks_inline(ToolBlock *block, const DefinednessStep *step);
 
 // Whether a guard may call the step, and go on behind the instruction's checks.
 bool step_is_possible(const ToolBlock *block, const ToolInsn *insn, const DefinednessStep *step,

@@ -28,7 +28,6 @@ typedef enum MemcheckStat {
     MEMCHECK_STATS
 } MemcheckStat;
 void stats_count(ToolBlock *block, MemcheckStat stat);
-void stats_insn(ToolBlock *block, const ToolInsn *insn);
 u32 stats_of_step(const ToolBlock *block, bool by_guard); // slots, for ToolStep
 void stats_thread_ended(ToolThread *thread);
 void stats_fork_child(ToolThread *thread);

@@ -182,7 +182,7 @@ _muninn()
     --xtree-memory-file) is_file=1 ;;
     --xtree-compress-strings) values='yes no' ;;
     --realloc-zero-bytes-frees) values='yes no' ;;
-    --trace) values='blocks calls signals syscalls redir all none' is_set=1 ;;
+    --trace) values='blocks plan calls signals syscalls redir all none' is_set=1 ;;
     --trace-syscalls) values='yes no' ;;
     --trace-signals) values='yes no' ;;
     --trace-redir) values='yes no' ;;

@@ -74,7 +74,7 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l realloc-zero-bytes-frees -x -a 'yes no' -d 'What realloc(p, 0) does: free and return NULL, or return a block of no bytes'
     complete -c $command -n __muninn_is_before_program -l stats -d 'Print what the engine did and what it cost when the program ends'
     complete -c $command -n __muninn_is_before_program -l debug -s d -d 'The same as --verbose'
-    complete -c $command -n __muninn_is_before_program -l trace -x -a 'blocks calls signals syscalls redir all none' -d 'Print events as they happen'
+    complete -c $command -n __muninn_is_before_program -l trace -x -a 'blocks plan calls signals syscalls redir all none' -d 'Print events as they happen'
     complete -c $command -n __muninn_is_before_program -l trace-syscalls -x -a 'yes no' -d 'The same as --trace=syscalls'
     complete -c $command -n __muninn_is_before_program -l trace-signals -x -a 'yes no' -d 'The same as --trace=signals'
     complete -c $command -n __muninn_is_before_program -l trace-redir -x -a 'yes no' -d 'The same as --trace=redir'

@@ -44,6 +44,11 @@ void trace_block(const Block *block, const Insn *insns, unsigned count)
     listing_block(block, put_block_line);
 }
 
+void trace_guest(const Insn *insn, void (*put)(const char *line))
+{
+    listing_guest(insn->pc, insn->bytes, insn->len, put);
+}
+
 // -------------------------------------------------------------------- calls
 
 bool trace_wants_call(const Insn *insn)

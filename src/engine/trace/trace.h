@@ -2,8 +2,9 @@
 //
 // --trace: events as they happen, one line each, into the log.
 //
-// A line begins with what was asked for ("blocks:", "calls:", "signals:",
-// "syscalls:") and, but for blocks, the thread. The hooks are called as
+// A line begins with what was asked for ("blocks:", "plan:", "calls:", "signals:",
+// "syscalls:") and, but for blocks and plans, the thread. The tool writes the plans
+// (TRACE_PLAN). The hooks are called as
 //     if (UNLIKELY(trace_bits & TRACE_X))
 //         trace_x(...);
 // so that a run without the option pays one test of a word that never changes.
@@ -24,6 +25,9 @@ void trace_init(u32 bits, bool verbose);
 
 // A block is finished. Engine lock held.
 void trace_block(const Block *block, const Insn *insns, unsigned count);
+
+// An instruction of the client as a line: its address, its bytes, its text.
+void trace_guest(const Insn *insn, void (*put)(const char *line));
 
 // Whether `insn` is a call or a return. trace_on_call() is to be called before it then, as a
 // ToolCallFn (toolapi/toolapi.h) with the guest pc as `arg`.

@@ -4,14 +4,22 @@
 // the code before each instruction. In a clean block: a guard before each load, a check or a mark
 // for each store, marks where the stack grows and shrinks. In a dirty one, also a step before each
 // instruction that touches a member of the set.
+#include "engine/trace/trace.h"
 #include "tools/memcheck/translate/plan.h"
 #include "tools/memcheck/translate/translate.h"
 
 static Plan plan; // of the block that is being made, under the engine lock
 
+static void put_line(const char *line)
+{
+    tool_log("plan: %s", line);
+}
+
 void instrument_block(ToolBlock *block, const ToolInsn *insns, unsigned count)
 {
     plan_make(&plan, block, insns, count);
+    if (UNLIKELY(trace_bits & TRACE_PLAN))
+        plan_print(&plan, put_line);
 }
 
 void instrument_insn(ToolBlock *block, const ToolInsn *insn)

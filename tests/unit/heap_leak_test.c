@@ -415,18 +415,23 @@ enum { SMALL_HEAP = 40 };
 
 static bool edge[SMALL_HEAP + 1][SMALL_HEAP]; // [SMALL_HEAP] is the root
 static bool is_start_edge[SMALL_HEAP + 1][SMALL_HEAP];
+static bool inner_edge[SMALL_HEAP][SMALL_HEAP]; // of what is lost: to the innermost block
 
 static void add_edges(u32 from, GuestAddr low, GuestAddr high)
 {
     for (GuestAddr at = (low + 7) & ~7ull; at + 8 <= high; at += 8) {
         u64 word = *(u64 *)at;
+        u32 innermost = SMALL_HEAP;
         for (u32 i = 0; i < block_count; i++) {
             u64 start = leak_block_start(&blocks[i]), size = leak_block_size(&blocks[i]);
             if (word - start < (size ? size : 1)) {
                 edge[from][i] = true;
                 is_start_edge[from][i] |= word == start;
+                innermost = i;
             }
         }
+        if (from < SMALL_HEAP && innermost < SMALL_HEAP)
+            inner_edge[from][innermost] = true;
     }
 }
 
@@ -456,7 +461,7 @@ static void lead(u32 leader, u8 kinds[])
         changed = false;
         for (u32 i = 0; i < block_count; i++) {
             for (u32 j = 0; member[i] && j < block_count; j++) {
-                if (!edge[i][j] || j == leader)
+                if (!inner_edge[i][j] || j == leader)
                     continue;
                 if (kinds[j] != LEAK_KIND_COUNT && kinds[j] != LOSS_DEFINITE)
                     continue;
@@ -476,6 +481,7 @@ static void reference(u8 kinds[])
 
     memset(edge, 0, sizeof(edge));
     memset(is_start_edge, 0, sizeof(is_start_edge));
+    memset(inner_edge, 0, sizeof(inner_edge));
     add_edges(SMALL_HEAP, root_range.low, root_range.high);
     for (u32 i = 0; i < block_count; i++)
         add_edges(i, leak_block_start(&blocks[i]),
@@ -495,18 +501,27 @@ static void reference(u8 kinds[])
     }
 }
 
-static void make_random_heap(u64 *seed)
+static void make_random_heap(u64 *seed, bool is_nested)
 {
-    u64 offset = 0;
+    u64 offset = 0, end_of_outer = 0;
 
     start_world();
     u32 wanted = 1 + (u32)(world_random(seed) % (SMALL_HEAP - 1));
     for (u32 i = 0; i < wanted; i++) {
         u64 r = world_random(seed);
         u64 size = r % 20 == 0 ? r % 30000 : r % 90;
-        offset += (r >> 32) % 40 * (r >> 40 & 1 ? 8 : 1) + 1;
+        offset += (r >> 32) % 40 * (r >> 40 & 1 ? 8 : 1) + !is_nested;
+        if (offset + size > end_of_outer) {
+            offset = max_u64(offset, end_of_outer);
+            end_of_outer = 0;
+        }
+        bool is_outer = is_nested && r >> 48 & 1;
+        if (is_outer && !end_of_outer) {
+            size += (r >> 50) % 1000;
+            end_of_outer = offset + size;
+        }
         place(offset, size, i);
-        offset += size;
+        offset += is_outer ? 0 : size + is_nested;
     }
     u32 pointers = (u32)(world_random(seed) % (wanted * 2));
     for (u32 i = 0; i < pointers; i++) {
@@ -537,11 +552,11 @@ TEST(random_heaps_agree_with_the_reference)
 {
     u64 seed = 1234567;
 
-    for (u32 round = 0; round < 2000; round++) {
+    for (u32 round = 0; round < 4000; round++) {
         u8 kinds[SMALL_HEAP];
-        make_random_heap(&seed);
+        make_random_heap(&seed, round % 2 == 1); // blocks in others, every second time
         reference(kinds);
-        input.workers = round % 50 == 0 ? 3 : 1;
+        input.workers = round % 50 < 2 ? 3 : 1;
         LeakCheck *check = check_now(NULL);
         for (u32 i = 0; i < block_count; i++) {
             if (leak_kind_of(check, i) != kinds[i])

@@ -845,9 +845,23 @@ TEST(walk_is_sorted_and_leaves_containers_out)
         CHECK(seen.starts[i] != arena);
     }
     CHECK_EQ(seen.starts[0], 4096);
+    // Chunks that MALLOCLIKE blocks lie in stay, unless they are the same.
+    heap_pool_create(0x1000000, 0, false, HEAP_POOL_META);
+    heap_pool_alloc(t, 0x1000000, 8192, 1000, 1);
+    heap_pool_alloc(t, 0x1000000, 16384, 64, 1);
+    heap_malloclike(t, 8192, 64, 0, false, 1);
+    heap_malloclike(t, 8300, 64, 0, false, 1);
+    heap_malloclike(t, 16384, 64, 0, false, 1);
+    seen.count = 0;
+    CHECK(heap_for_each_live(true, see, &seen));
+    CHECK_EQ(seen.count, 9);
+    CHECK_EQ(seen.starts[1], 8192);
+    CHECK_EQ(seen.starts[2], 8192);
+    CHECK_EQ(seen.starts[3], 8300);
+    CHECK_EQ(seen.starts[4], 16384);
     seen.count = 0;
     CHECK(heap_for_each_live(false, see, &seen));
-    CHECK_EQ(seen.count, 6);
+    CHECK_EQ(seen.count, 11);
     CHECK(huge && small);
     finish();
 }

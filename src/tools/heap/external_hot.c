@@ -113,10 +113,22 @@ bool external_next(GuestAddr from, HeapBlock *ret_block)
 
     if (!custom && !chunk)
         return false;
-    // At equal starts the chunk contains the other; an external walk skips it.
-    bool takes_custom = custom && (!chunk || custom->start <= chunk->start);
+    // At equal starts the chunk contains the other.
+    bool takes_custom = custom && (!chunk || custom->start < chunk->start);
     external_node_describe(takes_custom ? TREE_CUSTOM : TREE_CHUNK, takes_custom ? custom : chunk,
                            ret_block);
+    return true;
+}
+
+bool external_next_behind(const HeapBlock *last, HeapBlock *ret_block)
+{
+    const Node *custom = NULL;
+
+    if (last->kind == HEAP_POOL)
+        custom = external_tree_at(TREE_CUSTOM, last->start);
+    if (!custom)
+        return last->start + 1 != 0 && external_next(last->start + 1, ret_block);
+    external_node_describe(TREE_CUSTOM, custom, ret_block);
     return true;
 }
 

@@ -204,8 +204,9 @@ bool heap_usable_size(GuestAddr start, u64 *ret_size_bytes);
 // quarantined ones win over recycled.
 bool heap_find(GuestAddr address, HeapBlock *ret_block);
 
-// Calls fn for every live block, ascending, external ones included. A block that
-// external blocks are carved from is left out if `skip_containers`. Other threads
+// Calls fn for every live block, ascending, external ones included, outer ones first. A block of
+// the heap that external blocks are carved from is left out if `skip_containers`, and of two
+// external ones that are the same piece of memory the outer one. Other threads
 // must be stopped or inside heap_fork_prepare(). False: no memory for the walk.
 typedef void HeapVisit(void *data, const HeapBlock *block);
 bool heap_for_each_live(bool skip_containers, HeapVisit *fn, void *data);

@@ -397,6 +397,8 @@ bool external_find_near(GuestAddr address, HeapBlock *ret_block); // of what has
 bool external_live_at(GuestAddr start, HeapBlock *ret_block);
 // Live blocks, ascending: the first that starts at or after `from`. Under the lock.
 bool external_next(GuestAddr from, HeapBlock *ret_block);
+// The next of the walk: what lies at the same start within a chunk comes behind the chunk.
+bool external_next_behind(const HeapBlock *last, HeapBlock *ret_block);
 void external_validate(void);
 void external_destroy(void);
 

@@ -10,6 +10,10 @@
 //   definite    lost, and leader of what is lost with it: no lost block points to it, except
 //               from a cycle that it leads, being its lowest block
 //   indirect    lost, and led by a definite one: that one's record is charged with its bytes
+// Blocks may lie in others, as MALLOCLIKE blocks do in a pool's chunk. A word then points to the
+// innermost; and, from a root or from what is not lost, to those around it as well: as long as
+// somebody has a piece of a chunk, the chunk is not lost for certain.
+//
 // A heuristic makes an interior pointer count as a start pointer. What can be reached from two
 // leaders is charged to the lower one.
 //
@@ -84,7 +88,7 @@ typedef struct LeakRange {
 typedef void LeakWork(void *argument, u32 worker, u32 count);
 
 typedef struct LeakInput {
-    const LeakBlock *blocks; // ascending by start; fewer than 2^31; below 2^47
+    const LeakBlock *blocks; // ascending by start, outer ones first; fewer than 2^31; below 2^47
     u64 block_count;
     const LeakRange *roots; // memory that is not the heap's: data, stacks, thread-local
     u64 root_count;

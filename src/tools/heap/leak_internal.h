@@ -34,6 +34,12 @@ static inline u8 mark_of_heuristic(LeakHeuristic heuristic)
 #define TOP_ENTRIES   (1ull << (47 - GRANULE_SHIFT))
 #define TOP_IS_BLOCK  0x80000000u
 
+// A block that others lie in.
+typedef struct LeakContainer {
+    u32 block;
+    u32 outer; // the number of the container that it lies in, or NO_BLOCK
+} LeakContainer;
+
 // From address to block. top[address >> 22] is 0, a leaf's number + 1, or TOP_IS_BLOCK | block
 // when no block starts in the granule. leaf[page] is the first block that starts at or
 // behind the page.
@@ -43,6 +49,7 @@ typedef struct LeakIndex {
     u64 leaves_bytes;
     GuestAddr low; // all blocks are in [low, high)
     GuestAddr high;
+    Vec containers; // LeakContainer, in the order of their blocks
 } LeakIndex;
 
 // Where a pointer was read: words of roots, then words of the input, then blocks. A root whose
@@ -123,6 +130,30 @@ static inline u32 leak_index_guess(const LeakIndex *index, GuestAddr address)
     return page[0] + (u32)(((page[1] - page[0]) * (address % 4096) + 1024) / 4096);
 }
 
+static inline bool leak_block_has(const LeakBlock *block, GuestAddr address)
+{
+    u64 size = leak_block_size(block);
+
+    return address - leak_block_start(block) < size + (size == 0);
+}
+
+// The innermost container that the address is in: its number, or NO_BLOCK; and the next one around
+// that.
+u32 leak_container_at(const LeakIndex *index, const LeakBlock *blocks, GuestAddr address);
+u32 leak_container_around(const LeakIndex *index, const LeakBlock *blocks, u32 container,
+                          GuestAddr address);
+u32 leak_container_block(const LeakIndex *index, u32 container);
+
+static inline u32 leak_index_find_outer(const LeakIndex *index, const LeakBlock *blocks,
+                                        GuestAddr address)
+{
+    if (LIKELY(index->containers.count == 0))
+        return NO_BLOCK;
+    u32 container = leak_container_at(index, blocks, address);
+    return container == NO_BLOCK ? NO_BLOCK : leak_container_block(index, container);
+}
+
+// The innermost block.
 static inline u32 leak_index_find(const LeakIndex *index, const LeakBlock *blocks,
                                   GuestAddr address)
 {
@@ -130,7 +161,7 @@ static inline u32 leak_index_find(const LeakIndex *index, const LeakBlock *block
         return NO_BLOCK;
     u32 entry = index->top[address >> GRANULE_SHIFT];
     if (entry == 0)
-        return NO_BLOCK;
+        return leak_index_find_outer(index, blocks, address);
     u32 found = entry & ~TOP_IS_BLOCK;
     if (!(entry & TOP_IS_BLOCK)) {
         const u32 *page =
@@ -145,8 +176,9 @@ static inline u32 leak_index_find(const LeakIndex *index, const LeakBlock *block
             return NO_BLOCK;
         found = guess - 1;
     }
-    u64 size = leak_block_size(&blocks[found]);
-    return address - leak_block_start(&blocks[found]) < size + (size == 0) ? found : NO_BLOCK;
+    return leak_block_has(&blocks[found], address)
+               ? found
+               : leak_index_find_outer(index, blocks, address);
 }
 
 // Reads [address, high) page by page, whole aligned words only, and calls fn for each

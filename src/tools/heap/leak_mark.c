@@ -289,6 +289,7 @@ bool leak_mark_from_roots(LeakCheck *check)
         leak_trace_init(&worker->tracer, check, accept, worker);
         worker->tracer.share = share_work;
         worker->tracer.is_queue = check->holders != NULL;
+        worker->tracer.finds_containers = check->index.containers.count != 0;
     }
     run_pass(&marker, false);
     run_pass(&marker, true);

@@ -75,6 +75,21 @@ void leak_trace_block(Tracer *tracer, u64 item)
         tracer->has_failed = true;
 }
 
+// The found block may be one of them.
+static void resolve_containers(Tracer *tracer, u32 found, const TraceWord *word)
+{
+    const LeakIndex *index = &tracer->check->index;
+    const LeakBlock *blocks = tracer->check->input.blocks;
+    u32 container = leak_container_at(index, blocks, word->value);
+
+    for (; container != NO_BLOCK;
+         container = leak_container_around(index, blocks, container, word->value)) {
+        u32 block = leak_container_block(index, container);
+        if (block != found && tracer->accept(tracer->owner, block, word->value, word->reader))
+            leak_trace_block(tracer, block);
+    }
+}
+
 static void resolve(Tracer *tracer, const TraceWord *word)
 {
     const LeakCheck *check = tracer->check;
@@ -84,6 +99,8 @@ static void resolve(Tracer *tracer, const TraceWord *word)
 
     if (block != NO_BLOCK && tracer->accept(tracer->owner, block, word->value, word->reader))
         leak_trace_block(tracer, block);
+    if (UNLIKELY(tracer->finds_containers) && block != NO_BLOCK)
+        resolve_containers(tracer, block, word);
 }
 
 // What resolve() is going to read.

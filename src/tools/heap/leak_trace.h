@@ -35,6 +35,7 @@ typedef struct Tracer {
     void (*share)(void *owner); // called now and then while draining. May be NULL
     bool is_queue;              // what is found first is read first
     bool has_lists;             // LostBlock.list is there
+    bool finds_containers;      // a word points to those around a block, too
     void *owner;
     TraceStack work;
     TraceWord words[TRACE_WORDS]; // pointers whose lookup was prefetched

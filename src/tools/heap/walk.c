@@ -16,9 +16,9 @@ typedef struct Walk {
 
 static void external_advance(Walk *walk)
 {
-    GuestAddr from = walk->external.start + 1;
+    HeapBlock last = walk->external;
 
-    walk->has_external = from != 0 && external_next(from, &walk->external);
+    walk->has_external = external_next_behind(&last, &walk->external);
 }
 
 static bool is_inside(const HeapBlock *inner, const HeapBlock *outer)
@@ -28,18 +28,19 @@ static bool is_inside(const HeapBlock *inner, const HeapBlock *outer)
     return offset < outer->size_bytes && inner->size_bytes <= outer->size_bytes - offset;
 }
 
-// A pool's chunk may be cut into MALLOCLIKE blocks as a block of the heap may.
-static bool contains_another(const HeapBlock *external)
+// All of a pool's chunk may be one MALLOCLIKE block: then that one counts.
+static bool is_same_as_next(const HeapBlock *external)
 {
-    HeapBlock inner;
+    HeapBlock next;
 
-    return external_next(external->start + 1, &inner) && is_inside(&inner, external);
+    return external_next_behind(external, &next) && next.start == external->start &&
+           next.size_bytes == external->size_bytes;
 }
 
 static void visit_externals_before(Walk *walk, GuestAddr address)
 {
     while (walk->has_external && walk->external.start < address) {
-        if (!walk->skip_containers || !contains_another(&walk->external))
+        if (!walk->skip_containers || !is_same_as_next(&walk->external))
             walk->fn(walk->data, &walk->external);
         external_advance(walk);
     }

@@ -303,3 +303,134 @@ CASE(asked_for_by_request)
     VALGRIND_COUNT_LEAKS(leaked, dubious, reachable, suppressed);
     CHECK(leaked == 0 && dubious == 0 && reachable >= 50);
 }
+
+// Chunks of a pool that gives pieces away: a piece lies in its chunk, and a pointer into the
+// piece is one into the chunk as well. The chunk itself lies in a block of the heap, which does not
+// count.
+enum { CHUNK = 4096, PIECE = 256, PIECE_AT = 128, IN_CHUNK = 64 };
+static int pool;
+
+static NOINLINE u8 *make_pool(void)
+{
+    VALGRIND_CREATE_MEMPOOL_EXT(&pool, 0, 0,
+                                VALGRIND_MEMPOOL_METAPOOL | VALGRIND_MEMPOOL_AUTO_FREE);
+    return (u8 *)malloc(2 * CHUNK) + IN_CHUNK;
+}
+
+static NOINLINE void keep_inside_chunk(void);
+CASE(chunk_kept_from_inside)
+{
+    keep_inside_chunk();
+}
+static NOINLINE void keep_inside_chunk(void)
+{
+    u8 *chunk = make_pool();
+    VALGRIND_MEMPOOL_ALLOC(&pool, chunk, CHUNK);
+    // EXPECT memcheck leak-possible bytes=4096 blocks=1
+    kept = chunk + 100;
+    HIDE(chunk);
+}
+
+static NOINLINE void keep_inside_chunk_with_piece(void);
+CASE(chunk_with_a_piece_kept_from_inside)
+{
+    keep_inside_chunk_with_piece();
+}
+static NOINLINE void keep_inside_chunk_with_piece(void)
+{
+    u8 *chunk = make_pool(), *piece = chunk + PIECE_AT;
+    VALGRIND_MEMPOOL_ALLOC(&pool, chunk, CHUNK);
+    // EXPECT memcheck leak-possible bytes=4096 blocks=1
+    VALGRIND_MALLOCLIKE_BLOCK(piece, PIECE, 0, 0);
+    // EXPECT memcheck leak-definite bytes=256 blocks=1
+    kept = piece + PIECE + 100;
+    HIDE(chunk);
+}
+
+static NOINLINE void keep_chunk_with_piece(void);
+CASE(chunk_with_a_piece_kept_by_its_start) // NOT-VALGRIND pieces-of-chunks
+{
+    keep_chunk_with_piece();
+}
+static NOINLINE void keep_chunk_with_piece(void)
+{
+    u8 *chunk = make_pool(), *piece = chunk + PIECE_AT;
+    VALGRIND_MEMPOOL_ALLOC(&pool, chunk, CHUNK);
+    // EXPECT memcheck leak-reachable bytes=4096 blocks=1
+    VALGRIND_MALLOCLIKE_BLOCK(piece, PIECE, 0, 0);
+    // EXPECT memcheck leak-reachable bytes=256 blocks=1
+    *(void **)chunk = piece;
+    kept = chunk;
+    HIDE(chunk);
+}
+
+static NOINLINE void keep_piece(void);
+CASE(chunk_kept_by_its_piece) // NOT-VALGRIND pieces-of-chunks
+{
+    keep_piece();
+}
+static NOINLINE void keep_piece(void)
+{
+    u8 *chunk = make_pool(), *piece = chunk + PIECE_AT;
+    VALGRIND_MEMPOOL_ALLOC(&pool, chunk, CHUNK);
+    // EXPECT memcheck leak-possible bytes=4096 blocks=1
+    VALGRIND_MALLOCLIKE_BLOCK(piece, PIECE, 0, 0);
+    // EXPECT memcheck leak-reachable bytes=256 blocks=1
+    kept = piece;
+    HIDE(chunk);
+}
+
+static NOINLINE void keep_first_piece(void);
+CASE(chunk_and_its_first_piece_start_together) // NOT-VALGRIND pieces-of-chunks
+{
+    keep_first_piece();
+}
+static NOINLINE void keep_first_piece(void)
+{
+    u8 *chunk = make_pool();
+    VALGRIND_MEMPOOL_ALLOC(&pool, chunk, CHUNK);
+    // EXPECT memcheck leak-reachable bytes=4096 blocks=1
+    VALGRIND_MALLOCLIKE_BLOCK(chunk, PIECE, 0, 0);
+    // EXPECT memcheck leak-reachable bytes=256 blocks=1
+    kept = chunk;
+    HIDE(chunk);
+}
+
+static NOINLINE void lose_chunk(void);
+CASE(chunk_lost_with_its_pieces)
+{
+    lose_chunk();
+}
+static NOINLINE void lose_chunk(void)
+{
+    u8 *chunk = make_pool(), *first = chunk + PIECE_AT, *second = chunk + 2 * PIECE;
+    VALGRIND_MEMPOOL_ALLOC(&pool, chunk, CHUNK);
+    // EXPECT memcheck leak-definite bytes=4352 indirect=256 blocks=1
+    VALGRIND_MALLOCLIKE_BLOCK(first, PIECE, 0, 0);
+    // EXPECT memcheck leak-indirect bytes=256 blocks=1
+    VALGRIND_MALLOCLIKE_BLOCK(second, 2 * PIECE, 0, 0);
+    // EXPECT memcheck leak-definite bytes=512 blocks=1
+    *(void **)chunk = first;
+    HIDE(chunk);
+    chunk = first = second = NULL;
+    HIDE(chunk);
+    HIDE(first);
+    HIDE(second);
+}
+
+static NOINLINE void keep_piece_of_piece(void);
+CASE(piece_within_a_piece)
+{
+    keep_piece_of_piece();
+}
+static NOINLINE void keep_piece_of_piece(void)
+{
+    u8 *outer = make_pool(), *inner = outer + 16;
+    VALGRIND_MALLOCLIKE_BLOCK(outer, PIECE, 0, 0);
+    // EXPECT memcheck leak-reachable bytes=256 blocks=1
+    VALGRIND_MALLOCLIKE_BLOCK(inner, 32, 0, 0);
+    // EXPECT memcheck leak-definite bytes=32 blocks=1
+    kept = outer;
+    HIDE(outer);
+    HIDE(inner);
+}

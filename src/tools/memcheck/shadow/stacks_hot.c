@@ -41,8 +41,42 @@ static GuestAddr *left_place(MemcheckThread *mt, GuestAddr sp)
     return is_same ? found : NULL;
 }
 
-static void note_left(MemcheckThread *mt, GuestAddr sp)
+// Where stacks wait, and the thread that left them (the low 16 bits): the last of each place. Read
+// and written by all threads without a lock: what is lost is found out another time.
+static u64 waiting[1024];
+static bool migrates; // stacks go from thread to thread: true for good
+
+static u64 *waiting_at(GuestAddr sp)
 {
+    return &waiting[sp / SAVED_BYTES % ARRAY_LEN(waiting)];
+}
+
+static bool was_left_by_another(ToolThread *thread, GuestAddr sp)
+{
+    for (GuestAddr at = sp - SAVED_BYTES; at <= sp; at += SAVED_BYTES) {
+        u64 word = __atomic_load_n(waiting_at(at), __ATOMIC_RELAXED);
+        if (sp - (word >> 16) <= SAVED_BYTES && (u16)word != (u16)thread->thread.tid)
+            return true;
+    }
+    return false;
+}
+
+// Another thread may have left the stack at sp, which this thread goes on with, so that its own
+// notes tell nothing of it: goroutines, which lie side by side. What one has called before it was
+// left looks like a frame of its lower neighbour that is gone on with.
+static bool may_have_migrated(ToolThread *thread, GuestAddr sp)
+{
+    if (is_in_home(memcheck_thread(thread), sp))
+        return false;
+    if (!__atomic_load_n(&migrates, __ATOMIC_RELAXED) && was_left_by_another(thread, sp))
+        __atomic_store_n(&migrates, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&migrates, __ATOMIC_RELAXED);
+}
+
+static void note_left(ToolThread *thread, GuestAddr sp)
+{
+    MemcheckThread *mt = memcheck_thread(thread);
+    __atomic_store_n(waiting_at(sp), sp << 16 | (u16)thread->thread.tid, __ATOMIC_RELAXED);
     for (u32 i = 0; i < ARRAY_LEN(mt->left); i++) {
         if (!mt->left[i]) {
             mt->left[i] = sp;
@@ -60,13 +94,15 @@ static void change_stack(ToolThread *thread, GuestAddr old_sp, GuestAddr sp)
     MemcheckThread *mt = memcheck_thread(thread);
     bool is_alternate =
         old_sp - (GuestAddr)thread->signal.altstack.ss_sp < thread->signal.altstack.ss_size;
+    bool has_migrated = may_have_migrated(thread, sp);
     GuestAddr *left = left_place(mt, sp);
     if (left) { // a jump may go to a frame further up
-        leave_frame(*left, sp);
+        if (!has_migrated)
+            leave_frame(*left, sp);
         *left = 0;
     }
     if (!is_alternate)
-        note_left(mt, old_sp);
+        note_left(thread, old_sp);
     if (is_at_home(mt, old_sp))
         mt->left_sp = old_sp;
     if (is_in_home(mt, sp))
@@ -79,6 +115,8 @@ void stacks_loaded(ToolThread *thread, GuestAddr old_sp, bool same)
     MemcheckThread *mt = memcheck_thread(thread);
     GuestAddr sp = thread->gpr[RSP], *left;
     if (is_in_home(mt, old_sp) != is_in_home(mt, sp))
+        same = false;
+    if (sp - old_sp > FRAME_MIN && may_have_migrated(thread, sp))
         same = false;
     // What one has called before it was left looks like a frame that is left.
     if (same && sp - old_sp > FRAME_MIN && (left = left_place(mt, sp)) && *left > old_sp)
@@ -116,7 +154,8 @@ static bool stays_on_stack(ToolThread *thread, GuestAddr sp, GuestAddr to)
     MemcheckThread *mt = memcheck_thread(thread);
     if (to - sp <= PAGE_SIZE)
         return true;
-    if (calltags_load_sp(sp, to, false) && is_in_home(mt, sp) == is_in_home(mt, to))
+    if (calltags_load_sp(sp, to, false) && is_in_home(mt, sp) == is_in_home(mt, to) &&
+        !may_have_migrated(thread, to))
         return true;
     change_stack(thread, sp, to);
     return false;

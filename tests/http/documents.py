@@ -250,6 +250,27 @@ def leaks_stand_below_who_holds_them():
 
 
 @test
+def a_kind_that_only_the_report_knows_has_its_words():
+    path = WORK / "own.json"
+    own = {"kind": "late-answer", "tool": "Findingtest", "what": "late", "fingerprint": "0" * 16,
+           "count": 1, "thread": {"id": 1}, "stack": [], "parts": [], "fields": {"ms": 12}}
+    path.write_text(json.dumps({
+        "format": "muninn-report", "version": 1, "run": {"pid": 1}, "status": "finished",
+        "findings": [{"id": 0, **own, "title": "An answer comes too late", "level": "note"},
+                     {"id": 1, **own, "kind": "bare-kind"},
+                     {"id": 2, **own, "kind": "invalid-read", "title": "a lie", "level": "note"}]}))
+    server = Server(path)
+    try:
+        kinds = {k["id"]: (k["title"], k["level"]) for k in server.api("findings")["kinds"]}
+        equal(kinds, {"late-answer": ("An answer comes too late", "note"),
+                      "bare-kind": ("bare-kind", "error"),
+                      "invalid-read": ("Memory is read that does not belong to the program",
+                                       "error")})
+    finally:
+        server.stop()
+
+
+@test
 def json_lines_and_xml_say_the_same():
     first = {(f["kind"], f["what"], f["count"]) for f in findings_of(served().api("findings"))}
     for f in (2, 3):

@@ -40,7 +40,7 @@ typedef struct FoundHolder {
 typedef struct Found {
     u64 id;
     const char *kind, *tool, *what, *suppression, *param; // suppression, param: NULL if none
-    const char *title, *level, *help; // as the report says of a kind that only it knows; or NULL
+    const char *title, *level; // as the report says of a kind that only it knows; or NULL
     u64 fingerprint;
     u64 count;
     u64 thread;

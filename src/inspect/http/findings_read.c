@@ -109,7 +109,6 @@ static void read_finding(Findings *findings, const Dom *item)
     found->param = dom_text(item, "param");
     found->title = dom_text(item, "title");
     found->level = dom_text(item, "level");
-    found->help = dom_text(item, "help");
     found->count = max_u64(1, dom_number(item, "count"));
     found->thread = dom_number(thread, "id");
     found->thread_name = dom_text(thread, "name");

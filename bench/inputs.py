@@ -204,6 +204,22 @@ def program(cache, source):
     return cached(cache, f"{stem}-{extension[1:]}-{digest}", make)
 
 
+def tool(cache, source):
+    """The tool in bench/src/`source`, as muninn --tool=PATH loads it."""
+    origin = os.path.join(SOURCE, source)
+    include = os.path.join(os.path.dirname(SOURCE), "..", "include")
+    digest = hashlib.sha256()
+    for path in (origin, os.path.join(include, "muninn", "tool.h")):
+        with open(path, "rb") as file:
+            digest.update(file.read())
+
+    def make(path):
+        command = ["gcc", "-O2", "-shared", "-fPIC", "-I", include, origin, "-o", path]
+        subprocess.run(command, check=True)
+
+    return cached(cache, f"{os.path.splitext(source)[0]}-{digest.hexdigest()[:12]}.so", make)
+
+
 def wire_program(cache):
     """bench/src/records.c with the wire of this tree, rebuilt when either changes."""
     tree = os.path.join(os.path.dirname(SOURCE), "..", "src")

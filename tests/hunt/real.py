@@ -29,6 +29,7 @@ EXPLAINED = HERE / "real_findings.txt"
 # What its own children print is not the engine's; or it is a test of the command line alone.
 LEFT_OUT = ("gdb", "strace", "timeout", "readlink exe", "cat cmdline", "loader as a program")
 SLOW_S = 60  # rows that take so long natively get one stress mode
+LIMIT_S = 1800  # only what hangs takes longer, however busy the machine is
 # How memcheck makes its blocks: they say nothing of the other tools.
 OWN_MODES = ("often", "random-versions", "often,random-versions", "entries")
 NIX = "let f = n: if n < 2 then n else f (n - 1) + f (n - 2); in { a = f 14; b = map f [1 2 3]; }"
@@ -165,7 +166,7 @@ class Place:
         title = f"{row.name} [{self.tool}{', ' + mode if mode else ''}]"
         trial.commands.append(" ".join([trial.muninn, *arguments, *row.argv]))
         trial.say(title)
-        limit_s = row.timeout_s * harness.PATIENCE * (harness.STRESS_SLOWDOWN if mode else 1)
+        limit_s = max(LIMIT_S, row.timeout_s * harness.PATIENCE * harness.STRESS_SLOWDOWN)
         if why := harness.compare(self.native, row, trial.muninn, arguments, self.guests, self.base,
                                   limit_s, title, str(trial.path("failures"))):
             raise Found(f"{title}: {why}")

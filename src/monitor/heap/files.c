@@ -429,7 +429,9 @@ static void make_way(char **path)
 {
     char *other = NULL;
 
-    for (int n = 1; *path && n < 1000; n++) {
+    if (!*path || !output_is_kept(*path))
+        return;
+    for (int n = 1; n < 1000; n++) {
         free(other);
         if (asprintf(&other, "%s.%d", *path, n) < 0)
             return;

@@ -415,6 +415,74 @@ bool muninn_module_at(MuninnAddress address, MuninnModule *module);
 // Wants MUNINN_NEED_NAMES.
 const char *muninn_name(MuninnThread *thread, MuninnAddress pc, char *text, size_t size);
 
+// ---------------------------------------------------------------------------------------- findings
+// A finding is something that the user should know of, at a place: what memcheck calls an error.
+// The tool describes its kinds once; from then on they are in every output that the user has asked
+// for (text, XML, JSON, SARIF, the page of `muninn view`), can be suppressed and compared with a
+// baseline, and decide the exit status with --error-exitcode. A finding with the same kind, the
+// same key and the same innermost frames as an earlier one only counts that one up.
+
+// How a value is shown in sentences; its C type is uint64_t but for texts.
+typedef enum MuninnFieldType {
+    MUNINN_FIELD_NUMBER,   // 4096
+    MUNINN_FIELD_AMOUNT,   // 4,096
+    MUNINN_FIELD_SIGNED,   // -1
+    MUNINN_FIELD_CHANGE,   // +4,096
+    MUNINN_FIELD_ADDRESS,  // 0x4a48044
+    MUNINN_FIELD_FLAG,     // 0 or 1
+    MUNINN_FIELD_CHOICE,   // one of `words`
+    MUNINN_FIELD_PROTECTION, // PROT_ bits: r-x
+    MUNINN_FIELD_TEXT,
+} MuninnFieldType;
+
+typedef struct MuninnField {
+    const char *name;
+    MuninnFieldType type;
+    const char *words; // of a choice: "read|write"
+} MuninnField;
+enum { MUNINN_FIELDS_MAX = 16 };
+
+// Texts with fields in braces: "{size} bytes of {area} {is_old?that were freed }are written".
+// {name? text} is there if the field is not 0, {name:a|b|c} a word of one's own for a choice.
+typedef struct MuninnFindingKind {
+    const char *id;          // "late-answer": lower case, stable for ever
+    const char *sentence;    // the headline; NULL: the title
+    const char *title;       // one line about the kind, without fields; NULL: the id
+    const char *level;       // "error", "warning" or "note"; NULL: error
+    const char *suppression; // the kind in suppression files, "Tool:Kind" there; NULL: the id
+    const char *help;        // a link for people; NULL: none
+    const MuninnField *fields;
+    size_t field_count;
+} MuninnFindingKind;
+
+// What stands below the headline: a sentence, and a stack if it has one.
+typedef struct MuninnPartKind {
+    const char *id;
+    const char *sentence;
+    const MuninnField *fields;
+    size_t field_count;
+} MuninnPartKind;
+
+typedef union MuninnValue {
+    uint64_t number;
+    const char *text; // NULL: none
+} MuninnValue;
+
+typedef struct MuninnPart {
+    uint32_t kind;
+    uint32_t context; // 0: no stack
+    const MuninnValue *values; // as many as its kind has fields
+} MuninnPart;
+
+// [start] Describes a kind. The description is copied; ids of the engine's own kinds are taken.
+uint32_t muninn_finding_kind(const MuninnFindingKind *kind);
+uint32_t muninn_part_kind(const MuninnPartKind *kind);
+
+// [any] but block callbacks: tells a finding, at the stack `context` (0: without one), and waits
+// until the user's outputs have it. False: it is suppressed, or known.
+bool muninn_finding(MuninnThread *thread, uint32_t kind, uint32_t context, uint64_t key,
+                    const MuninnValue *values, const MuninnPart *parts, size_t part_count);
+
 // ---------------------------------------------------------------------------------------- speaking
 
 // [any] A line in the log, where the engine's own go: standard error, or --log-file and its kin.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/aspace/aspace.h"
+#include "engine/callstack/callstack.h"
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
 #include "engine/relay/relay.h"
@@ -109,9 +110,15 @@ bool muninn_call_client(MuninnThread *thread, MuninnAddress function, const uint
 
 // --------------------------------------------------------------------- places
 
+// Where a function begins, its return address is on the stack: asked for the context of that
+// address, the caller is the innermost frame and not its own caller, too.
 uint32_t muninn_context(MuninnThread *thread, MuninnAddress pc)
 {
-    return tool_context(thread_of(thread), pc);
+    u64 top;
+    u32 context = tool_context(thread_of(thread), pc);
+    u32 parent = context ? context_parent(context) : 0;
+    bool is_entry = guest_read(thread_of(thread)->gpr[RSP], &top, sizeof(top)) && top == pc;
+    return parent && is_entry && context_pc(parent) == pc ? parent : context;
 }
 
 size_t muninn_context_frames(uint32_t context, MuninnAddress *frames, size_t max)

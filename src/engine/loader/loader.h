@@ -4,10 +4,9 @@
 // moves the vdso near, and builds the stack that the entry point expects.
 //
 // What must stay true
-//   L1  After loader_start() the vdso is the client's. The engine calls no function
-//       of its own libc that goes through the vdso: clock_gettime, gettimeofday,
-//       time, getcpu. It uses the system calls. Nor does it walk dl_iterate_phdr(), as
-//       some unwinders do: the engine's ld.so still believes the vdso at its old place.
+//   L1  After loader_start() the vdso is the client's. Where it was, the engine's own libc, and
+//       that of loaded tools, finds an image like it whose functions make system calls
+//       (vdso_own.c). The engine uses the system calls at once: they need no such image.
 #ifndef MUNINN_ENGINE_LOADER_LOADER_H
 #define MUNINN_ENGINE_LOADER_LOADER_H
 

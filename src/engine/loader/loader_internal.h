@@ -32,6 +32,9 @@ bool image_load(const char *path, ImageRole role, Image *ret_image);
 
 // Moves the vdso into the low area, or records it where it is. Its address, or 0 if there is none.
 u64 vdso_adopt(void);
+// A copy of the image, before it is moved; NULL: no memory. And what takes its place then.
+u8 *vdso_copy(u64 start, u64 size);
+void vdso_stand_in(u64 start, u64 size, u8 *copy);
 
 typedef struct StackRequest {
     const char *exe_name; // as given: AT_EXECFN

@@ -77,6 +77,23 @@ static bool move_parts(const VdsoPart *parts, u32 count, u64 shift)
     return true;
 }
 
+// Returns how far the parts have been moved: `shift`, or 0.
+static u64 move_away(const VdsoPart *parts, u32 count, u64 shift)
+{
+    u8 *copies[VDSO_PARTS] = {0};
+    for (u32 i = 0; i < count; i++) {
+        if (parts[i].is_code)
+            copies[i] = vdso_copy(parts[i].start, parts[i].end - parts[i].start);
+    }
+    if (!move_parts(parts, count, shift))
+        return 0;
+    for (u32 i = 0; i < count; i++) {
+        if (parts[i].is_code)
+            vdso_stand_in(parts[i].start, parts[i].end - parts[i].start, copies[i]);
+    }
+    return shift;
+}
+
 u64 vdso_adopt(void)
 {
     VdsoPart parts[VDSO_PARTS];
@@ -90,9 +107,7 @@ u64 vdso_adopt(void)
     i64 room = aspace_map_named(0, len, 0, MAP_RESERVE | MAP_32BIT, -1, 0, NULL);
     if (room >= 0) {
         sys_munmap((u64)room, len);
-        shift = (u64)room - low;
-        if (!move_parts(parts, count, shift))
-            shift = 0;
+        shift = move_away(parts, count, (u64)room - low);
     }
     for (u32 i = 0; i < count; i++) {
         u64 start = parts[i].start + shift;

@@ -146,6 +146,8 @@ typedef struct MuninnSyscall {
 typedef void MuninnSyscallFn(MuninnThread *thread, const MuninnSyscall *call, void *data);
 void muninn_on_syscall_before(MuninnSyscallFn *fn, void *data);
 void muninn_on_syscall_after(MuninnSyscallFn *fn, void *data);
+// [any] "read", or "sys_1000" of a number that is not known; it may be written to `text`.
+const char *muninn_syscall_name(uint64_t number, char *text, size_t size);
 
 // A signal is about to be delivered to a handler of the client's.
 typedef void MuninnSignalFn(MuninnThread *thread, int signal, void *data);
@@ -195,12 +197,14 @@ typedef struct MuninnWrap {
 
 // Wraps, or replaces, the functions whose symbols match `name`, in objects whose soname (file name
 // if there is none) matches `object`; in both * stands for any text and ? for any character.
-// NULL: any object. C++ names are the mangled ones.
+// NULL: any object. C++ names are the mangled ones. Where several match one function all are called:
+// `before` and `replace` in the order in which they were asked for, until a replacement does not
+// decline; `after` and `left` in the opposite order.
 void muninn_wrap(const char *object, const char *name, const MuninnWrap *wrap);
 void muninn_replace(const char *object, const char *name, MuninnReplaceFn *fn, void *data);
 
-// [outside] Calls a function of the client's, with up to six integers. False: the client's stack
-// has no room.
+// [outside] Calls a function of the client's, with up to six integers. The caller must hold no lock:
+// other threads may fork meanwhile, and callbacks be called. False: the client's stack has no room.
 bool muninn_call_client(MuninnThread *thread, MuninnAddress function, const uint64_t *args,
                         unsigned count, uint64_t *result);
 
@@ -247,7 +251,8 @@ typedef enum MuninnClass {
 MuninnClass muninn_insn_class(const MuninnInsn *insn);
 // Of a direct branch, jump or call: where it leads. 0: of others.
 MuninnAddress muninn_insn_target(const MuninnInsn *insn);
-// A word for the part of the instruction set: "BASE", "SSE2", "AVX512F_512".
+// A word for the part of the instruction set that it belongs to: "I86" for what the first processor
+// had, "SSE2", "AVX512F_512".
 const char *muninn_insn_extension(const MuninnInsn *insn);
 
 typedef enum MuninnRegister {
@@ -257,7 +262,8 @@ typedef enum MuninnRegister {
     MUNINN_FLAGS = MUNINN_GENERAL_REGISTERS,
 } MuninnRegister;
 
-// Bit r: general register r is read or used in an address; is written.
+// Bit r: general register r is read or used in an address; is written. Bit MUNINN_FLAGS: the same of
+// the status flags, of which it may be a part.
 uint32_t muninn_insn_reads(const MuninnInsn *insn);
 uint32_t muninn_insn_writes(const MuninnInsn *insn);
 
@@ -388,6 +394,10 @@ void muninn_each_thread(MuninnThreadFn *fn, void *data);   // [outside]
 uint64_t muninn_register(const MuninnThread *thread, unsigned reg);
 void muninn_set_register(MuninnThread *thread, unsigned reg, uint64_t value);
 
+// [outside] Where the thread is: the instruction that it goes on with. After a system call and in
+// wraps that is behind the instruction which has made the event happen.
+MuninnAddress muninn_pc(const MuninnThread *thread);
+
 // [any] Memory of the client's. False: it is not there.
 bool muninn_read(MuninnAddress address, void *to, size_t size);
 bool muninn_write(MuninnAddress address, const void *from, size_t size);
@@ -412,7 +422,7 @@ typedef struct MuninnModule {
 bool muninn_module_at(MuninnAddress address, MuninnModule *module);
 
 // [outside] "function (file.c:12)" or what else is known of a code address, written to `text`.
-// Wants MUNINN_NEED_NAMES.
+// Wants MUNINN_NEED_NAMES. `thread` is the one that the callback runs in, or NULL.
 const char *muninn_name(MuninnThread *thread, MuninnAddress pc, char *text, size_t size);
 
 // ---------------------------------------------------------------------------------------- findings

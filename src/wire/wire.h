@@ -44,6 +44,7 @@ enum {
     WIRE_FINDINGS = 1 << 18,
     WIRE_REQUEST_BYTES = 4096,
     WIRE_PLACE_BYTES = 64,
+    WIRE_NAME_BYTES = 256,
     WIRE_ALARM_BYTES = 1024,
     WIRE_HEAP_COUNTS = 1 << 15, // more threads than that count for themselves
     WIRE_FRAMES_MAX = 512, // of one stack
@@ -173,6 +174,7 @@ typedef struct WireRing {
     u32 synced;         // futex: sequence of the last SYNC record that was dealt with
     u32 command_status; // WireCommandStatus of the thread's last COMMAND
     char place[WIRE_PLACE_BYTES]; // answer to its last PLACE: "file:line", or ""
+    char name[WIRE_NAME_BYTES];   // and "function (file:line)", or ""
     // Set once in a while.
     _Alignas(64) WireHeld held;
     _Alignas(64) u32 state; // WireRingState

@@ -38,13 +38,18 @@ void activation_push(ThreadCtx *ctx, u32 index, GuestAddr return_address)
     ctx->redirect.count++;
 }
 
+void call_set_args(ThreadCtx *ctx, const ToolCall *call)
+{
+    for (unsigned i = 0; i < 6; i++)
+        ctx->gpr[argument_register[i]] = call->args[i];
+}
+
 void call_before(ThreadCtx *ctx, ToolCall *call)
 {
     if (!call->function->before)
         return;
     call->function->before(ctx, call);
-    for (unsigned i = 0; i < 6; i++)
-        ctx->gpr[argument_register[i]] = call->args[i];
+    call_set_args(ctx, call);
 }
 
 void call_after(ThreadCtx *ctx, ToolCall *call)

@@ -327,6 +327,12 @@ static void return_from_replaced(ThreadCtx *ctx, GuestAddr return_address)
 
 typedef enum EntryResult { ENTRY_DONE, ENTRY_ORIGINAL, ENTRY_FAULT } EntryResult;
 
+// The row has handlers that run around the function when `replace` has declined.
+static bool is_wrapped_too(const ToolFunction *function)
+{
+    return function->before || function->after || function->left;
+}
+
 // ENTRY_ORIGINAL: the original is to run now.
 static EntryResult run_entry(ThreadCtx *ctx, u32 index, Step done)
 {
@@ -354,8 +360,12 @@ static EntryResult run_entry(ThreadCtx *ctx, u32 index, Step done)
     ToolCall call;
     call_begin(ctx, &call, hook, return_address);
     u64 result = hook->function->replace(ctx, &call);
-    if (call.run_original)
+    if (call.run_original) {
+        call_set_args(ctx, &call);
+        if (is_wrapped_too(hook->function))
+            begin_wrapped(ctx, index, return_address);
         return ENTRY_ORIGINAL;
+    }
     if (calls_is_traced(hook->function))
         calls_print(&call, result);
     ctx->gpr[RAX] = result;

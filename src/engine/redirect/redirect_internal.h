@@ -96,6 +96,8 @@ bool wraps_forget(GuestAddr start, GuestAddr end);
 // ---------------------------------------------------------------- calls_hot.c
 
 void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr return_address);
+// The client's function is going to find these arguments.
+void call_set_args(ThreadCtx *ctx, const ToolCall *call);
 // Appends an activation, for which there is room.
 void activation_push(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
 // Call the handlers. Those that are not fast may call the client, which moves the

@@ -287,17 +287,28 @@ void relay_option(ThreadCtx *ctx, const Options *options, const char *word)
     relay_check();
 }
 
-void relay_place(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_PLACE_BYTES])
+// The ring with the answer, or NULL.
+static const WireRing *ask_place(ThreadCtx *ctx, GuestAddr pc)
 {
     WireProducer *producer = relay_producer(ctx);
 
-    ret_text[0] = '\0';
     if (!producer)
-        return;
+        return NULL;
     wire_put_place(producer, &(Wire_place){pc});
     wire_sync(producer);
-    if (!relay_check())
-        snprintf(ret_text, WIRE_PLACE_BYTES, "%.*s", WIRE_PLACE_BYTES - 1, producer->ring->place);
+    return relay_check() ? NULL : producer->ring;
+}
+
+void relay_place(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_PLACE_BYTES])
+{
+    const WireRing *ring = ask_place(ctx, pc);
+    snprintf(ret_text, WIRE_PLACE_BYTES, "%.*s", WIRE_PLACE_BYTES - 1, ring ? ring->place : "");
+}
+
+void relay_name(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_NAME_BYTES])
+{
+    const WireRing *ring = ask_place(ctx, pc);
+    snprintf(ret_text, WIRE_NAME_BYTES, "%.*s", WIRE_NAME_BYTES - 1, ring ? ring->name : "");
 }
 
 // ----------------------------------------------------------------------- time

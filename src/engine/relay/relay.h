@@ -139,6 +139,8 @@ bool relay_run_command(ThreadCtx *ctx, const char *command);
 void relay_option(ThreadCtx *ctx, const Options *options, const char *word);
 // "file:line" of a code address; "" if that is not known.
 void relay_place(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_PLACE_BYTES]);
+// The same with the function, as in the stacks of reports: "main (file.c:12)".
+void relay_name(ThreadCtx *ctx, GuestAddr pc, char ret_text[WIRE_NAME_BYTES]);
 // A piece of the answer, of whole lines, to whoever has given the command that runs now.
 void relay_answer(ThreadCtx *ctx, const char *text);
 void relay_answer_format(ThreadCtx *ctx, const char *format, ...)

@@ -18,6 +18,7 @@
 #include "engine/log/log.h"
 #include "engine/run/run.h"
 #include "engine/signal/signal.h"
+#include "engine/toolapi/toolapi.h"
 
 static const char *const gpr_names[GPR_COUNT] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
                                                  "rsi", "rdi", "r8",  "r9",  "r10", "r11",
@@ -103,10 +104,20 @@ static void on_panic(const char *file, int line, const char *text)
     report_end();
 }
 
+static _Noreturn void end_process(void)
+{
+    raw_syscall2(SYS_kill, (u64)raw_syscall0(SYS_getpid), SIGKILL);
+    _exit(134);
+}
+
 static void on_fault(int sig, siginfo_t *info, void *ucontext)
 {
     ucontext_t *uc = ucontext;
     u64 pc = (u64)uc->uc_mcontext.gregs[REG_RIP];
+    if (tool->crashed && tool->crashed(sig, pc, (u64)info->si_addr)) {
+        report_backtrace();
+        end_process();
+    }
     log_line("muninn: internal error: signal %d (code %d) at address %lx", sig, info->si_code,
              (unsigned long)info->si_addr);
     report_mapping("host pc", pc);
@@ -117,8 +128,7 @@ static void on_fault(int sig, siginfo_t *info, void *ucontext)
     report_client();
     report_backtrace();
     report_end();
-    raw_syscall2(SYS_kill, (u64)raw_syscall0(SYS_getpid), SIGKILL);
-    _exit(134);
+    end_process();
 }
 
 void crash_init(void)

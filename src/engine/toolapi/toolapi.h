@@ -54,7 +54,7 @@ typedef struct ToolCall {
     u64 args[6];        // a `before` handler may change them
     u64 result;         // rax, in an `after` handler, which may change it
     u64 state;          // 0 in `before`; what that leaves here, `after` finds
-    bool run_original;  // a `replace` handler sets this to decline
+    bool run_original;  // a `replace` handler sets this to decline, and may change the arguments
     bool needs_full;    // a fast `replace` handler sets this, with nothing done: it is called
                         // again outside the cache, where thread->in_cache is 0
 } ToolCall;
@@ -123,7 +123,8 @@ static inline u32 tool_site_index(u32 site)
 // what its resolver returns is intercepted.
 //
 // Either `replace` is set: it runs instead of the function, and its value is
-// returned. Other results can be left in thread->gpr (rdx). Or `before` and
+// returned. If it declines, the function runs with the arguments that it has left in the call, and
+// `before`, `after` and `left` of the row, if it has these too, run around the function. Other results can be left in thread->gpr (rdx). Or `before` and
 // `after` are, or one of them: they run around the function. `after` does not
 // run for a call that is left by longjmp or an exception: `left` does, once it is noticed, at the
 // latest when the place of its return address is used again or the thread ends.
@@ -207,6 +208,9 @@ typedef struct Tool {
     // other threads stand still.
     void (*exiting)(ToolThread *thread);
     void (*finish)(void); // the process ends; other threads may still be running
+    // A fault in the process's own code, at host_pc; the process is going to end. True: the tool has
+    // said what it was, and it is no bug of the engine's.
+    bool (*crashed)(int sig, u64 host_pc, u64 address);
     void (*stats)(void);  // then, with --stats: its own counters, as stats.def's are printed
     void (*thread_start)(ToolThread *thread);
     void (*thread_end)(ToolThread *thread);

@@ -198,6 +198,8 @@ static void take_place(Run *run, const WireRecord *record)
     // Of what is inlined there, the innermost.
     symbols_frames(run->symbols, symbols_place(run->symbols, place.pc), place.pc, false, frames,
                    INLINED_MAX);
+    report_frame_text(run->report, &frames[0], run->shared->rings[record->ring].name,
+                      WIRE_NAME_BYTES);
     answer[0] = '\0';
     if (frames[0].file && frames[0].line)
         snprintf(answer, WIRE_PLACE_BYTES, "%s:%u", frames[0].file, frames[0].line);

@@ -28,9 +28,38 @@ static const PluginEvent *end_of(EventKind kind)
     return events[kind].items + events[kind].count;
 }
 
+static const char *const event_names[EVENT_KINDS] = {
+    [EVENT_BLOCK] = "muninn_on_block",
+    [EVENT_THREAD_START] = "muninn_on_thread_start",
+    [EVENT_THREAD_END] = "muninn_on_thread_end",
+    [EVENT_FORK_CHILD] = "muninn_on_fork_child",
+    [EVENT_END] = "muninn_on_end",
+    [EVENT_SYSCALL_BEFORE] = "muninn_on_syscall_before",
+    [EVENT_SYSCALL_AFTER] = "muninn_on_syscall_after",
+    [EVENT_SIGNAL] = "muninn_on_signal",
+    [EVENT_MAP] = "muninn_on_map",
+    [EVENT_UNMAP] = "muninn_on_unmap",
+    [EVENT_COMMAND] = "muninn_on_command",
+    [EVENT_REQUEST] = "muninn_on_request",
+};
+
+static const PluginEvent *first_of(EventKind kind)
+{
+    plugin_callback = event_names[kind];
+    return events[kind].items;
+}
+
+// True: this was the last one.
+static bool is_end_of(EventKind kind, const PluginEvent *e)
+{
+    if (e < end_of(kind))
+        return false;
+    plugin_callback = NULL;
+    return true;
+}
+
 // For each callback of a kind: `e` is its PluginEvent.
-#define EACH(kind, e)                                                                              \
-    for (const PluginEvent *e = events[kind].items; e < end_of(kind); e++)
+#define EACH(kind, e) for (const PluginEvent *e = first_of(kind); !is_end_of(kind, e); e++)
 
 // ------------------------------------------------------------ the engine's hooks
 
@@ -61,9 +90,11 @@ static void on_cut(ToolBlock *block, const ToolInsn *insn)
 
 static void on_thread_start(ToolThread *thread)
 {
+    static u32 threads;
     thread->tool.thread = calloc(1, sizeof(PluginThread));
     if (!thread->tool.thread || !counters_thread_start(thread) || !buffers_thread_start(thread))
         log_refuse("no memory for what %s keeps of a thread", plugin_description->name);
+    plugin_thread(thread)->number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
     gate_enter(thread);
     EACH(EVENT_THREAD_START, e)
         e->fn.thread(handle_of(thread), e->data);
@@ -196,6 +227,8 @@ Tool plugin_tool = {
     .fork_soon = gate_close,
     .fork_parent = on_fork_parent,
     .fork_child = on_fork_child,
+    .crashed = plugin_crashed,
+    .alias = chain_join,
 };
 
 // -------------------------------------------------------------- asking for them

@@ -43,13 +43,25 @@ static MuninnCall told_of(const ToolCall *call)
     return told;
 }
 
+static void enter(ToolThread *thread, const char *callback)
+{
+    gate_enter(thread);
+    plugin_callback = callback;
+}
+
+static void leave(ToolThread *thread)
+{
+    plugin_callback = NULL;
+    gate_leave(thread);
+}
+
 static void on_before(ToolThread *thread, ToolCall *call)
 {
     const Wanted *wanted = wanted_of(call);
     MuninnCall told = told_of(call);
-    gate_enter(thread);
+    enter(thread, "muninn_wrap");
     wanted->wrap.before(handle_of(thread), &told, wanted->wrap.data);
-    gate_leave(thread);
+    leave(thread);
     memcpy(call->args, told.args, sizeof(told.args));
     call->state = told.state;
 }
@@ -58,9 +70,9 @@ static void on_after(ToolThread *thread, ToolCall *call)
 {
     const Wanted *wanted = wanted_of(call);
     MuninnCall told = told_of(call);
-    gate_enter(thread);
+    enter(thread, "muninn_wrap");
     wanted->wrap.after(handle_of(thread), &told, wanted->wrap.data);
-    gate_leave(thread);
+    leave(thread);
     call->result = told.result;
 }
 
@@ -68,18 +80,18 @@ static void on_left(ToolThread *thread, ToolCall *call)
 {
     const Wanted *wanted = wanted_of(call);
     MuninnCall told = told_of(call);
-    gate_enter(thread);
+    enter(thread, "muninn_wrap");
     wanted->wrap.left(handle_of(thread), &told, wanted->wrap.data);
-    gate_leave(thread);
+    leave(thread);
 }
 
 static u64 on_replace(ToolThread *thread, ToolCall *call)
 {
     const Wanted *wanted = wanted_of(call);
     MuninnCall told = told_of(call);
-    gate_enter(thread);
+    enter(thread, "muninn_replace");
     u64 result = wanted->replace(handle_of(thread), &told, wanted->wrap.data);
-    gate_leave(thread);
+    leave(thread);
     memcpy(call->args, told.args, sizeof(told.args));
     call->run_original = told.run_original;
     return result;
@@ -139,9 +151,9 @@ static void *allocation_data;
 
 static void tell(ToolThread *thread, const MuninnAllocation *event)
 {
-    gate_enter(thread);
+    enter(thread, "muninn_on_allocation");
     allocation_fn(handle_of(thread), event, allocation_data);
-    gate_leave(thread);
+    leave(thread);
 }
 
 // Of functions that call each other the outermost counts: it has returned when an after handler

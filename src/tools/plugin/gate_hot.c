@@ -12,6 +12,8 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
+_Thread_local const char *plugin_callback;
+
 static u32 fork_waits; // a fork wants to find no thread in a callback
 static u32 times_left; // that threads left one while it waited
 
@@ -48,6 +50,25 @@ void gate_enter(ToolThread *thread)
         tell_fork();
         wait_while(&fork_waits, 1);
     }
+}
+
+u32 gate_pause(ToolThread *thread)
+{
+    PluginThread *t = plugin_thread(thread);
+    u32 depth = t->in_callback;
+    if (depth) {
+        t->in_callback = 1;
+        gate_leave(thread);
+    }
+    return depth;
+}
+
+void gate_resume(ToolThread *thread, u32 depth)
+{
+    if (!depth)
+        return;
+    gate_enter(thread);
+    plugin_thread(thread)->in_callback = depth;
 }
 
 void gate_leave(ToolThread *thread)
@@ -115,7 +136,9 @@ void gate_call(ToolThread *thread, u64 arg, GuestAddr value)
     const PluginCall *call = (const PluginCall *)arg;
     gate_enter(thread);
     save_vectors(thread);
+    plugin_callback = "a call in a block";
     call->fn(handle_of(thread), call->data, value);
+    plugin_callback = NULL;
     load_vectors(thread);
     gate_leave(thread);
 }

@@ -41,6 +41,21 @@ void plugin_needs_start(const char *function)
         plugin_refuse("%s may be called in muninn_tool_start() only", function);
 }
 
+// A fault in a callback, or in the tool's own code, is the tool's.
+bool plugin_crashed(int sig, u64 host_pc, u64 address)
+{
+    Dl_info at = {0};
+    bool is_known = dladdr((void *)host_pc, &at) && at.dli_fname;
+    bool is_tools = is_known && tool_path && strcmp(at.dli_fname, tool_path) == 0;
+    if (!plugin_callback && !is_tools)
+        return false;
+    log_note("the tool %s has crashed (signal %d at %s+0x%lx, address 0x%lx)%s%s", tool_name(), sig,
+             is_known ? at.dli_fname : "no known file",
+             host_pc - (is_known ? (u64)at.dli_fbase : 0), address,
+             plugin_callback ? ", in a callback of " : "", plugin_callback ? plugin_callback : "");
+    return true;
+}
+
 // -------------------------------------------------------------------- options
 
 typedef enum OptionForm { OPTION_YES_OR_NO, OPTION_AS_NUMBER, OPTION_AS_TEXT } OptionForm;

@@ -143,6 +143,10 @@ MuninnAddress muninn_insn_target(const MuninnInsn *insn)
     return is_direct ? insn->insn->target : 0;
 }
 
+#define STATUS_FLAGS                                                                               \
+    (ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF |                   \
+     ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF)
+
 uint32_t muninn_insn_reads(const MuninnInsn *insn)
 {
     InsnForm room;
@@ -170,13 +174,20 @@ uint32_t muninn_insn_reads(const MuninnInsn *insn)
         if (ZydisRegisterGetClass(wide) == ZYDIS_REGCLASS_GPR64)
             reads |= 1u << ZydisRegisterGetId(wide);
     }
-    return reads;
+    return reads | (z.cpu_flags && z.cpu_flags->tested & STATUS_FLAGS ? 1u << MUNINN_FLAGS : 0);
 }
 
 uint32_t muninn_insn_writes(const MuninnInsn *insn)
 {
     InsnForm room;
-    return insn_form(insn->insn, &room)->gprs_written;
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    u32 writes = insn_form(insn->insn, &room)->gprs_written;
+    if (!decode_operands(insn->insn, &z, operands) || !z.cpu_flags)
+        return writes;
+    u32 flags = z.cpu_flags->modified | z.cpu_flags->set_0 | z.cpu_flags->set_1 |
+                z.cpu_flags->undefined;
+    return writes | (flags & STATUS_FLAGS ? 1u << MUNINN_FLAGS : 0);
 }
 
 size_t muninn_insn_accesses(const MuninnInsn *insn, MuninnAccess *accesses, size_t max)

@@ -14,6 +14,8 @@
 
 typedef struct PluginThread {
     void *data;       // the tool's own
+    u64 *declined;    // chain.c: of the call whose replacement has declined just now
+    u32 number;       // from 1
     u32 in_callback;  // atomic: G1
     u32 alloc_depth;  // functions that allocate and have not returned
 } PluginThread;
@@ -59,6 +61,11 @@ void gate_call_hot(ToolThread *thread, u64 arg, GuestAddr value);
 // Around any other callback that runs while other threads may fork.
 void gate_enter(ToolThread *thread);
 void gate_leave(ToolThread *thread);
+// The thread is in a callback and runs code of the client's there: it counts as outside meanwhile.
+u32 gate_pause(ToolThread *thread);
+void gate_resume(ToolThread *thread, u32 depth);
+// What the thread's callback is of, for the report of a crash; NULL: it is in none.
+extern _Thread_local const char *plugin_callback;
 // No thread but the caller is in a callback, or enters one, until gate_open().
 void gate_close(ToolThread *thread);
 void gate_open(void);
@@ -160,6 +167,8 @@ const struct MuninnBuffer *buffer_numbered(u32 number);
 
 extern ToolFunction *plugin_functions;
 extern u32 plugin_function_count;
+// Tool.alias: all rows that match a function are called (chain.c).
+const ToolFunction *chain_join(const ToolFunction *known, const ToolFunction *other);
 
 // ------------------------------------------------------------------ the tool
 
@@ -188,6 +197,8 @@ extern bool plugin_has_started; // muninn_tool_start() has returned
 bool plugin_holds_engine_lock(void);
 // Ends the run with a line: a function was called where it may not be.
 void plugin_needs_start(const char *function);
+// Tool.crashed
+bool plugin_crashed(int sig, u64 host_pc, u64 address);
 _Noreturn void plugin_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -14,13 +14,14 @@
 #include "engine/descriptors/descriptors.h"
 #include "engine/log/log.h"
 #include "engine/relay/relay.h"
+#include "engine/syscall/syscall.h"
 #include "tools/plugin/plugin_internal.h"
 
 // -------------------------------------------------------------------- threads
 
 uint32_t muninn_thread_number(const MuninnThread *thread)
 {
-    return thread_of(thread)->relay.number;
+    return plugin_thread(thread_of(thread))->number;
 }
 
 int muninn_thread_id(const MuninnThread *thread)
@@ -92,6 +93,11 @@ void muninn_set_register(MuninnThread *handle, unsigned reg, uint64_t value)
         thread->gpr[reg] = value;
 }
 
+MuninnAddress muninn_pc(const MuninnThread *thread)
+{
+    return thread_of(thread)->pc;
+}
+
 bool muninn_read(MuninnAddress address, void *to, size_t size)
 {
     return guest_read(address, to, size);
@@ -105,7 +111,13 @@ bool muninn_write(MuninnAddress address, const void *from, size_t size)
 bool muninn_call_client(MuninnThread *thread, MuninnAddress function, const uint64_t *args,
                         unsigned count, uint64_t *result)
 {
-    return tool_call_client(thread_of(thread), function, args, count, result);
+    const char *callback = plugin_callback;
+    u32 depth = gate_pause(thread_of(thread));
+    plugin_callback = NULL;
+    bool done = tool_call_client(thread_of(thread), function, args, count, result);
+    plugin_callback = callback;
+    gate_resume(thread_of(thread), depth);
+    return done;
 }
 
 // --------------------------------------------------------------------- places
@@ -148,14 +160,19 @@ bool muninn_module_at(MuninnAddress address, MuninnModule *module)
 
 const char *muninn_name(MuninnThread *thread, MuninnAddress pc, char *text, size_t size)
 {
-    char place[WIRE_PLACE_BYTES] = "";
+    char name[WIRE_NAME_BYTES] = "";
     if (relay_is_on())
-        relay_place(thread_of(thread), pc, place);
-    if (place[0])
-        snprintf(text, size, "%s", place);
+        relay_name(thread ? thread_of(thread) : &thread_ctx, pc, name);
+    if (name[0])
+        snprintf(text, size, "%s", name);
     else
         snprintf(text, size, "0x%lX", pc);
     return text;
+}
+
+const char *muninn_syscall_name(uint64_t number, char *text, size_t size)
+{
+    return syscall_name(number, text, size);
 }
 
 // ------------------------------------------------------------------- speaking

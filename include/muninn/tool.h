@@ -190,21 +190,23 @@ typedef struct MuninnWrap {
     MuninnCallFn *before; // NULL: nothing
     MuninnCallFn *after;  // it has returned
     // It was left in another way: by longjmp, an exception, or the end of its thread. Told at the
-    // latest when the place of its frame is used again.
+    // latest when the place of its frame is used again, and before `after` of a call that it was
+    // made by; if that is not on the thread's first stack, it may be told later than this `after`.
     MuninnCallFn *left;
     void *data;
 } MuninnWrap;
 
 // Wraps, or replaces, the functions whose symbols match `name`, in objects whose soname (file name
 // if there is none) matches `object`; in both * stands for any text and ? for any character.
-// NULL: any object. C++ names are the mangled ones. Where several match one function all are called:
-// `before` and `replace` in the order in which they were asked for, until a replacement does not
-// decline; `after` and `left` in the opposite order.
+// NULL: any object. C++ names are the mangled ones. Where several match one function all are
+// called: `before` and `replace` in the order in which they were asked for, until a replacement
+// does not decline; `after` and `left` in the opposite order.
 void muninn_wrap(const char *object, const char *name, const MuninnWrap *wrap);
 void muninn_replace(const char *object, const char *name, MuninnReplaceFn *fn, void *data);
 
-// [outside] Calls a function of the client's, with up to six integers. The caller must hold no lock:
-// other threads may fork meanwhile, and callbacks be called. False: the client's stack has no room.
+// [outside] Calls a function of the client's, with up to six integers. The caller must hold no
+// lock: other threads may fork meanwhile, and callbacks be called. False: the client's stack has no
+// room.
 bool muninn_call_client(MuninnThread *thread, MuninnAddress function, const uint64_t *args,
                         unsigned count, uint64_t *result);
 
@@ -262,8 +264,8 @@ typedef enum MuninnRegister {
     MUNINN_FLAGS = MUNINN_GENERAL_REGISTERS,
 } MuninnRegister;
 
-// Bit r: general register r is read or used in an address; is written. Bit MUNINN_FLAGS: the same of
-// the status flags, of which it may be a part.
+// Bit r: general register r is read or used in an address; is written. Bit MUNINN_FLAGS: the same
+// of the status flags, of which it may be a part.
 uint32_t muninn_insn_reads(const MuninnInsn *insn);
 uint32_t muninn_insn_writes(const MuninnInsn *insn);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the engine's own libc finds where the vdso was before it became the client's: the same image,
-// so that unwinders read its headers, whose functions make the system calls that they stand for.
+// What the engine's own libc finds where the vdso was before it became the client's: the same
+// image, whose headers unwinders read, with functions that make the system calls they stand for.
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>

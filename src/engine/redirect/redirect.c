@@ -280,6 +280,33 @@ static void end_call(ThreadCtx *ctx, ToolCall *call)
         calls_print(call, ctx->gpr[RAX]);
 }
 
+// Whether both are in the stack that the thread has from its start: the one that the kernel made,
+// or libc, which puts the thread's own data into the same mapping. Other stacks may be neighbours
+// in one mapping, and what is called there goes on.
+static bool are_on_own_stack(const ThreadCtx *ctx, GuestAddr inner, GuestAddr outer)
+{
+    lock_acquire(&engine_lock);
+    const Mapping *m = aspace_find(outer);
+    bool is_own = m && inner >= m->start && inner < m->end &&
+                  ((m->name && strcmp(m->name, "[stack]") == 0) ||
+                   (ctx->client_fs >= m->start && ctx->client_fs < m->end));
+    lock_release(&engine_lock);
+    return is_own;
+}
+
+// The call at `outer` returns: those that it has made and that have not returned never will.
+static void drop_inner(ThreadCtx *ctx, u64 outer)
+{
+    for (u64 i = ctx->redirect.count; i-- > outer + 1;) {
+        Activation a = ctx->redirect.thread->activations[i];
+        GuestAddr sp = ctx->redirect.thread->activations[outer].sp;
+        if (a.sp >= sp || !are_on_own_stack(ctx, a.sp, sp))
+            continue;
+        remove_activation(ctx, i);
+        tell_left(ctx, a);
+    }
+}
+
 // Innermost first.
 void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
 {
@@ -288,6 +315,7 @@ void redirect_returned(ThreadCtx *ctx, GuestAddr pc)
         Activation a = list[i];
         if (a.sp + 8 != ctx->gpr[RSP] || a.call.return_address != pc)
             continue;
+        drop_inner(ctx, i);
         remove_activation(ctx, i);
         if (redirect_hooks[a.hook].resolver)
             finish_resolver(ctx, &a);

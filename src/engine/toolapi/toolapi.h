@@ -123,8 +123,8 @@ static inline u32 tool_site_index(u32 site)
 // what its resolver returns is intercepted.
 //
 // Either `replace` is set: it runs instead of the function, and its value is
-// returned. If it declines, the function runs with the arguments that it has left in the call, and
-// `before`, `after` and `left` of the row, if it has these too, run around the function. Other results can be left in thread->gpr (rdx). Or `before` and
+// returned, others left in thread->gpr (rdx). If it declines, the function runs with the arguments
+// left in the call, and the row's `before`, `after` and `left`, if any, around it. Or `before` and
 // `after` are, or one of them: they run around the function. `after` does not
 // run for a call that is left by longjmp or an exception: `left` does, once it is noticed, at the
 // latest when the place of its return address is used again or the thread ends.
@@ -208,8 +208,8 @@ typedef struct Tool {
     // other threads stand still.
     void (*exiting)(ToolThread *thread);
     void (*finish)(void); // the process ends; other threads may still be running
-    // A fault in the process's own code, at host_pc; the process is going to end. True: the tool has
-    // said what it was, and it is no bug of the engine's.
+    // A fault in the process's own code, at host_pc; the process is going to end. True: the tool
+    // has said what it was, and it is no bug of the engine's.
     bool (*crashed)(int sig, u64 host_pc, u64 address);
     void (*stats)(void);  // then, with --stats: its own counters, as stats.def's are printed
     void (*thread_start)(ToolThread *thread);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Functions that several rows of the tool's match: two wraps, or a wrap of a function that allocates.
-// The engine has one row for a function; here that is a chain, which calls all of its members:
+// Functions that several rows of the tool's match: two wraps, or a wrap of a function that
+// allocates. The engine has one row for a function; here that is a chain, which calls its members:
 // `before` and `replace` in the order of the table, `after` and `left` in the opposite one.
 //
 // A chain never changes: calls that have begun go on with the one that they began with. Chains are

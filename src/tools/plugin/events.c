@@ -143,6 +143,7 @@ static void flush_thread(ToolThread *thread, void *arg)
 
 static void on_finish(void)
 {
+    plugin_unblock_crashes();
     tool_for_each_thread(flush_thread, NULL);
     EACH(EVENT_END, e)
         e->fn.end(e->data);

@@ -3,10 +3,12 @@
 // Finds, checks and starts a tool that is a shared object, and gives it its options.
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "engine/log/log.h"
@@ -49,11 +51,44 @@ bool plugin_crashed(int sig, u64 host_pc, u64 address)
     bool is_tools = is_known && tool_path && strcmp(at.dli_fname, tool_path) == 0;
     if (!plugin_callback && !is_tools)
         return false;
-    log_note("the tool %s has crashed (signal %d at %s+0x%lx, address 0x%lx)%s%s", tool_name(), sig,
-             is_known ? at.dli_fname : "no known file",
-             host_pc - (is_known ? (u64)at.dli_fbase : 0), address,
-             plugin_callback ? ", in a callback of " : "", plugin_callback ? plugin_callback : "");
+    const char *where = plugin_callback ? plugin_callback : "";
+    const char *in = *where ? ", in a callback of " : "";
+    if (sig == SIGABRT || (is_known && at.dli_sname && strcmp(at.dli_sname, "abort") == 0))
+        log_note("the tool %s has called abort()%s%s", tool_name(), in, where);
+    else
+        log_note("the tool %s has crashed (signal %d at %s+0x%lx, address 0x%lx)%s%s", tool_name(),
+                 sig, is_known ? at.dli_fname : "no known file",
+                 host_pc - (is_known ? (u64)at.dli_fbase : 0), address, in, where);
     return true;
+}
+
+// The last one may be the client's once it runs.
+static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+static void on_early_crash(int sig, siginfo_t *info, void *context)
+{
+    const ucontext_t *uc = context;
+    plugin_crashed(sig, (u64)uc->uc_mcontext.gregs[REG_RIP], (u64)info->si_addr);
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+// Before the engine's own handlers are there: what they were goes to `old`, and comes from there.
+static void catch_early_crashes(struct sigaction *old, bool catches)
+{
+    struct sigaction act = {.sa_sigaction = on_early_crash, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    for (size_t i = 0; i < ARRAY_LEN(crash_signals); i++)
+        sigaction(crash_signals[i], catches ? &act : &old[i], catches ? &old[i] : NULL);
+    plugin_callback = catches ? "muninn_tool_start" : NULL;
+}
+
+void plugin_unblock_crashes(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i + 1 < ARRAY_LEN(crash_signals); i++)
+        sigaddset(&set, crash_signals[i]);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 // -------------------------------------------------------------------- options
@@ -183,6 +218,18 @@ static const char *load_error(void)
     return error + strspn(error, " ");
 }
 
+// The tool with its functions resolved: that of a library which is loaded already is put off, so it
+// is loaded anew.
+static void *open_for_good(void *lazy)
+{
+    dlclose(lazy);
+    void *handle = dlopen(tool_path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        log_refuse("--tool=%s: %s", tool_path, load_error());
+    plugin_description = dlsym(handle, "muninn_tool");
+    return handle;
+}
+
 // The description first, with functions unresolved: what was built for another version may ask for
 // functions that are not here, and the version says more.
 static void *open_tool(void)
@@ -202,10 +249,7 @@ static void *open_tool(void)
                    "version %u.%u: it needs a newer muninn",
                    tool_path, description->api, description->api_minor, MUNINN_TOOL_API,
                    MUNINN_TOOL_API_MINOR);
-    if (!dlopen(tool_path, RTLD_NOW | RTLD_LOCAL))
-        log_refuse("--tool=%s: %s", tool_path, load_error());
-    plugin_description = description;
-    return handle;
+    return open_for_good(handle);
 }
 
 const Tool *plugin_start(const MuninnTool *description, int (*start)(void),
@@ -215,7 +259,10 @@ const Tool *plugin_start(const MuninnTool *description, int (*start)(void),
     plugin_description = description;
     plugin_tool.name = description->name;
     plugin_tool.summary = description->summary;
+    struct sigaction old[ARRAY_LEN(crash_signals)];
+    catch_early_crashes(old, true);
     int result = start();
+    catch_early_crashes(old, false);
     if (wants_help())
         print_help();
     refuse_unknown_options();

@@ -199,6 +199,8 @@ bool plugin_holds_engine_lock(void);
 void plugin_needs_start(const char *function);
 // Tool.crashed
 bool plugin_crashed(int sig, u64 host_pc, u64 address);
+// The end of a process blocks all signals: faults of callbacks shall be told nevertheless.
+void plugin_unblock_crashes(void);
 _Noreturn void plugin_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -117,7 +117,7 @@ _muninn_options='--tool=
 --max-recording=
 --snapshot-every=
 --snapshot-when='
-_muninn_subcommands='ps ctl heap view top minmem ms_print'
+_muninn_subcommands='ps ctl heap view top minmem new-tool ms_print'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
 _muninn()

@@ -8,7 +8,7 @@ function __muninn_is_before_program
 end
 
 for command in muninn valgrind
-    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck massif count' -d 'The tool that watches the program'
+    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck massif count' -d 'The tool that watches the program: one of these, the path of a shared object (./mytool.so), or the name of an installed example: hotblocks, howvec (in place of lackey), memtrace (of lackey --trace-mem), bbv (of exp-bbv), coverage, cachesim, execlog, syscount, allocprof, taint'
     complete -c $command -n __muninn_is_before_program -l trace-children -x -a 'yes no' -d 'Follow the program through execve, and its children through theirs'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip -x -d 'With --trace-children=yes, run natively the executables whose path matches one of these comma-separated patterns (* and ? are wildcards)'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip-by-arg -x -d 'The same, for programs one of whose arguments matches'
@@ -133,4 +133,5 @@ complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a heap -d 'Ask a 
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a view -d 'Show recordings, reports of memcheck, and programs that run, in the browser'
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a top -d 'Show what a program under massif holds, live: by stack, with growth and churn'
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a minmem -d 'Find the smallest memory limit with which a program still succeeds'
+complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a new-tool -d 'Write the skeleton of a tool of your own, with its Makefile, into a folder NAME'
 complete -c muninn -n 'test (count (commandline -opc)) -eq 1' -a ms_print -d 'Print massif.out or a heap recording as text: a graph, then a tree for every snapshot'

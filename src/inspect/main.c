@@ -11,6 +11,7 @@
 #include "inspect/http/http.h"
 #include "inspect/minmem/minmem.h"
 #include "inspect/ms_print/ms_print.h"
+#include "inspect/newtool/newtool.h"
 #include "inspect/top/top.h"
 #include "monitor/control/control.h"
 
@@ -23,6 +24,7 @@ static const struct {
     {"heap", heap_main},
     {"minmem", minmem_main},
     {"ms_print", ms_print_main},
+    {"new-tool", newtool_main},
     {"ps", control_ps_main},
     {"top", top_main},
     {"view", http_view_main},

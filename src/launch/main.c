@@ -274,6 +274,27 @@ static const char *find_beside(const char *launcher, const char *name)
     exit(EXIT_USAGE);
 }
 
+// A tool that is installed goes by its name.
+static const char *find_tool(const char *name)
+{
+    static const char *const places[] = {"tools", "../lib/muninn/tools"};
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789_-";
+    char path[PATH_MAX + 64];
+    const char *launcher = own_path();
+    int directory_len = (int)(strrchr(launcher, '/') - launcher);
+
+    if (name[0] == '\0' || name[strspn(name, letters)] != '\0')
+        return NULL;
+    for (u32 i = 0; i < ARRAY_LEN(places); i++) {
+        int n = snprintf(path, sizeof(path), "%.*s/%s/%s.so", directory_len, launcher, places[i],
+                         name);
+        if (n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0)
+            return realpath(path, NULL);
+    }
+    return NULL;
+}
+
 // muninn-engine OPTIONS -- WORDS ARGUMENTS
 static char **engine_argv(const char **words, u32 word_count, char **arguments, int argument_count)
 {
@@ -369,6 +390,7 @@ int main(int argc, char **argv)
 
     find_called_name(argc, argv);
     become_subcommand(argc, argv);
+    options_tool_finder = find_tool;
     int index = parse_options(argc, argv);
 
     settle_tool();

@@ -9,7 +9,7 @@
 
 const OptionValue option_tools[] = {
 #define TOOL(name_, summary) {.name = name_, .help = summary},
-#define ABSENT_TOOL(name_) {.name = name_, .refusal = "there is no such tool in this version"},
+#define ABSENT_TOOL(name_, why) {.name = name_, .refusal = why},
 #include "launch/options.def"
     {.name = NULL},
 };

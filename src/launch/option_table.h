@@ -87,6 +87,8 @@ extern const Subcommand option_subcommands[]; // ends with a row whose name is N
 extern const OptionRow option_rows[];
 extern const u32 option_row_count;
 extern const OptionValue option_tools[]; // ends with a row whose name is NULL
+// The file of a tool that is not built in but can be found by its name; NULL: there is none.
+const char *option_tool_file(const char *name);
 
 // The tool that a group's options belong to, or NULL: they are for all.
 const char *option_group_tool(u8 group);

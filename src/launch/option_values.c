@@ -326,12 +326,27 @@ static const OptionValue *find_value(const OptionRow *row, const char *name, siz
     return NULL;
 }
 
+const char *(*options_tool_finder)(const char *name);
+
+const char *option_tool_file(const char *name)
+{
+    for (const OptionValue *v = option_tools; v->name != NULL; v++)
+        if (strcmp(v->name, name) == 0 && v->refusal == NULL)
+            return NULL;
+    return options_tool_finder != NULL ? options_tool_finder(name) : NULL;
+}
+
 static bool parse_choice(Options *options, const OptionRow *row, const char *value, void *field)
 {
     const OptionValue *found = find_value(row, value, strlen(value));
 
     if (row->kind == OPTION_TOOL && strchr(value, '/') != NULL) {
         *(const char **)field = value;
+        return true;
+    }
+    const char *file = row->kind == OPTION_TOOL ? option_tool_file(value) : NULL;
+    if (file != NULL) {
+        *(const char **)field = file;
         return true;
     }
     if (found == NULL || found->refusal != NULL)

@@ -187,7 +187,8 @@ static const char *find_tool(int argc, char **argv)
     for (int i = 1; i < argc && is_option(argv[i]); i++)
         if (strncmp(argv[i], "--tool=", strlen("--tool=")) == 0)
             tool = argv[i] + strlen("--tool=");
-    return tool;
+    const char *file = tool != NULL ? option_tool_file(tool) : NULL;
+    return file != NULL ? file : tool;
 }
 
 int options_parse(int argc, char **argv, Options *options)

@@ -211,6 +211,8 @@ typedef struct Options {
 // Sets every default. Comes before any parsing.
 // The tool is a shared object to be loaded, not one that is built in.
 bool options_tool_is_file(const Options *options);
+// Finds the file of a tool that is not built in; NULL: there is none. Set where that can be.
+extern const char *(*options_tool_finder)(const char *name);
 void options_init(Options *options);
 
 // Parses argv[1...] and returns the index of the program, which is argc if there

@@ -5,8 +5,7 @@
 #
 #   make                 build/muninn, muninn-engine, muninn-monitor and muninn-inspect
 #   make check           set up, build, run every test suite    (SUITES="insn unit" picks some)
-#   make demo            set up, build, run the bundled program natively and under muninn
-#   make examples        build/tools/*.so, the tools of examples/tools
+#   make examples, demo  build/tools/*.so; set up, build, run a program natively and under muninn
 #   make bench, hunt     measure ratios to native; search for bugs, for hours
 #   make install         PREFIX=/usr/local DESTDIR=      (PREBUILT=yes: builds nothing first)
 #   make install-compat  that, and the name valgrind for it
@@ -138,8 +137,7 @@ $(1): FORCE
 	    printf '%s\n' '$$(subst ','\'',$(2))' > $$@
 endef
 $(eval $(call stamp_rule,$(OBJ)/flags.stamp,$$(CC) $$(cflags) $$(hot_flags) $$(link_flags)))
-include web/web.mk
-include examples/examples.mk
+include web/web.mk examples/examples.mk
 all_obj := $(launch_obj) $(library_obj) $(engine_main) $(monitor_obj) $(monitor_main) \
            $(inspect_obj) $(inspect_main)
 $(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(all_obj)))
@@ -238,10 +236,7 @@ install: $(if $(filter yes 1 true,$(PREBUILT)),,all examples)
 	$(if $(engine),install -m 755 $(engine) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-engine)
 	$(if $(monitor),install -m 755 $(monitor) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-monitor)
 	install -m 755 $(inspect) $(DESTDIR)$(PREFIX)/libexec/muninn/muninn-inspect
-	$(call install_sdk,$(DESTDIR),$(PREFIX))
-	install -d $(DESTDIR)$(PREFIX)/lib/muninn/tools
-	for tool in $(if $(filter yes 1 true,$(PREBUILT)),$(wildcard $(examples_so)),$(examples_so)); do \
-	    install -m 755 $$tool $(DESTDIR)$(PREFIX)/lib/muninn/tools || exit 1; done
+	$(call install_for_tools,$(DESTDIR),$(PREFIX))
 	install -m 644 docs/man/muninn.1 $(DESTDIR)$(PREFIX)/share/man/man1/muninn.1
 	install -D -m 644 completions/muninn.bash $(share)/bash-completion/completions/muninn
 	install -D -m 644 completions/_muninn $(share)/zsh/site-functions/_muninn

@@ -7,20 +7,27 @@ examples_dir     := $(OUT)/tools
 examples_sdk     := $(OUT)/sdk
 examples_pc      := $(examples_sdk)/lib/pkgconfig/muninn-tool.pc
 examples_src     := $(wildcard examples/tools/*.c examples/tools/*.cpp)
-examples_so      := $(addprefix $(examples_dir)/,$(addsuffix .so,$(basename $(notdir $(examples_src)))))
+examples_so      := $(patsubst %,$(examples_dir)/%.so,$(basename $(notdir $(examples_src))))
 examples_flags    = -O2 -g -Wall -Wextra -Wno-unused-parameter -fPIC -shared $(werror) \
-                    $$(PKG_CONFIG_PATH=$(examples_sdk)/lib/pkgconfig pkg-config --cflags muninn-tool)
+                    $$(PKG_CONFIG_PATH=$(dir $(examples_pc)) pkg-config --cflags muninn-tool)
 $(examples_dir)/coverage.so: private examples_libs = -ldw
 
 .PHONY: examples
 examples: $(examples_so)
 
-# What `make install` gives to those who write tools.
+# What those who write tools need.
 define install_sdk
 	install -d $(1)$(2)/include/muninn $(1)$(2)/lib/pkgconfig
 	install -m 644 include/muninn/client.h include/muninn/tool.h $(1)$(2)/include/muninn
 	sed 's|@PREFIX@|$(2)|; s|@VERSION@|$(VERSION)|' scripts/muninn-tool.pc.in \
 	    > $(1)$(2)/lib/pkgconfig/muninn-tool.pc
+endef
+# What `make install` does for tools; with PREBUILT=yes the examples that there are go with it.
+examples_there = $(if $(filter yes 1 true,$(PREBUILT)),$(wildcard $(examples_so)),$(examples_so))
+define install_for_tools
+	$(call install_sdk,$(1),$(2))
+	install -d $(1)$(2)/lib/muninn/tools
+	for tool in $(examples_there); do install -m 755 $$tool $(1)$(2)/lib/muninn/tools || exit 1; done
 endef
 
 $(examples_pc): include/muninn/tool.h include/muninn/client.h scripts/muninn-tool.pc.in

@@ -18,7 +18,8 @@ MUNINN_TOOL("taint", "follows what the program reads to branches and writes")
 enum { VECTORS = 32, ACCESSES = 2, CHUNK_SHIFT = 23, CHUNKS = 1 << 24, PLACES_MAX = 4096 };
 
 typedef struct State { // of a thread
-    uint8_t general[MUNINN_GENERAL_REGISTERS + 1], vector[VECTORS]; // 1: tainted; flags are the last
+    uint8_t general[MUNINN_GENERAL_REGISTERS + 1]; // 1: tainted; the flags are the last one
+    uint8_t vector[VECTORS];
     MuninnAddress address[ACCESSES];
 } State;
 

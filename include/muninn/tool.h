@@ -323,6 +323,8 @@ bool muninn_update(MuninnInsn *insn, MuninnWord word, MuninnOperation operation,
 uint64_t *muninn_word_of(MuninnThread *thread, MuninnWord word); // [any]
 
 // ----------------------------------------------------------------------------------------- calls
+// What is inserted before an instruction happens each time that the instruction is begun: also when
+// it faults, and twice when a signal is delivered before its fault and it is begun again.
 
 // `value` depends on what was asked for: 0, an address, or whether a branch is taken.
 typedef void MuninnInsnFn(MuninnThread *thread, void *data, uint64_t value);

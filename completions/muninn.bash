@@ -187,7 +187,7 @@ _muninn()
     --trace-signals) values='yes no' ;;
     --trace-redir) values='yes no' ;;
     --inject) is_file=1 ;;
-    --stress) values='tiny-blocks tiny-cache no-link signals often random-versions entries all none' is_set=1 ;;
+    --stress) values='tiny-blocks tiny-cache no-link signals often random-versions entries validate all none' is_set=1 ;;
     --leak-check) values='no summary full' ;;
     --leak-resolution) values='low med high' ;;
     --show-leak-kinds) values='definite indirect possible reachable all none' is_set=1 ;;

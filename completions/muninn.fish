@@ -79,7 +79,7 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l trace-signals -x -a 'yes no' -d 'The same as --trace=signals'
     complete -c $command -n __muninn_is_before_program -l trace-redir -x -a 'yes no' -d 'The same as --trace=redir'
     complete -c $command -n __muninn_is_before_program -l inject -r -F -d 'Make system calls of the program fail, as strace does: error=ERRNO or retval=N instead of the call, signal=SIG before it (a fatal one ends the program before the call), delay_enter=TIME, delay_exit=TIME'
-    complete -c $command -n __muninn_is_before_program -l stress -x -a 'tiny-blocks tiny-cache no-link signals often random-versions entries all none' -d 'Make rare situations common'
+    complete -c $command -n __muninn_is_before_program -l stress -x -a 'tiny-blocks tiny-cache no-link signals often random-versions entries validate all none' -d 'Make rare situations common'
     complete -c $command -n __muninn_is_before_program -l cache-size -x -d 'Room for translated code, such as 512k or 64m'
     complete -c $command -n __muninn_is_before_program -l help-debug -d 'Print this help with all that is accepted without effect, and exit'
     complete -c $command -n __muninn_is_before_program -l help-dyn-options -d 'Say which options can be changed while the program runs, and exit'

@@ -209,6 +209,17 @@ static bool wants_monitor_for_death(const siginfo_t *info)
            info->si_signo != SIGKILL;
 }
 
+// --stress=validate. In a vfork's child the others live on in the same memory.
+static void validate_all(ThreadCtx *ctx)
+{
+    bool is_shared = ctx->thread.vfork_depth > 0 || ctx->live->is_process;
+
+    if (ctx->callstack.bottom)
+        callstack_validate(&ctx->callstack);
+    if (tool->validate)
+        tool->validate(ctx, !is_shared && ctx_is_only(ctx));
+}
+
 // What the client has ended with: known to whoever cuts short what is left to do.
 static struct {
     int status;
@@ -243,6 +254,8 @@ static int on_process_end(ThreadCtx *ctx, int status)
     bool is_quiet = takes_long && begin_end(ctx, status, 0);
     if (tool->exiting && is_quiet && !__atomic_load_n(&finished, __ATOMIC_SEQ_CST))
         tool->exiting(ctx);
+    if (run_validate_hook)
+        run_validate_hook(ctx);
     finish(ctx);
     return relay_end(ctx, status, 0);
 }
@@ -464,6 +477,7 @@ int main(int argc, char **argv, char **envp)
     read_inject_rules();
     trace_init(options.trace, options.verbosity > 0);
     signal_stress = options.stress & STRESS_SIGNALS;
+    run_validate_hook = options.stress & STRESS_VALIDATE ? validate_all : NULL;
     signal_reports_death = reports_death();
     signal_init();
     crash_init();

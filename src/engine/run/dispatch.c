@@ -148,6 +148,18 @@ static bool has_returned(const ThreadCtx *ctx, const RunLoop *loop)
     return loop->slot && ctx->pc == GATEWAY_NOWHERE && ctx->gpr[RSP] == loop->slot + 8;
 }
 
+void (*run_validate_hook)(ThreadCtx *ctx);
+
+// The pause grows with each walk, so that a long run has no more than some hundreds of them.
+static void validate_now_and_then(ThreadCtx *ctx)
+{
+    enum { PAUSE_AT_START = 32, PAUSE_GROWTH = 4 };
+    if (ctx->dispatch.validate_wait-- > 0)
+        return;
+    ctx->dispatch.validate_wait = PAUSE_AT_START + PAUSE_GROWTH * ctx->dispatch.validate_count++;
+    run_validate_hook(ctx);
+}
+
 // Runs the client until it leaves the cache. False: it could not enter, or the call of this
 // loop has returned, or is given up (*ret_returned).
 static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
@@ -160,6 +172,8 @@ static bool run_once(ThreadCtx *ctx, const RunLoop *loop, bool *ret_returned)
     }
     if (UNLIKELY(__atomic_load_n(&thread_stopper, __ATOMIC_ACQUIRE)))
         thread_wait_while_stopped(ctx);
+    if (UNLIKELY(run_validate_hook))
+        validate_now_and_then(ctx);
     if (UNLIKELY(ctx->dispatch.makes_last_call) && last_call_is_over(ctx)) {
         *ret_returned = true;
         return false;

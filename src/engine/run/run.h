@@ -41,6 +41,11 @@ void run_thread(ThreadCtx *ctx) __attribute__((noreturn)); // of its type: threa
 // not return: the loop that it was called from goes on, and the frames between are dropped.
 void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp);
 
+// --stress=validate: walks the engine's tables and panics at the first that contradicts another.
+// NULL: nobody asked for that. The loop calls it at safe points, that is outside the cache and with
+// no lock held: often at first, and ever more rarely, for a walk takes milliseconds.
+extern void (*run_validate_hook)(ThreadCtx *ctx);
+
 // With signal_stress.
 void stress_maybe_step(ThreadCtx *ctx); // before entering; light
 

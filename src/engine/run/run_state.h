@@ -26,6 +26,8 @@ typedef struct DispatchState {
     u32 stress_steps; // --stress=signals: single steps left before the thread is taken out
     u32 stress_seed;
     u32 stress_taken; // how often that was begun
+    u32 validate_wait;  // --stress=validate: so many passes of the loop until the next walk
+    u32 validate_count; // walks so far
     u32 makes_last_call; // the client has ended, and a function of its runs once more (last_call.c)
     GuestAddr recent_pc[16]; // for the crash report: the last guest pcs dispatched
     u32 recent_next;

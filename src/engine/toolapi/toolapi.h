@@ -214,6 +214,10 @@ typedef struct Tool {
     void (*stats)(void);  // then, with --stats: its own counters, as stats.def's are printed
     void (*thread_start)(ToolThread *thread);
     void (*thread_end)(ToolThread *thread);
+    // --stress=validate: walks the tool's tables, and panics at the first that contradicts another.
+    // The thread is at a safe point; `is_alone` tells whether no other is there that could change
+    // something meanwhile.
+    void (*validate)(ToolThread *thread, bool is_alone);
     // The process, a fork's child, has a monitor now; it has one thread, and was without before.
     void (*connected)(void);
     // Around a fork, while other threads run on: the tool takes its locks, so that nothing that

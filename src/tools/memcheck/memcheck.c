@@ -151,6 +151,13 @@ static void thread_end(ToolThread *thread)
     thread->tool.thread = NULL;
 }
 
+static void validate(ToolThread *thread, bool is_alone)
+{
+    (void)thread;
+    if (is_alone) // a thread changes its part of the heap without a lock
+        heap_validate();
+}
+
 static void fork_prepare(void)
 {
     heap_fork_prepare();
@@ -197,6 +204,7 @@ const Tool tool_memcheck = {
     .stats = stats_tell,
     .thread_start = thread_start,
     .thread_end = thread_end,
+    .validate = validate,
     .fork_prepare = fork_prepare,
     .fork_parent = fork_parent,
     .fork_child = fork_child,

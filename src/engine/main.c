@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/raw_syscall.h"
 #include "engine/aspace/aspace.h"
 #include "engine/cache/cache.h"
@@ -209,11 +210,20 @@ static bool wants_monitor_for_death(const siginfo_t *info)
            info->si_signo != SIGKILL;
 }
 
+static void must_hold(const char *breach)
+{
+    if (breach)
+        panic_at(__FILE__, __LINE__, breach);
+}
+
 // --stress=validate. In a vfork's child the others live on in the same memory.
 static void validate_all(ThreadCtx *ctx)
 {
     bool is_shared = ctx->thread.vfork_depth > 0 || ctx->live->is_process;
 
+    lock_acquire(&engine_lock);
+    must_hold(cache_validate());
+    lock_release(&engine_lock);
     if (ctx->callstack.bottom)
         callstack_validate(&ctx->callstack);
     if (tool->validate)

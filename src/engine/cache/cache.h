@@ -255,6 +255,10 @@ void cache_link(u32 exit_index, Block *to);
 // Puts the block's entry of that kind into its table. False: the block has none.
 bool cache_publish_entry(Block *block, EntryKind kind);
 
+// Walks all tables, which takes milliseconds. Returns NULL, or a sentence that names the invariant
+// that does not hold. For --stress=validate and tests.
+const char *cache_validate(void);
+
 // In C3's sense: the calling thread enters `block` now.
 void cache_enter(ThreadCtx *ctx);
 

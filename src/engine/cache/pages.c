@@ -205,3 +205,53 @@ void cache_invalidate_insn(GuestAddr pc)
     }
     sweep_bucket(bucket);
 }
+
+static bool is_listed(const Block *b)
+{
+    for (u32 ref = buckets[bucket_of(PAGE_DOWN(b->pc))]; ref; ref = refs[ref].next) {
+        if (refs[ref].block == block_number(b) &&
+            is_page_in(&refs[ref], PAGE_DOWN(b->pc), PAGE_DOWN(b->pc) + 1))
+            return true;
+    }
+    return false;
+}
+
+// One that could not be finished is retired, and stands behind the last one of its unit.
+static bool may_be_listed(u32 number)
+{
+    u32 unit = (number - 1) / UNIT_BLOCKS_MAX, index = (number - 1) % UNIT_BLOCKS_MAX;
+    return unit < CACHE_UNITS &&
+           (index < units[unit].block_count ||
+            (index == units[unit].block_count && units[unit].blocks[index].retired));
+}
+
+// Refs are in the list of their page's bucket or among the free ones, each once. A list that runs
+// in a circle is longer than there are refs.
+static const char *refs_breach(void)
+{
+    u64 count = 1;
+
+    for (u32 ref = free_refs; ref && count <= refs_used; ref = refs[ref].next)
+        count++;
+    for (u32 i = 0; i < PAGE_BUCKETS; i++) {
+        for (u32 ref = buckets[i]; ref && count <= refs_used; ref = refs[ref].next) {
+            if (!may_be_listed(refs[ref].block))
+                return "C1: the list of a page names a block that is no more";
+            if (bucket_of((u64)refs[ref].page * PAGE_SIZE) != i)
+                return "C1: a page stands in the list of another";
+            count++;
+        }
+    }
+    return count == refs_used ? NULL : "C1: a page's entry is in two lists, or in none";
+}
+
+const char *pages_breach(void)
+{
+    for (unsigned i = 0; i < CACHE_UNITS; i++) {
+        for (u32 k = 0; k < units[i].block_count; k++) {
+            if (!units[i].blocks[k].retired && !is_listed(&units[i].blocks[k]))
+                return "C1: writing to the page of a block would not retire the block";
+        }
+    }
+    return refs_breach();
+}

@@ -24,7 +24,7 @@ CacheStats cache_stats;
 
 static unsigned current_unit;
 static u64 unit_size;
-static u32 blocks_max, exits_max, mark_bytes_max; // of a unit; a small one has small tables
+u32 unit_blocks_max, unit_exits_max, unit_mark_bytes_max;
 
 // Mostly address space, of which a user may have been given too little.
 static _Noreturn void refuse_to_start(void)
@@ -83,9 +83,9 @@ static void size_units(u64 size_bytes, size_t block_room)
 {
     unit_size = PAGE_DOWN(min_u64(size_bytes, CACHE_END - BLOCKS_START) / CACHE_UNITS);
     unit_size = max_u64(unit_size, 2 * block_room + 16 * KiB);
-    blocks_max = table_size(UNIT_BLOCKS_MAX);
-    exits_max = table_size(UNIT_EXITS_MAX);
-    mark_bytes_max = table_size(UNIT_MARK_BYTES_MAX);
+    unit_blocks_max = table_size(UNIT_BLOCKS_MAX);
+    unit_exits_max = table_size(UNIT_EXITS_MAX);
+    unit_mark_bytes_max = table_size(UNIT_MARK_BYTES_MAX);
 }
 
 void cache_init(u64 size_bytes, size_t block_room, bool link)
@@ -94,7 +94,7 @@ void cache_init(u64 size_bytes, size_t block_room, bool link)
     cache_links = link;
     aspace_code_changed_hook = cache_invalidate;
     return_shift = tool->needs & TOOL_LOOSE_FLAGS ? RETURN_SHIFT : 0;
-    exits = cache_reserve_table(sizeof(Exit) * (u64)exits_max * CACHE_UNITS);
+    exits = cache_reserve_table(sizeof(Exit) * (u64)unit_exits_max * CACHE_UNITS);
 
     void *code = mmap((void *)BLOCKS_START, unit_size * CACHE_UNITS,
                       PROT_READ | PROT_WRITE | PROT_EXEC,
@@ -108,8 +108,8 @@ void cache_init(u64 size_bytes, size_t block_room, bool link)
         Unit *u = &units[i];
         u->start = u->next = (CodePtr)BLOCKS_START + i * unit_size;
         u->end = u->cold = u->start + unit_size;
-        u->blocks = cache_reserve_table(sizeof(Block) * (u64)blocks_max);
-        u->marks = cache_reserve_table(mark_bytes_max);
+        u->blocks = cache_reserve_table(sizeof(Block) * (u64)unit_blocks_max);
+        u->marks = cache_reserve_table(unit_mark_bytes_max);
         u->exit_count = 1; // index 0 of the first unit means "none"
     }
     pages_init();
@@ -216,9 +216,9 @@ void cache_start_again(void)
 
 static bool unit_has_room(const Unit *u, size_t code_room, size_t max_exits, size_t max_marks)
 {
-    return (size_t)(u->cold - u->next) >= code_room && u->block_count < blocks_max &&
-           u->exit_count + max_exits <= exits_max && 
-           u->mark_bytes + max_marks * MARK_BYTES_MAX <= mark_bytes_max;
+    return (size_t)(u->cold - u->next) >= code_room && u->block_count < unit_blocks_max &&
+           u->exit_count + max_exits <= unit_exits_max &&
+           u->mark_bytes + max_marks * MARK_BYTES_MAX <= unit_mark_bytes_max;
 }
 
 Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks)
@@ -231,14 +231,14 @@ Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks)
 
     Block *b = &u->blocks[u->block_count];
     *b = (Block){.code = code_ref(u->next), .unit = (u8)current_unit, .marks = u->mark_bytes};
-    b->first_exit = current_unit * exits_max + u->exit_count;
+    b->first_exit = current_unit * unit_exits_max + u->exit_count;
     return b;
 }
 
 bool cache_has_room_behind(const Block *b, size_t code_room, size_t max_exits, size_t max_marks)
 {
     const Unit *u = &units[b->unit];
-    return b->unit == current_unit && u->block_count + 2 < blocks_max &&
+    return b->unit == current_unit && u->block_count + 2 < unit_blocks_max &&
            unit_has_room(u, 2 * code_room, 2 * max_exits, 2 * max_marks);
 }
 

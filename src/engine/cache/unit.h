@@ -28,9 +28,16 @@ typedef struct Unit {
 } Unit;
 
 extern Unit units[CACHE_UNITS];
+extern u32 unit_blocks_max, unit_exits_max, unit_mark_bytes_max; // small units have small tables
 extern u64 cache_epoch;
 extern bool cache_links;
 extern Exit *exits;
+
+// Of the first block that a unit is given: index 0 of the first unit means "none".
+static inline u32 unit_first_exit(unsigned unit)
+{
+    return unit * unit_exits_max + 1;
+}
 
 // Blocks by (pc, version): open addressing with linear probing, so that a search
 // mostly touches one cache line. Readers hold the engine lock like writers.
@@ -85,5 +92,6 @@ void pages_init(void);
 // Emptied without a look at what they hold.
 void index_clear(void);
 void pages_clear(void);
+const char *pages_breach(void); // for cache_validate()
 
 #endif

@@ -66,3 +66,33 @@ void landings_close_all(void)
     for (u32 i = 1; i < count; i++)
         landing_close(i);
 }
+
+bool landing_is_open(u32 number)
+{
+    return number < LANDINGS_MAX && words[number] != 0;
+}
+
+const char *landings_validate(u64 *ret_open)
+{
+    u64 open = 0, listed = 1;
+
+    for (u32 i = 1; i < count; i++) {
+        if (!words[i])
+            continue;
+        if ((u32)words[i] != pcs[i] || words[i] >> 32 == 0)
+            return "L1: the word of a landing is not its return address with code above";
+        open++;
+    }
+    for (u32 i = 0; i < CLOSED_BUCKETS; i++) {
+        for (u32 number = closed[i]; number && listed <= count; number = next_closed[number]) {
+            if (words[number] || bucket_of(pcs[number]) != &closed[i])
+                return "L2: a landing that is open may be given out again";
+            listed++;
+        }
+    }
+    // Those that are taken and not open yet are in no list.
+    if (listed + open > count)
+        return "L2: a number of a landing is in two lists";
+    *ret_open = open;
+    return NULL;
+}

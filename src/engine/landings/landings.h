@@ -45,4 +45,9 @@ void landing_open(u32 number, CodePtr code);
 void landing_close(u32 number);
 void landings_close_all(void);
 
+// Asked by cache_validate(): NULL, and the number of open ones; or a sentence that names which of
+// L1 and L2 does not hold.
+bool landing_is_open(u32 number);
+const char *landings_validate(u64 *ret_open);
+
 #endif

@@ -26,38 +26,40 @@
 #include "engine/landings/landings.h"
 
 #define CACHE_UNITS 8
-#define TABLES_START 0x60200000ull // 2 MiB: one huge page, where there are such
+#define TABLES_START 0x60200000ull // 2 MiB: one huge page, if the kernel gives huge pages
 #define LOOKUP_TABLE TABLES_START  // 64 Ki code pointers, indexed by the low 16 bits of a guest pc
 #define LOOKUP_ENTRIES 65536
 #define RETURN_TABLE 0x60280000ull // for returns, whose target is found below rsp
-#define SECOND_TABLE 0x60300000ull // second_word()s of what is, or was, in those two
+#define SECOND_TABLE 0x60300000ull // second_word()s of entries that are, or were, in those two
 #define SECOND_BITS 17
 #define VERSION_TABLE 0x60400000ull // code pointers for dirty blocks, by the top of version_sum()
 #define VERSION_BITS 18
 #define BLOCKS_START LANDINGS_END // behind the tables of landings.h
 
-// Bit of a version: the block is without the prologue of its hook (redirect/redirect.h).
+// Bit of a version: the block lacks the prologue of its hook (redirect/redirect.h).
 #define VERSION_ORIGINAL (1u << 31)
-// The block is for a client that steps itself: one instruction, and no links, so that a jump has
-// code of its own to trap behind.
+// Bit of a version: the block is for a client that has set its trap flag. Such a block has one
+// instruction and no links, so that also a jump is followed by code in which the trap can happen.
 #define VERSION_STEPPED (1u << 30)
-// The guard of the block's first instruction has failed.
+// Bit of a version: the guard of the block's first instruction has failed.
 #define VERSION_FIRST (1u << 29)
-#define VERSION_NUMBER (VERSION_FIRST - 1) // the tool's own
+#define VERSION_NUMBER (VERSION_FIRST - 1) // the bits of the number that the tool gave
 
-// The return table has CodeRefs, by the low 16 bits or, where a return may touch flags, by bits 2
-// to 17: then a line of it is for 64 bytes of code. Large programs return to everywhere, and the
-// table shares the caches with them. Nobody calls twice within four bytes.
+// The return table holds CodeRefs. Its index is the low 16 bits of the guest pc or, where a return
+// may change flags, bits 2 to 17: then one cache line of the table serves 64 bytes of code. That
+// matters because large programs return to many places, and the table competes with the client's
+// data for the processor's caches. Two return addresses are never less than four bytes apart.
 #define RETURN_SHIFT 2
-extern u32 return_shift; // that, or 0
+extern u32 return_shift; // RETURN_SHIFT, or 0 where a return must leave flags alone
 static inline u32 return_index(GuestAddr pc)
 {
     return (u32)(pc >> return_shift) % LOOKUP_ENTRIES;
 }
 
-// What the first two tables have no room for is found in the second one by the gateways, with a
-// few instructions more. An entry is one word, so that it is always seen whole: the body's place
-// in the cache, and above it what second_index() does not tell of the pc. 0: none.
+// The gateways look in the second table for a pc that another one has driven out of the lookup
+// table or the return table; this takes a few instructions more. An entry is one word, so that a
+// reader always sees it whole: the low bits are the body's place in the cache, the others are the
+// bits of the pc that second_index() does not tell. 0: the entry is empty.
 #define SECOND_CODE_BITS 28
 static inline u32 second_index(GuestAddr pc)
 {
@@ -68,8 +70,8 @@ static inline u64 second_word(GuestAddr pc, CodePtr body)
     return ((pc >> 12) + 1) << SECOND_CODE_BITS | ((u64)body & ((1u << SECOND_CODE_BITS) - 1));
 }
 
-// What distinguishes versions of one pc in the version table: the state that each is made
-// for. Gateways compute the same.
+// The version table tells the versions of one pc apart by the state that each is made for. The
+// gateways' code computes the same keys and sums.
 #define VERSION_FACTOR 0x9e3779b97f4a7c15ull
 #define VERSION_FIRST_KEY 0x5bd1e9955bd16b43ull
 static inline u64 version_key(u64 state, u32 version)
@@ -93,8 +95,9 @@ typedef struct CodeMark {
 // A mark with this `spilled` begins code that belongs to no guest instruction.
 #define MARK_NOWHERE 0xffffu
 
-// Programs have a hundred thousand blocks and three times as many exits: what is kept of them is
-// packed. The code cache lies below 4 GiB, so a place in it has 32 bits. 0: none.
+// Large programs have a hundred thousand blocks and three times as many exits, so the records of
+// blocks and exits are packed. The code cache lies below 4 GiB, so 32 bits name a place in it.
+// 0: no place.
 typedef u32 CodeRef;
 _Static_assert(CACHE_END <= 1ull << 32, "a CodeRef has room for it");
 
@@ -110,21 +113,21 @@ static inline CodeRef code_ref(CodePtr code)
 
 typedef struct Block {
     GuestAddr pc;
-    u64 state;             // that the version is made for
-    u32 version;           // what the tool assumes on entry, as a number it gave out
+    u64 state;             // the thread's state that the version is made for
+    u32 version;           // the number by which the tool calls what it assumes on entry
     CodeRef code;          // first byte, entry prefix included
     CodeRef body;          // where direct exits enter
     CodeRef entry;         // where the lookup table enters: checks the pc; 0: none yet
     CodeRef return_entry;  // where the return table enters; 0: none yet
-    CodeRef call_entry;    // where calls enter that are one for the processor; 0: none yet
+    CodeRef call_entry;    // where a real `call` of the processor enters; 0: none yet
     CodeRef version_entry; // where the version table enters; 0: none yet
     u32 first_exit;        // index of the first of exit_count exits
     u32 incoming;          // exits linked to this block, as a list; 0 ends it
-    u32 marks : 24;        // where in the unit's packed marks its own begin
+    u32 marks : 24;        // where the block's marks begin in the unit's packed marks
     u32 unit : 7;
     u32 retired : 1;
-    u32 landing : 19;      // its landing, 0: none (landings.h)
-    u32 falls : 1;         // whose code goes on with the next block of the unit
+    u32 landing : 19;      // the number of its landing, 0: none (landings.h)
+    u32 falls : 1;         // its code runs on into the next block of the unit
     u32 mark_count : 12;
     u16 code_size;
     u8 exit_count;
@@ -132,7 +135,7 @@ typedef struct Block {
 } Block;
 _Static_assert(sizeof(Block) == 64, "one line");
 
-// A version other than 0 holds for one state of a thread: only the version table has it.
+// A version other than 0 holds for one state of a thread. Its blocks are in the version table only.
 static inline bool block_is_dirty(const Block *block)
 {
     return (block->version & ~VERSION_ORIGINAL) != 0;
@@ -149,11 +152,11 @@ typedef struct Exit {
 } Exit;
 _Static_assert(sizeof(Exit) == 32, "half a line");
 
-// The version is another one each time: never linked. To be or-ed: such an exit too may lead to
-// VERSION_ORIGINAL.
+// OR this bit into the version of an exit whose target's version is known only at run time. Such an
+// exit is never linked. The other bits stay valid: the exit may lead to VERSION_ORIGINAL.
 #define EXIT_DYNAMIC VERSION_STEPPED
 
-// Its site is that of a `call`.
+// Whether the exit at `site` is a `call`.
 static inline bool exit_is_call(const CodePtr site)
 {
     return x64_is_call_site(site);
@@ -166,11 +169,11 @@ static inline GuestAddr exit_target(const Exit *x)
 
 // How blocks are entered other than by direct exits.
 typedef enum EntryKind {
-    ENTRY_NONE,    // not yet
+    ENTRY_NONE,    // no entry is asked for
     ENTRY_LOOKUP,  // through the lookup table
     ENTRY_RETURN,  // through the return table
     ENTRY_VERSION, // through the version table
-    ENTRY_CALL,    // by a call that is one for the processor: its return address is to be dropped
+    ENTRY_CALL,    // by a real `call`: the entry drops the return address that it pushed
 } EntryKind;
 
 // What a host pc in the cache means for the client.
@@ -186,80 +189,82 @@ typedef struct CacheStats {
 } CacheStats;
 extern CacheStats cache_stats;
 
-// Where the tables lead for what they do not know. Set before cache_init().
+// Where an empty slot of each table leads: code that looks further. Set before cache_init().
 typedef struct CacheMisses {
     CodePtr lookup, returns, version;
 } CacheMisses;
 extern CacheMisses cache_misses;
 
-// `size_bytes` is shared evenly by the units. It is raised if a unit could not hold many blocks:
-// `block_room` is the most that cache_reserve() will be asked for. With `link` false no exit is
-// ever linked and the lookup table stays empty (--stress=no-link).
+// The units share `size_bytes` evenly. `block_room` is the largest size that cache_reserve() will
+// be asked for; if a unit could hold only a few blocks of that size, size_bytes is raised. With
+// `link` false no exit is ever linked and the lookup table stays empty (--stress=no-link).
 void cache_init(u64 size_bytes, size_t block_room, bool link);
 
 // True if `host_pc` lies in the cache's reservation (gateways excluded).
 bool cache_contains(u64 host_pc);
 
-// Maps a host pc inside a block. False for the parts of a block that belong to
-// no guest instruction (entry prefix, exit stubs): single-step out of those.
-// Takes no lock; callable from the handler of a signal that hit the cache.
+// Finds the guest instruction to which a host pc inside a block belongs. False for
+// the parts of a block that belong to no guest instruction (entry prefix, exit stubs):
+// the caller single-steps the thread out of those.
+// Takes no lock; callable from the handler of a signal that interrupted the cache.
 bool cache_place(u64 host_pc, CodePlace *ret_place);
 
-// Walks the marks of a block, ascending. Takes no lock.
+// Reads the marks of a block in ascending order. Takes no lock.
 typedef struct MarkReader {
     const u8 *at;
     u32 left;
-    CodeMark mark; // after marks_next() was true
+    CodeMark mark; // valid after marks_next() returned true
 } MarkReader;
 MarkReader marks_of(const Block *block);
 bool marks_next(MarkReader *reader);
 
-// The rest: caller holds the engine lock.
+// The caller of every function below holds the engine lock.
 
-// Somebody was killed in the middle of a change, the engine lock in hand: every block is
-// retired and all tables are built anew. Engine lock held.
+// Retires every block and builds all tables anew: a thread that held the engine lock was killed
+// and may have left a change half done.
 void cache_start_again(void);
 
-// The client's code in [start, end) is gone or has changed: no thread enters a
-// block made from it again.
+// Retires the blocks made from the client's code in [start, end), which is gone or has changed:
+// no thread enters them again.
 void cache_invalidate(GuestAddr start, GuestAddr end);
-// Retires only the blocks that hold the instruction at `pc`, or call what it leads to instead.
+// Retires only the blocks that hold the instruction at `pc` and, where it is the jump of a PLT
+// entry, the blocks that call the jump's target directly.
 void cache_invalidate_insn(GuestAddr pc);
 
 Block *cache_find(GuestAddr pc, u32 version);
 
-// Space for a new block: at least `code_room` bytes at ret_block->code. May
-// retire and wait for an older unit. Then either cache_commit() or nothing.
+// Returns a new block with at least `code_room` bytes at its `code`. May retire an older unit and
+// wait for it. The caller commits the block by cache_commit(), or drops it by doing nothing.
 Block *cache_reserve(size_t code_room, size_t max_exits, size_t max_marks);
-// Whether another block would be made behind it.
+// Whether the next cache_reserve() of this size would give room directly behind `block`.
 bool cache_has_room_behind(const Block *block, size_t code_room, size_t max_exits,
                            size_t max_marks);
-// `marks` by ascending host_offset.
+// Makes a reserved block part of the cache. `marks` ascend by host_offset.
 void cache_commit(Block *block, const CodeMark *marks, size_t mark_count);
-// The last one that was committed: more of its code stands behind it.
+// Adds `bytes` of code, which stand behind it already, to the block that was committed last.
 void cache_lengthen(Block *block, u32 bytes);
-// Tells that the block was made from guest bytes in [start, end).
+// Notes that the block was made from guest bytes in [start, end).
 void cache_note_source(Block *block, GuestAddr start, GuestAddr end);
-// Memory in `like`'s unit away from the blocks, for code that runs rarely: exit
+// Returns memory in the unit of `like`, away from the blocks, for code that runs rarely: exit
 // stubs, late entry prefixes. NULL when there is no room.
 CodePtr cache_reserve_cold(const Block *like, size_t bytes);
 
-// Fetches what cache_find() will look at.
+// Prefetches the memory that cache_find() will look at.
 void cache_expect(GuestAddr pc, u32 version);
 
 u32 cache_number(const Block *block); // never 0
-Block *cache_numbered(u32 number);    // NULL: of 0
+Block *cache_numbered(u32 number);    // NULL if the number is 0
 Exit *cache_exit(u32 index);
 CodePtr exit_site(const Exit *x);
 void cache_link(u32 exit_index, Block *to);
-// Puts the block's entry of that kind into its table. False: the block has none.
+// Puts the block's entry of that kind into its table. False: the block has no such entry.
 bool cache_publish_entry(Block *block, EntryKind kind);
 
 // Walks all tables, which takes milliseconds. Returns NULL, or a sentence that names the invariant
 // that does not hold. For --stress=validate and tests.
 const char *cache_validate(void);
 
-// In C3's sense: the calling thread enters `block` now.
+// Notes that the calling thread enters the cache now, as C2 and C3 ask.
 void cache_enter(ThreadCtx *ctx);
 
 #endif

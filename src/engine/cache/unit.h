@@ -6,8 +6,8 @@
 
 #include "engine/cache/cache.h"
 
-// What a unit of UNIT_FULL_BYTES or more has entries for; a smaller one in proportion, but at
-// least one in UNIT_TABLES_LEAST.
+// The sizes of the tables of a unit of UNIT_FULL_BYTES or more. The tables of a smaller unit are
+// smaller in proportion, but have at least 1 / UNIT_TABLES_LEAST of these sizes.
 #define UNIT_BLOCKS_MAX (1u << 18)
 #define UNIT_EXITS_MAX (1u << 19)
 #define UNIT_MARK_BYTES_MAX (1u << 24)
@@ -54,8 +54,8 @@ typedef struct BlockIndex {
 
 extern BlockIndex block_index;
 
-// What a slot keeps of pc and version: where the search for them begins, and enough to tell
-// nearly all others from them without a look at the block.
+// A hash of pc and version. Its low bits are where the search begins; the whole of it tells nearly
+// all other pairs apart, so that a search seldom reads a block that it does not look for.
 static inline u32 index_tag(GuestAddr pc, u32 version)
 {
     return (u32)((pc ^ version * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull >> 32);
@@ -71,25 +71,26 @@ static inline Block *block_of_number(u32 number)
     return &units[(number - 1) / UNIT_BLOCKS_MAX].blocks[(number - 1) % UNIT_BLOCKS_MAX];
 }
 
-#define MARK_BYTES_MAX 10 // of a packed one
-// Returns the end of what was written.
+#define MARK_BYTES_MAX 10 // of one packed mark
+// Packs the marks into the memory at `to`. Returns the end of what it wrote.
 u8 *marks_pack(const CodeMark *marks, size_t count, u8 *to);
 
-// Memory that costs nothing until it is used. Does not return without it.
+// Reserves address space that costs no memory until it is used. If the kernel refuses, the process
+// ends.
 void *cache_reserve_table(size_t bytes);
 
 void index_init(void);
 
-// Out of the index and its links. The lists of its pages still name it: before its memory is used
-// again they must be swept.
+// Takes the block out of the index and out of its links. The lists of the pages it was made from
+// still name it: pages_sweep() must run before the block's memory is used again.
 void block_drop(Block *block);
 void pages_sweep(void);
 void block_unlink(Block *block);
-void block_sever(Block *block); // its exits, whatever the lists of links say
+void block_sever(Block *block); // unlinks its exits without reading the lists of links
 void block_hash_insert(Block *block);
 void block_hash_remove(Block *block);
 void pages_init(void);
-// Emptied without a look at what they hold.
+// Empty the index and the lists of pages without reading what is in them.
 void index_clear(void);
 void pages_clear(void);
 const char *pages_breach(void); // for cache_validate()

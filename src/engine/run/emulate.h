@@ -15,12 +15,13 @@ void emulate_insn(ThreadCtx *ctx);
 // address space: performs the call, returns to the caller, and says so.
 bool emulate_vsyscall(ThreadCtx *ctx);
 
-// Where the indirect branch or return at `pc` would lead now; *ret_insn has no bytes. False: there
-// is no such instruction, or its operand cannot be read.
+// Finds where the indirect branch or return at `pc` would lead now. The `bytes` of *ret_insn are
+// NULL. False: there is no such instruction at `pc`, or its operand cannot be read.
 bool emulate_branch_operand(ThreadCtx *ctx, GuestAddr pc, Insn *ret_insn, u64 *ret_value);
 
-// ctx is behind an indirect branch to an address that is not canonical: the branch itself must
-// fault. Makes ctx what it was before it, as far as the branch can be found (branch_fault.c).
+// To be called when an indirect branch has taken ctx to an address that is not canonical: hardware
+// makes the branch itself fault. Gives ctx the state it had before the branch, if the branch can be
+// found (branch_fault.c).
 void branch_fault_rewind(ThreadCtx *ctx);
 
 #endif

@@ -6,14 +6,14 @@
 
 #include "engine/cache/cache.h"
 
-// The kind of entry that would have spared the thread this way out of the cache.
+// The kind of entry that the target block lacked: with it the thread would not have left the cache.
 EntryKind run_entry_kind(const ThreadCtx *ctx);
 
 // The version of the block to enter at ctx->pc.
 u32 run_version(ThreadCtx *ctx);
 
-// Links the exit by which the thread has left the cache, if it is still there.
-// Engine lock held.
+// Links the exit by which the thread has left the cache to the block `to`, unless the exit's own
+// block has been retired since. Engine lock held.
 void run_link_exit(const ThreadCtx *ctx, Block *to);
 
 #endif

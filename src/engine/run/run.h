@@ -20,9 +20,10 @@
 //       state is in its ThreadCtx: gpr, pc, flags, xsave, client_fs, client_gs.
 //       TF in flags is the client's own, never ours.
 //   R3  The kernel's signal mask is the client's mask without the five
-//       synchronous signals, except while `gateway.pending_signal` is set: then every
-//       asynchronous signal is blocked until it has been delivered; and except
-//       in system calls that may sleep, which nothing can fault in.
+//       synchronous signals, with two exceptions. While `gateway.pending_signal` is set, every
+//       asynchronous signal is blocked until the pending one has been delivered. In system
+//       calls that may sleep the mask may hold synchronous signals too: no instruction of the
+//       client can fault there.
 //   R4  A thread that holds the engine lock reads client memory only through
 //       guest_read(), writes none, and never blocks on a client event.
 #ifndef MUNINN_ENGINE_RUN_RUN_H
@@ -33,7 +34,7 @@
 
 // Runs the client from ctx->pc for ever: the thread leaves through
 // thread_exit()/process_exit() only.
-void run_thread(ThreadCtx *ctx) __attribute__((noreturn)); // of its type: thread_run_hook
+void run_thread(ThreadCtx *ctx) __attribute__((noreturn)); // the value of thread_run_hook
 
 // Runs the client from ctx->pc until it returns to GATEWAY_NOWHERE, an address that the caller
 // has put at `slot` of its stack, and there is no signal to deliver. `old_sp` is the client's
@@ -46,10 +47,11 @@ void run_until_return(ThreadCtx *ctx, GuestAddr slot, u64 old_sp);
 // no lock held: often at first, and ever more rarely, for a walk takes milliseconds.
 extern void (*run_validate_hook)(ThreadCtx *ctx);
 
-// With signal_stress.
-void stress_maybe_step(ThreadCtx *ctx); // before entering; light
+// With signal_stress, to be called before a thread enters the cache: now and then starts to
+// single-step it. Safe in a light exit (uses general registers only).
+void stress_maybe_step(ThreadCtx *ctx);
 
-// For the leaving gateway (GatewayLightFn).
+// Called by the leaving gateway on a light exit (GatewayLightFn).
 CodePtr run_light(void);
 
 // ------------------------------------------------------- start, end and failure
@@ -58,12 +60,13 @@ struct Options;
 
 // --trace-children: remembers the engine's own executable and hooks execve.
 void follow_init(const struct Options *options);
-void follow_thread_end(void); // gives back what the calling thread needed for that
+void follow_thread_end(void); // frees the memory that the calling thread used for its execve
 
 // Installs the crash report for panics and for faults of engine code.
 void crash_init(void);
 
-// --stats: prints the counters; keeps those of a thread beyond its end.
+// --stats: stats_print() prints the counters, those of threads that have ended included:
+// stats_thread_end() adds them to the sums.
 void stats_init(void);
 void stats_print(void);
 void stats_thread_end(ThreadCtx *ctx);

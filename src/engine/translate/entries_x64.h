@@ -7,11 +7,12 @@
 #include "engine/cache/cache.h"
 #include "engine/emit/emit.h"
 
-// How an entry compares: by `loop` or, where that is slow, by `jrcxz`. True before entries_init().
+// Whether entries compare by `loop` or, on processors where that is slow, by `jrcxz`. True before
+// entries_init().
 extern bool entries_by_loop;
-// `other` is for tests of the other way.
+// With `other` true, entries use the instruction that this processor would not get (for tests).
 void entries_init(bool other);
-// What leads to the code that follows, which is to be the block's body.
+// Emits the entry of that kind. The block's body must follow it directly.
 void emit_entry(Emitter *e, Block *block, EntryKind kind);
 
 #endif

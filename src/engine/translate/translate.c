@@ -523,7 +523,7 @@ Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *
 {
     Block *block;
     u32 keys = pkru_open(); // what may be executed need not be readable
-    do { // it ends, since each time something is known that was not, and nothing is forgotten
+    do { // the loop ends because each round adds at least one fact, and no fact is forgotten
         block = translate_chain(pc, version, entry, ret_result, ret_fault);
     } while (drop_stale() && block && block->retired);
     pkru_write(keys);

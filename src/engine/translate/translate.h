@@ -28,36 +28,39 @@ typedef struct TranslateStats {
 } TranslateStats;
 extern TranslateStats translate_stats;
 
-// Where the addresses in the code of blocks are noted (emit/emit.h), one block after the other;
-// NULL where nobody wants to know them.
+// If set, the addresses of the engine that the code of blocks holds (emit/emit.h) are noted here,
+// block after block. NULL: they are not noted.
 extern EmitAddresses *translate_addresses;
 
 // `max_insns` bounds a block (--stress=tiny-blocks lowers it), `other_entries` is --stress=entries.
 void translate_init(unsigned max_insns, bool other_entries);
 
-// Bytes of the cache that a block of the tool chosen may need, stubs included.
+// How many bytes of the cache a block may need with the tool of this run, stubs included.
 size_t translate_code_room(void);
 
-// Makes the block for (pc, version) and puts it into the cache, with the prefix
-// for the kind of indirect branch that leads here. Engine lock held. On
-// failure *ret_fault is the address that could not be fetched or decoded.
+// Makes the block for (pc, version) and puts it into the cache, with the entry
+// prefix of kind `entry`. Engine lock held. Returns NULL on failure: *ret_result says why, and
+// *ret_fault is the address that could not be fetched or decoded.
 Block *translate_block(GuestAddr pc, u32 version, EntryKind entry, FetchResult *ret_result,
                        GuestAddr *ret_fault);
 
-// Gives a block that was translated without it such a prefix. Engine lock
-// held. False when the block's unit has no room: look the block up in C then.
+// Gives a block that was translated without an entry prefix of that kind one. Engine lock
+// held. False when the block's unit has no room: then the caller must find the block in C.
 bool translate_add_entry(Block *block, EntryKind kind);
 
-// The client's base of fs changes; or another thread begins, which has its own. No lock held.
+// Sets the client's base of fs. No lock held.
 void translate_set_fs(ThreadCtx *ctx, u64 base);
+// To be called when a second thread begins: blocks must no longer hold the base as a constant,
+// since each thread has its own. No lock held.
 void translate_fs_varies(void);
 
-// The client has a handler for a fault: from now on it sees the flags before an instruction that
-// faults. Until then nobody does, and a tool may change them there. No lock held.
+// To be called when the client sets a handler for a fault: from now on the handler can see the
+// flags that an instruction found when it faulted. Before that nobody can, and what a tool inserts
+// before an instruction may change its flags if nothing else reads them. No lock held.
 void translate_faults_are_seen(void);
 
-// Where the code at `at` goes on if it is the compare of an early guard
-// (tool_shadow_guard_early()), which has faulted: as if it had failed. Else NULL.
+// If the instruction at `at` is the compare of an early guard (tool_shadow_guard_early()) and has
+// faulted, returns where the guard goes on when it fails. Else NULL.
 CodePtr translate_early_guard_failed(CodePtr at);
 
 #endif

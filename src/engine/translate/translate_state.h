@@ -10,7 +10,7 @@
 
 typedef struct TranslateState {
     u64 spill[GPR_COUNT]; // client value of register r while an expansion uses r
-    u64 vector_spill[2];  // of xmm0
+    u64 vector_spill[2];  // client value of xmm0 while an expansion uses it
     GuestAddr branch_pc;  // with callstack_wanted: the last indirect branch, and the last return
                           // that the shadow stack missed
     u64 old_sp;           // rsp before an instruction that loads it

@@ -52,9 +52,9 @@ unit_src   := $(wildcard tests/unit/*_test.c)
 # Tests of what runs in the monitor's process, and in that of the subcommands.
 monitor_unit_src := $(wildcard tests/unit/monitor/*_test.c tests/unit/inspect/*_test.c)
 
-# The engine parses its options and judges executables with the launcher's own code; the rest of it
-# is the command's alone.
-command_src := $(patsubst %,src/launch/%.c,main help manual completion option_sources option_files)
+# The engine has the launcher's parser and its eye for executables; these are the command's alone.
+command_src := $(patsubst %,src/launch/%.c,main help manual completion option_sources \
+                                           option_files script)
 shared_src := $(filter-out $(command_src),$(launch_src)) $(base_src)
 
 to_obj       = $(patsubst %,$(OBJ)/%.o,$(basename $(1)))
@@ -137,7 +137,7 @@ $(1): FORCE
 	    printf '%s\n' '$$(subst ','\'',$(2))' > $$@
 endef
 $(eval $(call stamp_rule,$(OBJ)/flags.stamp,$$(CC) $$(cflags) $$(hot_flags) $$(link_flags)))
-include web/web.mk examples/examples.mk
+include web/web.mk examples/examples.mk src/lua/lua.mk
 all_obj := $(launch_obj) $(library_obj) $(engine_main) $(monitor_obj) $(monitor_main) \
            $(inspect_obj) $(inspect_main)
 $(eval $(call stamp_rule,$(OBJ)/sources.stamp,$$(all_obj)))

@@ -2,6 +2,7 @@
 # Made from src/launch/options.def by `muninn --help=bash`; `make completions` rewrites it.
 
 _muninn_options='--tool=
+--eval=
 --trace-children=
 --trace-children-skip=
 --trace-children-skip-by-arg=

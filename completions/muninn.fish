@@ -8,7 +8,8 @@ function __muninn_is_before_program
 end
 
 for command in muninn valgrind
-    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck massif count' -d 'The tool that watches the program: one of these, the path of a shared object (./mytool.so), or the name of an installed example: hotblocks, howvec (in place of lackey), memtrace (of lackey --trace-mem), bbv (of exp-bbv), coverage, cachesim, execlog, syscount, allocprof, taint'
+    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck massif count' -d 'The tool that watches the program: one of these, the path of a shared object (./mytool.so), a script in Lua (FILE.lua), or the name of an installed example: hotblocks, howvec (in place of lackey), memtrace (of lackey --trace-mem), bbv (of exp-bbv), coverage, cachesim, execlog, syscount, allocprof, taint'
+    complete -c $command -n __muninn_is_before_program -l eval -s e -d 'Run CODE, a script in Lua, as the tool; also beside --tool=FILE.lua'
     complete -c $command -n __muninn_is_before_program -l trace-children -x -a 'yes no' -d 'Follow the program through execve, and its children through theirs'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip -x -d 'With --trace-children=yes, run natively the executables whose path matches one of these comma-separated patterns (* and ? are wildcards)'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip-by-arg -x -d 'The same, for programs one of whose arguments matches'

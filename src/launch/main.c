@@ -24,6 +24,7 @@
 #include "launch/option_files.h"
 #include "launch/option_sources.h"
 #include "launch/options.h"
+#include "launch/script.h"
 
 enum {
     EXIT_USAGE = 1,
@@ -257,20 +258,40 @@ static const char *own_path(void)
     return path;
 }
 
+static bool is_beside(const char *launcher, const char *place, const char *name, char *path,
+                      size_t size)
+{
+    int directory_len = (int)(strrchr(launcher, '/') - launcher);
+
+    snprintf(path, size, "%.*s/%s%s", directory_len, launcher, place, name);
+    return access(path, F_OK) == 0;
+}
+
 // In a build tree our other programs are beside the launcher; installed, in libexec.
 static const char *find_beside(const char *launcher, const char *name)
 {
-    static const char *const places[] = {"", "../libexec/muninn/"};
     static char path[PATH_MAX + 64];
-    int directory_len = (int)(strrchr(launcher, '/') - launcher);
 
-    for (u32 i = 0; i < ARRAY_LEN(places); i++) {
-        snprintf(path, sizeof(path), "%.*s/%s%s", directory_len, launcher, places[i], name);
-        if (access(path, F_OK) == 0)
-            return path;
-    }
+    if (is_beside(launcher, "", name, path, sizeof(path)) ||
+        is_beside(launcher, "../libexec/muninn/", name, path, sizeof(path)))
+        return path;
     say("incomplete installation: there is no %s in %.*s or its ../libexec/muninn", name,
-        directory_len, launcher);
+        (int)(strrchr(launcher, '/') - launcher), launcher);
+    exit(EXIT_USAGE);
+}
+
+// The plugin that runs scripts in Lua is made where Lua is installed.
+static const char *find_script_tool(const char *launcher)
+{
+    static char path[PATH_MAX + 64];
+
+    if (is_beside(launcher, "", "muninn-lua.so", path, sizeof(path)) ||
+        is_beside(launcher, "../lib/muninn/", "muninn-lua.so", path, sizeof(path)))
+        return path;
+    bool is_file = strcmp(options.tool, OPTIONS_NO_FILE) != 0;
+    say("%s%s needs muninn-lua.so, and there is none in %.*s or its ../lib/muninn: muninn was "
+        "built without Lua 5.4 (liblua5.4-dev)", is_file ? "--tool=" : "-e",
+        is_file ? options.tool : "", (int)(strrchr(launcher, '/') - launcher), launcher);
     exit(EXIT_USAGE);
 }
 
@@ -347,6 +368,13 @@ static void settle_tool(void)
 {
     if (!options_tool_is_file(&options))
         return;
+    if (options_tool_is_script(&options)) {
+        if (!script_settle(&options, find_script_tool(own_path()))) {
+            say("%s", options.error);
+            exit(EXIT_USAGE);
+        }
+        return;
+    }
     char *path = realpath(options.tool, NULL);
     if (path == NULL) {
         say("--tool=%s: %s", options.tool, strerror(errno));
@@ -378,8 +406,9 @@ static void answer_help_of_tool(void)
 
     if (options.help == NULL || !options_tool_is_file(&options))
         return;
-    options.tool_options.items[0] = "--tool-help";
-    options.tool_options.count = 1;
+    if (options.tool_options.count == OPTIONS_LIST_MAX)
+        options.tool_options.count--;
+    options.tool_options.items[options.tool_options.count++] = "--tool-help";
     options.exe = "/";
     become_engine(no_words, 1, NULL, 0);
 }

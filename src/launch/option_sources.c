@@ -127,7 +127,8 @@ static bool is_command_line_only(int argc, char **argv)
 {
     bool only = false;
 
-    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0;
+         i = options_next(argc, argv, i)) {
         if (is_question(argv[i]))
             return true;
         if (strcmp(argv[i], "--command-line-only=yes") == 0)

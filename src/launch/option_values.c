@@ -340,9 +340,13 @@ static bool parse_choice(Options *options, const OptionRow *row, const char *val
 {
     const OptionValue *found = find_value(row, value, strlen(value));
 
-    if (row->kind == OPTION_TOOL && strchr(value, '/') != NULL) {
+    if (row->kind == OPTION_TOOL) {
+        const char *known = *(const char **)field;
+
         *(const char **)field = value;
-        return true;
+        if (options_tool_is_file(options))
+            return true;
+        *(const char **)field = known;
     }
     const char *file = row->kind == OPTION_TOOL ? option_tool_file(value) : NULL;
     if (file != NULL) {

@@ -127,9 +127,16 @@ static size_t tool_prefix_len(const char *argument)
     return argument[2 + len] == ':' ? len : 0;
 }
 
+bool options_tool_is_script(const Options *options)
+{
+    size_t length = strlen(options->tool), suffix = strlen(OPTIONS_NO_FILE);
+
+    return length >= suffix && strcmp(options->tool + length - suffix, OPTIONS_NO_FILE) == 0;
+}
+
 bool options_tool_is_file(const Options *options)
 {
-    return strchr(options->tool, '/') != NULL;
+    return strchr(options->tool, '/') != NULL || options_tool_is_script(options);
 }
 
 // What nobody here knows may be an option of a tool that is loaded: that tool judges it.
@@ -173,6 +180,17 @@ static bool parse_argument(const char *argument, Options *options)
 
 // ---------------------------------------------------------------- command lines
 
+// The only option whose value may be the next word.
+static bool is_eval(const char *word)
+{
+    return strcmp(word, "-e") == 0;
+}
+
+int options_next(int argc, char **argv, int index)
+{
+    return is_eval(argv[index]) && index + 1 < argc ? index + 2 : index + 1;
+}
+
 static bool is_option(const char *word)
 {
     return word[0] == '-' && strcmp(word, "--") != 0;
@@ -183,12 +201,25 @@ static bool is_option(const char *word)
 static const char *find_tool(int argc, char **argv)
 {
     const char *tool = NULL;
+    bool has_code = false;
 
-    for (int i = 1; i < argc && is_option(argv[i]); i++)
+    for (int i = 1; i < argc && is_option(argv[i]); i = options_next(argc, argv, i)) {
         if (strncmp(argv[i], "--tool=", strlen("--tool=")) == 0)
             tool = argv[i] + strlen("--tool=");
+        has_code |= is_eval(argv[i]) || strncmp(argv[i], "--eval=", strlen("--eval=")) == 0;
+    }
+    if (tool == NULL && has_code)
+        tool = OPTIONS_NO_FILE;
     const char *file = tool != NULL ? option_tool_file(tool) : NULL;
     return file != NULL ? file : tool;
+}
+
+// Of "-e CODE", which are two words.
+static bool parse_eval(int argc, char **argv, int index, Options *options)
+{
+    if (index + 1 == argc)
+        return option_fail(options, "-e needs a script: -e CODE");
+    return parse_value(options, find_by_letter('e'), "-e", argv[index + 1]);
 }
 
 int options_parse(int argc, char **argv, Options *options)
@@ -199,8 +230,9 @@ int options_parse(int argc, char **argv, Options *options)
     if (tool != NULL)
         options->tool = tool;
     tool = options->tool;
-    for (; i < argc && is_option(argv[i]); i++) {
-        if (!parse_argument(argv[i], options)) {
+    for (; i < argc && is_option(argv[i]); i = options_next(argc, argv, i)) {
+        if (!(is_eval(argv[i]) ? parse_eval(argc, argv, i, options)
+                               : parse_argument(argv[i], options))) {
             options->error_index = i;
             return -EINVAL;
         }
@@ -368,6 +400,9 @@ int options_settle(Options *options)
     else if (!text_symbols_are_patterns(options))
         option_fail(options, "--require-text-symbol wants a separator, a pattern of a soname, the "
                              "separator, and a pattern of a function, such as :libc.so*:malloc");
+    else if (options->eval.count && !options_tool_is_script(options))
+        option_fail(options, "-e CODE is a tool of its own, or part of --tool=FILE.lua; this is "
+                             "--tool=%s", options->tool);
     else if (numbers_fit(options))
         return 0;
     return -EINVAL;

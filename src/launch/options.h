@@ -60,6 +60,7 @@ enum { ALLOC_FNS_MAX = 256, ALLOC_FNS_BYTES_MAX = 8192 };
 typedef struct Options {
     const char *tool;                // one of the TOOL rows, or the path of a shared object
     OptionList tool_options;         // of that one, as they were given
+    OptionList eval;                 // scripts that are the tool, or part of it
     bool trace_children;             // follow execve
     OptionList inject;               // faults in system calls, as strace words them
     OptionList alloc_fns;            // NAME=FUNCTION or PREFIX*, by commas
@@ -209,11 +210,19 @@ typedef struct Options {
 #define COMPAT_VERSION "3.25.1"
 
 // Sets every default. Comes before any parsing.
-// The tool is a shared object to be loaded, not one that is built in.
-bool options_tool_is_file(const Options *options);
 // Finds the file of a tool that is not built in; NULL: there is none. Set where that can be.
 extern const char *(*options_tool_finder)(const char *name);
 void options_init(Options *options);
+
+// The tool is a file to be loaded, not one that is built in: a shared object, or a script.
+bool options_tool_is_file(const Options *options);
+// Scripts in Lua are the tool: FILE.lua, or only those of -e, which OPTIONS_NO_FILE stands for.
+bool options_tool_is_script(const Options *options);
+#define OPTIONS_NO_FILE ".lua"
+
+// The index of the next word that may be an option: `index` is that of an option, which may have
+// its value in a word of its own.
+int options_next(int argc, char **argv, int index);
 
 // Parses argv[1...] and returns the index of the program, which is argc if there
 // is none; a "--" before it is skipped. Returns -EINVAL on an unknown option or

@@ -32,7 +32,7 @@ typedef struct Gateways {
     CodePtr version_guard, version_exit, version_indirect, version_miss;
     CodePtr lookup, lookup_end;       // all of these
 
-    // Calls of tools: [1] where flags are dead, [2] by way of a GatewayCall's `brief`.
+    // Calls of tools: [1] where flags are dead, [2] by a fast step (GatewayCall.brief).
     CodePtr tool_call[TOOL_CALLS], tool_return[TOOL_CALLS], tool_return_end[TOOL_CALLS];
     CodePtr quick_careful_end; // from the end of the second on: to the first
 

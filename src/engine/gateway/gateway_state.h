@@ -43,7 +43,7 @@ typedef struct GatewayState {
 // What code of a block leaves for a gateway by which it calls a tool.
 typedef struct GatewayCall {
     u64 fn, arg, back;
-    u64 brief; // a ToolBriefFn, for the brief call; others end before it
+    u64 brief; // a ToolBriefFn, of a fast step; the record of another call ends before it
 } GatewayCall;
 
 #endif

@@ -133,8 +133,8 @@ static void emit_quick_call(Emitter *e)
     gateway.quick_careful_end = e->pc;
 }
 
-// A call that may do without the registers: of a GatewayCall's `brief`, which preserves all but
-// rax. If it answers 0, it has done nothing, and the quick call is made instead.
+// The fast step: calls a GatewayCall's `brief`, which preserves all registers but rax, so this
+// gateway saves no other. If `brief` answers 0, it has done nothing, and the full call is made.
 static void emit_brief_call(Emitter *e)
 {
     static const u8 arguments[] = {RDI, RSI, RDX, RSP};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The part of an interception that runs while the thread is inside the cache:
-// fast handlers and the list of activations. Takes no lock and calls no libc;
+// hot handlers and the list of activations. Takes no lock and calls no libc;
 // whatever it does not know is left to redirect.c.
 #include "engine/cache/cache.h"
 #include "engine/redirect/redirect_internal.h"

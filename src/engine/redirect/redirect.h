@@ -7,8 +7,8 @@
 // compared with the tool's table and the addresses that match become hooks. The
 // translator asks for the hook of every pc at which a block starts or goes on,
 // and gives a hooked block a prologue that calls the functions at the end of
-// this header. Handlers that are fast are called from the cache; the others, and
-// everything unusual, leave it by EXIT_REDIRECT.
+// this header. Hot handlers are called from the cache. For the others, and
+// for every rare case, the thread leaves the cache by EXIT_REDIRECT.
 //
 // Glossary
 //   hook        a guest pc with a prologue: the entry of an intercepted function,
@@ -90,7 +90,7 @@ typedef struct RedirectSite {
     bool fast;     // the handler may be called from the cache
     bool slow_return; // what a return site has to do is done outside it, too
     bool replaces; // the original does not run
-    const struct ToolFunction *quick; // NULL: it has no quick form
+    const struct ToolFunction *quick; // NULL: it has no fast form
     bool is_lean_site; // a return site of lean functions
     const struct ToolFunction *lean; // NULL: it is not lean
 } RedirectSite;

@@ -34,7 +34,7 @@ typedef struct Activation {
     u32 hook;
 } Activation;
 
-// What the fast part of a prologue has done before the thread left the cache.
+// What the hot part of a prologue has done before the thread left the cache.
 typedef enum Step { STEP_NONE, STEP_REPLACED, STEP_ORIGINAL, STEP_WRAPPED, STEP_RETURNED } Step;
 
 #define KNOWN_SITES 256
@@ -100,7 +100,7 @@ void call_begin(ThreadCtx *ctx, ToolCall *call, const Hook *hook, GuestAddr retu
 void call_set_args(ThreadCtx *ctx, const ToolCall *call);
 // Appends an activation, for which there is room.
 void activation_push(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
-// Call the handlers. Those that are not fast may call the client, which moves the
+// Call the handlers. Handlers that are not hot may call the client, which moves the
 // list of activations: they get a call that is not in it.
 void call_before(ThreadCtx *ctx, ToolCall *call);
 void call_after(ThreadCtx *ctx, ToolCall *call);

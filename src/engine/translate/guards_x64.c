@@ -176,7 +176,7 @@ static void emit_count(Builder *b, unsigned slot)
     x64_mov_fs_reg(&b->e, at, RAX);
 }
 
-// Behind the code, aligned, since AC may be set: what the gateway of quick calls reads.
+// Behind the code, aligned, since AC may be set: the record that the gateway of steps reads.
 //     rax := call ; jmp quick_call
 //   call: fn, arg, back [, brief]
 static void emit_quick_call(Builder *b, const Guard *guard)

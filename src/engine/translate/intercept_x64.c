@@ -99,7 +99,7 @@ static bool can_be_quick(const Builder *b, const RedirectSite *site)
            !(block->state & ~tool->quick_ignores);
 }
 
-// The quick form first, on the engine's stack; it keeps all registers and answers -1 if it has
+// The fast form first, on the engine's stack; it keeps all registers and answers -1 if it has
 // done nothing: then the code goes on behind. Otherwise the function has been done, and returns,
 // unless a request has come meanwhile: then the code leaves.
 static void emit_quick(Builder *b, const RedirectSite *site)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Streams of events, which are nearly all that comes: straight from the wire's records into the
-// model, without a call for each.
+// Streams of events, which nearly all records belong to, go straight from the wire's records into
+// the model, without a call for each event.
 //
-// What every event would have to ask is asked once for many: whether there is a recording, when
-// its slice ends, when a snapshot is due. As long as nothing of that happens, events take the
-// short way below, which does what model_event.h does and no more. All that is not usual (a
-// stack that is new, a late free, a snapshot) takes the long way, and then it is asked again.
-// Figures that follow from others are not kept up to date meanwhile (stream_settle()).
+// The stream asks once for many events what each of them would have to ask: whether there is a
+// recording, when its slice ends, when a snapshot is due. Until one of these changes, events take
+// the fast path below, which does what model_event.h does and no more. Every rare case (a stack
+// that is new, a late free, a snapshot) takes the general path, and then the stream asks again.
+// The fast path leaves figures that follow from others out of date until stream_settle().
 #include "monitor/heap/stream_event.h"
 
 enum {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What takes the short way of a stream (stream.c): one event, as model_event.h does it, if it
-// is usual. Inline, for the loop over records and for that over series.
+// The fast path of a stream (stream.c): handles one event as model_event.h does it, unless the case
+// is rare. Inline, for the loop over records and for the loop over series.
 #ifndef MUNINN_MONITOR_HEAP_STREAM_EVENT_H
 #define MUNINN_MONITOR_HEAP_STREAM_EVENT_H
 

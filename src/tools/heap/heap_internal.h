@@ -160,8 +160,8 @@ typedef struct QuarantineChunk {
 } QuarantineChunk;
 
 // Everything here but the counters belongs to its thread; those are read by heap_stats().
-// Blocks that are freed in the same place again and again: memory that goes round quickly stays
-// in the processor's cache.
+// The brief quarantine, for blocks that one place frees again and again: they wait for a short
+// time, so their memory stays in the processor's cache.
 enum {
     BRIEF_BLOCKS = 2048,
     BRIEF_PLACES = 1024,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The usual case of heap_alloc() and heap_free(), to be inlined into functions that keep all
-// registers: what a call would save and load again is a tenth of what they take. The caller does
-// what the hooks allocated() and freed() would, and malloc_fill and free_fill are not heeded.
-// Of the heap's structures nobody else outside its folder may know anything.
+// The fast path of heap_alloc() and heap_free(), to be inlined into functions that keep all
+// registers: saving and loading registers around a call would be a tenth of what they take. The
+// caller does what the hooks allocated() and freed() would do; malloc_fill and free_fill have no
+// effect here. No other file outside of this folder may use the heap's structures.
 #ifndef MUNINN_TOOLS_HEAP_HEAP_QUICK_H
 #define MUNINN_TOOLS_HEAP_HEAP_QUICK_H
 

@@ -23,7 +23,7 @@ enum { DIRTY_INSNS_MAX = 16 };
 
 const Options *memcheck_options;
 
-enum { BRIEF_PART = 20 }; // of the quarantine: memory that goes round quickly, a thread's
+enum { BRIEF_PART = 20 }; // of the quarantine: the brief queue, a thread's
 
 static u64 brief_volume(const Options *options)
 {

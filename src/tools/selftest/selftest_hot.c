@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The fast handlers: they run inside the cache.
+// The hot handlers: they run inside the cache.
 #include "tools/selftest/selftest.h"
 
 RowSums row_sums[ROWS_MAX];

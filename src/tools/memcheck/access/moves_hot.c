@@ -166,7 +166,7 @@ ToolCallFn *access_move(const DefinednessMove *m)
 
 // ------------------------------------------------------------------ without a call
 
-// What load and store have in common. False: it is not for the brief way.
+// What load and store have in common. False: it is no case for the fast step.
 static inline bool may_be_brief(ToolThread *thread, const GatewayCall *call, GuestAddr address,
                                 u32 size)
 {

@@ -278,7 +278,7 @@ static HeapResult resize(ToolThread *thread, const ToolCall *call, u64 old, u64 
     return result;
 }
 
-// The usual case; all others are left for the full way, which begins anew.
+// The fast path. Every other case is left to the full way, which begins anew.
 static u64 realloc_quickly(ToolThread *thread, ToolCall *call, u64 old, u64 size)
 {
     enum { LARGE = 1 << 20 };

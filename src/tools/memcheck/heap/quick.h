@@ -4,7 +4,7 @@
 // stacks that have been there before. Private to its folder.
 //
 // What must stay true
-//   Q2  A quick function leaves a block and its shadow as its handler would (functions_hot.c),
+//   Q2  A fast form leaves a block and its shadow as its handler would (functions_hot.c),
 //       or says no and has done nothing.
 #ifndef MUNINN_TOOLS_MEMCHECK_HEAP_QUICK_H
 #define MUNINN_TOOLS_MEMCHECK_HEAP_QUICK_H

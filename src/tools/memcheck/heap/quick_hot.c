@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Allocating and freeing without a record of the call, and with few registers; see quick.h.
-// What is rare stands apart, so that the usual case saves what it uses itself and no more.
+// What is rare stands apart, so that the fast path saves the registers that it uses itself and no
+// more.
 #include "tools/memcheck/heap/quick.h"
 
 #include "base/fill.h"

@@ -63,7 +63,7 @@ static inline void frame_set_callee(FrameExtent *e, GuestAddr callee, u32 tag, O
 }
 
 // Fills it in if the frame can be found by how far frames reach where their code is, as a rule:
-// the innermost where the block has called, or one of the next few. For brief functions.
+// the innermost where the block has called, or one of the next few. For fast steps.
 bool frame_by_shape(ToolThread *thread, FrameExtent *e, GuestAddr sp, GuestAddr address)
     __attribute__((no_caller_saved_registers));
 

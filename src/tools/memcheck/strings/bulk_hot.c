@@ -163,7 +163,7 @@ static bool check(StringCall *s, GuestAddr at, u64 size, bool is_write)
     return false;
 }
 
-// All that the quick way does not do. Data first: if that faults the original does both.
+// All that the fast path does not do. Data first: if that faults the original does both.
 static bool move_slow(StringCall *s, GuestAddr to, GuestAddr from, u64 size)
 {
     bool reads_ok = check(s, from, size, false), writes_ok = check(s, to, size, true);

@@ -9,8 +9,8 @@
 //
 // Glossary
 //   element  a byte, or a wchar_t of 4
-//   quick    the way through words whose shadow is clear where it matters; it says no as soon
-//            as it is not
+//   fast     the path through words whose shadow is clear where it matters; it says no at the first
+//            word whose shadow is not
 //   slow     the way by elements, which tells
 //   decline  the original runs instead: after a fault, so that it happens to the client where
 //            and how it would have, and where only libc knows the answer

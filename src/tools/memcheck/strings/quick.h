@@ -4,7 +4,7 @@
 // defined and may be touched. Private to its folder.
 //
 // What must stay true
-//   Q1  A quick function does what its handler would do, and tells nothing: whatever there is to
+//   Q1  A fast form does what its handler would do, and tells nothing: whatever there is to
 //       tell is left to the handler, which begins anew. So what it writes can be written again.
 #ifndef MUNINN_TOOLS_MEMCHECK_STRINGS_QUICK_H
 #define MUNINN_TOOLS_MEMCHECK_STRINGS_QUICK_H

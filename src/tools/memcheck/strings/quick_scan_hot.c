@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The quick forms of the functions that look for one element, or for any of a small set.
+// The fast forms of the functions that look for one element, or for any of a small set.
 #include "tools/memcheck/strings/quick.h"
 
 #include "tools/memcheck/strings/seek.h"

@@ -6,7 +6,7 @@
 
 #include "tools/memcheck/strings/access.h"
 
-// What the quick way knows when it ends.
+// What the fast path knows when it ends.
 typedef enum SeekOutcome { SEEK_FOUND, SEEK_NOT_FOUND, SEEK_TROUBLE } SeekOutcome;
 
 // Bits of the bytes below `end` in the word at `base`, which begins below it.

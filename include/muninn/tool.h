@@ -105,7 +105,8 @@ typedef uint64_t MuninnAddress; // of the client
 // ------------------------------------------------------------------------------- options [start]
 // An option of the tool, "--name=value" before the program's name. The variable has its default
 // when the function is called and the user's value when it returns. `help` is a sentence. What the
-// user gave and no function has asked for is refused when muninn_tool_start() has returned.
+// user gave and no function has asked for is refused when muninn_tool_start() has returned. Names
+// of options that Muninn itself has (--stats, --verbose) are refused.
 
 void muninn_option_bool(const char *name, bool *value, const char *help);       // yes or no
 void muninn_option_number(const char *name, uint64_t *value, const char *help); // decimal or 0x

@@ -68,6 +68,11 @@ bool options_is_internal(const char *word)
     return row != NULL && row->group == GROUP_INTERNAL;
 }
 
+bool options_have(const char *name)
+{
+    return find_by_name(name, strlen(name)) != NULL;
+}
+
 // Of several places for the same output the last one holds. What the launcher
 // has settled stays: the engine hands a descriptor on beside the file's name.
 static void settle_destination(Options *options, const OptionRow *row)

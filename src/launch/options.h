@@ -209,9 +209,10 @@ typedef struct Options {
 // muninn is called so: the newest whose XML has the version that is our default.
 #define COMPAT_VERSION "3.25.1"
 
-// Sets every default. Comes before any parsing.
+bool options_have(const char *name); // an option of this name, without its dashes
 // Finds the file of a tool that is not built in; NULL: there is none. Set where that can be.
 extern const char *(*options_tool_finder)(const char *name);
+// Sets every default. Comes before any parsing.
 void options_init(Options *options);
 
 // The tool is a file to be loaded, not one that is built in: a shared object, or a script.

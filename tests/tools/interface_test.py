@@ -100,6 +100,17 @@ def accesses_tell_their_addresses_before_and_after():
 
 
 @test
+def what_blocks_call_is_called_under_stress_as_without():
+    for what, where in (("read", "marked"), ("set", "changed"), ("access", "word_loop"),
+                        ("access-after", "word_loop"), ("hot", "word_loop"), ("call-if", "word_loop"),
+                        ("branch", address_of("jb")), ("target", address_of("call", 1))):
+        expected = probe(what, where)
+        for stress in STRESSES:
+            seen = probe(what, where, f"--stress={stress}")
+            assert seen == expected, (what, stress, seen, expected)
+
+
+@test
 def a_hot_call_is_made_each_time():
     lines, status = probe("hot", "word_loop")
     assert lines[0].startswith("calls 50 ") and status == 42, lines

@@ -24,6 +24,32 @@ def allocations_are_told_once_in_every_form():
             assert "-static" in flags or len(lines) == len(expected), lines
 
 
+@test
+def a_call_on_another_stack_goes_on_after_the_one_that_started_it():
+    done = run(plugin("wraps.c"), program("coroutine.c", "-O1", "-rdynamic"))
+    assert done.status == 0 and done.out == "done\n", done.err
+    assert done.lines("wraps") == ["before outer(2)", "before inner(1)", "after outer = 4, state 52",
+                                   "after inner = 2, state 51"], done.err
+
+
+@test
+def the_headers_go_together_in_c_and_cxx():
+    source = os.path.join(lab.WORK, "headers.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write('#include <muninn/client.h>\n#include <muninn/tool.h>\n'
+                   'MUNINN_TOOL("headers", "nothing")\n')
+    for words in (["gcc", "-std=c99"], ["gcc", "-std=c11"], ["gcc", "-std=c17"],
+                  ["g++", "-x", "c++", "-std=c++11"], ["g++", "-x", "c++", "-std=c++20"]):
+        lab.sh(*words, "-Wall", "-Wextra", "-Wshadow", "-Werror", "-fsyntax-only", *lab.header_flags(),
+               source)
+
+
+@test
+def an_option_that_muninn_has_itself_is_refused():
+    done = run(plugin("misuse.c"), "--how=taken-name", "/bin/true")
+    assert done.status == 126 and "--stats is an option of Muninn's own" in done.err, done.err
+
+
 def recorded(stress, *arguments, size=1000):
     """Whether buffers have what the program says that it has done."""
     faults = program("faults.c", "-O1", "-no-pie", "-static", "-pthread")

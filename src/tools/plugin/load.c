@@ -107,6 +107,8 @@ static size_t declared_count;
 static void declare(const char *name, const char *help, OptionForm form, const char *fallback)
 {
     plugin_needs_start("muninn_option");
+    if (options_have(name))
+        plugin_refuse("--%s is an option of Muninn's own: the tool never sees it", name);
     ToolOption *more = realloc(declared, (declared_count + 1) * sizeof(*declared));
     if (!more)
         plugin_refuse("no memory for its options");

@@ -37,6 +37,8 @@ int muninn_tool_start(void)
 {
     MuninnWrap nothing = {0};
     muninn_option_text("how", &how, "In which way.");
+    if (strcmp(how, "taken-name") == 0)
+        muninn_option_text("stats", &how, "");
     muninn_counter();
     muninn_word();
     for (int i = 1; i < 100 && strcmp(how, "many-words") == 0; i++)

@@ -67,7 +67,7 @@ static void wrap_all(const char *const *names)
 
 int muninn_tool_start(void)
 {
-    static const char *const names[] = {"plain", "jumps", "throws", "ends", "outer", NULL};
+    static const char *const names[] = {"plain", "jumps", "throws", "ends", "outer", "inner", NULL};
     static const char *const again[] = {"plain", "throws", "declined", "replaced", NULL};
     bool twice = false;
     MuninnWrap of_malloc = {.before = before_malloc};

@@ -33,7 +33,7 @@ def every_option_survives_the_way_to_the_engine():
                 "-v", "true")
     equal([got.one(k) for k in ("tool", "trace_children", "trace_children_skip", "stats", "trace",
                                 "stress", "cache_size_bytes", "log_fd", "verbosity")],
-          ["count", "1", "*/ls,a b", "1", "9", "127", "1048576", "1", "2"])
+          ["count", "1", "*/ls,a b", "1", "9", "255", "1048576", "1", "2"])
 
 
 @test

@@ -28,7 +28,7 @@ static void add_address(bool has_names, uint64_t pc, bool is_function, luaL_Buff
     char name[NAME_BYTES];
     if (has_names)
         muninn_name(NULL, pc, name, sizeof(name));
-    else
+    if (!has_names || strcmp(name, "???") == 0) // in no file
         snprintf(name, sizeof(name), "0x%lX", (unsigned long)pc);
     // "function(int) (file.cc:12)"
     char *behind = NULL;

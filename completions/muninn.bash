@@ -21,6 +21,7 @@ _muninn_options='--tool=
 --log-file=
 --log-socket=
 --time-stamp=
+--profile-file=
 --progress-interval=
 --color=
 --xml=
@@ -117,7 +118,8 @@ _muninn_options='--tool=
 --recording-file=
 --max-recording=
 --snapshot-every=
---snapshot-when='
+--snapshot-when=
+--cachegrind-out-file='
 _muninn_subcommands='ps ctl heap view top minmem new-tool ms_print'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
@@ -143,7 +145,7 @@ _muninn()
         return
     fi
     case $option in
-    --tool) values='none memcheck massif count' ;;
+    --tool) values='none memcheck massif cachegrind count' ;;
     --trace-children) values='yes no' ;;
     --child-silent-after-fork) values='yes no' ;;
     --alloc-fns) is_file=1 ;;
@@ -153,6 +155,7 @@ _muninn()
     --command-line-only) values='yes no' ;;
     --log-file) is_file=1 ;;
     --time-stamp) values='yes no' ;;
+    --profile-file) is_file=1 ;;
     --color) values='auto yes no' ;;
     --xml) values='yes no' ;;
     --xml-file) is_file=1 ;;
@@ -216,6 +219,7 @@ _muninn()
     --recording) values='yes no' ;;
     --recording-file) is_file=1 ;;
     --snapshot-when) is_file=1 ;;
+    --cachegrind-out-file) is_file=1 ;;
     esac
     if [[ -n $is_file ]]; then
         compopt -o filenames 2>/dev/null

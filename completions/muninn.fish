@@ -8,7 +8,7 @@ function __muninn_is_before_program
 end
 
 for command in muninn valgrind
-    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck massif count' -d 'The tool that watches the program: one of these, the path of a shared object (./mytool.so), a script in Lua (FILE.lua), or the name of an installed example: hotblocks, howvec (in place of lackey), memtrace (of lackey --trace-mem), bbv (of exp-bbv), coverage, cachesim, execlog, syscount, allocprof, taint'
+    complete -c $command -n __muninn_is_before_program -l tool -x -a 'none memcheck massif cachegrind count' -d 'The tool that watches the program: one of these, the path of a shared object (./mytool.so), a script in Lua (FILE.lua), or the name of an installed example: hotblocks, howvec (in place of lackey), memtrace (of lackey --trace-mem), bbv (of exp-bbv), coverage, cachesim, execlog, syscount, allocprof, taint'
     complete -c $command -n __muninn_is_before_program -l eval -s e -d 'Run CODE, a script in Lua, as the tool; also beside --tool=FILE.lua'
     complete -c $command -n __muninn_is_before_program -l trace-children -x -a 'yes no' -d 'Follow the program through execve, and its children through theirs'
     complete -c $command -n __muninn_is_before_program -l trace-children-skip -x -d 'With --trace-children=yes, run natively the executables whose path matches one of these comma-separated patterns (* and ? are wildcards)'
@@ -28,6 +28,7 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l log-file -r -F -d 'Write messages to this file'
     complete -c $command -n __muninn_is_before_program -l log-socket -x -d 'Write messages to a TCP socket, port 1500 unless given; to standard error if there is none'
     complete -c $command -n __muninn_is_before_program -l time-stamp -x -a 'yes no' -d 'Begin each line with the time since the start'
+    complete -c $command -n __muninn_is_before_program -l profile-file -r -F -d 'Write the profile that a tool makes to this file; its name is expanded as that of --log-file'
     complete -c $command -n __muninn_is_before_program -l progress-interval -x -d 'Say every so often how long the program has run, and with how many threads; 0 for never'
     complete -c $command -n __muninn_is_before_program -l color -x -a 'auto yes no' -d 'Colour, and an excerpt of the source, in messages'
     complete -c $command -n __muninn_is_before_program -l xml -x -a 'yes no' -d 'Report findings as XML'
@@ -125,6 +126,7 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l max-recording -x -d 'How large it may become: old and small details are summed up, the peak never'
     complete -c $command -n __muninn_is_before_program -l snapshot-every -x -d 'Keep a snapshot every so often, beside those of --max-snapshots; 0 for none'
     complete -c $command -n __muninn_is_before_program -l snapshot-when -r -F -d 'Keep a snapshot when heap, mapped, stacks or rss becomes larger than this, such as heap>1G'
+    complete -c $command -n __muninn_is_before_program -l cachegrind-out-file -r -F -d 'The same as --profile-file'
     complete -c $command -x -a '(__fish_complete_subcommand)'
 end
 

@@ -289,7 +289,7 @@ enum { MUNINN_ACCESSES_MAX = 8 };
 // that has not been completed has not been counted.
 
 typedef uint32_t MuninnCounter;
-enum { MUNINN_COUNTERS_MAX = 65504 };
+enum { MUNINN_COUNTERS_MAX = 1 << 21 };
 
 MuninnCounter muninn_counter(void); // [any] a new one
 // [block] The counter grows by `amount` when the instruction is executed.
@@ -429,6 +429,19 @@ bool muninn_module_at(MuninnAddress address, MuninnModule *module);
 // [outside] "function (file.c:12)" or what else is known of a code address, written to `text`.
 // Wants MUNINN_NEED_NAMES. `thread` is the one that the callback runs in, or NULL.
 const char *muninn_name(MuninnThread *thread, MuninnAddress pc, char *text, size_t size);
+
+// ---------------------------------------------------------------------------------------- profiles
+// A profile is costs of code addresses. The monitor adds them up by file, function and line and
+// writes them in the format of cachegrind, which cg_annotate, cg_diff and cg_merge read: to the
+// file that --profile-file names, or TOOL.out.PID.
+
+enum { MUNINN_PROFILES_MAX = 8, MUNINN_PROFILE_EVENTS_MAX = 32 };
+// [start] `events` has the names of what is counted, by spaces: "Ir Dr Dw".
+uint32_t muninn_profile(const char *events);
+// [outside] Adds to the cost of an address: a value for each event.
+void muninn_profile_cost(uint32_t profile, MuninnAddress pc, const uint64_t *values);
+// [outside] It is whole: written, and empty again. At the end of the process, say.
+void muninn_profile_done(uint32_t profile);
 
 // ---------------------------------------------------------------------------------------- findings
 // A finding is something that the user should know of, at a place: what memcheck calls an error.

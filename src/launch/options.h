@@ -180,6 +180,7 @@ typedef struct Options {
     i32 detailed_freq;
     i32 max_snapshots;
     const char *massif_out_file; // template
+    const char *profile_file;    // likewise; NULL: TOOL.out.PID
     bool recording;
     const char *recording_file;  // template
     u64 max_recording_bytes;

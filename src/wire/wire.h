@@ -104,6 +104,8 @@ typedef enum WireTree {
 } WireTree;
 enum { TREE_VALUES_MAX = 27 };
 
+enum { PROFILES_MAX = 8, PROFILE_EVENTS_MAX = 32 };
+
 typedef struct WireText {
     const char *data; // ends in a zero byte, which size does not count
     size_t size;

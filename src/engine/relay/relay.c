@@ -776,6 +776,32 @@ void relay_tree_done(ThreadCtx *ctx, u32 tree, u32 number)
     relay_check();
 }
 
+void relay_profile(ThreadCtx *ctx, u32 number, const char *events)
+{
+    WireProducer *producer = relay_producer(ctx);
+    if (producer)
+        wire_put_profile(producer, &(Wire_profile){.number = number, .events = text_of(events)});
+}
+
+void relay_profile_cost(ThreadCtx *ctx, u32 number, GuestAddr pc, const u64 *values, size_t count)
+{
+    WireProducer *producer = relay_producer(ctx);
+    if (producer)
+        wire_put_profile_cost(producer, &(Wire_profile_cost){
+            .number = number, .pc = pc, .values = {values, count},
+        });
+}
+
+void relay_profile_done(ThreadCtx *ctx, u32 number)
+{
+    WireProducer *producer = relay_producer(ctx);
+    if (!producer)
+        return;
+    wire_put_profile_done(producer, &(Wire_profile_done){.number = number});
+    wire_sync(producer);
+    relay_check();
+}
+
 void relay_client_text(ThreadCtx *ctx, const char *text, u32 context)
 {
     GuestAddr frames[WIRE_FRAMES_MAX];

@@ -123,6 +123,11 @@ void relay_remark(ThreadCtx *ctx, const RelayPart *part);
 // latter goes on when it is written.
 void relay_tree_node(ThreadCtx *ctx, u32 tree, const u64 *values, size_t count, u32 context);
 void relay_tree_done(ThreadCtx *ctx, u32 tree, u32 number);
+// A profile: costs of addresses by these events (names by spaces), and: it is whole, and goes to
+// the file that --profile-file names. The caller of the latter goes on when it is written.
+void relay_profile(ThreadCtx *ctx, u32 number, const char *events);
+void relay_profile_cost(ThreadCtx *ctx, u32 number, GuestAddr pc, const u64 *values, size_t count);
+void relay_profile_done(ThreadCtx *ctx, u32 number);
 // The client has ended; what is told from here on are leaks and summaries.
 void relay_client_ended(ThreadCtx *ctx);
 // What the client prints by request; context 0: without a stack.

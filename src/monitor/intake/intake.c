@@ -186,6 +186,27 @@ static void take_tree_done(Run *run, const WireRecord *record)
         trees_write(run, &done);
 }
 
+static void take_profile(Run *run, const WireRecord *record)
+{
+    Wire_profile profile;
+    if (wire_get_profile(record, &profile))
+        profiles_begin(run, &profile);
+}
+
+static void take_profile_cost(Run *run, const WireRecord *record)
+{
+    Wire_profile_cost cost;
+    if (wire_get_profile_cost(record, &cost))
+        profiles_add(run, &cost);
+}
+
+static void take_profile_done(Run *run, const WireRecord *record)
+{
+    Wire_profile_done done;
+    if (wire_get_profile_done(record, &done))
+        profiles_write(run, &done);
+}
+
 static void take_place(Run *run, const WireRecord *record)
 {
     enum { INLINED_MAX = 32 };

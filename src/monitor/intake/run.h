@@ -56,7 +56,8 @@ typedef struct Run {
     bool error_limit_hit;
     bool client_ended;    // what is told from now on are leaks and summaries
     bool first_error_hit; // and the user wants to see no other: --exit-on-first-error
-    CallTree *trees[TREE_COUNT]; // those that are being told
+    struct Profile *profiles[PROFILES_MAX]; // those that are being told
+    CallTree *trees[TREE_COUNT]; // likewise
     bool trees_failed;  // something of them had no memory
     u64 progress_ms;    // when progress was told last; 0: never
     bool has_input;     // INTAKE_INPUT is where the answers are read
@@ -82,6 +83,12 @@ void run_take(void *run, const WireRecord *record); // a WireRecordFn
 WireStreamFn run_take_stream;
 
 // change.c: an option has been changed while the program runs
+// profiles.c
+struct Profile;
+void profiles_begin(Run *run, const Wire_profile *profile);
+void profiles_add(Run *run, const Wire_profile_cost *cost);
+void profiles_write(Run *run, const Wire_profile_done *done);
+
 // trees.c
 void trees_add(Run *run, const Wire_tree_node *node);
 void trees_write(Run *run, const Wire_tree_done *done);

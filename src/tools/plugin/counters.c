@@ -77,17 +77,17 @@ static bool can_tell_untouched(void)
     return sysinfo(&info) == 0 && info.totalswap == 0;
 }
 
-// Calls fn for each run of words that may be other than 0.
-static void each_touched(const u64 *words, void (*fn)(const u64 *from, u32 first, u32 count,
-                                                      void *arg), void *arg)
+typedef void TouchedFn(const u64 *from, u32 first, u32 count, void *arg);
+
+// Calls fn for each run of words from `first` to `end` that may be other than 0.
+static void each_touched_in(const u64 *words, u32 first, u32 end, TouchedFn *fn, void *arg)
 {
     enum { WORDS_OF_PAGE = PAGE_SIZE / sizeof(u64), PAGES_AT_ONCE = 1024 };
     unsigned char is_there[PAGES_AT_ONCE];
-    u32 used = __atomic_load_n(&word_count, __ATOMIC_RELAXED);
     bool asks = can_tell_untouched();
     memset(is_there, 1, sizeof(is_there));
-    for (u32 first = 0; first < used; first += PAGES_AT_ONCE * WORDS_OF_PAGE) {
-        u32 left = (used - first + WORDS_OF_PAGE - 1) / WORDS_OF_PAGE;
+    for (; first < end; first += PAGES_AT_ONCE * WORDS_OF_PAGE) {
+        u32 left = (end - first + WORDS_OF_PAGE - 1) / WORDS_OF_PAGE;
         u32 pages = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
         if (asks && mincore((void *)(words + first), pages * PAGE_SIZE, is_there) != 0)
             memset(is_there, 1, sizeof(is_there));
@@ -97,6 +97,12 @@ static void each_touched(const u64 *words, void (*fn)(const u64 *from, u32 first
                 fn(words + at, at, WORDS_OF_PAGE, arg);
         }
     }
+}
+
+static void each_touched(const u64 *words, TouchedFn *fn, void *arg)
+{
+    each_touched_in(words, 0, __atomic_load_n(&counter_count, __ATOMIC_RELAXED), fn, arg);
+    each_touched_in(words, COUNTERS, __atomic_load_n(&word_count, __ATOMIC_RELAXED), fn, arg);
 }
 
 static void add_words(const u64 *from, u32 first, u32 count, void *arg)

@@ -44,7 +44,7 @@ static void add(u32 insn, MuninnCounter counter, u32 amount)
     if (making.count == ARRAY_LEN(making.items))
         plugin_refuse("muninn_count: more than %zu additions in a block", ARRAY_LEN(making.items));
     making.items[making.count++] =
-        (Addition){.insn = (u16)insn, .counter = (u16)counter, .amount = amount};
+        (Addition){.insn = (u16)insn, .counter = counter, .amount = amount};
 }
 
 void muninn_count(MuninnInsn *insn, MuninnCounter counter, uint32_t amount)
@@ -69,7 +69,7 @@ void counters_note_record(u32 insn, u32 buffer)
     if (making.count == ARRAY_LEN(making.items))
         plugin_refuse("muninn_record: more than %zu additions in a block", ARRAY_LEN(making.items));
     making.items[making.count++] =
-        (Addition){.insn = (u16)insn, .counter = (u16)(FIRST_BUFFER + buffer), .amount = 1};
+        (Addition){.insn = (u16)insn, .counter = FIRST_BUFFER + buffer, .amount = 1};
 }
 
 void counters_plan_begin(void)
@@ -159,7 +159,7 @@ static void make_segment(const MuninnBlock *block, u32 first, u32 end, u32 *next
         // Of a branch not taken: the segment behind it.
         if ((is_entry ? insn + 1 : insn) >= end && !(first == end && insn + 1 == end))
             break;
-        additions[n++] = (Addition){is_entry ? ON_ENTRY : a->insn, a->counter, a->amount};
+        additions[n++] = (Addition){a->counter, a->amount, is_entry ? ON_ENTRY : a->insn, 0};
         counts |= a->counter < COUNTERS;
     }
     if (from == *next)

@@ -10,18 +10,18 @@
 enum {
     COUNTERS = MUNINN_COUNTERS_MAX,
     FIRST_BUFFER = COUNTERS, // Addition.counter from here on: of a record in a buffer
-    WORDS = 1 << 21,
+    WORDS = 1 << 22,
     ADDITIONS_MAX = 1 << 24, // of all segments
     PLACES_MAX = 1 << 24,    // of all instructions of them
     ON_ENTRY = 0xffff, // Addition.insn: of the segment itself, whatever is executed of it
 };
 
 typedef struct Addition {
-    u16 insn; // of the block
-    u16 counter;
+    u32 counter;
     u32 amount;
+    u16 insn; // of the block
+    u16 unused; // 0: what is hashed has no holes
 } Addition;
-_Static_assert(FIRST_BUFFER + BUFFERS_MAX <= 1 << 16, "an Addition holds the number of a counter");
 
 typedef struct Segment {
     u32 first_addition, addition_count;

@@ -115,9 +115,9 @@ static bool is_call(const Event *event)
 static int api_elapsed(lua_State *L)
 {
     const Event *event = &state_of(L)->event;
-    if (!event->start_ns)
+    if (!event->start)
         return luaL_error(L, "elapsed() is for functions that run after a call");
-    lua_pushinteger(L, (lua_Integer)(now_ns() - event->start_ns));
+    lua_pushinteger(L, (lua_Integer)clock_since_ns(event->start));
     return 1;
 }
 

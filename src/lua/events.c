@@ -82,7 +82,7 @@ static void on_call(MuninnThread *thread, MuninnCall *call, void *data)
     __atomic_store_n(&probe->was_reached, 1, __ATOMIC_RELAXED);
     Frame *frame = new_frame(state, saved);
     if (frame)
-        frame->start_ns = now_ns();
+        frame->start = clock_stamp();
     call->state = (uint64_t)frame;
 }
 
@@ -94,7 +94,7 @@ static void tell_end(MuninnThread *thread, MuninnCall *call, Probe *probe, Role 
 
     if (!state || !frame)
         return;
-    event.start_ns = frame->start_ns;
+    event.start = frame->start;
     event.saved = frame->saved;
     if (state_begin(state, probe, role, &event)) {
         if (role == ROLE_AFTER)
@@ -161,7 +161,7 @@ static void on_syscall(MuninnThread *thread, const MuninnSyscall *call, void *da
         state_call(state, probe, 6, 0);
         end_event(state);
     }
-    state->syscall_start_ns = now_ns();
+    state->syscall_start = clock_stamp();
 }
 
 static void tell_mappings(State *state);
@@ -176,7 +176,7 @@ static void on_syscall_return(MuninnThread *thread, const MuninnSyscall *call, v
     (void)data;
     if (!state)
         return;
-    event.start_ns = state->syscall_start_ns;
+    event.start = state->syscall_start;
     tell_mappings(state);
     for (uint32_t i = 0; i < syscall_probe_count; i++) {
         Probe *probe = syscall_probes[i];

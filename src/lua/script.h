@@ -154,14 +154,14 @@ typedef struct Event {
     MuninnCall *call;
     const MuninnSyscall *syscall;
     uint64_t pc;       // of allocations and instructions
-    uint64_t start_ns; // of EVENT_RETURN, EVENT_LEFT and EVENT_SYSCALL_RETURN
+    uint64_t start; // a stamp; of EVENT_RETURN, EVENT_LEFT and EVENT_SYSCALL_RETURN
     int saved;         // of these: a reference to what `before` has returned
     const char *word;  // for probe()
 } Event;
 
 // A call of a wrapped function that has not returned.
 typedef struct Frame {
-    uint64_t start_ns;
+    uint64_t start;
     int saved;
     struct Frame *next; // of those that are free
 } Frame;
@@ -180,7 +180,7 @@ typedef struct State {
     bool is_stopped;         // the bound on instructions was passed in this event
     uint64_t spent;          // instructions in this event
     size_t bytes;            // that Lua has allocated
-    uint64_t syscall_start_ns;
+    uint64_t syscall_start;
     Frame *free_frames;
     struct State *next; // states_lock
 } State;
@@ -212,6 +212,10 @@ void states_tick(void);
 void speak(const char *text);
 void speak_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint64_t now_ns(void);
+void clock_start(void);
+// A moment, never 0; and how long ago that was.
+uint64_t clock_stamp(void);
+uint64_t clock_since_ns(uint64_t stamp);
 // * stands for any text and ? for any character.
 bool matches(const char *pattern, const char *text);
 

@@ -284,6 +284,7 @@ static void ask_needs(void)
 
 int muninn_tool_start(void)
 {
+    clock_start();
     take_options();
     if (!take_chunks() || !open_output())
         return 1;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <lualib.h>
 
@@ -18,13 +17,6 @@ static pthread_mutex_t states_lock = PTHREAD_MUTEX_INITIALIZER;
 static State *states; // all but home
 
 enum { HOOK_INTERVAL = 1000, ERRORS_MAX = 10 };
-
-uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 // ---------------------------------------------------------------------------- bounds
 

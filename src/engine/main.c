@@ -220,14 +220,17 @@ static void must_hold(const char *breach)
 static void validate_all(ThreadCtx *ctx)
 {
     bool is_shared = ctx->thread.vfork_depth > 0 || ctx->live->is_process;
+    bool is_alone = !is_shared && ctx_is_only(ctx);
+    bool is_confined = ctx->seccomp.filter || ctx->seccomp.strict; // may not open files
 
     lock_acquire(&engine_lock);
     must_hold(cache_validate());
+    must_hold(aspace_validate(is_alone && !is_confined));
     lock_release(&engine_lock);
     if (ctx->callstack.bottom)
         callstack_validate(&ctx->callstack);
     if (tool->validate)
-        tool->validate(ctx, !is_shared && ctx_is_only(ctx));
+        tool->validate(ctx, is_alone);
 }
 
 // What the client has ended with: known to whoever cuts short what is left to do.

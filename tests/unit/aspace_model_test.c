@@ -116,7 +116,7 @@ static bool records_match_host(u64 low, u64 high)
             pages_ours += (m->end - m->start) / PAGE_SIZE;
     if (pages_host != pages_ours)
         printf("# %lu pages on the host, %lu in the records\n", pages_host, pages_ours);
-    return pages_host == pages_ours && tree_is_valid();
+    return pages_host == pages_ours && tree_breach() == NULL;
 }
 
 // ---------------------------------------------------------------- twin calls

@@ -165,6 +165,11 @@ u64 guest_access_fixup(u64 host_pc);
     ".long " at " - ., " to " - .\n" \
     ".popsection\n"
 
+// Walks the records of the mappings. Returns NULL, or a sentence that names what is wrong. With
+// `ask_kernel` they are compared with /proc/self/maps too, if that can be read, for which a
+// descriptor is open for a moment: no other thread may be there to notice. Engine lock held.
+const char *aspace_validate(bool ask_kernel);
+
 // Writes the text of /proc/self/maps as the client sees it; returns its length.
 size_t aspace_maps_text(char *dst, size_t max);
 

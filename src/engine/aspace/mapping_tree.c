@@ -375,34 +375,57 @@ GuestAddr tree_gap_highest(GuestAddr low, GuestAddr high, u64 len, u64 align)
 
 // ---------------------------------------------------------------- validity
 
-static bool subtree_is_valid(MapNode *n)
+static const char *subtree_breach(MapNode *n)
 {
     if (!n)
-        return true;
-    if (n->left && (n->left->high > n->m.start || n->left->priority > n->priority))
-        return false;
-    if (n->right && n->right->priority > n->priority)
-        return false;
-    u64 low = n->low, high = n->high, max_gap = n->max_gap;
+        return NULL;
+    if (n->left && n->left->high > n->m.start)
+        return "the tree of mappings is not in order";
+    if ((n->left && n->left->priority > n->priority) ||
+        (n->right && n->right->priority > n->priority))
+        return "a mapping stands above one of higher priority";
+    MapNode as_it_was = *n;
     node_refresh(n);
-    if (n->low != low || n->high != high || n->max_gap != max_gap)
-        return false;
-    return subtree_is_valid(n->left) && subtree_is_valid(n->right);
+    MapNode as_it_should_be = *n;
+    *n = as_it_was;
+    if (n->low != as_it_should_be.low || n->high != as_it_should_be.high ||
+        n->max_gap != as_it_should_be.max_gap || n->growing != as_it_should_be.growing)
+        return "what a subtree of mappings says of its members is wrong";
+    const char *breach = subtree_breach(n->left);
+    return breach ? breach : subtree_breach(n->right);
 }
 
-bool tree_is_valid(void)
+static const char *member_breach(const MapNode *n, const MapNode *next)
 {
-    if (!subtree_is_valid(tree_root))
-        return false;
+    if (n->m.start >= n->m.end || n->m.start % PAGE_SIZE || n->m.end % PAGE_SIZE)
+        return "a mapping is empty, or does not begin and end with a page";
+    if (next && next->m.start < n->m.end)
+        return "two mappings overlap";
+    if (next && can_join(n, next))
+        return "two mappings that differ in nothing are not joined";
+    if (has_aliases(n) && *n->alias_link != n)
+        return "a shared mapping is not in the list of its file";
+    return NULL;
+}
 
-    size_t count = 0;
-    for (MapNode *n = tree_next(NULL), *next; n; n = next) {
+const char *tree_breach(void)
+{
+    const char *breach = subtree_breach(tree_root);
+    size_t count = 0, shared = 0, listed = 0;
+
+    for (MapNode *n = tree_next(NULL), *next; n && !breach; n = next) {
         next = tree_next(n);
+        breach = member_breach(n, next);
         count++;
-        if (n->m.start >= n->m.end || n->m.start % PAGE_SIZE || n->m.end % PAGE_SIZE)
-            return false;
-        if (next && (next->m.start < n->m.end || can_join(n, next)))
-            return false;
+        shared += has_aliases(n);
     }
-    return count == tree_size;
+    if (breach)
+        return breach;
+    for (unsigned i = 0; i < ALIAS_BUCKETS; i++) {
+        for (const MapNode *n = alias_buckets[i]; n && listed <= shared; n = n->alias_next)
+            listed++;
+    }
+    if (listed != shared)
+        return "the lists of shared mappings have others than there are";
+    return count == tree_size ? NULL : "the number of mappings is wrong";
 }

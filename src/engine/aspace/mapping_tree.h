@@ -61,7 +61,7 @@ GuestAddr tree_gap_highest(GuestAddr low, GuestAddr high, u64 len, u64 align);
 // file; the chain is hashed, so the caller compares dev and inode.
 MapNode *tree_aliases(u64 dev, u64 inode);
 
-// For debug builds and tests: order, aggregates and joins are as they must be.
-bool tree_is_valid(void);
+// NULL if order, sums, joins and the lists of aliases are as they must be, else a sentence.
+const char *tree_breach(void);
 
 #endif

@@ -232,8 +232,9 @@ static void add_foreign(GuestAddr start, GuestAddr end)
     }
 }
 
-static void note_maps_line(const char *line)
+static void note_maps_line(const char *line, void *arg)
 {
+    (void)arg;
     GuestAddr start = text_parse_hex(&line);
     if (*line++ != '-')
         return;
@@ -248,21 +249,21 @@ static void note_maps_line(const char *line)
         add_foreign(max_u64(start, CACHE_END), end);
 }
 
-void range_find_foreign(void)
+bool range_read_maps(void (*fn)(const char *line, void *arg), void *arg)
 {
-    char line[64]; // only the addresses matter
+    char line[64]; // only the addresses and the protection matter
     char buffer[4096];
     size_t used = 0;
     i64 got;
 
     i64 fd = raw_syscall3(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return;
+        return false;
     while ((got = raw_syscall3(SYS_read, (u64)fd, (u64)buffer, sizeof buffer)) > 0) {
         for (i64 i = 0; i < got; i++) {
             if (buffer[i] == '\n') {
                 line[used] = 0;
-                note_maps_line(line);
+                fn(line, arg);
                 used = 0;
             } else if (used < sizeof line - 1) {
                 line[used++] = buffer[i];
@@ -270,4 +271,10 @@ void range_find_foreign(void)
         }
     }
     raw_syscall1(SYS_close, (u64)fd);
+    return got == 0;
+}
+
+void range_find_foreign(void)
+{
+    range_read_maps(note_maps_line, NULL);
 }

@@ -38,7 +38,8 @@ typedef struct Mapping {
 extern Lock engine_lock;
 
 void aspace_init(void);
-// In a forked child, before anything else here: what MADV_DONTFORK kept out is not there.
+// To be called in a forked child before every other function of this header: forgets the mappings
+// that the child does not have because of MADV_DONTFORK.
 void aspace_after_fork(void);
 
 i64 sys_mmap(u64 addr, u64 len, u64 prot, u64 flags, u64 fd, u64 offset);
@@ -55,84 +56,90 @@ i64 sys_io_setup(u64 events, u64 context_address);
 i64 sys_io_destroy(u64 context);
 i64 sys_remap_file_pages(u64 addr, u64 size, u64 prot, u64 pgoff, u64 flags);
 
-// The client has opened a file by this name: remembered where there is no /proc to ask for it.
+// Notes the name by which the client has opened a file, if there is no /proc to ask for it later.
 void aspace_opened(int fd, GuestAddr path);
 void aspace_opened_as(int fd, const char *path); // by the loader
 
-// Some memory has a protection key other than 0; atomic.
+// Whether any memory has a protection key other than 0; atomic.
 extern bool aspace_has_keys;
 
-// For the loader: as sys_mmap, and the mapping carries a name of its own.
+// For the loader: as sys_mmap, but gives the mapping the name `name`.
 i64 aspace_map_named(u64 addr, u64 len, u64 prot, u64 flags, int fd, u64 offset, const char *name);
 
-// For the loader: the program is linked to a fixed place and ends at `start`, a page's.
+// For the loader: the client's break begins at `start`, the page behind a program that is linked to
+// fixed addresses.
 void aspace_set_break(GuestAddr start);
 
 // For the loader: records memory that the kernel mapped, as the client's.
 void aspace_adopt(GuestAddr start, GuestAddr end, u32 prot, const char *name);
 
-// The mapping that holds `addr`. Caller holds the engine lock.
+// The mapping that holds `addr`; NULL: there is none. The caller holds the engine lock.
 const Mapping *aspace_find(GuestAddr addr);
 const Mapping *aspace_next(const Mapping *after); // NULL → first; NULL at the end
 
-// Set until the first thread has a base of fs: the dynamic linker gets memory for its words, which
-// emitted code reaches without a register if they are low (translate/fs_base.c).
+// True until the first thread sets its base of fs. Small mappings without a file go low meanwhile:
+// the dynamic linker maps the memory of the thread-local words, and emitted code reaches those
+// without a register if they are low (translate/fs_base.c).
 extern bool aspace_expects_words;
 
 // --- hooks, set once at start and called with the engine lock held
-// The client's code in [start, end) is gone or has changed: what was made of it is stale.
+// The client's code in [start, end) is gone or has changed: blocks made from it are stale.
 extern void (*aspace_code_changed_hook)(GuestAddr start, GuestAddr end);
-// A file is mapped executable, or becomes so: `fd` is -1 then. And: [start, end) is not what it
-// was.
+// aspace_code_mapped_hook: a file was mapped executable, or a mapping of a file has become
+// executable (then `fd` is -1). aspace_unmapped_hook: [start, end) was unmapped or replaced.
 extern void (*aspace_code_mapped_hook)(const Mapping *mapping, int fd);
 extern void (*aspace_unmapped_hook)(GuestAddr start, GuestAddr end);
-// Memory goes elsewhere with its content: the old mapping is still there, the new one has
-// been told.
+// mremap moves memory with its content. Called when the new mapping was reported by
+// aspace_mapped_hook and the old one still exists.
 extern void (*aspace_moved_hook)(GuestAddr from, GuestAddr to, u64 size);
-// For whoever watches all of its memory: mapped, or given another protection.
+// Memory of the client was mapped, or got another protection.
 extern void (*aspace_mapped_hook)(const Mapping *mapping);
 
-// Nothing is mapped at `addr`: whether something is now, because a stack above has grown to it.
-// Makes no fault, so that a signal handler may ask. Engine lock held.
+// To be called when no mapping is recorded at `addr`: lets the stack above grow down to it if it
+// may, and its record with it. True if `addr` is mapped then. Causes no fault, so a signal handler
+// may call it. Engine lock held.
 bool aspace_grow(GuestAddr addr);
-// Some stack may: set for good once there is a mapping that grows, or no limit of the first stack.
+// Whether any stack may grow like that: set for good once the client has a mapping that grows, or a
+// first stack without limit.
 extern bool aspace_may_grow;
-// The client is about to set its soft limit of the first stack.
+// To be called before the client sets its soft limit of the first stack.
 void aspace_limit_stack(u64 limit);
-// The user has told the size of the first stack. Set before the first mapping.
+// Whether the user has told the size of the first stack. Set before the first mapping.
 extern bool aspace_stack_is_fixed;
 
-// Whether the client may execute at `pc`, and how far from there. Engine lock held.
+// Whether the client may execute at `pc`; *ret_end is the end of the executable memory from there.
+// Engine lock held.
 bool aspace_executable(GuestAddr pc, GuestAddr *ret_end);
 
-// Below it nothing is placed unless the client names the address (--aspace-minaddr). Set before the
-// first mapping.
+// No mapping is placed below this address unless the client names its place (--aspace-minaddr). Set
+// before the first mapping.
 extern GuestAddr aspace_lowest;
-// Above it nothing may be mapped: a tool with a shadow sets it, at its start.
+// The client may map nothing above this address. A tool with a shadow sets it when it starts.
 extern GuestAddr aspace_end;
-// What the client's mappings may amount to (RLIMIT_AS, RLIMIT_DATA); ~0: anything. Atomic.
+// How many bytes the client may map (RLIMIT_AS, RLIMIT_DATA); ~0: no limit. Atomic.
 extern u64 aspace_limit_bytes, aspace_data_limit_bytes;
 
 // --- code that the client may write (engine lock held for all)
 
-// Blocks are about to be made from [start, end): writes to those pages must fault first.
+// Write-protects the pages of [start, end), from which blocks are about to be made: a store to them
+// must fault first.
 void aspace_guard_code(GuestAddr start, GuestAddr end);
 
-// A store to `addr` faulted. True when the page was write-protected by
-// aspace_guard_code() only: it is writable again and its blocks are gone, and
-// *ret_busy tells that this page keeps being rewritten.
+// To be called when a store to `addr` faulted. True when nothing but aspace_guard_code() had
+// write-protected the page: now it is writable again and its blocks are retired.
+// *ret_busy is true if the page is rewritten often.
 bool aspace_unguard_code(GuestAddr addr, bool *ret_busy);
 
 // True when the page is rewritten so often that guarding it costs more than
 // checking the bytes of its blocks on entry.
 bool aspace_code_is_busy(GuestAddr addr);
 
-// A system call gave -EFAULT: true if guarded pages were in the way (all of
-// them are writable again now) and the call is worth repeating.
+// To be called when a system call gave -EFAULT. True if there were guarded pages, which may have
+// been the reason: all of them are writable again now, and the call is worth repeating.
 bool aspace_unguard_all(void);
 
-// Whether there may be guarded pages in the range, and how many guards there ever were; both
-// without the lock.
+// Whether there may be guarded pages in the range; and how many guards were ever made. Neither
+// needs the lock.
 bool aspace_may_be_guarded(GuestAddr start, u64 len);
 u64 aspace_guards_made(void);
 
@@ -140,25 +147,26 @@ u64 aspace_guards_made(void);
 // going to write there; true if there were any. Costs nothing while nothing is guarded.
 bool aspace_unguard_range(GuestAddr start, u64 len);
 
-// A file was written: retires the blocks that were made from it, whatever its pages were
-// mapped as. True if it has any. Engine lock held.
+// To be called when a file was written: retires the blocks that were made from any mapping of it.
+// True if there were such blocks. Engine lock held.
 bool aspace_file_written(u64 dev, u64 inode);
-// Changes when a file that had no blocks gets some; needs no lock.
+// A count that grows when blocks are made from a file that had none. Needs no lock.
 u64 aspace_code_files(void);
 
 // --- access to client memory; false when any byte is not accessible. No lock
 // needed; a fault inside is caught by signal/ through guest_access_fixup().
 bool guest_read(GuestAddr addr, void *dst, size_t len);
-// Whether a byte of the engine's own can be read; for tables that have holes.
+// Whether a byte of the engine's own memory can be read; for tables that have holes.
 bool engine_can_read(const void *address);
-// Guards in the way are lifted, for which guest_write() takes the engine lock: a caller
+// Lifts the guards of the pages that it writes to. It takes the engine lock for that: the caller
 // must not hold it.
 bool guest_write(GuestAddr addr, const void *src, size_t len);
-// Length without the NUL, or -1: not readable or longer than max-1.
+// Returns the length without the NUL, or -1 if the string is not readable or longer than max-1.
 i64 guest_read_string(GuestAddr addr, char *dst, size_t max);
-// If host_pc lies in one of the accessors: where to resume instead, else 0.
+// To be called when an instruction of the engine's has faulted at host_pc. Returns where to resume
+// if the instruction is that of an accessor, else 0.
 u64 guest_access_fixup(u64 host_pc);
-// For accessors elsewhere, in an asm: a fault of the instruction at label `at` resumes at `to`.
+// For an asm in another file: if the instruction at label `at` faults, it resumes at `to`.
 #define GUEST_FIXUP(at, to) \
     ".pushsection guest_fixups, \"a\"\n" \
     ".balign 4\n" \

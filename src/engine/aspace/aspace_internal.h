@@ -11,8 +11,8 @@
 #include "base/raw_syscall.h"
 #include "engine/aspace/mapping_tree.h"
 
-// Where the client's break begins, unless it lies behind the program, and how far other mappings
-// stay away from it.
+// Where the client's break begins, unless it lies behind the program; other mappings stay away from
+// it up to BRK_LIMIT.
 #define BRK_START 0x010000000000ull
 #define BRK_LIMIT 0x020000000000ull
 // Automatic placement in the high area goes down from here.
@@ -26,27 +26,29 @@
 
 #define DEV_SHMEM 1ull // the kernel's internal tmpfs: shared anonymous memory, System V segments
 
-// The protection that the host gets for the client's: nothing of the client's is executable.
+// The protection that the kernel gets for the client's `prot`: no memory of the client's is
+// executable for the processor.
 u64 host_prot(u64 prot);
-// mprotect, or pkey_mprotect when there is a key: `pkey` is -1 without.
+// mprotect, or pkey_mprotect if `pkey` is not -1.
 i64 host_protect(GuestAddr start, u64 len, u64 prot, i32 pkey);
 
 // ---------------------------------------------------------------- range.c
 
-// Whether any byte of [start, end) belongs to the engine as far as is known here.
+// Whether any byte of [start, end) belongs to the engine, as far as the records say.
 bool range_hits_engine(GuestAddr start, GuestAddr end);
-// Recorded memory at or above CLIENT_END changed: guest_read() must know.
+// To be called when recorded memory at or above CLIENT_END has changed: guest_read() must know.
 void range_publish_far(void);
 // Whether engine code may touch [addr, addr + len) for the client. Takes no lock.
 bool range_is_client(GuestAddr addr, u64 len);
-// How many bytes from `addr` on are the client's, at most `len`. Takes no lock.
+// How many of the `len` bytes from `addr` on are the client's. Takes no lock.
 u64 range_client_bytes(GuestAddr addr, u64 len);
 
-// The record of a growing stack follows what the kernel has grown.
+// Lets the records of growing stacks follow what the kernel has grown.
 void range_sync_growing_stacks(void);
-// A failed call may have unmapped what it was to replace: forgets what is gone from [start, end).
+// To be called when an mmap over [start, end) has failed: the kernel may have unmapped the old
+// mapping all the same. Forgets the part that is gone.
 void range_drop_lost(GuestAddr start, GuestAddr end);
-// The kernel shows a [vsyscall] page.
+// Whether the kernel shows a [vsyscall] page.
 extern bool range_has_vsyscall;
 // Calls fn for each line of /proc/self/maps, cut after the protection. False: it cannot be read.
 bool range_read_maps(void (*fn)(const char *line, void *arg), void *arg);
@@ -55,7 +57,7 @@ void range_find_foreign(void);
 
 // ---------------------------------------------------------------- growth.c
 
-// A mapping that grows downwards, or the first stack.
+// Whether the mapping grows downwards or is the first stack.
 bool growth_is_stack(const MapNode *n);
 
 // ---------------------------------------------------------------- placement.c
@@ -66,21 +68,21 @@ typedef enum PlaceKind {
     PLACE_LOW_ONLY,    // MAP_32BIT
 } PlaceKind;
 
-// Room for `len` bytes, or 0.
+// Returns the start of free room for `len` bytes, or 0.
 GuestAddr place_find(PlaceKind kind, u64 len, u64 align);
-// The break begins at `start`: what lies above it is used as late as may be, if that is low.
+// If the break's start is low, keeps the room above it free for the break as long as possible.
 void placement_keep_low_room(GuestAddr start);
-// Whether the hint can be had as it is.
+// Whether a mapping can be placed exactly at the client's hint.
 bool place_hint_is_free(GuestAddr addr, u64 len);
 
 // ---------------------------------------------------------------- opened_names.c
 
-// What the client has opened this file as, where there is no /proc to ask.
+// Finds the name by which the client has opened this file, if there is no /proc to ask.
 bool opened_name(u64 dev, u64 inode, char *path, size_t path_size);
 
 // ---------------------------------------------------------------- account.c
 
-// Whether the client's limits allow so much more, as the kernel's may_expand_vm().
+// Whether the client's limits allow `bytes` more, as the kernel's may_expand_vm().
 bool account_may_expand(u64 bytes, u64 prot, u64 flags);
 // The same for an mmap, which may replace what is there.
 bool account_may_map(GuestAddr start, u64 len, u64 prot, u64 flags);
@@ -91,17 +93,19 @@ bool account_may_become(u64 bytes, u64 prot, u64 old_prot, u64 flags);
 
 // Retires the blocks made from the executable parts of [start, end).
 void guard_retire_code(GuestAddr start, GuestAddr end);
-// [start, end) has got its full host protection by other means: forget its guards.
+// Forgets the guards of [start, end), which has got its full host protection by other means.
 void guard_forget(GuestAddr start, GuestAddr end);
-// The same, and the counts of faults stay: the memory is what it was.
+// The same for memory that keeps its content: the counts of faults stay.
 void guard_unmark(GuestAddr start, GuestAddr end);
 // Makes the guarded pages of [start, end) writable again and retires their blocks.
 void guard_lift(GuestAddr start, GuestAddr end);
-// Tells aspace_code_changed_hook.
+// Calls aspace_code_changed_hook.
 void code_changed(GuestAddr start, GuestAddr end);
-// A mapping has become writable: blocks made from its other, executable views must go.
+// To be called when a mapping has become writable: retires the blocks made from other, executable
+// mappings of the same memory.
 void guard_note_writable(GuestAddr start, GuestAddr end);
-// A real mprotect() has just made [start, end) writable: retire the blocks of its guarded pages.
+// To be called when a real mprotect() has made [start, end) writable: retires the blocks of its
+// guarded pages.
 void guard_release(GuestAddr start, GuestAddr end);
 
 #endif

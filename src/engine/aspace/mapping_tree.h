@@ -27,7 +27,7 @@ struct MapNode {
     u64 max_gap;  // its largest hole between two members
     bool growing; // it has a MAP_GROWSDOWN member
 
-    MapNode *alias_next; // other shared mappings of the same file, see tree_aliases()
+    MapNode *alias_next; // the next shared mapping of the same file, see tree_aliases()
     MapNode **alias_link;
 };
 

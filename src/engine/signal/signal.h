@@ -7,18 +7,19 @@
 //
 // What must stay true
 //   S1  The five synchronous signals (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP)
-//       always have our host handler and are never blocked on the host (R3),
-//       but within system calls that may sleep or look at what is pending. Where the
-//       monitor may kick, that signal is open there too, unless one is lent (S5).
+//       always have our host handler and are never blocked on the host (R3), except
+//       in system calls that may sleep or read the pending signals. If the monitor may
+//       kick, the kick's signal stays open even there, unless the kernel keeps one of
+//       that number for the client (S5).
 //   S2  Any other signal has our host handler exactly while the client has a
 //       handler for it; otherwise the host's action is the client's SIG_DFL or
 //       SIG_IGN, and the kernel acts. (With signal_reports_death also while the
 //       client's SIG_DFL would kill it.)
-//   S3  Our handler waits for no lock. It tries the engine lock when it interrupted
-//       the cache, where the thread holds none.
-//   S4  A signal that finds `pending` taken goes back to the kernel's queue.
+//   S3  Our handler waits for no lock. If it interrupted the cache, where the thread
+//       holds no lock, it tries to take the engine lock.
+//   S4  A signal that arrives while `pending` is taken goes back to the kernel's queue.
 //   S5  A synchronous signal that was sent while the client blocks it waits in
-//       our memory, and in the kernel's queue during such calls.
+//       our memory, and during system calls that may sleep in the kernel's queue.
 #ifndef MUNINN_ENGINE_SIGNAL_SIGNAL_H
 #define MUNINN_ENGINE_SIGNAL_SIGNAL_H
 
@@ -35,7 +36,7 @@ void signal_init(void);
 // become the client's. Other threads get both from their parent (thread/).
 void signal_adopt_process(ThreadCtx *ctx);
 
-// Gives the calling thread its host alternate stack. False: no memory.
+// Gives the calling thread the alternate stack for our host handler. False: no memory.
 bool signal_thread_init(ThreadCtx *ctx);
 void signal_thread_end(ThreadCtx *ctx); // all host signals must be blocked
 
@@ -53,48 +54,50 @@ void signal_actions_reset_lock(struct SignalActions *actions); // in the fork's 
 void signal_actions_reinstall(struct SignalActions *actions, int sig);
 
 // --- masks
-// Changes the client's mask and the host's with it.
+// Sets the client's mask, and the host's mask accordingly.
 void signal_set_client_mask(ThreadCtx *ctx, u64 mask);
 // Blocks everything on the host, the synchronous signals included. Undone by
 // signal_restore_host_mask(), which establishes R3 again.
 void signal_block_host(void);
-// Blocks everything but SIGSEGV and SIGBUS, which guest_read() needs where it may meet bad
-// memory, and opens those. Returns what signal_put_host_mask() takes.
+// Blocks all signals on the host except SIGSEGV and SIGBUS, which it unblocks: guest_read() needs
+// them to survive bad memory. Returns the old mask, for signal_put_host_mask().
 u64 signal_admit_faults(void);
 void signal_put_host_mask(u64 mask);
 void signal_restore_host_mask(ThreadCtx *ctx);
-// The client has ended, but its functions may run once more: no signal reaches it from now on; a
-// fault of theirs is deliverable.
+// To be called when the client has ended and functions of it may run once more: from now on no
+// signal reaches the client, but a fault of these functions is deliverable.
 void signal_admit_last_faults(ThreadCtx *ctx);
-// The mask and the ignored signals exactly as execve() must pass them on, and back.
+// signal_prepare_exec() gives the host the mask and the ignored signals that execve() must pass on.
+// signal_exec_failed() undoes that.
 void signal_prepare_exec(ThreadCtx *ctx);
 void signal_exec_failed(ThreadCtx *ctx);
-// What a new process starts with: nothing pending.
+// Forgets pending signals, since a new process starts with none.
 void signal_forget_pending(ThreadCtx *ctx);
-// As the kernel's sas_ss_reset(): a thread that shares memory starts without.
+// As the kernel's sas_ss_reset(): a thread that shares its parent's memory starts without an
+// alternate stack.
 void signal_reset_altstack(ThreadCtx *ctx);
 
 // --- delivery
-// At a safe point: delivers all that is deliverable, that is, changes ctx so
-// that the client goes on in its handler, or dies. On return R3 holds.
+// At a safe point: delivers each signal that is deliverable, that is, changes ctx so
+// that the client goes on in its handler, or lets the client die. On return R3 holds.
 void signal_deliver_pending(ThreadCtx *ctx);
 // True when signal_deliver_pending() would have something to do.
 bool signal_is_deliverable(const ThreadCtx *ctx);
-// A fault of the instruction at ctx->pc that emitted code or C found.
-// With `signal_is_traced` (the client asked by PTRACE_TRACEME) it goes through
-// the kernel, so that the tracer sees it.
+// Raises a fault of the instruction at ctx->pc, which emitted code or C has found.
+// With `signal_is_traced` (the client asked for a tracer by PTRACE_TRACEME) the signal goes
+// through the kernel, so that the tracer sees it.
 extern bool signal_is_traced;
 void signal_raise_synchronous(ThreadCtx *ctx, int sig, int code, GuestAddr addr);
-// A signal that the system call just made brings upon itself, as the kernel forces it. False:
-// another one is pending, is to be delivered first, and the call is to be repeated.
+// Raises a signal that the client's system call causes, as the kernel forces it. False: another
+// signal is pending and must be delivered first; then the system call must be repeated.
 bool signal_raise_by_call(ThreadCtx *ctx, const siginfo_t *info);
-// The end of the process by an uncaught signal.
+// Ends the process by an uncaught signal.
 _Noreturn void signal_die(const siginfo_t *info);
-// The trap after an instruction that ran with the client's trap flag set.
+// Raises the trap after an instruction that ran with the client's trap flag set.
 void signal_raise_trace(ThreadCtx *ctx);
 
-// Makes a call of the client's that may sleep, or read the queue of signals, by way
-// of gateway_syscall().
+// Makes a system call of the client's that may sleep or read the queue of signals, through
+// gateway_syscall().
 i64 signal_sleeping_call(ThreadCtx *ctx, u64 nr, const u64 args[6]);
 
 // --- the client's system calls. They may return GATEWAY_RESTART.
@@ -110,44 +113,45 @@ i64 sys_epoll_pwait(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_epoll_pwait2(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_io_pgetevents(ThreadCtx *ctx, const u64 args[6]);
 i64 sys_signalfd(ThreadCtx *ctx, const u64 args[6]); // and signalfd4
-// Returns the restored rax; pc and every register are the frame's.
+// Takes pc and all registers from the signal frame. Returns the restored rax.
 i64 sys_rt_sigreturn(ThreadCtx *ctx, const u64 args[6]);
 
-// Makes a thread leave the cache, if it is there; the client does not notice.
+// Makes a thread leave the cache if it is there. The client cannot notice that.
 void signal_kick(i32 tid);
 
 // --- the end of the process (ending.c)
-// From now on the user's signals to end the process, such as SIGTERM, are for the engine: the first
-// is to be heeded by the calling thread (signal_ending_is_urged()), the second calls cut_short() in
-// a handler, on any thread, which must not return. All other host signals are blocked.
+// From now on the user's signals to end the process, such as SIGTERM, are the engine's. After the
+// first, signal_ending_is_urged() is true: the calling thread should end soon. The second calls
+// cut_short() in a handler, on any thread; cut_short() must not return. All other host signals are
+// blocked.
 void signal_ending_begin(ThreadCtx *ctx, void (*cut_short)(int sig));
 void signal_ending_forget(ThreadCtx *ctx); // in a fork's child
 bool signal_ending_is_urged(void);
-// Makes the calling thread leave the cache each time that it has run for so long, and counts.
-// False: there is no such clock.
+// Makes the calling thread leave the cache after each period of CPU time, and counts the periods
+// (signal_ending_ticks()). False: the kernel gives no such clock.
 bool signal_ending_clock(u64 period_ns);
 void signal_ending_clock_stop(void);
 u32 signal_ending_ticks(void);
-// Dies by the signal and tells nobody. From a handler, too.
+// Dies by the signal without a report. May be called from a handler.
 _Noreturn void signal_end_now(int sig);
 
-// The monitor may interrupt threads (W5 in wire/wire.h): who answers it, outside the cache or where
-// a thread sleeps. NULL: nobody does. Set before signal_init().
+// The monitor may interrupt a thread (W5 in wire/wire.h). `answer` is then called, outside the
+// cache or in a system call that sleeps. NULL: no monitor may do so. Set before signal_init().
 typedef struct SignalKicks {
     void (*answer)(ThreadCtx *ctx);
-    u64 (*elapsed_ns)(u64 stamp); // since the time stamp counter was `stamp`
+    u64 (*elapsed_ns)(u64 stamp); // nanoseconds since the time stamp counter was `stamp`
 } SignalKicks;
 extern const SignalKicks *signal_kicks;
 
 // --stress=signals: now and then a thread is single-stepped for some host
-// instructions after it has entered the cache, and taken out wherever it is then.
+// instructions after it has entered the cache, and is then taken out, wherever it is.
 extern bool signal_stress;
 
 // --- hooks, set once at start
 // A fault of engine code itself. Must not return; NULL panics.
 extern void (*signal_crash_hook)(int sig, siginfo_t *info, void *ucontext);
-// The client is about to die by `info`, an uncaught signal.
-// With `signal_reports_death`, set before signal_init(), also by one that is sent.
+// The client is about to die by `info`, an uncaught signal: a fault of its own or, with
+// `signal_reports_death` (set before signal_init()), also a signal that was sent.
 extern bool signal_reports_death;
 extern void (*process_dying_hook)(ThreadCtx *ctx, const siginfo_t *info);
 

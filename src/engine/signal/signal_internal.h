@@ -66,10 +66,11 @@ void host_set_mask(u64 mask);
 u64 host_get_mask(void);
 void host_set_action(int sig, const KernelAction *action);
 void host_get_action(int sig, KernelAction *ret_action);
-// Puts a signal that we took back into the kernel's queue.
+// Puts a signal that our handler took back into the kernel's queue.
 void host_requeue(const siginfo_t *info);
-// Puts it into the queue of the calling thread, or of another one of this process. The kernel
-// lets nobody pretend to another thread that kill() sent it, so there its code is HANDED_OVER.
+// Put a signal into the queue of the calling thread, or of another thread of this process. The
+// kernel does not let a thread send another one a signal with the code of kill(), so
+// host_hand_over() gives it the code HANDED_OVER.
 i64 host_queue_to_self(const siginfo_t *info);
 i64 host_hand_over(i32 tid, const siginfo_t *info);
 #define HANDED_OVER (-0x4d55)
@@ -80,7 +81,7 @@ _Noreturn void host_die_by(const siginfo_t *info);
 // --- actions.c
 void actions_init(void);
 extern SignalActions process_actions; // the main thread's
-// The client's action for a signal about to be delivered; SA_RESETHAND applied.
+// Returns the client's action for a signal that is about to be delivered, and applies SA_RESETHAND.
 KernelAction actions_take(SignalActions *actions, int sig);
 i64 actions_change(SignalActions *actions, int sig, const KernelAction *act, KernelAction *ret_old);
 bool death_is_reported(int sig, const KernelAction *client);
@@ -93,36 +94,39 @@ void host_restorer(void);
 // --- deferred.c: synchronous signals that somebody sent
 void deferred_put(ThreadCtx *ctx, const siginfo_t *info);
 void deferred_put_own(ThreadCtx *ctx, const siginfo_t *info); // for this thread only
-// All that wait for this thread, those sent to the whole process included.
+// The set of deferred signals that this thread may take, those sent to the whole process included.
 u64 deferred_set(const ThreadCtx *ctx);
-// Takes one out of `allowed`. False: none there.
+// Takes a deferred signal that is in `allowed`. False: there is none.
 bool deferred_take(ThreadCtx *ctx, u64 allowed, siginfo_t *ret_info);
 void deferred_drop(ThreadCtx *ctx, int sig);
-// Hands what was sent to the process to a thread that can take it, if there is one.
+// Hands each deferred signal that was sent to the process to a thread that does not block it, if
+// there is one.
 void deferred_place(ThreadCtx *ctx);
 
-// --- lend.c: the kernel keeps them while the thread sleeps
+// --- lend.c: the kernel keeps deferred signals while the thread sleeps
 void lend_signals(ThreadCtx *ctx, u64 nr, u64 takes);
 void take_signals_back(ThreadCtx *ctx);
-void hide_hand_over(GuestAddr code_address); // in a siginfo that the kernel gave to the client
+// Replaces HANDED_OVER by the code of kill() in a siginfo that the kernel gave to the client.
+void hide_hand_over(GuestAddr code_address);
 
 // --- sleep.c: calls that sleep, and interruptions that are not the client's
 typedef struct Sleep {
     u64 nr;
-    const u64 *original; // arguments as the client has them
-    u64 args[6];         // of the next attempt
-    u64 started;         // time stamp counter
-    i64 done;            // what earlier attempts have transferred
-    bool begun;          // the kernel has slept for it already
-    bool tells_left;     // a sleep: the kernel leaves in `left` what remains
+    const u64 *original; // the client's arguments
+    u64 args[6];         // the arguments of the next attempt
+    u64 started;         // the time stamp counter when the call began
+    i64 done;            // bytes that earlier attempts have transferred
+    bool begun;          // the kernel has begun the call at least once
+    bool tells_left;     // the kernel writes the time that remains to `left`
     struct timespec left;
 } Sleep;
 void sleep_begin(Sleep *sleep, u64 nr, const u64 args[6]);
-// After an attempt that gave *result, if ctx->relay.kicked. True: make the next.
+// To be called after an attempt that gave *result, if ctx->relay.kicked. True: the caller makes the
+// next attempt.
 bool sleep_goes_on(ThreadCtx *ctx, Sleep *sleep, i64 *result);
-i64 sleep_end(ThreadCtx *ctx, Sleep *sleep, i64 result); // what the client gets
+i64 sleep_end(ThreadCtx *ctx, Sleep *sleep, i64 result); // returns the client's result
 
-// The mask that the host has during such a call, for what the client wants it to be.
+// The host's mask during a call that may sleep, if the client wants `mask`.
 static inline u64 mask_for_sleep(const ThreadCtx *ctx, u64 mask)
 {
     bool lent = !signal_kicks || (deferred_set(ctx) & SIG_BIT(WIRE_KICK_SIGNAL));
@@ -130,22 +134,24 @@ static inline u64 mask_for_sleep(const ThreadCtx *ctx, u64 mask)
     return lent ? mask : mask & ~SIG_BIT(WIRE_KICK_SIGNAL);
 }
 
-// --- ending.c: signals that no mask of ours closes any more; 0 until the process ends
+// --- ending.c: signals that no mask of ours blocks once the process ends; 0 before that
 extern u64 host_always_open;
 
 // --- string_rest_x64.c
-// Of a thread that was stopped at or in a repeated string instruction of the cache's.
+// The registers of a thread that was stopped at or in a repeated string instruction of the cache.
 typedef struct StringState {
     u64 rip, di, si, cx, ax;
     bool is_down;
 } StringState;
-// What it has yet to store to. False: it is no `rep movs` or `rep stos`, or has no end.
+// Finds the range that the instruction has yet to store to. False: it is no `rep movs` or `rep
+// stos`, or the range is empty or absurdly large.
 bool string_rest_range(const StringState *state, GuestAddr *ret_start, u64 *ret_size);
-// Runs what is left of it, in a handler. False: it has not ended; the state is as far as it got.
+// Runs the rest of the instruction, in a handler. False: a part is left, because of a fault for
+// instance; *state says how far the instruction came.
 bool string_rest_run(StringState *state);
 
 // --- altstack.c
-bool altstack_contains(const stack_t *stack, u64 sp); // regardless of SS_AUTODISARM
+bool altstack_contains(const stack_t *stack, u64 sp); // does not look at SS_AUTODISARM
 u32 altstack_flags(const ThreadCtx *ctx, u64 sp);      // SS_DISABLE, SS_ONSTACK or 0
 i64 altstack_change(ThreadCtx *ctx, const stack_t *stack, u64 sp);
 

@@ -11,15 +11,15 @@
 //
 //     record | xsave area | guard page | stack, with libc's thread block at its top
 typedef struct ThreadRecord {
-    struct ThreadRecord *next; // of the leaving
+    struct ThreadRecord *next; // in the list of leaving threads
     LiveThread live;
     i32 tid;
-    i32 pid; // set when it is leaving
-    u32 *ended;      // a word of the parent's, who sleeps until this thread has ended; or NULL
-    // Of a thread that has lent its thread block to such a process:
-    u32 borrower_pid; // 0: not known yet; or -errno
+    i32 pid; // set when the thread is leaving
+    u32 *ended;      // a word on which the parent sleeps until this thread has ended; or NULL
+    // For a thread that has lent its thread block to a borrower, a process that shares its memory:
+    u32 borrower_pid; // the borrower's pid; 0: not known yet; or -errno
     struct ThreadRecord *borrower;
-    bool clear_handlers; // such a process asked for CLONE_CLEAR_SIGHAND
+    bool clear_handlers; // the borrower asked for CLONE_CLEAR_SIGHAND
     u8 *xsave;
     u8 *stack; // lowest byte
     u64 stack_size;
@@ -42,9 +42,9 @@ typedef struct CloneArgs {
 } CloneArgs;
 
 // --- registry.c
-// New or recycled; NULL: no memory. thread_lock held for all five.
-ThreadRecord *record_new(void);
-void record_discard(ThreadRecord *record); // no thread ever ran on it
+// thread_lock must be held for all five.
+ThreadRecord *record_new(void);            // a new or a recycled one; NULL: no memory
+void record_discard(ThreadRecord *record); // a record on which no thread ever ran
 void record_leave(ThreadRecord *record);   // its own thread is about to end
 void record_wait_for_leaving(void);        // T2
 void record_tid_is_taken(i32 tid);         // by a new thread
@@ -75,11 +75,12 @@ _Noreturn void thread_leave(ThreadCtx *ctx);
 // --- process.c
 i64 clone_fork(ThreadCtx *ctx, const CloneArgs *args);
 i64 clone_vfork(ThreadCtx *ctx, const CloneArgs *args);
-// The caller's thread block is its own again: a task that ran on it is dead.
+// To be called when a task that ran on the caller's thread block has died: frees the locks that the
+// dead task held.
 void locks_free_those_of(i32 own_tid, i32 dead_tid);
 
 // --- exec.c
-// The call as the kernel takes it: addresses of the client's or of ours.
+// The system call as the kernel gets it. The addresses are the client's or ours.
 typedef struct ExecCall {
     int dirfd;
     u32 flags;
@@ -98,7 +99,8 @@ i64 exec_filtered(ThreadCtx *ctx, const ExecCall *call, u8 *stack);
 void exit_reset_after_fork(void);
 
 // --- stop.c
-// The calling thread waits for its end: if it has stopped the others, they go on.
+// To be called when the calling thread only waits for its end: if it has stopped the others, they
+// are resumed.
 void stop_give_up(const ThreadCtx *ctx);
 
 // --- clone_x64.c

@@ -13,7 +13,7 @@ typedef struct ThreadState {
     u32 vfork_depth;  // >0: running on a suspended parent's context
     struct ThreadRecord *record;
     GuestAddr stack_lowest; // where its stack begins, if clone3 was told; 0: unknown
-    // Who may be taken for standing still (thread_stop_others()):
+    // A thread with one of these set counts as standing still (thread_stop_others()):
     u32 is_stopped; // atomic
     u32 in_kernel;  // atomic: in a system call of the client's, which may sleep
 } ThreadState;

@@ -9,12 +9,12 @@
 
 typedef struct RelayState {
     WireProducer wire;   // this thread's end of the wire; zero before its first record
-    u32 number;          // of the thread, from 1: what a report calls it
+    u32 number;          // the number that reports give the thread, from 1
     u32 errors_disabled; // >0: the client has asked for no reports
     u32 kicked;          // the monitor has a request; set by our handler (signal/sleep.c)
-    u32 sleeps_in;       // while that is looked at: 1 + the number of the call interrupted
+    u32 sleeps_in;       // while the request is answered: 1 + the number of the interrupted call
     u32 request_seen;    // the last request for every thread
-    u32 answering;       // the request that is being answered, 0: the client's own
+    u32 answering;       // the request being answered; 0: a command of the client's own
 } RelayState;
 
 #endif

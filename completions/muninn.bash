@@ -22,6 +22,7 @@ _muninn_options='--tool=
 --log-socket=
 --time-stamp=
 --profile-file=
+--cachegrind-out-file=
 --progress-interval=
 --color=
 --xml=
@@ -118,8 +119,7 @@ _muninn_options='--tool=
 --recording-file=
 --max-recording=
 --snapshot-every=
---snapshot-when=
---cachegrind-out-file='
+--snapshot-when='
 _muninn_subcommands='ps ctl heap view top minmem new-tool ms_print'
 
 # bash cuts words at '=': --tool=none arrives as three of them.
@@ -156,6 +156,7 @@ _muninn()
     --log-file) is_file=1 ;;
     --time-stamp) values='yes no' ;;
     --profile-file) is_file=1 ;;
+    --cachegrind-out-file) is_file=1 ;;
     --color) values='auto yes no' ;;
     --xml) values='yes no' ;;
     --xml-file) is_file=1 ;;
@@ -219,7 +220,6 @@ _muninn()
     --recording) values='yes no' ;;
     --recording-file) is_file=1 ;;
     --snapshot-when) is_file=1 ;;
-    --cachegrind-out-file) is_file=1 ;;
     esac
     if [[ -n $is_file ]]; then
         compopt -o filenames 2>/dev/null

@@ -29,6 +29,7 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l log-socket -x -d 'Write messages to a TCP socket, port 1500 unless given; to standard error if there is none'
     complete -c $command -n __muninn_is_before_program -l time-stamp -x -a 'yes no' -d 'Begin each line with the time since the start'
     complete -c $command -n __muninn_is_before_program -l profile-file -r -F -d 'Write the profile that a tool makes to this file; its name is expanded as that of --log-file'
+    complete -c $command -n __muninn_is_before_program -l cachegrind-out-file -r -F -d 'The same as --profile-file'
     complete -c $command -n __muninn_is_before_program -l progress-interval -x -d 'Say every so often how long the program has run, and with how many threads; 0 for never'
     complete -c $command -n __muninn_is_before_program -l color -x -a 'auto yes no' -d 'Colour, and an excerpt of the source, in messages'
     complete -c $command -n __muninn_is_before_program -l xml -x -a 'yes no' -d 'Report findings as XML'
@@ -126,7 +127,6 @@ for command in muninn valgrind
     complete -c $command -n __muninn_is_before_program -l max-recording -x -d 'How large it may become: old and small details are summed up, the peak never'
     complete -c $command -n __muninn_is_before_program -l snapshot-every -x -d 'Keep a snapshot every so often, beside those of --max-snapshots; 0 for none'
     complete -c $command -n __muninn_is_before_program -l snapshot-when -r -F -d 'Keep a snapshot when heap, mapped, stacks or rss becomes larger than this, such as heap>1G'
-    complete -c $command -n __muninn_is_before_program -l cachegrind-out-file -r -F -d 'The same as --profile-file'
     complete -c $command -x -a '(__fish_complete_subcommand)'
 end
 

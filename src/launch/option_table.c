@@ -158,7 +158,6 @@ static const GroupRow groups[GROUP_COUNT] = {
     [GROUP_DEBUG] = {"Looking at the engine", NULL},
     [GROUP_MEMCHECK] = {"Options of memcheck", "memcheck"},
     [GROUP_MASSIF] = {"Options of massif", "massif"},
-    [GROUP_CACHEGRIND] = {"Options of cachegrind", "cachegrind"},
     [GROUP_IGNORED] = {"Accepted without effect", NULL},
     [GROUP_REFUSED] = {"Refused", NULL},
     [GROUP_INTERNAL] = {NULL, NULL},

@@ -51,7 +51,6 @@ typedef enum OptionGroup {
     GROUP_DEBUG,
     GROUP_MEMCHECK, // the first that belongs to a tool
     GROUP_MASSIF,
-    GROUP_CACHEGRIND,
     GROUP_IGNORED,  // accepted, without effect
     GROUP_REFUSED,
     GROUP_INTERNAL,

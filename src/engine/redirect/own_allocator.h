@@ -8,17 +8,19 @@
 #include "engine/redirect/elf_symbols.h"
 #include "engine/redirect/redirect_internal.h"
 
-// Whether the function at `free` does nothing but call what a table of functions in memory holds
-// for it. Then the names of the allocator are some of its entries, and the program has others.
+// Whether the function at `free` does nothing but call an entry of a table of functions in memory.
+// Then the allocator's names reach only some of the table's entries, and the program may call
+// others.
 bool own_allocator_has_table(GuestAddr free);
 
-// Where a function goes on that does nothing but jump: those of its object that go there at once
-// call the same function. 0: it is none.
+// The target of a function that does nothing but jump: all such functions of the object with one
+// target are names of one function. 0: the function does more.
 GuestAddr own_allocator_jump_target(GuestAddr function);
 
-// The functions of an allocator in this object have been replaced. `object` is kept.
+// To be called when the functions of an allocator in this object have been replaced. Keeps
+// `object`.
 void own_allocator_replaced(const Mapping *object);
-// ... are left alone; the user is told.
+// To be called when they are left alone: tells the user.
 void own_allocator_left_alone(const Mapping *object);
 
 #endif

@@ -13,26 +13,26 @@
 // Glossary
 //   hook        a guest pc with a prologue: the entry of an intercepted function,
 //               or a return site
-//   return site where a wrapped function has been seen to return to. The client's
-//               stack is never changed; instead the block at that pc looks for an
-//               activation that ends there, which costs five instructions
-//               while the thread has none
+//   return site a pc to which a wrapped function has been seen to return. The engine
+//               never changes the client's stack. Instead the block at that pc looks
+//               for an activation that ends there, which costs five instructions
+//               while the thread has no activation
 //   activation  a call of a wrapped function that has not returned, told apart by
 //               its stack pointer and return address
 //   original    the code of a hooked pc without the prologue, a block of its own
-//               (VERSION_ORIGINAL), entered from C, by a wrapper's request, and by the
+//               (VERSION_ORIGINAL). It is entered from C, by a wrapper's request, and by the
 //               function's own jumps back to its first instruction, which are no calls.
-//               A signal that arrives before it keeps in its frame that it was to be entered
-//   wrapper     a function that the program has brought along to run instead of another,
-//               found by its name (base/wrap_name.h): at a hook that has one code goes on there
+//               If a signal arrives when it is about to be entered, the signal's frame says so
+//   wrapper     a function of the program's that runs instead of another one, found by its
+//               name (base/wrap_name.h): a hook with a wrapper leads to it
 //
 // What must stay true
-//   F1  Hooks change under the engine lock only, and a hook's record lives for
-//       ever: emitted code and threads name it by its index.
-//   F2  No block but the original one holds a hooked pc behind its first
-//       instruction, so every arrival passes the prologue.
-//   F3  Behind a prologue there is no boundary before the first instruction:
-//       a signal can not make it run twice for one call.
+//   F1  Hooks change under the engine lock only. A hook's record lives for
+//       ever, since emitted code and threads name it by its index.
+//   F2  A block that is no original holds a hooked pc as its first instruction only,
+//       so every arrival passes the prologue.
+//   F3  There is no boundary between a prologue and the first instruction, so a
+//       signal cannot make the prologue run twice for one call.
 #ifndef MUNINN_ENGINE_REDIRECT_REDIRECT_H
 #define MUNINN_ENGINE_REDIRECT_REDIRECT_H
 
@@ -41,80 +41,83 @@
 
 struct ThreadCtx;
 
-// Prepares for the tool's table of functions. Before the loader maps anything.
+// Prepares the tool's table of functions. To be called before the loader maps anything.
 void redirect_init(const Options *options);
 
-// --verbose or --trace-redir has been changed.
+// To be called when --verbose or --trace-redir has changed.
 void redirect_options_changed(const Options *options);
 
-// A signal ends the process: tells the user if an allocator that was replaced may be why.
+// To be called when a signal ends the process: tells the user if a replaced allocator may be the
+// reason.
 void redirect_tell_death(const struct ThreadCtx *ctx, int signal);
 
-// [start, end) is not what it was: functions found there are gone. Engine lock held.
+// To be called when [start, end) was unmapped or replaced: forgets the functions found there.
+// Engine lock held.
 void redirect_unmapped(GuestAddr start, GuestAddr end);
 
-// False: no memory. Nothing happens when the tool intercepts nothing.
+// Does nothing if the tool intercepts nothing. False: no memory.
 bool redirect_thread_start(struct ThreadCtx *ctx);
-// The thread ends: of its calls that have not returned ToolFunction.left is told.
+// To be called when the thread ends: calls ToolFunction.left for its calls that have not returned.
 void redirect_thread_ending(struct ThreadCtx *ctx);
 void redirect_thread_end(struct ThreadCtx *ctx);
 
 // --- for the dispatcher
 
-// After EXIT_REDIRECT: runs what the hook asks for; ctx says where to go on. False: the client's
-// stack pointer leads to no memory, which is a fault of the client's.
+// After EXIT_REDIRECT: runs the handlers of the hook; ctx says where to go on. False: no memory is
+// mapped at the client's stack pointer, which is a fault of the client's.
 bool redirect_run(struct ThreadCtx *ctx);
 
-// The thread has returned to `pc`: ends the activations that do so with its stack
-// pointer. For returns to where there is no code.
+// To be called when the thread returns to a `pc` at which there is no code: ends the activations
+// that return there with the thread's stack pointer.
 void redirect_returned(struct ThreadCtx *ctx, GuestAddr pc);
 
-// A signal is about to be delivered. Where a block's first guard has failed its prologue is passed.
+// To be called when a signal is about to be delivered. If the first guard of a hooked block has
+// failed, notes that the block's prologue has run already.
 void redirect_note_interrupted(struct ThreadCtx *ctx);
 
 // The version of the block to enter at ctx->pc.
 u32 redirect_version(const struct ThreadCtx *ctx);
 
-// rsp has been loaded, or a return has led to an unexpected `target`: lean calls below it
-// are over.
+// To be called when rsp has been loaded, or a return has led to an unexpected `target`: ends the
+// lean calls below `sp`.
 void redirect_lean_unwound(struct ThreadCtx *ctx, u64 sp, GuestAddr target);
 
 // --- for the translator; engine lock held
 
 typedef struct RedirectSite {
     u32 hook;
-    bool entry;    // of an intercepted function
-    GuestAddr goes_to; // 0: no wrapper or replacement that the program has brought along
-    bool wraps;        // a wrapper: it may ask which function it wraps
-    bool returns;  // a return site
+    bool entry;    // it is the entry of an intercepted function
+    GuestAddr goes_to; // the program's own wrapper or replacement; 0: there is none
+    bool wraps;        // goes_to is a wrapper: it may ask which function it wraps
+    bool returns;  // it is a return site
     bool fast;     // the handler may be called from the cache
-    bool slow_return; // what a return site has to do is done outside it, too
+    bool slow_return; // the return site needs a handler that runs outside the cache
     bool replaces; // the original does not run
     const struct ToolFunction *quick; // NULL: it has no fast form
     bool is_lean_site; // a return site of lean functions
     const struct ToolFunction *lean; // NULL: it is not lean
 } RedirectSite;
 
-// Whether `pc` is hooked, and how.
+// Whether `pc` is hooked; *ret_site tells how.
 bool redirect_find(GuestAddr pc, RedirectSite *ret_site);
 bool redirect_is_hooked(GuestAddr pc);
-// The same, of a function, not of a return site alone.
+// Whether `pc` is the entry of an intercepted function.
 bool redirect_is_entry(GuestAddr pc);
 
 // Whether a jump at `pc` to `target` stays inside the intercepted function that
 // begins at `target`.
 bool redirect_is_own_entry(GuestAddr pc, GuestAddr target);
 
-// --- called by emitted code, on the engine's stack, with the registers that a C
-// function may change in ctx->gpr; general registers only. Not 0: leave the
-// cache by EXIT_REDIRECT with exit_link = hook | REDIRECT_BEGUN.
+// --- called by emitted code on the engine's stack; general registers only
+// The client's values of the registers that a C function may change are in ctx->gpr. If the result
+// is not 0, the code leaves the cache by EXIT_REDIRECT with exit_link = hook | REDIRECT_BEGUN.
 u32 redirect_fast_entry(u32 hook); // ctx->gateway.call_address: the return address
 u32 redirect_fast_return(u32 hook);
 u32 redirect_lean_return(u32 hook);
 u32 redirect_lean_context(u32 pc); // Tool.lean_context
 u32 redirect_lean_before(u32 hook);
 #define REDIRECT_BEGUN 0x80000000u
-// In exit_link too: ToolFunction.quick has done it, and the result is in rax.
+// Another bit of exit_link: the fast form has done the call, and the result is in rax.
 #define REDIRECT_DONE 0x40000000u
 
 typedef struct RedirectStats {

@@ -25,7 +25,7 @@ typedef struct Hook {
 #define HOOKS_MAX (1u << 20)
 extern Hook *redirect_hooks; // a reservation: never moves
 
-// Counts removals of hooks: what a thread knows of return sites is void after one.
+// Counts removals of hooks. A thread's RedirectThread.known is void if its generation is older.
 extern u64 redirect_generation;
 
 typedef struct Activation {
@@ -55,10 +55,11 @@ static inline GuestAddr *known_slot(RedirectThread *t, GuestAddr pc)
 
 // ---------------------------------------------------------------- hooks.c
 
-// For a tool that cannot do without; else the first hook makes room for the others.
+// Reserves the table of hooks at once, for a tool that cannot do without hooks. For other tools the
+// first hook does so.
 void hooks_init(void);
-// Makes `pc` the entry of `function`, in the code of an object that `mapping` is. Where two rows of
-// the table match one address Tool.alias or the order of rows tells what counts.
+// Makes `pc` the entry of `function`, in the object's code that `mapping` maps. If two rows of the
+// table match one address, Tool.alias or the order of rows decides which counts.
 void hooks_add_entry(GuestAddr pc, u64 size_bytes, const ToolFunction *function, bool resolver,
                      GuestAddr named_at, const Mapping *mapping);
 // False: there is no memory for it.
@@ -66,13 +67,13 @@ bool hooks_add_return_site(GuestAddr pc, bool is_lean);
 // Makes `pc`, or what the resolver there returns, go on at `target`.
 typedef enum HookAdded {
     HOOK_ADDED,
-    HOOK_THERE, // it does already
-    HOOK_TAKEN, // there is another function for it, or no memory
+    HOOK_THERE, // it went there before
+    HOOK_TAKEN, // it goes to another function, or there is no memory
 } HookAdded;
 HookAdded hooks_add_jump(GuestAddr pc, u64 size_bytes, GuestAddr target, bool wraps,
                          bool resolver);
 void hooks_forget(GuestAddr start, GuestAddr end);
-// What goes to [start, end) goes there no more.
+// Forgets the jumps of hooks that lead to [start, end).
 void hooks_forget_jumps(GuestAddr start, GuestAddr end);
 // Whether the tool has a function for `pc`.
 bool hooks_is_tools(GuestAddr pc);
@@ -82,15 +83,16 @@ bool hooks_is_tools(GuestAddr pc);
 // those that fit its name are chosen, then its symbols are compared with them.
 
 void wraps_init(void);
-// What is said of them: what goes into effect, and all.
+// Chooses the words printed about wrappers: with `verbose` those that take effect, with `trace`
+// all.
 void wraps_set_words(bool verbose, bool trace);
-// True: `symbol` is the name of a new specification.
+// Notes the specification that `symbol` is the name of. True if it is a new one.
 bool wraps_note(const char *symbol, GuestAddr target);
 bool wraps_are_there(void);
-// False: none fits.
+// Chooses the specifications that fit the object's name. False: none fits.
 bool wraps_choose(const char *soname);
 void wraps_apply(const char *name, u64 size_bytes, bool is_resolver, GuestAddr pc);
-// Forgets those whose functions were there. True: there were some.
+// Forgets the specifications whose functions were in [start, end). True if there were any.
 bool wraps_forget(GuestAddr start, GuestAddr end);
 
 // ---------------------------------------------------------------- calls_hot.c
@@ -122,16 +124,17 @@ static inline GuestAddr *lean_slot(ThreadCtx *ctx, GuestAddr pc)
 }
 
 void lean_thread_start(ThreadCtx *ctx);
-// The return site is hooked: the call has begun, unless it is part of another.
+// To be called at the entry of a lean function whose return site is hooked: begins its call, unless
+// the call is part of another lean call.
 void lean_begin(ThreadCtx *ctx, u32 hook);
-// It may have returned here.
+// To be called at a return site: ends the thread's lean call if it has returned to `pc`.
 void lean_end(ThreadCtx *ctx, GuestAddr pc);
 u32 lean_call_before(ThreadCtx *ctx, u32 hook, GuestAddr return_address);
 
 // ---------------------------------------------------------------- known_files.c
 // Engine lock held.
 
-// A file with what tells its content, and the part of it that is mapped.
+// Tells a file's content (by its times and size) and the part of it that is mapped.
 typedef struct FileKey {
     u64 dev, inode, size;
     u64 changed_s, changed_ns, modified_s, modified_ns;
@@ -141,7 +144,7 @@ typedef struct FileKey {
 
 // False: it is no regular file.
 bool known_files_key(int fd, const Mapping *mapping, FileKey *ret_key);
-// Whether its symbols are known to have nothing for anybody.
+// Whether the file is known to have no symbol that the tool or the program wants hooked.
 bool known_files_have(const FileKey *key);
 void known_files_add(const FileKey *key);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the user has said of the names of functions: --alloc-fns and --soname-synonyms. Private to
+// The names of functions that the user has given: --alloc-fns and --soname-synonyms. Private to
 // redirect/.
 #ifndef MUNINN_ENGINE_REDIRECT_SYNONYMS_H
 #define MUNINN_ENGINE_REDIRECT_SYNONYMS_H
@@ -8,9 +8,9 @@
 #include "launch/options.h"
 
 void synonyms_init(const Options *options);
-// The function that one of this name is to be taken for, or NULL.
+// The function for which one of this name must be taken, or NULL.
 const char *synonyms_find(const char *name);
-// --soname-synonyms=somalloc=nouserintercepts: allocators of others are left alone.
+// --soname-synonyms=somalloc=nouserintercepts: only libraries' allocators are replaced.
 bool synonyms_only_libraries(void);
 // somalloc=PATTERN: the user wants the allocator in an object of this soname replaced ("NONE": it
 // has no soname).

@@ -84,14 +84,15 @@ enum { CONTEXT_UNLOADING_SHIFT = 48, CONTEXT_UNLOADINGS_MAX = (1 << 14) - 1 };
 // engine itself reports. Set before the first block is translated.
 extern bool callstack_wanted;
 
-// Gives a thread its stack, known to lie in [stack_lo, stack_hi]. Where that is not
-// known: 0 and the first sp of the thread. False when there is no memory.
+// Gives a thread its stack, which lies in [stack_lo, stack_hi]. If the bounds are not
+// known, the caller passes 0 and the first sp of the thread. False: no memory.
 bool callstack_init(CallStack *cs, GuestAddr stack_lo, GuestAddr stack_hi);
 void callstack_free(CallStack *cs);
 
-// In a fork child: the parking lock and tree lock are free again. The engine forks
-// at a safe point of the forking thread with callstack_fork_prepare() called
-// before, callstack_fork_done() after it, in parent and child.
+// Take and release the parking lock and the tree lock around a fork, so that the
+// child finds both free. The engine forks at a safe point of the forking thread. It
+// calls callstack_fork_prepare() before, and callstack_fork_done() after it, in
+// parent and child.
 void callstack_fork_prepare(void);
 void callstack_fork_done(bool in_child);
 
@@ -99,14 +100,15 @@ void callstack_fork_done(bool in_child);
 // pointer there. Takes time proportional to the frames changed since the last query.
 u32 callstack_context(CallStack *cs, GuestAddr pc, GuestAddr sp);
 
-// A ret whose address was not in the top entry. `slot` is where it popped it from.
+// To be called after a ret whose return address was not in the top entry. `slot` is the
+// place from which the ret popped it.
 void callstack_ret_miss(CallStack *cs, GuestAddr slot);
 
-// rsp goes from old_sp to new_sp by a load. `continues` when the same block goes on to a
-// call without loading rsp again: code that runs a function on another stack and
-// comes back (stacker, systemstack); its frames then stand on the present ones. The way
-// back may be an unreported `mov rsp, rbp`: the ret after it misses and finds the old stack.
-// True when both surely lie on one stack.
+// To be called when a load takes rsp from old_sp to new_sp. `continues` is true if the same
+// block goes on to a call without loading rsp again: such code runs a function on another
+// stack and comes back (stacker, systemstack), and the function's frames count as standing
+// on the present ones. The way back may be an unreported `mov rsp, rbp`: the ret after it
+// misses and finds the old stack. True if both surely lie on one stack.
 bool callstack_load_sp(CallStack *cs, GuestAddr old_sp, GuestAddr new_sp, bool continues);
 
 // A signal interrupted the client at pc and sp; the engine built a frame whose return
@@ -122,7 +124,7 @@ void callstack_enter_signal(CallStack *cs, GuestAddr pc, GuestAddr sp, GuestAddr
 bool callstack_is_guard(const CallStack *cs, const void *address);
 void callstack_overflow(CallStack *cs);
 
-// Client memory went away: stacks parked there cannot be resumed.
+// To be called when client memory was unmapped: forgets the stacks parked there.
 void callstack_forget_range(GuestAddr lo, GuestAddr hi);
 
 // Reads a word of client memory, false when it cannot be read. With it a stack that
@@ -140,12 +142,13 @@ void callstack_validate(const CallStack *cs);
 // When ids or memory run out the parent itself is returned: the context is then
 // true but less deep.
 u32 context_intern(u32 parent, GuestAddr pc);
-// From now on a cycle of at most so many frames counts as one round of it.
+// From now on a cycle of at most `frames` frames counts as one round of itself.
 void context_tree_merge(u32 frames);
 u32 context_find(u32 parent, GuestAddr pc); // 0: it has not been made
 #define CONTEXTS_MAX (1u << 27) // 2 GiB of address space
-// Code at [start, end) goes away: from now on its frames in all contexts that there are have the
-// number of this unloading. Caches of contexts have to be emptied: calltags_forget_contexts().
+// To be called when code at [start, end) is unloaded: marks its frames in all present contexts with
+// the number of the unloading. The caller must empty the caches of contexts
+// (calltags_forget_contexts()).
 void context_mark_unloaded(GuestAddr start, GuestAddr end, u32 unloading);
 u32 context_parent(u32 id);
 GuestAddr context_pc(u32 id);
@@ -166,8 +169,9 @@ typedef struct ContextNode {
 extern ContextNode *context_nodes;
 extern u32 context_node_count;
 
-// Frames that were new together have numbers one after the other: a context's only child, and the
-// first of several, is mostly the next one. Looking there touches little memory.
+// Whether the context behind `parent` is its child at `pc`. Frames that were new in one query get
+// consecutive numbers, so a context's first child mostly has the next number, and to look there
+// touches little memory.
 static inline bool context_next_is_child(u32 parent, GuestAddr pc)
 {
     u32 next = parent + 1;

@@ -21,7 +21,7 @@ _Static_assert(sizeof(CallEntry) == 32, "two entries share a cache line, none st
 typedef struct StackSpan {
     CallEntry *base;   // the separator below this span's first entry
     GuestAddr lo, hi;  // slots of this stack lie in [lo, hi]
-    GuestAddr left_sp; // outer spans of the chain: sp when it was left
+    GuestAddr left_sp; // of the outer spans of the chain: sp when the span was left
 } StackSpan;
 
 typedef struct CallStack {
@@ -29,7 +29,7 @@ typedef struct CallStack {
     CallEntry *bottom;    // the separator of the outermost span
     u64 open_entries;     // accessible entries above bottom; a guard follows
     CallEntry *omitted;   // the entry that stands for dropped ones, or NULL
-    u64 omitted_count;    // how many it stands for
+    u64 omitted_count;    // the number of dropped entries
     u32 chain_count;      // at least 1
     StackSpan chain[CALLSTACK_CHAIN_MAX]; // outermost first
 } CallStack;

@@ -25,7 +25,7 @@ bool parking_take(GuestAddr sp, ParkedSpan *ret_parked);
 bool parking_knows(GuestAddr sp);
 void parking_release(ParkedSpan *parked);
 
-// The same for the span to which the test gives the highest score, if any is above 0.
+// The same for the span to which the test gives the highest score, if that is above 0.
 typedef u64 ParkedTest(const ParkedSpan *parked, GuestAddr sp, u64 *ret_distance, u64 *ret_count);
 bool parking_take_matching(ParkedTest *test, GuestAddr sp, ParkedSpan *ret_parked,
                            u64 *ret_distance, u64 *ret_count);

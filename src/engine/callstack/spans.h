@@ -7,12 +7,12 @@
 
 #include "engine/callstack/callstack.h"
 
-// Code at the very end of a stack touches a few words above the first sp we saw there
-// (makecontext's trampoline), and switch code saves registers below it.
+// Code at the very end of a stack touches a few words above the first sp that the engine has seen
+// there (makecontext's trampoline), and code that switches stacks saves registers below it.
 #define SPAN_SLACK 256
 
-// The return address of no call: stands below the first entry of every span, so that a
-// ret on one stack never pops an entry of another. It is no frame.
+// A return address that no call has. An entry with it stands below the first entry of every
+// span, so that a ret on one stack never pops an entry of another. It is no frame.
 #define SEPARATOR_RET (~0ull)
 
 static inline StackSpan *current_span(CallStack *cs)
@@ -26,8 +26,8 @@ static inline bool span_holds(const StackSpan *span, GuestAddr sp)
     return sp >= span->lo && (sp <= span->hi || sp - span->hi <= SPAN_SLACK);
 }
 
-// A waiting span keeps its bounds, or where they are not known what it has in use,
-// wherever the current one may reach.
+// Whether `sp` lies on a waiting span: inside its bounds or, if they are not known, inside the part
+// that it has in use.
 static inline bool is_waiting_at(const StackSpan *span, GuestAddr sp)
 {
     return sp >= (span->lo != 0 ? span->lo : span->left_sp) && sp <= span->hi;
@@ -42,7 +42,8 @@ static inline bool waiting_span_holds(const CallStack *cs, GuestAddr sp)
     return false;
 }
 
-// True when `sp` can lie on the stack of the current span. Bounds that are known decide.
+// Whether `sp` can lie on the stack of the current span. If the span's bounds are known, they
+// decide.
 static inline bool runs_on_current_span(const CallStack *cs, GuestAddr sp)
 {
     const StackSpan *span = &cs->chain[cs->chain_count - 1];
@@ -53,8 +54,8 @@ static inline bool runs_on_current_span(const CallStack *cs, GuestAddr sp)
 // Drops the dead entries of the current span (C2).
 void callstack_drop_dead(CallStack *cs, GuestAddr sp);
 
-// The client runs at `sp`, which the current span does not hold: finds or makes the one
-// that does. `sp_before` is the last sp known on the current span.
+// To be called when the client runs at an `sp` that the current span does not hold: finds or makes
+// the span that holds it. `sp_before` is the last sp known on the current span.
 void callstack_change_span(CallStack *cs, GuestAddr sp_before, GuestAddr sp);
 
 // Makes room for one more entry above top.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How the events of the heap look on the wire. They are many, so the frequent ones are
-// small: three or four words with the two of the record's header, whose spare half
+// The records of heap events on the wire. There are many of them, so the frequent ones are
+// small: three or four words, the two words of the header included. The header's spare half word
 // (WireRecord.payload) is the context.
 //
 //   HEAP_ALLOC      context │ place, size
@@ -11,12 +11,12 @@
 //   HEAP_RUN        context │ place, size, state, first stamp, ticks lived
 //   HEAP_PAIRS      context │ state, words: place and size in one
 //
-// A series of pairs is what a thread allocated and freed, one after the other, from one stack and
-// with one stamp; the last of them may still be live. Its blocks are small.
+// A series of pairs consists of small blocks that a thread allocated and freed, one after the
+// other, from one stack and with one stamp. The last of them may still be live.
 //
-// A run is what a thread allocated and freed again and again, and nothing else meanwhile:
-// WireRepeat.state has the count. An allocation is a run of state 1, a pair one of state 2 that
-// is small enough.
+// A run is a block that a thread allocated and freed again and again, with no other event of the
+// heap in between; WireRepeat.state has the count. An allocation is a run of state 1. A pair is a
+// run of state 2 whose block is small enough.
 //
 // A place is an address, below 2^47, and above it how much more than `size` is usable.
 #ifndef MUNINN_WIRE_HEAP_EVENTS_H
@@ -25,14 +25,14 @@
 #include "base/prefetch.h"
 #include "wire/wire.h"
 
-// What pages are.
+// What mapped pages are.
 typedef enum HeapMapKind {
     HEAP_MAP_ANONYMOUS,
     HEAP_MAP_FILE,
     HEAP_MAP_BRK,
     HEAP_MAP_SHM,   // shmat
-    HEAP_MAP_STACK, // of a thread: MAP_STACK or MAP_GROWSDOWN, and the main thread's
-    HEAP_MAP_IMAGE, // the program, its loader: there before its first instruction
+    HEAP_MAP_STACK, // a thread's stack: MAP_STACK or MAP_GROWSDOWN, or the main thread's
+    HEAP_MAP_IMAGE, // the program and its loader, mapped before the first instruction
     HEAP_MAP_KINDS,
 } HeapMapKind;
 
@@ -54,7 +54,7 @@ static inline u64 heap_place_extra(u64 place)
     return place >> HEAP_PLACE_BITS;
 }
 
-// The last word of a HEAP_PAIR; what does not fit is a HEAP_RUN.
+// The last word of a HEAP_PAIR. A pair whose size or life does not fit is sent as a HEAP_RUN.
 enum { HEAP_PAIR_SIZE_BITS = 36, HEAP_PAIR_LIVED_MAX = (1 << 28) - 1 };
 
 static inline u64 heap_pair_size(u64 word)
@@ -97,7 +97,7 @@ static inline bool wire_is_series(u64 state)
     return (i64)state < 0;
 }
 
-// Events of a series; it has as many words as allocations.
+// The number of events of a series. (It has one word for each allocation.)
 static inline u32 wire_series_events(u64 state)
 {
     return (u32)state & INT32_MAX;
@@ -107,27 +107,28 @@ static inline u32 wire_series_events(u64 state)
 
 typedef struct WireAlloc {
     u32 context;
-    u32 site; // of a WireRepeat; 0: every repetition is to be told, or there are more threads
+    u32 site; // of a WireRepeat; 0: no repetition may be counted, or there are several threads
     u64 sp, slot, tag;
     u64 address, size, usable;
 } WireAlloc;
 
-// What is held back is published. wire_begin() does so before any other record.
+// Publishes what the ring holds back. wire_begin() does so before any other record.
 void wire_heap_flush_held(WireProducer *producer);
 static inline void wire_heap_flush(WireProducer *producer)
 {
     if (UNLIKELY(producer->ring->held.repeat.state != 0))
         wire_heap_flush_held(producer);
 }
-void wire_heap_alloc_now(WireProducer *producer, const WireAlloc *alloc); // not held back
+// Publishes an allocation at once instead of holding it back.
+void wire_heap_alloc_now(WireProducer *producer, const WireAlloc *alloc);
 void wire_heap_realloc(WireProducer *producer, const WireAlloc *alloc, u64 old_address,
                        bool is_alone);
 
-// rdtsc is a third of what an event costs its thread. So where there is one thread and events
-// follow each other quickly, several have the stamp of the one before them: as many as come in
-// LOST_TICKS, which is what is lost, two or three microseconds. After a pause the monitor has
-// looked at the rings, which it does every few milliseconds when events have come, or there was
-// a system call: then there is a new stamp, unless the monitor sleeps.
+// rdtsc is a third of an event's cost to its thread. So if there is one thread, and its events
+// follow each other within little time, several events share the stamp of the first: as many as
+// come within LOST_TICKS, two or three microseconds, by which their times may be wrong. An event
+// gets a new stamp after a system call, and after the monitor has looked at the rings, which it
+// does every few milliseconds while events come.
 enum { STAMPS_SHARED = 15, STAMPS_SHARED_MAX = 63, LOST_TICKS = 8000, TICK_TICKS = 20 << 20 };
 
 static inline void wire_heap_new_stamp(WireProducer *producer)
@@ -138,8 +139,9 @@ static inline void wire_heap_new_stamp(WireProducer *producer)
         __atomic_store_n(&producer->ring->held.pairs_end, 0, __ATOMIC_RELAXED);
 }
 
-// How many share this stamp, since the last one was so long ago: a few at first, and twice
-// as many each time that those came in half the time.
+// How many events may share a new stamp, if the last stamp is `since` ticks old and was shared by
+// `before` events: a few at first, and twice as many each time that they came in half of
+// LOST_TICKS.
 static inline u32 wire_heap_stamp_shares(u32 before, u64 since)
 {
     if (since >= LOST_TICKS)
@@ -161,9 +163,9 @@ static inline void wire_heap_share_stamp(WireProducer *producer, u64 since, u64 
     producer->stamps_left = stamp - producer->tick_stamp < TICK_TICKS ? shares : 0;
 }
 
-// A stamp is a plain rdtsc, which may be executed early: an address that goes from one
-// thread to another may then seem to be allocated before it was freed, by nanoseconds.
-// The model knows that (H4 of monitor/heap/heap.h). lfence would cost 10 ns an event.
+// A stamp is a plain rdtsc, which the processor may execute early. So a block that goes from one
+// thread to another may seem to be allocated some nanoseconds before it was freed. The model
+// expects that (H4 of monitor/heap/heap.h). lfence would cost 10 ns an event.
 static inline u64 wire_heap_stamp(WireProducer *producer, bool is_alone)
 {
     WireRing *ring = producer->ring;
@@ -177,7 +179,7 @@ static inline u64 wire_heap_stamp(WireProducer *producer, bool is_alone)
     __atomic_store_n(&ring->begun, begun + 1, __ATOMIC_RELEASE);
     __asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
     u64 stamp = (u64)high << 32 | low;
-    // Of a thread that was moved to a core whose counter is behind.
+    // The thread was moved to a core whose counter is behind.
     if (UNLIKELY(stamp <= begun))
         stamp = begun + 1;
     __atomic_store_n(&ring->begun, stamp, __ATOMIC_RELEASE);
@@ -186,7 +188,7 @@ static inline u64 wire_heap_stamp(WireProducer *producer, bool is_alone)
     return stamp;
 }
 
-// Whether so much can be put where the ring is written next, as it is.
+// Whether the ring has this much free room in one piece where it is written next.
 static inline bool wire_heap_fits(const WireProducer *producer, u64 bytes)
 {
     u64 write = producer->ring->write;
@@ -194,8 +196,8 @@ static inline bool wire_heap_fits(const WireProducer *producer, u64 bytes)
            write % WIRE_RING_BYTES + bytes <= WIRE_RING_BYTES;
 }
 
-// Room for a record with so many words behind its header, which the caller writes. Mostly it fits
-// as it is; wire_reserve() knows what to do otherwise. NULL: the monitor is gone.
+// Returns room for a record of `words` words and its header; the caller writes both. If the room is
+// not free in one piece, which is rare, wire_reserve() waits or skips. NULL: the monitor has died.
 static inline u64 *wire_heap_place(WireProducer *producer, WireRecordType type, u64 words,
                                    u64 stamp)
 {
@@ -210,11 +212,11 @@ static inline u64 *wire_heap_place(WireProducer *producer, WireRecordType type, 
     return at ? at - HEADER_WORDS : NULL;
 }
 
-// There is room for what the record may become: a HEAP_RUN.
+// A held record reserves room for the HEAP_RUN that it may become.
 enum { HEAP_RUN_WORDS = 5, HEAP_RUN_BYTES = (2 + HEAP_RUN_WORDS) * 8, HEAP_ALLOC_BYTES = 32 };
-// And a HEAP_PAIRS: as many pairs as may share a stamp.
+// A HEAP_PAIRS reserves room for as many pairs as may share a stamp.
 enum {
-    HEAP_PAIRS_HEAD = 3, // words before those of its blocks, with the two of the header
+    HEAP_PAIRS_HEAD = 3, // words before those of its blocks, the two of the header included
     HEAP_PAIRS_WORDS = HEAP_PAIRS_HEAD + STAMPS_SHARED_MAX,
     HEAP_PAIRS_BYTES = HEAP_PAIRS_WORDS * 8,
 };
@@ -268,7 +270,7 @@ static inline void wire_heap_flush_inline(WireProducer *producer)
         wire_heap_flush_held(producer);
 }
 
-// The producer has a ring, and a monitor that lives.
+// The producer must have a ring, and its monitor must live.
 static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *alloc)
 {
     if (UNLIKELY(producer->is_common)) {
@@ -297,8 +299,9 @@ static inline void wire_heap_alloc(WireProducer *producer, const WireAlloc *allo
     wire_heap_hold(producer, alloc, stamp);
 }
 
-// The same of a series, which emitted code has begun, so there is one thread. What has lived is
-// no part of it: then the free is a record of its own.
+// As wire_heap_ends_held() for a series, which emitted code has begun, so there is one thread. A
+// block that has lived longer than its stamp is no part of the series: its free is a record of its
+// own.
 static inline bool wire_heap_ends_pair(WireRing *ring, u64 address, u64 stamp)
 {
     WireHeld *held = &ring->held;
@@ -313,12 +316,12 @@ static inline bool wire_heap_ends_pair(WireRing *ring, u64 address, u64 stamp)
     return true;
 }
 
-// True: the block is the one held back, and ends with it; or it has ended already. Where there
-// are other threads, one of them may have freed it and another may be at the address now: only
-// what ends at once is certain to be the same.
+// True if the freed block is the one held back: the free is counted there. Also true if that block
+// was freed before. With several threads another one may have freed the block, and the address may
+// belong to a new block. So only a free that follows at once counts then.
 static inline bool wire_heap_ends_held(WireRing *ring, u64 address, u64 stamp)
 {
-    enum { AT_ONCE = 400 }; // ticks: less than to another thread and back
+    enum { AT_ONCE = 400 }; // ticks: less than a block needs to another thread and back
     WireHeld *held = &ring->held;
     u64 state = held->repeat.state;
     if (wire_is_series(state))
@@ -358,7 +361,7 @@ static inline void wire_heap_free(WireProducer *producer, u64 address, bool is_a
     __atomic_store_n(&ring->write, ring->write + BYTES, __ATOMIC_RELEASE);
 }
 
-// The words of a HEAP_RUN, of what is held back and its record.
+// Makes the words of a HEAP_RUN from what is held back and its record.
 void wire_heap_run_words(const WireHeld *held, const u64 *record, u64 state,
                          u64 words[HEAP_RUN_WORDS]);
 

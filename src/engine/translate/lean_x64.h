@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the prologues of lean functions, and stubs, are made of; private to translate/.
+// The parts of which prologues of lean functions and their stubs are made; private to translate/.
 #ifndef MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 #define MUNINN_ENGINE_TRANSLATE_LEAN_X64_H
 
@@ -12,7 +12,7 @@
 #define REPEAT(field) ((i32)offsetof(ToolRepeat, field))
 #define RING(field) ((i32)offsetof(WireRing, field))
 #define RING_STATE RING(held.repeat.state)
-#define HELD(field) (RING(field) - RING(held.repeat)) // of the ring, from lean.repeat
+#define HELD(field) (RING(field) - RING(held.repeat)) // a field of the ring, from lean.repeat
 
 // test byte [rcx + disp], mask
 static inline void emit_test_byte(Emitter *e, i32 disp, u8 mask)
@@ -26,7 +26,7 @@ static inline void emit_increment(Emitter *e, i32 disp)
     x64_add_mem_imm(e, QWORD, x64_at(RCX, disp), 1);
 }
 
-// The line of the ring that is written some events later is asked for.
+// Prefetches the line of the ring that will be written some events later.
 static inline void emit_fetch_ring(Emitter *e, unsigned base, i32 disp)
 {
     x64_prefetchw_mem(e, x64_at(base, disp + WIRE_FETCH_BYTES));
@@ -38,7 +38,7 @@ static inline void emit_load_tag(Emitter *e, unsigned reg, unsigned base)
     x64_mov_reg_mem(e, QWORD, reg, x64_gs(x64_at(base, CALLTAGS_DISP)));
 }
 
-// Branches to where the event takes the way through C.
+// Branches to the slow path, on which C handles the event.
 typedef struct Slow {
     X64Jump from[24];
     unsigned count;
@@ -56,13 +56,14 @@ static inline void land_all(Emitter *e, const Slow *slow)
         x64_land(e, slow->from[i]);
 }
 
-// Where the last stamp may be shared; what it costs is noted.
+// Notes that one more event shares the last stamp. emit_may_share_stamp() must have allowed it.
 static inline void emit_take_stamp(Emitter *e)
 {
     x64_sub_mem_imm(e, DWORD, x64_fs(CTX(relay.wire.stamps_left)), 1);
 }
 
-// May it? If any of its stamps are left, and the clock has not ticked since.
+// Takes the slow path unless the last stamp may be shared: shares are left, and the monitor's tick
+// has not changed since.
 static inline void emit_may_share_stamp(Emitter *e, Slow *slow)
 {
     x64_cmp_mem_imm(e, DWORD, x64_fs(CTX(relay.wire.stamps_left)), 0);
@@ -73,23 +74,26 @@ static inline void emit_may_share_stamp(Emitter *e, Slow *slow)
     unless(e, X64_NE, slow);
 }
 
-// What is held back in the ring is published. Uses rdx and rsi, which `ring` must not be.
+// Publishes what the ring holds back. Uses rdx and rsi; `ring` must be another register.
 void lean_flush(Emitter *e, unsigned ring, Slow *slow);
 
-// With rcx and rdx spilled and rcx lean.repeat: an allocation that returns to `pc`, from the same
-// stack as what is held back. As lean_alloc_event(), which is to be tried else.
+// Counts an allocation from the same stack as the one that is held back. rcx and rdx must be
+// spilled, and rcx must be lean.repeat. Returns as lean_alloc_event() does; if the count fails, the
+// code behind tries lean_alloc_event().
 X64Jump lean_alloc_again(Emitter *e);
 
-// The same where rdx is the state of a series.
+// The same for a series; rdx must be its state.
 X64Jump lean_alloc_next(Emitter *e);
 
-// An allocation that returns to `pc`, with rcx and rdx spilled: puts its event into the ring.
-// Returns the jump behind everything; behind the code it could not, and nothing has changed.
+// Puts the event of an allocation that returns to `pc` into the ring. rcx and rdx must be spilled.
+// Returns the jump that is taken on success. Control reaches the code behind if the event could not
+// be put; then nothing has changed.
 X64Jump lean_alloc_event(Emitter *e, u32 pc);
 
-// In it: rsi is the slot of its caller's return address, whose tag is a landing's without a
-// context. Goes on at `named` with that context in edx and the site in r8; behind the code it could
-// not. Uses rcx, rdx, rdi, rsi and r8.
+// Part of lean_alloc_event(): finds the context of the caller, whose return address is in the slot
+// rsi and has a landing's tag without a context. Goes on at `named` with the context in edx and the
+// site in r8. Control reaches the code behind if the context could not be found. Uses rcx, rdx,
+// rdi, rsi and r8.
 void lean_name_caller(Emitter *e, CodePtr named);
 
 #endif

@@ -61,12 +61,6 @@ void call_after(ThreadCtx *ctx, ToolCall *call)
     ctx->gpr[RAX] = call->result;
 }
 
-static bool is_known_site(RedirectThread *t, GuestAddr pc)
-{
-    u64 generation = __atomic_load_n(&redirect_generation, __ATOMIC_ACQUIRE);
-    return t->generation == generation && *known_slot(t, pc) == pc;
-}
-
 // Whether the list is in order for one more: activations of the same stack lie
 // above this one, or it is a tail call of the topmost.
 static bool fits_on_top(const ThreadCtx *ctx, u32 index, GuestAddr return_address)

@@ -249,7 +249,8 @@ static void begin_wrapped(ThreadCtx *ctx, u32 hook, GuestAddr return_address)
     drop_abandoned(ctx, hook, return_address);
     if (!make_room(ctx))
         return;
-    know_return_site(ctx->redirect.thread, return_address);
+    if (!is_known_site(ctx->redirect.thread, return_address))
+        know_return_site(ctx->redirect.thread, return_address);
     activation_push(ctx, hook, return_address);
     u64 index = ctx->redirect.count - 1;
     ToolCall call = top_activation(ctx)->call;

@@ -53,6 +53,13 @@ static inline GuestAddr *known_slot(RedirectThread *t, GuestAddr pc)
     return &t->known[(pc ^ pc >> 8) % KNOWN_SITES];
 }
 
+// Whether `pc` is hooked as a return site, as far as the thread knows without a lock.
+static inline bool is_known_site(RedirectThread *t, GuestAddr pc)
+{
+    u64 generation = __atomic_load_n(&redirect_generation, __ATOMIC_ACQUIRE);
+    return t->generation == generation && *known_slot(t, pc) == pc;
+}
+
 // ---------------------------------------------------------------- hooks.c
 
 // Reserves the table of hooks at once, for a tool that cannot do without hooks. For other tools the

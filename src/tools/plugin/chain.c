@@ -158,8 +158,26 @@ static void add_member(Chain *chain, const ToolFunction *row)
         chain->row.replace = chain_replace;
 }
 
+static bool is_allocation(const ToolFunction *row)
+{
+    return row >= plugin_functions && row < plugin_functions + plugin_tool.allocation_count;
+}
+
+// A function that allocates has several names, and one event.
+static const ToolFunction *known_allocation(const ToolFunction *known)
+{
+    for (u32 i = 0; i < count_of(known); i++) {
+        const ToolFunction *row = is_chain(known) ? ((const Chain *)known)->members[i] : known;
+        if (is_allocation(row))
+            return row;
+    }
+    return NULL;
+}
+
 const ToolFunction *chain_join(const ToolFunction *known, const ToolFunction *other)
 {
+    if (is_allocation(other) && known_allocation(known))
+        return is_chain(known) || known < other ? known : other;
     if (known == other || (is_chain(known) && has_member((const Chain *)known, other)))
         return known;
     const Chain *there = find(known, other);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/plugin/allocations.h"
 #include "tools/plugin/plugin_internal.h"
 
 ToolFunction *plugin_functions;
@@ -134,104 +135,12 @@ void muninn_replace(const char *object, const char *name, MuninnReplaceFn *fn, v
 
 // ---------------------------------------------------------------- allocations
 
-// How a function takes and gives blocks, in ToolFunction.data.
-typedef enum AllocKind { KIND_ALLOC, KIND_RESIZE, KIND_FREE } AllocKind;
-typedef enum AllocForm { FORM_RETURNED, FORM_STORED, FORM_IN_PLACE } AllocForm;
-enum { NO_FACTOR = 15 };
-#define DATA(kind, form, old, size, factor)                                                        \
-    ((u64)(kind) | (u64)(form) << 4 | (u64)(old) << 8 | (u64)(size) << 12 | (u64)(factor) << 16)
-#define DATA_KIND(data) ((AllocKind)((data) & 15))
-#define DATA_FORM(data) ((AllocForm)((data) >> 4 & 15))
-#define DATA_OLD(data) ((data) >> 8 & 15)
-#define DATA_SIZE(data) ((data) >> 12 & 15)
-#define DATA_FACTOR(data) ((data) >> 16 & 15)
-
-static MuninnAllocationFn *allocation_fn;
-static void *allocation_data;
-
-static void tell(ToolThread *thread, const MuninnAllocation *event)
-{
-    enter(thread, "muninn_on_allocation");
-    allocation_fn(handle_of(thread), event, allocation_data);
-    leave(thread);
-}
-
-// Of functions that call each other the outermost counts: it has returned when an after handler
-// finds its thread's depth to be 0 again. A call that is left by an exception has allocated
-// nothing.
-static void alloc_before(ToolThread *thread, ToolCall *call)
-{
-    call->state = ++plugin_thread(thread)->alloc_depth;
-}
-
-static void alloc_left(ToolThread *thread, ToolCall *call)
-{
-    plugin_thread(thread)->alloc_depth = (u32)call->state - 1;
-}
-
-static void free_before(ToolThread *thread, ToolCall *call)
-{
-    alloc_before(thread, call);
-    u64 address = call->args[DATA_OLD(call->function->data)];
-    if (call->state == 1 && address)
-        tell(thread, &(MuninnAllocation){
-            .kind = MUNINN_FREED, .address = address, .pc = call->return_address,
-        });
-}
-
-static u64 size_of(const ToolCall *call)
-{
-    u64 data = call->function->data;
-    u64 size = call->args[DATA_SIZE(data)];
-    return DATA_FACTOR(data) == NO_FACTOR ? size : size * call->args[DATA_FACTOR(data)];
-}
-
-static void resized(ToolThread *thread, const ToolCall *call, u64 address, u64 size)
-{
-    u64 old = call->args[DATA_OLD(call->function->data)];
-    MuninnAllocation event = {.pc = call->return_address, .address = address, .size = size};
-    if (DATA_FORM(call->function->data) == FORM_IN_PLACE) {
-        event.size = address;
-        event.address = old;
-    }
-    if (event.address == 0 && old && size == 0)
-        event = (MuninnAllocation){.kind = MUNINN_FREED, .address = old, .pc = event.pc};
-    else if (event.address == 0)
-        return;
-    else if (old)
-        event.kind = MUNINN_RESIZED, event.old = old;
-    tell(thread, &event);
-}
-
-static void alloc_after(ToolThread *thread, ToolCall *call)
-{
-    u64 data = call->function->data, address = call->result, size = size_of(call);
-    bool is_outermost = call->state == 1;
-    alloc_left(thread, call);
-    if (!is_outermost)
-        return;
-    if (DATA_FORM(data) == FORM_STORED && (address || !muninn_read(call->args[0], &address, 8)))
-        return;
-    if (DATA_KIND(data) == KIND_RESIZE)
-        resized(thread, call, address, size);
-    else if (address)
-        tell(thread, &(MuninnAllocation){
-            .kind = MUNINN_ALLOCATED, .address = address, .size = size,
-            .pc = call->return_address,
-        });
-}
-
-static void free_after(ToolThread *thread, ToolCall *call)
-{
-    alloc_left(thread, call);
-}
-
 #define AT(n) n, NO_FACTOR
 #define PRODUCT(n, m) n, m
 #define ROW(object_, name_, flags_, kind, form, old, size, factor)                                 \
-    {.object = object_, .name = name_, .flags = flags_,                                            \
-     .before = (kind) == KIND_FREE ? free_before : alloc_before,                                   \
-     .after = (kind) == KIND_FREE ? free_after : alloc_after, .left = alloc_left,                  \
+    {.object = object_, .name = name_, .flags = TOOL_FUNCTION_FAST | (flags_),                     \
+     .before = (kind) == KIND_FREE ? allocation_frees : allocation_before,                                   \
+     .after = (kind) == KIND_FREE ? allocation_freed : allocation_after, .left = allocation_left,                  \
      .data = DATA(kind, form, old, size, factor)},
 #define EXPANDED(...) ROW(__VA_ARGS__)
 #define ALLOC(name, form, size) EXPANDED(NULL, name, 0, KIND_ALLOC, FORM_##form, 0, size)

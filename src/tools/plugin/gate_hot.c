@@ -131,15 +131,34 @@ static void load_vectors(ToolThread *thread)
                      : "memory");
 }
 
+static void run(ToolThread *thread, MuninnInsnFn *fn, void *data, GuestAddr value, const char *what)
+{
+    gate_enter(thread);
+    save_vectors(thread);
+    plugin_callback = what;
+    fn(handle_of(thread), data, value);
+    plugin_callback = NULL;
+    load_vectors(thread);
+    gate_leave(thread);
+}
+
 void gate_call(ToolThread *thread, u64 arg, GuestAddr value)
 {
     const PluginCall *call = (const PluginCall *)arg;
+    run(thread, call->fn, call->data, value, "a call in a block");
+}
+
+// Outside of the cache the client's vector state is in the xsave area already.
+void gate_run(ToolThread *thread, MuninnInsnFn *fn, void *data, const char *what)
+{
+    if (thread->dispatch.in_cache) {
+        run(thread, fn, data, 0, what);
+        return;
+    }
     gate_enter(thread);
-    save_vectors(thread);
-    plugin_callback = "a call in a block";
-    call->fn(handle_of(thread), call->data, value);
+    plugin_callback = what;
+    fn(handle_of(thread), data, 0);
     plugin_callback = NULL;
-    load_vectors(thread);
     gate_leave(thread);
 }
 

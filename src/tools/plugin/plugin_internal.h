@@ -58,6 +58,8 @@ const PluginCall *plugin_call(MuninnInsnFn *fn, void *data);
 // From a block, as a ToolCallFn whose arg is a PluginCall; and the same for hot ones.
 void gate_call(ToolThread *thread, u64 arg, GuestAddr value);
 void gate_call_hot(ToolThread *thread, u64 arg, GuestAddr value);
+// From a fast handler of a function, which runs in the cache or, sometimes, outside of it.
+void gate_run(ToolThread *thread, MuninnInsnFn *fn, void *data, const char *what);
 // Around any other callback that runs while other threads may fork.
 void gate_enter(ToolThread *thread);
 void gate_leave(ToolThread *thread);

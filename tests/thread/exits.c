@@ -10,12 +10,15 @@
 // RUN[killed]: 7 => SIGKILL
 // RUN[all-exit-raw]: 8 => exit 3
 // RUN[raw-exit-group]: 9 => exit 77
+// RUN[maps-after-main]: 10 => exit 0
 // STRESS: tiny-blocks
 //
 // A process ends in many orders: main first, another thread by exit_group, while others compute or
 // block, by a fault or an abort in a thread.
 #include "guest.h"
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 static int how;
@@ -36,6 +39,20 @@ static void *spin(void *arg)
     return NULL;
 }
 
+// /proc/self is empty once the first thread has ended: who asks there learns no name of the file.
+static void map_a_file(void)
+{
+    char line[512], start[32];
+    bool is_named = false;
+    int fd = open("/proc/thread-self/exe", O_RDONLY);
+    void *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    FILE *maps = fopen("/proc/thread-self/maps", "r");
+    snprintf(start, sizeof(start), "%08lx-", (unsigned long)at);
+    while (maps && fgets(line, sizeof(line), maps))
+        is_named |= strncmp(line, start, strlen(start)) == 0 && strstr(line, "exits");
+    say("the mapping is %s\n", is_named ? "named" : "not named");
+}
+
 static void *work(void *arg)
 {
     switch (how) {
@@ -47,8 +64,11 @@ static void *work(void *arg)
         exit(17);
     case 4:
     case 8:
+    case 10:
         wait_until_dead(getpid());
         say("the last thread\n");
+        if (how == 10)
+            map_a_file();
         if (how == 8)
             syscall(SYS_exit, 3);
         break;
@@ -85,6 +105,7 @@ int main(int argc, char **argv)
         return 19;
     case 4:
     case 8:
+    case 10:
         syscall(SYS_exit, 5);
         break;
     case 7:

@@ -50,7 +50,8 @@ void range_sync_growing_stacks(void);
 void range_drop_lost(GuestAddr start, GuestAddr end);
 // Whether the kernel shows a [vsyscall] page.
 extern bool range_has_vsyscall;
-// Calls fn for each line of /proc/self/maps, cut after the protection. False: it cannot be read.
+// Calls fn for each line of /proc/thread-self/maps, cut after the protection. False: it cannot be
+// read. /proc/self/maps is empty once the first thread has ended.
 bool range_read_maps(void (*fn)(const char *line, void *arg), void *arg);
 // Finds engine memory inside the client's range and records it as foreign.
 void range_find_foreign(void);

@@ -57,7 +57,7 @@ static void describe_file(const MapRequest *r, MapNode *ret_node, char *path, si
         ret_node->m.inode = st.st_ino;
     }
     ret_node->m.offset = r->offset;
-    text_format(link, sizeof link, "/proc/self/fd/%d", (i32)r->fd);
+    text_format(link, sizeof link, "/proc/thread-self/fd/%d", (i32)r->fd);
     i64 len = raw_syscall3(SYS_readlink, (u64)link, (u64)path, path_size - 1);
     if (len > 0) {
         path[len] = 0;

@@ -25,7 +25,7 @@ static bool has_proc(void)
 {
     static i32 known = -1;
     if (known < 0)
-        known = raw_syscall2(SYS_access, (u64)"/proc/self/fd", F_OK) == 0;
+        known = raw_syscall2(SYS_access, (u64)"/proc/thread-self/fd", F_OK) == 0;
     return known;
 }
 

@@ -256,7 +256,8 @@ bool range_read_maps(void (*fn)(const char *line, void *arg), void *arg)
     size_t used = 0;
     i64 got;
 
-    i64 fd = raw_syscall3(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    i64 fd = raw_syscall3(SYS_openat, (u64)AT_FDCWD, (u64) "/proc/thread-self/maps",
+                          O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     while ((got = raw_syscall3(SYS_read, (u64)fd, (u64)buffer, sizeof buffer)) > 0) {

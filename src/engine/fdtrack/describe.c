@@ -108,7 +108,7 @@ static void describe_socket(i32 fd, FdName *ret_name)
 static void describe_file(i32 fd, FdName *ret_name)
 {
     char link[40], path[FD_TEXT_MAX - 32];
-    text_format(link, sizeof(link), "/proc/self/fd/%d", fd);
+    text_format(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
     i64 length = raw_syscall3(SYS_readlink, (u64)link, (u64)path, sizeof(path) - 1);
     path[length > 0 ? length : 0] = 0;
     text_format(ret_name->text, FD_TEXT_MAX, "file descriptor %d:", fd);

@@ -52,7 +52,7 @@ void files_exe_path(char *dst, size_t max)
 {
     dst[0] = '\0';
     if (exe_fd >= 0)
-        text_format(dst, max, "/proc/self/fd/%d", exe_fd);
+        text_format(dst, max, "/proc/thread-self/fd/%d", exe_fd);
 }
 
 // The strings of a vector lie behind one another. Returns where its NULL is.
@@ -314,7 +314,7 @@ static i64 reopen(i64 fd, u64 open_flags)
     char path[32];
     u64 keep = O_NONBLOCK | O_CLOEXEC;
 
-    text_format(path, sizeof(path), "/proc/self/fd/%d", (int)fd);
+    text_format(path, sizeof(path), "/proc/thread-self/fd/%d", (int)fd);
     i64 again = raw_syscall3(SYS_open, (u64)path, O_RDONLY | (open_flags & keep), 0);
     if (again < 0) {
         raw_syscall3(SYS_fcntl, (u64)fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);

@@ -157,9 +157,9 @@ static bool directory_path(int dirfd, char *dst, size_t max)
     char link[32];
 
     if (dirfd == AT_FDCWD)
-        text_format(link, sizeof(link), "/proc/self/cwd");
+        text_format(link, sizeof(link), "/proc/thread-self/cwd");
     else
-        text_format(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+        text_format(link, sizeof(link), "/proc/thread-self/fd/%d", dirfd);
     i64 len = raw_syscall3(SYS_readlink, (u64)link, (u64)dst, max - 1);
     if (len <= 0)
         return false;

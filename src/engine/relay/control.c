@@ -126,11 +126,11 @@ static WireCommandStatus do_open_fds(ThreadCtx *ctx, char *arguments)
 {
     char entries[4096];
     i64 n;
-    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int directory = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     (void)arguments;
     if (directory < 0) {
-        relay_answer(ctx, "open_fds: /proc/self/fd cannot be read\n");
+        relay_answer(ctx, "open_fds: /proc/thread-self/fd cannot be read\n");
         return COMMAND_FAILED;
     }
     while ((n = raw_syscall3(SYS_getdents64, (u64)directory, (u64)entries, sizeof(entries))) > 0) {

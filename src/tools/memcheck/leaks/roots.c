@@ -328,7 +328,7 @@ void leaks_add_roots(LeakScene *scene)
     Search search = {
         .scene = scene,
         .tls_bytes = TLS_BELOW,
-        .pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
+        .pagemap = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC),
     };
     keep_name(scene, "");
     heap_for_each_region(add_heap_hole, &search);

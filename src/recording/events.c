@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
+
 enum { FIRST_CAPACITY = 1 << 12, VARINT_SLACK = 8 };
 enum { REPEATS_IN_BODY_MAX = 1 << 24 }; // more than a slice can have
 
@@ -15,6 +17,11 @@ static const u8 column_bytes[COLUMNS] = {
     [COLUMN_HEAD] = 1, [COLUMN_TIME] = 10, [COLUMN_SITE] = 5, [COLUMN_ADDRESS] = 10,
     [COLUMN_SIZE] = 10, [COLUMN_AGE] = 10, [COLUMN_RARE] = 40,
 };
+
+static size_t column_size(u32 column, u32 capacity)
+{
+    return (size_t)capacity * column_bytes[column] + VARINT_SLACK;
+}
 
 bool encoder_init(EventEncoder *encoder, const RecordingInfo *info)
 {
@@ -28,8 +35,10 @@ bool encoder_init(EventEncoder *encoder, const RecordingInfo *info)
 
 void encoder_free(EventEncoder *encoder)
 {
-    for (u32 i = 0; i < COLUMNS; i++)
-        free(encoder->columns[i]);
+    for (u32 i = 0; i < COLUMNS; i++) {
+        if (encoder->columns[i])
+            pages_unmap(encoder->columns[i], column_size(i, encoder->room[i]));
+    }
     free(encoder->seen);
 }
 
@@ -39,17 +48,30 @@ bool encoder_keep_seen(EventEncoder *encoder)
     return encoder->seen != NULL;
 }
 
+static bool grow_column(EventEncoder *encoder, u32 column, u32 capacity)
+{
+    u8 *old = encoder->columns[column];
+    size_t used = encoder_column_bytes(encoder, column), size = column_size(column, capacity);
+    u8 *grown = old ? pages_resize(old, column_size(column, encoder->room[column]), size)
+                    : pages_map(size);
+
+    if (!grown)
+        return false;
+    encoder->columns[column] = grown;
+    encoder->at[column] = grown + used;
+    encoder->room[column] = capacity;
+    return true;
+}
+
+// What no event has filled takes no memory: of most columns that is most. malloc() would copy all
+// of it to another place, where it is resident from then on.
 bool encoder_make_room(EventEncoder *encoder)
 {
     u32 capacity = encoder->capacity ? encoder->capacity * 2 : FIRST_CAPACITY;
+
     for (u32 i = 0; i < COLUMNS; i++) {
-        size_t used = (size_t)(encoder->at[i] - encoder->columns[i]);
-        size_t size = (size_t)capacity * column_bytes[i] + VARINT_SLACK;
-        u8 *column = realloc(encoder->columns[i], size);
-        if (!column)
+        if (!grow_column(encoder, i, capacity))
             return false;
-        encoder->columns[i] = column;
-        encoder->at[i] = column + used;
     }
     encoder->capacity = capacity;
     return true;

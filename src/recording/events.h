@@ -83,6 +83,7 @@ typedef struct EventEncoder {
     u64 pair_address[PAIR_CLASSES]; // of the last pair, in this chunk; ~0: of none
     u32 last_site;        // of an allocation; NO_SITE: of none
     SeenBlock *seen;      // by a hash of the address; NULL: whoever gives events keeps numbers
+    u32 room[COLUMNS];    // events that each has room for
 } EventEncoder;
 
 bool encoder_init(EventEncoder *encoder, const RecordingInfo *info);

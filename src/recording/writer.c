@@ -9,6 +9,9 @@
 //   W2  A slice has at least 32 events for every site in it, or lasted long, so that sums cost
 //       less than events.
 //   W3  Definitions are written before what names them.
+//   W4  Memory follows sites, names and one slice, of which there are three copies at most: as
+//       columns, as a body, compressed. Until slices are full of events, which may take hours, it
+//       grows with them: to some MiB. Of a chunk in the file 40 bytes are kept.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

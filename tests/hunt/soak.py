@@ -26,6 +26,11 @@ WARM_UP = 0.4    # of the time
 GROWTH = 0.04    # of the mean, over what is judged
 SLACK_KIB = 6 * 1024
 PAGE_KIB = os.sysconf("SC_PAGESIZE") // 1024
+# The monitor's buffers are as large as a slice of the recording, and slices get longer with the
+# run until they are full of events. How many fill one follows the limit of the file: with the
+# usual limit that takes an hour and a few MiB for each process, with this one minutes. The file
+# reaches it, too.
+MAX_RECORDING = "4M"
 ROLES = {"muninn-monitor": "monitor", "muninn-symbols": "reader"}
 
 
@@ -171,7 +176,8 @@ def options_for(trial, tool):
     options = [f"--tool={tool}", "-q", f"--log-file={trial.path('log')}.%p"]
     if tool == "massif":
         options += [f"--massif-out-file={trial.path('massif.out')}.%p",
-                    f"--recording-file={trial.path('recording')}.%p"]
+                    f"--recording-file={trial.path('recording')}.%p",
+                    f"--max-recording={MAX_RECORDING}"]
     return options
 
 

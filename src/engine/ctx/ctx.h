@@ -46,9 +46,9 @@ typedef struct ThreadCtx {
     u64 gpr[GPR_COUNT];
     GuestAddr pc;
     u64 flags;
-    u64 client_fs; // the client's idea of %fs.base and %gs.base
+    u64 client_fs; // the bases of fs and gs that the client has set
     u64 client_gs;
-    u64 engine_gs; // what %gs.base is in the cache, except in a few expansions that lend it
+    u64 engine_gs; // the base of %gs in the cache, except in a few expansions that change it
     u8 *xsave;     // vector and x87 state, standard XSAVE format, 64-byte aligned
     u64 xsave_size;
 
@@ -79,7 +79,7 @@ extern i32 ctx_displacement;
 #define CTX_GPR(r) (CTX(gpr) + 8 * (i32)(r))
 #define CTX_SPILL(r) (CTX(translate.spill) + 8 * (i32)(r))
 
-// Before any code is emitted.
+// To be called before any code is emitted.
 void ctx_init(void);
 
 // ------------------------------------------------------------- live threads
@@ -92,11 +92,11 @@ bool ctx_is_only(const ThreadCtx *ctx);
 
 // --- for thread/, which says who lives
 void ctx_live_add(LiveThread *thread);
-// A thread is about to end. True: all others have ended, or have got as far, so that the process
-// ends with it.
+// To be called when a thread is about to end. True if all other threads have ended or have made
+// this call too: then the process ends with this thread.
 bool ctx_live_begin_end(LiveThread *thread);
 void ctx_live_remove(LiveThread *thread);
-bool ctx_live_remove_if_there(LiveThread *thread); // true: it was
+bool ctx_live_remove_if_there(LiveThread *thread); // true: it was in the list
 void ctx_live_lock(void);                          // around a fork
 void ctx_live_unlock(void);
 void ctx_live_keep_only(LiveThread *thread); // in the fork's child

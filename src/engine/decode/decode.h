@@ -2,10 +2,10 @@
 //
 // One guest instruction, as far as the translator needs to know it.
 //
-// Zydis decodes; this keeps what matters in 64 bytes, because a block holds
+// Zydis decodes; an Insn keeps what matters in 64 bytes, because a block holds
 // dozens of them and most instructions are only copied. The lowering of each
-// mnemonic comes from ops.def. What Zydis said is remembered by the bytes that decide it
-// (shape.h), so that decode_shared() seldom asks it. Who wants all of the operands asks
+// mnemonic comes from ops.def. Zydis' answers are remembered by the bytes that decide them
+// (shape.h), so that decode_shared() seldom asks Zydis. A caller that needs all operands asks
 // Zydis again through decode_operands().
 #ifndef MUNINN_ENGINE_DECODE_DECODE_H
 #define MUNINN_ENGINE_DECODE_DECODE_H
@@ -16,7 +16,7 @@
 
 // How an instruction is brought into the cache.
 typedef enum Lowering {
-    LOWER_COPY = 0, // as it is, but for its memory operand (see MemoryForm)
+    LOWER_COPY = 0, // copied, with its memory operand rewritten if needed (see MemoryForm)
     LOWER_JCC,
     LOWER_LOOP,     // loop, loope, loopne, jrcxz, jecxz
     LOWER_JMP,      // direct
@@ -28,18 +28,18 @@ typedef enum Lowering {
     LOWER_READ_BASE,  // rdfsbase, rdgsbase
     LOWER_WRITE_BASE, // wrfsbase, wrgsbase
     LOWER_XBEGIN,     // transactions always abort
-    LOWER_POPF,       // by C if it sets the trap flag
+    LOWER_POPF,       // performed by C if it sets the trap flag
     LOWER_REQUEST,    // the magic sequence of a client request, 19 bytes as one instruction
-    LOWER_EMULATE,    // by C: far transfers, traps, loads of segment registers, 16-bit branches
+    LOWER_EMULATE,    // performed by C: far transfers, traps, loads of segment registers, …
     LOWER_BRANCH,     // in ops.def only: jmp and call, told apart by their opcode
     LOWER_COUNT
 } Lowering;
 
 typedef enum MemoryForm {
-    MEMORY_PLAIN,    // none, or one that means the same at another pc
+    MEMORY_PLAIN,    // no memory operand, or one that means the same at another pc
     MEMORY_RIP,      // rip-relative
     MEMORY_SEGMENT,  // explicit operand through fs: or gs:
-    MEMORY_SEGMENT_WHOLE, // the same of a form that only a segment base in hardware can express
+    MEMORY_SEGMENT_WHOLE, // the same, in a form that needs the segment base in hardware
 } MemoryForm;
 
 // What the instruction behind the preamble of a client request asks for
@@ -51,15 +51,15 @@ typedef enum RequestKind {
     REQUEST_NOTHING,     // xchg rdi, rdi: only for developers of the incumbent
 } RequestKind;
 
-// The longest that decode_insn() looks at: longer than any instruction.
+// The most bytes that decode_insn() looks at: more than any instruction has.
 #define DECODE_BYTES_MAX 19
 
 typedef struct Insn {
     GuestAddr pc;
-    const u8 *bytes;   // those that it was decoded from: in a block, a copy (Builder.taken)
+    const u8 *bytes;   // the bytes that it was decoded from; in a block, a copy (Builder.taken)
     GuestAddr target;  // of a direct branch; address of a rip-relative operand
-    const ZydisAccessedFlags *flags; // NULL: touches none
-    const struct InsnShape *shape;   // NULL: unknown; of decode_shared(), while the lock is held
+    const ZydisAccessedFlags *flags; // NULL: it touches no flag
+    const struct InsnShape *shape;   // NULL: unknown; set by decode_shared(), valid under the lock
     u16 mnemonic;      // ZydisMnemonic
     u8 len;
     u8 lowering;       // Lowering
@@ -71,8 +71,8 @@ typedef struct Insn {
     u8 condition;      // low nibble of a jcc
     u16 pop_bytes;     // ret imm16
     u8 request;        // RequestKind, of LOWER_REQUEST
-    u8 decided_by;     // bytes, from bytes[0] on, that made it what it is: len, or more when it
-                       // might have begun a client request
+    u8 decided_by;     // how many bytes, from bytes[0] on, decided what it is: len, or more if it
+                       // could have been the begin of a client request
 } Insn;
 
 #define INSN_NO_REG 16
@@ -81,11 +81,11 @@ typedef struct Insn {
 typedef struct InsnAddress {
     u8 base, index; // general registers, or INSN_NO_REG
     u8 scale;
-    u8 segment;     // 0x64 or 0x65 if that base is added, else 0
+    u8 segment;     // 0x64 or 0x65 if the base of fs or gs is added, else 0
     bool is_rip;    // disp counts from the end of the instruction
-    bool is_narrow; // 32 bits wide
+    bool is_narrow; // the address is 32 bits wide
     bool is_hidden; // of an operand that assemblers do not write, such as push's
-    bool is_one;    // and not a vector of addresses
+    bool is_one;    // a single address; false: a vector of addresses
     i64 disp;
 } InsnAddress;
 
@@ -95,13 +95,13 @@ typedef struct InsnAccess {
     u32 size_bytes; // of one element; 0: varies at run time (xsave and the like)
     bool reads, writes;
     u8 operand;     // which operand of the instruction it is
-    bool is_plain;  // at one address, neither repeated nor masked
+    bool is_plain;  // one address, neither repeated nor masked
 } InsnAccess;
 
 // What an instruction does with general registers. Operands count in Zydis' order.
 typedef struct InsnForm {
     u16 gprs_used;    // bit r: general register r is read, written or used in an address
-    u16 gprs_written; // of these
+    u16 gprs_written; // bit r: general register r is written
     u8 dst, src;      // the first and second operand if they are 64-bit registers, or INSN_NO_REG
     u8 lea_base;      // of the address that lea computes
     bool lea_indexed;
@@ -113,8 +113,8 @@ typedef struct InsnForm {
 
 void decode_init(void);
 
-// AMD's and Hygon's ways, where vendors differ: the prefix 66 makes a near branch
-// cut rip down to 16 bits, and REX.W does not widen a far pointer.
+// Decode as AMD's and Hygon's processors do where vendors differ: the prefix 66 makes a near
+// branch cut rip down to 16 bits, and REX.W does not widen a far pointer.
 extern bool decode_as_amd;
 
 typedef enum DecodeResult {
@@ -128,15 +128,16 @@ typedef enum DecodeResult {
 // among them.
 DecodeResult decode_insn(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn);
 
-// The same from what is remembered, which is less work; engine lock held. The instruction is
-// good until decode_forget().
+// The same, but looks among the remembered shapes first. Engine lock held. The instruction is
+// valid until decode_forget().
 DecodeResult decode_shared(GuestAddr pc, const u8 *bytes, size_t max, Insn *ret_insn);
-// Makes room for more to remember, if it is short; engine lock held.
+// Forgets all shapes if there is little room for new ones. Engine lock held.
 void decode_forget(void);
 
-// A number below INSN_SHAPES_MAX for what the bytes of an instruction decide, displacement and
-// constants aside: who finds something out about one may remember it for all that have its number,
-// until decode_forgotten changes. INSN_SHAPES_MAX: it has none. Engine lock held.
+// The number of the instruction's shape, below INSN_SHAPES_MAX. Instructions with one number differ
+// in displacement and constants at most. So a caller may remember what it finds out about one for
+// all with this number, until decode_forgotten changes. INSN_SHAPES_MAX: the instruction has no
+// number. Engine lock held.
 #define INSN_SHAPES_MAX (1u << 14)
 u32 insn_shape_number(const Insn *insn);
 extern u32 decode_forgotten;
@@ -144,7 +145,7 @@ extern u32 decode_forgotten;
 // True when control never reaches the instruction behind this one in line.
 bool insn_ends_block(const Insn *insn);
 
-// All that Zydis knows, implicit operands included; for tools and rare lowerings.
+// Asks Zydis for all operands, implicit ones included; for tools and rare lowerings.
 // False for a client request, which has no operands but registers.
 bool decode_operands(const Insn *insn, ZydisDecodedInstruction *ret_z,
                      ZydisDecodedOperand ret_operands[ZYDIS_MAX_OPERAND_COUNT]);
@@ -153,10 +154,10 @@ bool decode_operands(const Insn *insn, ZydisDecodedInstruction *ret_z,
 // operands (stack, string instructions). Returns how many.
 unsigned insn_accesses(const Insn *insn, InsnAccess *ret_accesses, unsigned max);
 
-// Returns `room`, or what is remembered.
+// Returns the remembered form, or fills in and returns `room`.
 const InsnForm *insn_form(const Insn *insn, InsnForm *room);
 
-// The displacement and the constant that the instruction ends with, as far as its form has them.
+// The displacement of the instruction, and the constant that it ends with; its form must have them.
 i64 insn_disp(const Insn *insn);
 i64 insn_imm(const Insn *insn);
 

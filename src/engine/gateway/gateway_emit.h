@@ -20,14 +20,15 @@ static inline X64Jump emit_if_requested(Emitter *e)
     return x64_branch(e, X64_NE);
 }
 
-// Data that emitted code loads: with AC set, which a client may do, a load must be aligned.
+// Aligns data that emitted code loads: the client may set AC, and then a load must be aligned.
 static inline void emit_align_word(Emitter *e)
 {
     while ((uintptr_t)e->pc % sizeof(u64))
         x64_int3(e);
 }
 
-// After a test of AC: C is full of misaligned accesses, and popf is too slow to be done always.
+// To be emitted behind a test of AC: clears AC if it is set, since C is full of misaligned
+// accesses. The test is there because popf is too slow to be executed always.
 static inline void emit_stop_alignment_checks(Emitter *e)
 {
     enum { NO_FLAGS = 2 }; // bit 1 is always set

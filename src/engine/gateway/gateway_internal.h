@@ -28,9 +28,9 @@ typedef struct Gateways {
     CodePtr stores, stores_end;
     CodePtr store_map;                // a word
     CodePtr store[GATEWAY_STORES];    // of 1 << i bytes
-    CodePtr far_return_miss;          // rcx is spilled in any case
+    CodePtr far_return_miss;          // as return_miss, with rcx spilled in any case
     CodePtr version_guard, version_exit, version_indirect, version_miss;
-    CodePtr lookup, lookup_end;       // all of these
+    CodePtr lookup, lookup_end;       // the window that holds these four
 
     // Calls of tools: [1] where flags are dead, [2] by a fast step (GatewayCall.brief).
     CodePtr tool_call[TOOL_CALLS], tool_return[TOOL_CALLS], tool_return_end[TOOL_CALLS];

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// Massif, the engine's side: allocation functions are wrapped, and what they do is told to
-// the monitor, event by event (wire/heap_events.h). The client keeps its own allocator.
+// Massif, the engine's side: wraps the allocation functions and sends the monitor an event for
+// each allocation and free (wire/heap_events.h). The client keeps its own allocator.
 //
 //   functions.c   which functions, by name
 //   calls_hot.c   a call of one of them: what it allocates, resizes or frees
 //   events_hot.c  events into the ring; contexts before their first use
-//   stacks_hot.c  the context of a stack that was there before
+//   stacks_hot.c  the context of a stack that was seen before
 //   code.c        what is inserted into blocks: counts of instructions, depths of stacks
 //   maps.c        pages: mmap, brk and the like; stacks of threads
-//   requests.c    allocators of the client's own, told by client request
+//   requests.c    allocators of the client's own, announced by client requests
 //
 // What must stay true
-//   A1  Of allocation functions that call each other the outermost counts, with the stack
-//       of its caller. A block is freed when the first of nested functions is told to.
-//   A2  A free is told before it happens and an allocation after, so that an
-//       address that goes from one thread to another is free in between (H4 of
-//       monitor/heap/heap.h says how exactly).
-//   A3  A context is told in the same ring before the event that names it.
+//   A1  If allocation functions call each other, the outermost call counts, with the stack
+//       of its caller. If functions that free call each other, the first one counts.
+//   A2  The event of a free is sent before the free happens, that of an allocation after it
+//       has happened. So an address that goes from one thread to another is free in between
+//       (H4 of monitor/heap/heap.h says how exactly).
+//   A3  A context is sent in the same ring before the event that names it.
 #ifndef MUNINN_TOOLS_MASSIF_MASSIF_H
 #define MUNINN_TOOLS_MASSIF_MASSIF_H
 
@@ -39,25 +39,25 @@ typedef enum CallForm { FORM_RETURNED, FORM_STORED, FORM_IN_PLACE } CallForm;
 #define CALL_IS_GLIBC(data) ((data) >> 20 & 1)
 enum { CALL_NO_FACTOR = 15 };
 
-// In tool.slot: instructions executed; the least rsp since it was told; below which it is looked
-// whose the stack is.
+// Indexes of tool.slot: instructions executed; the least rsp since the stack's depth was sent; and
+// the rsp below which massif must look which stack this is.
 enum { MASSIF_INSTRUCTIONS, MASSIF_LOW_SP, MASSIF_LOOK_SP };
 
-// A stack from which something was allocated: its return addresses, from the innermost on.
+// A stack from which a block was allocated: its return addresses, innermost first.
 typedef struct StackChain {
-    _Alignas(64) GuestAddr pc; // 0: none
+    _Alignas(64) GuestAddr pc; // 0: the slot is empty
     u64 sp;
     u32 context;
     u32 count;
     struct {
         GuestAddr slot;
-        u64 tag; // its word, with a context
+        u64 tag; // the slot's word of shadow, with a context
     } frames[32];
 } StackChain;
 enum { STACK_CHAINS = 512 };
 
-// What the engine knows of a call that a signal interrupts: an allocation in the handler is no
-// part of it.
+// A call that a signal has interrupted, put aside while the handler runs: an allocation in the
+// handler is no part of the call.
 typedef struct HeldCall {
     u64 handler_sp;
     u64 sp, size, args[4];
@@ -66,19 +66,19 @@ typedef struct HeldCall {
 } HeldCall;
 
 typedef struct MassifThread {
-    WireRing *ring;           // that lean.repeat is of
-    u64 *announced;           // a bit for each context that this ring knows
-    _Alignas(64) ContextCache cache; // of announced ones
+    WireRing *ring;           // the ring that holds lean.repeat
+    u64 *announced;           // a bit for each context that was sent in this ring
+    _Alignas(64) ContextCache cache; // holds announced contexts only
     ToolSite sites[TOOL_SITES];
     StackChain *chains;       // STACK_CHAINS of them
-    u32 misses;               // stacks that are none of these
+    u32 misses;               // how many stacks were not among the chains
     bool counts_instructions; // --time-unit=i
     bool tells_stack;         // --stacks=yes
-    bool tells_more;          // one of them
-    u64 stack_base;           // rsp at its start
-    u64 told_bytes;           // of its stack
-    u64 deepest_bytes;        // it has ever been, as far as that was told
-    u32 deep_context;         // of the last look since it was told; 0: none
+    bool tells_more;          // one of the two
+    u64 stack_base;           // rsp when the thread began
+    u64 told_bytes;           // the depth of its stack that was sent last
+    u64 deepest_bytes;        // the greatest depth that was sent
+    u32 deep_context;         // context of the deepest call since the last event; 0: none
     u32 held_count;           // calls that signals have interrupted, the last on top
     HeldCall held[16];
 } MassifThread;
@@ -104,29 +104,31 @@ enum {
 };
 extern const ToolFunction massif_functions[MASSIF_FUNCTIONS];
 
-// Threads that live, as far as this process is concerned.
+// The number of live threads of this process.
 extern u32 massif_threads; // atomic
 
 // calls_hot.c
 ToolLeanFn call_ends, call_allocates, call_frees;
 
-// stacks_hot.c: as calltags_context(). *ret_chain is the stack's if it was there before, or NULL.
+// stacks_hot.c: as calltags_context(). *ret_chain is the chain of the stack if it was seen before,
+// else NULL.
 u32 stack_context(ToolThread *thread, GuestAddr pc, GuestAddr *ret_slot,
                   const StackChain **ret_chain);
 
 // events_hot.c. `pc` is the innermost frame.
-// The stack becomes deeper than it ever was, by a call at `pc`.
+// To be called when a call at `pc` makes the stack deeper than it was.
 void event_deeper(ToolThread *thread, u64 pc, GuestAddr unused);
-u32 event_context(ToolThread *thread, GuestAddr pc); // told
+// Finds the context, and sends it if the ring does not know it.
+u32 event_context(ToolThread *thread, GuestAddr pc);
 void event_alloc(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
-// The same; emitted code may do so next time.
+// The same, and lets emitted code put the next event of this site into the ring.
 void event_alloc_again(ToolThread *thread, GuestAddr pc, u64 address, u64 size, u64 usable);
 void event_resize(ToolThread *thread, GuestAddr pc, u64 old, u64 address, u64 size, u64 usable);
-void event_free(ToolThread *thread, const void *function, u64 address); // of it, or NULL
+void event_free(ToolThread *thread, const void *function, u64 address); // its row, or NULL
 u32 event_site_context(ToolThread *thread, GuestAddr pc); // Tool.lean_context
-void event_announce(void *thread, u32 context); // of its cache
-void event_flush(ToolThread *thread); // what is held back is published
-void event_more(ToolThread *thread); // what options want to be told, now
+void event_announce(void *thread, u32 context); // sends a context that enters the thread's cache
+void event_flush(ToolThread *thread); // publishes what the ring holds back
+void event_more(ToolThread *thread); // sends what options ask for: instructions, depth of stack
 
 // code.c
 void code_block(ToolBlock *block, const ToolInsn *insns, unsigned count);

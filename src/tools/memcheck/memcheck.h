@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: MIT
 //
-// Memcheck: which bits of the client's memory and registers are defined, which bytes
-// it may touch, and what it does to them.
+// Memcheck knows which bits of the client's memory and registers are defined and which bytes
+// the client may touch, and reports the client's errors with both.
 //
 // Glossary
 //   V byte     the shadow of a client byte, 8 V bits: 0 is defined. Memory that may not be
 //              touched has 0xff, so that one comparison with zero answers both questions.
-//              Those of a return address are a tag (calltags/calltags.h), which counts as 0
+//              The V bytes of a return address are a tag (calltags/calltags.h) and count as 0
 //   U bit      1: the byte may not be touched. Only slow paths read it
 //   clean      a block version for threads whose registers are all defined
-//   dirty      a version for one set of registers that may not be
-//   mixed      a clean block in which guards often fail: it takes their steps itself and asks
-//              the thread's set before it uses what they loaded
+//   dirty      a block version for one set of registers that may hold undefined bits
+//   mixed      a clean block in which guards often fail: it takes their steps itself, and asks
+//              the thread's set before it uses the registers that these loads have written
 //   guard      the comparison before a load; if it fails the thread goes on in the dirty
 //              version that begins at that instruction
 //   step       a C call before an instruction in a dirty version (definedness.h)
 //
 // What must stay true
-//   K1  A byte with a U bit has a V byte of 0xff; of V_FORBIDDEN on a stack where the program has
-//       forbidden it (MAKE_MEM_NOACCESS). Whoever leaves that frame makes it 0xff, and does not
-//       know of U bits: one beside another V byte means nothing any more there.
-//   K2  In a clean block every register is wholly defined, but for what a mixed one has
-//       loaded since it was entered. Where it is left, all are.
-//   K3  Below the stack pointer (and its red zone) stacks are 0xff; the U bit there is not
-//       kept: what is below is known by comparing.
-//   K4  The shadow of mapped client memory is mapped, that of all other is inaccessible.
+//   K1  A byte with a U bit has a V byte of 0xff, or of V_FORBIDDEN if the program has forbidden
+//       the byte on a stack (MAKE_MEM_NOACCESS). Code that leaves that frame sets the V byte to
+//       0xff and does not change U bits. So a U bit on a stack counts only if the V byte is one
+//       of these two.
+//   K2  In a clean block every register is fully defined, except those that a mixed block has
+//       loaded since it was entered. Every register is fully defined when control leaves the
+//       block.
+//   K3  V bytes below the stack pointer (and its red zone) are 0xff. U bits are not kept there:
+//       slow paths compare the address with the stack pointer.
+//   K4  The shadow of mapped client memory is mapped; all other shadow is inaccessible.
 #ifndef MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
 #define MUNINN_TOOLS_MEMCHECK_MEMCHECK_H
 
@@ -43,59 +45,60 @@ typedef struct NamedBlock {
 
 // --- a thread
 
-// What a signal has interrupted.
+// The definedness of registers in code that a signal has interrupted.
 typedef struct SavedDefinedness {
     Definedness defined;
-    GuestAddr sp; // of the handler when it began
+    GuestAddr sp; // the handler's stack pointer when it began
     struct SavedDefinedness *outer;
 } SavedDefinedness;
 
 // A frame of the stack, from `low` to its return address in `slot`.
 typedef struct FrameExtent {
-    _Alignas(64) GuestAddr sp; // the thread's, when it was found
+    _Alignas(64) GuestAddr sp; // the thread's stack pointer when the frame was found
     GuestAddr low, slot;
-    GuestAddr callee; // the slot of the frame that it has called; 0: it is the innermost
-    Origin place;     // in the frame's code, if it has called one
+    GuestAddr callee; // the slot of the frame that this one has called; 0: this is the innermost
+    Origin place;     // the place in the frame's code from which it has called
     u32 tag, callee_tag;
 } FrameExtent;
 enum { FRAME_EXTENTS = 512 };
 
-// What the notes of ranges have said last (origins_hot.c): the same for all of [low, high).
+// A remembered answer of the notes of ranges (origins_hot.c), the same for all of [low, high).
 typedef struct RangeAnswer {
     _Alignas(64) GuestAddr low, high;
-    GuestAddr start; // of the range
-    u64 owner;       // that it was noted with; 0: anybody
+    GuestAddr start; // the start of the range
+    u64 owner;       // the owner in the note; 0: any owner
     Origin origin;   // 0: none
-    u32 turn;        // how many had been made then
+    u32 turn;        // how many notes of ranges had been made then
 } RangeAnswer;
 enum { RANGE_ANSWERS = 16 };
 
 enum { STACKS_LEFT = 64 };
 
 typedef struct MemcheckThread {
-    Origin origins[64];         // of undefined members, as far as known
-    Origin value_origin, address_origin; // of the step that runs, for its report
-    NamedBlock named;           // that is being described
-    FrameExtent frames[FRAME_EXTENTS]; // that were asked for last, by hash (notes.h)
-    RangeAnswer ranges[RANGE_ANSWERS]; // the same
+    Origin origins[64];         // origins of undefined members of the set, as far as known
+    Origin value_origin, address_origin; // of the present step, for its report
+    NamedBlock named;           // the block that is being described
+    FrameExtent frames[FRAME_EXTENTS]; // the frames asked for last, by hash (notes.h)
+    RangeAnswer ranges[RANGE_ANSWERS]; // the answers for ranges asked for last
     HeapThread *heap;
     SavedDefinedness *interrupted; // innermost first
-    u64 fishy_told;                // the size that a throwing new was told of
-    GuestAddr told_address;        // of the invalid access that was told last
-    // Of the stack that it began with, its home: not known if they are the same. A thread's own
-    // until it is guessed, then also under the engine lock (stacks.c).
+    u64 fishy_told;                // the size for which a throwing `new` was reported
+    GuestAddr told_address;        // the address of the invalid access reported last
+    // The bounds of the thread's home, the stack that it began with; unknown if they are equal.
+    // Only the thread uses them until they are guessed, then others do under the engine lock
+    // (stacks.c).
     GuestAddr stack_lo, stack_hi;
-    GuestAddr first_sp;              // that the thread began with
-    GuestAddr left_sp;               // where it has left its home last; 0: it has not
+    GuestAddr first_sp;              // the stack pointer that the thread began with
+    GuestAddr left_sp;               // where it has left its home last; 0: it has not left it
     GuestAddr left[STACKS_LEFT];     // where other stacks wait that were left last; 0: none
     u32 left_turn;
     ToolThread *next_guessed;
-    bool is_elsewhere;               // though the stack pointer is within the bounds of its home
-    bool is_guessed;                 // stack_lo, by what the mapping looks like
+    bool is_elsewhere;               // on another stack, although rsp is within the home's bounds
+    bool is_guessed;                 // stack_lo is a guess from the mapping
     GuestAddr letters;               // the word that points to the table of lower case; 0: unknown
     GuestAddr glibc_entry;           // a string function of glibc
-    GuestAddr malloc_entry;          // 0: not asked for yet
-    GuestAddr told_entry, told_sp;   // a call that runs after its bad access was told of
+    GuestAddr malloc_entry;          // 0: not looked for yet
+    GuestAddr told_entry, told_sp;   // a call that runs on after its bad access was reported
 } MemcheckThread;
 
 static inline MemcheckThread *memcheck_thread(ToolThread *thread)

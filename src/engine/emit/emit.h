@@ -25,7 +25,7 @@ typedef enum EmitAddressKind {
     EMIT_CACHE_ADDRESS,  // a place in the code cache, which lies below 2 GiB
 } EmitAddressKind;
 
-// How it stands in the code.
+// How an address stands in the code.
 typedef enum EmitAddressForm {
     EMIT_WORD32,     // 4 bytes
     EMIT_WORD64,     // 8 bytes
@@ -42,7 +42,7 @@ typedef struct EmitAddress {
 
 typedef struct EmitAddresses {
     EmitAddress items[EMIT_ADDRESSES_MAX];
-    unsigned count; // of all that were written, also of those beyond the maximum
+    unsigned count; // of all addresses written, including those beyond the maximum
 } EmitAddresses;
 
 typedef struct Emitter {

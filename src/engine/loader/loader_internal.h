@@ -30,7 +30,8 @@ typedef enum ImageRole {
 
 bool image_load(const char *path, ImageRole role, Image *ret_image);
 
-// Moves the vdso into the low area, or records it where it is. Its address, or 0 if there is none.
+// Moves the vdso into the low area, or records it where it is. Returns its address, or 0 if there
+// is no vdso.
 u64 vdso_adopt(void);
 // A copy of the image, before it is moved; NULL: no memory. And what takes its place then.
 u8 *vdso_copy(u64 start, u64 size);
@@ -54,8 +55,8 @@ typedef struct StackLayout {
 
 bool stack_build(const StackRequest *request, StackLayout *ret_layout);
 
-// Makes what the kernel shows of the process in /proc the client's. Without the
-// kernel's consent it stays the engine's, and the emulation of /proc covers it.
+// Makes the kernel show the client's arguments, environment and auxv in /proc. If the
+// kernel refuses, /proc is emulated for the client (procview/).
 void identity_set(const StackRequest *request, const StackLayout *layout);
 
 // Writes "muninn: SUBJECT: TEXT" to descriptor 2 and returns false.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Around every call of the client: notices writes to files that it has code from.
+// Called before and behind every system call of the client's: notices writes to files from which
+// the client has mapped code.
 #ifndef MUNINN_ENGINE_PERFORM_FILE_WRITES_H
 #define MUNINN_ENGINE_PERFORM_FILE_WRITES_H
 

@@ -14,7 +14,7 @@ typedef struct InjectRule {
     i64 result;
     int signal;              // sent to the thread before the call; 0: none
     u64 enter_ns, exit_ns;
-    u32 first, last, step;   // of the thread's calls of that number, from 1; step 0: one only
+    u32 first, last, step;   // which of the thread's calls of that number, from 1; step 0: one only
 } InjectRule;
 
 // "SET:error=ENOENT:when=3+2". False: ret_error says what is wrong.

@@ -18,11 +18,12 @@ void syscall_run(ThreadCtx *ctx);
 void inject_init(u32 count, const char *const *texts, char *ret_error, size_t size);
 extern u64 inject_count; // how many faults there were
 
-// A thread with makes_last_call wants to make a system call. True: like any other; else this is the
-// answer (run/last_call.h).
+// For a system call of a thread with makes_last_call (run/last_call.h). last_call_permits():
+// whether the call is performed. If it is not, last_call_answer() gives its result.
 bool last_call_permits(u64 nr, const u64 args[6]);
 i64 last_call_answer(u64 nr, const u64 args[6]);
-// Such a call cannot be answered, since it would wait for somebody: the function is to be given up.
+// Set if such a call cannot be answered, since it would wait for somebody: then the function must
+// be given up.
 extern bool last_call_gives_up;
 
 #endif

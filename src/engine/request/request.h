@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: MIT
 //
-// Client requests: what a program asks of the engine it runs on, by a sequence of
+// Client requests: a program asks something of the engine that it runs on, by a sequence of
 // instructions that does nothing on a CPU. Sequence and numbers are those of the
 // incumbent's valgrind.h, because compilers, runtimes and libraries encode them by
 // hand. The decoder takes the sequence for one instruction (LOWER_REQUEST), the
 // block leaves by EXIT_REQUEST, and request_run() does what requests.def says.
 //
 // What must stay true
-//   Q1  A request changes rdx (or rax, by its kind), pc, and what it is about;
-//       nothing else of the client's state.
-//   Q2  Every address in a request is the client's word: read and written through
-//       guest_read() and guest_write() only. What cannot be read has the default result.
-//   Q3  Nobody asks twice: a request that no one knows has the default result.
+//   Q1  A request changes rdx (or rax, by its kind), pc, and the thing that it is
+//       about; it changes nothing else of the client's state.
+//   Q2  The engine trusts no address in a request: it reads and writes through
+//       guest_read() and guest_write() only. If memory cannot be read, the request has
+//       its default result.
+//   Q3  A request that neither the engine nor the tool knows has its default result.
 #ifndef MUNINN_ENGINE_REQUEST_REQUEST_H
 #define MUNINN_ENGINE_REQUEST_REQUEST_H
 
 #include "engine/ctx/ctx.h"
 
-// `verbose`: requests that nobody knows are noted, once each.
+// With `verbose` each unknown request is noted once in the log.
 void request_init(bool verbose);
 void request_set_verbose(bool verbose);
 
-// After EXIT_REQUEST.
+// To be called after EXIT_REQUEST.
 void request_run(ThreadCtx *ctx);
 
-// Around a fork: the child has no half line of its parent's.
+// To be called around a fork, so that the child does not begin with half a line of its parent's.
 void request_fork_prepare(void);
 void request_fork_done(bool in_child);
 
 // ------------------------------------------------------------------------ text
 
-// No line that the hook is given is longer; the rest comes as the next one.
+// The longest line that the hook gets; the rest of a longer line comes as the next one.
 #define REQUEST_LINE_MAX 960
 
 // A line that the client printed, without its newline. The context is not 0 for the
@@ -39,23 +40,23 @@ void request_fork_done(bool in_child);
 // must not take that one.
 extern void (*request_text_hook)(ThreadCtx *ctx, const char *text, u32 context);
 
-// The client prints lines in pieces. Whoever writes something of its own, or ends
-// the process, lets the piece out first.
+// Prints the piece of a line that the client has printed so far. To be called by code that writes a
+// line of its own, or ends the process.
 void request_text_flush(ThreadCtx *ctx);
 
-// -------------------------------------------------------- answered by others
+// -------------------------------------------------------- answered by other folders
 
 // Runs a function of the client's (tool_call_client()). Always set.
 extern bool (*request_call_hook)(ThreadCtx *ctx, GuestAddr function, const u64 *args,
                                  unsigned count, u64 *ret_result);
 
-// Errors found so far; NULL: nobody counts, 0.
+// The number of errors found so far; NULL: 0.
 extern u64 (*request_error_count)(void);
 
-// Performs a command that may also come from outside. False: it is unknown.
+// Performs a command that `muninn ctl` may also give. False: it is unknown.
 extern bool (*request_monitor_hook)(ThreadCtx *ctx, const char *command);
 
-// Changes an option while the program runs. False: it cannot be changed, and why.
+// Changes an option while the program runs. False: it cannot be changed; ret_error says why.
 extern bool (*request_option_hook)(ThreadCtx *ctx, const char *option, char *ret_error,
                                    size_t error_size);
 
@@ -71,7 +72,7 @@ static inline bool request_errors_disabled(const ThreadCtx *ctx)
 
 // ----------------------------------------------------------- registered stacks
 
-// The registered stack that `address` lies on: both ends belong to it.
+// Finds the registered stack that `address` lies on. Both ends belong to the stack.
 bool request_find_stack(GuestAddr address, GuestAddr *ret_lowest, GuestAddr *ret_highest);
 
 #endif

@@ -18,7 +18,7 @@ size_t request_format(GuestAddr format, GuestAddr va_list_at, RequestRead *read,
                       void *arg);
 
 // --- text.c
-// Prints; returns the number of characters. `backtrace`: and the thread's context.
+// Prints, with the thread's context if `backtrace`. Returns the number of characters.
 size_t text_print(ThreadCtx *ctx, GuestAddr format, GuestAddr va_list_at, bool backtrace);
 void text_fork_prepare(void);
 void text_fork_done(bool in_child);

@@ -3,33 +3,33 @@
 // The heap model from inside; private to heap/.
 //
 //   model.c      what an event changes: sites, totals, peaks
-//   model_event.h  the part of it that every event runs through
+//   model_event.h  the part of model.c that every event runs through
 //   stream.c     streams of events from the wire
-//   ranges.c     the same for ranges of pages, and stacks
+//   ranges.c     what an event changes: ranges of pages, and stacks
 //   blocks.c     live heap blocks by address
-//   places.c     contexts, sites, modules: the numbers by which everything is known
+//   places.c     contexts, sites, modules: their numbers
 //   snapshots.c  which moments massif.out shows
 //   names.c      frames for contexts, once per distinct pc
 //   files.c      the recording and massif.out
 //   sample.c     RSS, from /proc
 //   commands.c   what `muninn ctl` asks: snapshots
-//   top.c        and who holds most
-//   copy.c       a copy of this process, for what takes long
+//   top.c        what `muninn ctl` asks: who holds most
+//   copy.c       a copy of this process, for work that takes long
 //   life.c       from heap_open() to heap_close()
 //   twin.c       going on in the monitor of a fork's child
 //
 // What must stay true
-//   M1  model->totals is the sum of the live figures of all sites, and those of the heap are
+//   M1  model->totals is the sum of the live figures of all sites. The heap's totals are also
 //       the sum of the blocks in model->blocks that are not ignored.
-//   M2  A peak is a moment at which its total was the most: of several the one with most bytes
-//       that were asked for, and the last of those. A new peak makes a new epoch and nothing
-//       else; a site saves its figures of each peak when it first changes after it. So a
-//       site's figures at the peak are `saved` if it has changed in the peak's epoch or later,
-//       and else what is live now. That is O(1) an event, and exact.
+//   M2  A peak is the moment at which its total was the highest. Of several such moments it is
+//       the one at which most bytes were asked for, and the last of those. A new peak only begins
+//       a new epoch. A site saves its figures for each peak when it first changes in the peak's
+//       epoch. So a site's figures at the peak are `saved` if it has changed in the peak's epoch
+//       or later; else they are its live figures. That costs O(1) an event, and is exact.
 //   M3  A site saves for every peak before each change: site_touch() comes first.
-//   M4  Memory is bounded by what is live: blocks, ranges; and by CONTEXTS_MAX and SITES_MAX.
-//       Beyond these a new stack counts as that of its caller, a new site as that of
-//       no thread.
+//   M4  Memory is bounded by the number of live blocks and ranges, and by CONTEXTS_MAX and
+//       SITES_MAX. Beyond these a new stack counts as its caller's, and a new site as that of no
+//       thread.
 #ifndef MUNINN_MONITOR_HEAP_MODEL_H
 #define MUNINN_MONITOR_HEAP_MODEL_H
 
@@ -49,12 +49,12 @@ enum {
     SITE_THREAD_MASK = (1 << 27) - 1,
     FRAMES_OF_PC_MAX = 64,
 };
-#define SITE_IGNORED UINT32_MAX // of blocks that --ignore-fn leaves out
+#define SITE_IGNORED UINT32_MAX // the site of blocks that --ignore-fn leaves out
 #define SITE_NONE (UINT32_MAX - 1)
 
 // Which maxima are kept exactly.
 typedef enum PeakKind {
-    PEAK_HEAP,   // with what the allocator added, as massif.out has it
+    PEAK_HEAP,   // the allocator's overhead included, as in massif.out
     PEAK_MAPPED,
     PEAK_STACK,
     PEAK_ALL,    // the bytes of all spaces
@@ -72,16 +72,16 @@ typedef struct Window {
     u8 first, count;
 } Window;
 
-// Sizes below 2 KiB and lifetimes below half a millisecond are counted in the site itself, since
-// of a program that has many the windows are not in the cache. What a count cannot hold goes
-// to the window.
+// Sizes below 2 KiB and lifetimes below half a millisecond are counted in the site itself: if a
+// program has many sites, their windows are not in the processor's cache. When such a count is
+// full, the window takes it over.
 enum { FEW_SIZES = 12, FEW_LIFETIMES = 20 };
 
-// In the order in which an event touches it: the first two cache lines, and the others only
-// when there was a new peak since.
+// The fields stand in the order in which an event touches them: it touches the first two cache
+// lines, and the others only if there was a new peak.
 typedef struct Site {
     _Alignas(64) Live live;
-    u64 epoch; // in which it last changed; M2
+    u64 epoch; // the epoch in which the site last changed; M2
     u64 allocated_bytes, allocations;
     u64 frees, temporary;
     u16 few_sizes[FEW_SIZES], few_lifetimes[FEW_LIFETIMES];
@@ -101,16 +101,16 @@ typedef struct Mark {
 
 typedef struct Peak {
     u64 bytes;
-    u64 useful_bytes; // of these, what was asked for
-    u64 epoch; // that it began
+    u64 useful_bytes; // those of them that were asked for
+    u64 epoch; // the epoch that the peak began
     Moment moment;
-    u32 site_count; // known by then
+    u32 site_count; // how many sites there were then
     u64 requested_bytes;
 } Peak;
 
-// A distinct pc, as one module had it at one time.
+// A distinct pc, of one module while that was loaded.
 typedef struct Code {
-    Symbols *symbols; // that the place is of; a twin has those of its parent, too
+    Symbols *symbols; // the symbols that know the place; a twin also has those of its parent
     CodePlace place;
     u64 pc;
     bool is_return;
@@ -123,9 +123,9 @@ typedef struct Code {
 typedef struct Context {
     u32 number; // in the recording; 0: not announced
     u32 code;
-    u32 thread; // 1 + the one that last allocated here; 0: none has
-    u32 site;   // and the heap's site of that
-    bool is_inherited; // as a twin's parent knew it, who may have taken it after the fork
+    u32 thread; // 1 + the thread that allocated here last; 0: none has
+    u32 site;   // the heap's site for that thread
+    bool is_inherited; // from the parent of a twin, which may have announced it after the fork
 } Context;
 
 // By the recording's number.

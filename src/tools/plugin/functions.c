@@ -139,8 +139,9 @@ void muninn_replace(const char *object, const char *name, MuninnReplaceFn *fn, v
 #define PRODUCT(n, m) n, m
 #define ROW(object_, name_, flags_, kind, form, old, size, factor)                                 \
     {.object = object_, .name = name_, .flags = TOOL_FUNCTION_FAST | (flags_),                     \
-     .before = (kind) == KIND_FREE ? allocation_frees : allocation_before,                                   \
-     .after = (kind) == KIND_FREE ? allocation_freed : allocation_after, .left = allocation_left,                  \
+     .before = (kind) == KIND_FREE ? allocation_frees : allocation_before,                         \
+     .after = (kind) == KIND_FREE ? allocation_freed : allocation_after,                           \
+     .left = allocation_left,                                                                      \
      .data = DATA(kind, form, old, size, factor)},
 #define EXPANDED(...) ROW(__VA_ARGS__)
 #define ALLOC(name, form, size) EXPANDED(NULL, name, 0, KIND_ALLOC, FORM_##form, 0, size)

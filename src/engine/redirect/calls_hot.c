@@ -91,8 +91,10 @@ u32 redirect_fast_entry(u32 index)
         if (t->call.needs_full)
             return 1;
         t->step = t->call.run_original ? STEP_ORIGINAL : STEP_REPLACED;
-        if (t->call.run_original)
+        if (t->call.run_original) {
+            call_set_args(ctx, &t->call);
             return 1;
+        }
         ctx->gpr[RAX] = result;
         return 0;
     }

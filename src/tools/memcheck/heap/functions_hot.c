@@ -107,18 +107,18 @@ bool heap_find_counted(u64 start, HeapBlock *ret_block)
 }
 
 // Where errno is only libc knows: its own function is asked for what nobody has, of a new block.
-static void fail_as_original(ToolThread *thread, ToolCall *call)
+static void fail_as_original(ToolCall *call)
 {
     const u64 too_large = INT64_MAX; // and nothing fishy, if it asks malloc in turn
     const ToolFunction *function = call->function;
     if (function->replace == replace_malloc || function->replace == replace_valloc) {
-        thread->gpr[RDI] = too_large;
+        call->args[0] = too_large;
     } else {
         if (function->replace != replace_memalign)
-            thread->gpr[RDI] = function->replace == replace_calloc ? 1 : 0;
-        thread->gpr[RSI] = too_large;
+            call->args[0] = function->replace == replace_calloc ? 1 : 0;
+        call->args[1] = too_large;
         if (function->data & HEAP_DATA_ARRAY)
-            thread->gpr[RDX] = 1;
+            call->args[2] = 1;
     }
     call->run_original = true;
 }
@@ -134,7 +134,7 @@ static u64 finish_allocation(ToolThread *thread, ToolCall *call, u64 start)
     if (call->function->data & HEAP_DATA_THROWS)
         call->run_original = true; // it fails as well, and throws
     else if (kind == HEAP_MALLOC || kind == HEAP_MEMALIGN)
-        fail_as_original(thread, call);
+        fail_as_original(call);
     return 0;
 }
 

@@ -12,6 +12,8 @@
 #include "base/output_file.h"
 #include "monitor/intake/run.h"
 
+enum { COSTS_MAX = 1 << 23 }; // of a profile
+
 // One address, and its values behind it in Profile.values.
 typedef struct Cost {
     CodePlace place;
@@ -37,6 +39,14 @@ static void profile_free(Profile *profile)
     vec_free(&profile->values);
     free(profile->events);
     free(profile);
+}
+
+void profiles_forget(Run *run)
+{
+    for (u32 i = 0; i < PROFILES_MAX; i++) {
+        profile_free(run->profiles[i]);
+        run->profiles[i] = NULL;
+    }
 }
 
 static u32 count_words(const char *text)
@@ -80,6 +90,10 @@ void profiles_add(Run *run, const Wire_profile_cost *record)
     Profile *profile = record->number < PROFILES_MAX ? run->profiles[record->number] : NULL;
     if (!profile || record->values.count != profile->event_count)
         return;
+    if (profile->costs.count == COSTS_MAX) {
+        profile->has_failed = true;
+        return;
+    }
     Cost cost = {
         .place = symbols_place(run->symbols, record->pc),
         .pc = record->pc,

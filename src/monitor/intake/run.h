@@ -88,6 +88,7 @@ struct Profile;
 void profiles_begin(Run *run, const Wire_profile *profile);
 void profiles_add(Run *run, const Wire_profile_cost *cost);
 void profiles_write(Run *run, const Wire_profile_done *done);
+void profiles_forget(Run *run);
 
 // trees.c
 void trees_add(Run *run, const Wire_tree_node *node);

@@ -265,6 +265,7 @@ static void become_twin(Run *run, const Attachment *attachment, u64 fork_stamp)
         heap_go_back(heap, fork_stamp);
     // The parent's report stays with the parent: what is written is on its way already.
     commands_forget(run);
+    profiles_forget(run);
     vocabulary_free(run->vocabulary);
     wire_consumer_free(run->consumer);
     wire_unmap(run->shared);

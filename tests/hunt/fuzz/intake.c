@@ -26,6 +26,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     options.log_file = "/dev/null";
     options.json_file = "/dev/null";
     options.sarif_file = "/dev/null";
+    options.profile_file = "/dev/null";
     options.gen_suppressions = GEN_SUPPRESSIONS_ALL;
     options.show_error_list = true;
     victim = fork();
@@ -49,7 +50,10 @@ static void open_run(Run *run, const char *tool)
     FUZZ_CHECK(run->shared);
     run->shared->header.pid = victim;
     run->consumer = wire_consumer_new(run->shared);
-    run->info = (RunInfo){.pid = victim, .tool = tool, .tool_title = "Memcheck",
+    run->vocabulary = vocabulary_new();
+    FUZZ_CHECK(run->vocabulary);
+    run->info = (RunInfo){.vocabulary = run->vocabulary, .pid = victim, .tool = tool,
+                          .tool_title = "Memcheck",
                           .program = "/bin/prog", .argc = 1, .argv = argv, .muninn_exe = "muninn"};
     run->symbols = symbols_new(&(SymbolsConfig){.pid = victim, .demangle = true});
     run->suppressions = suppress_new();
@@ -62,6 +66,8 @@ static void close_run(Run *run)
         commands_stop(run);
     if (run->report)
         findings_close(run);
+    profiles_forget(run);
+    vocabulary_free(run->vocabulary);
     symbols_free(run->symbols);
     suppress_free(run->suppressions);
     wire_consumer_free(run->consumer);

@@ -41,20 +41,21 @@
 //   [start]   in muninn_tool_start() only
 //   [block]   in a block callback only, on the handles that it got
 //   [any]     in every callback, and in muninn_tool_start() where that makes sense
-//   [outside] in every callback but those of blocks and those that blocks call
+//   [outside] in every callback but those of blocks, those that blocks call, and those of
+//             allocations
 //
 // What a callback may do
 //   All callbacks may use libc, C++ with its exceptions (which must not leave the callback), vector
 //   registers and x87, and may allocate memory. They see the libc of the engine, not that of the
 //   client: what the tool allocates or prints is no business of the client's.
-//   A callback that a block calls ("call" below) runs in the thread concerned, at that instruction,
-//   in parallel with other threads. It may take locks of its own and must give them back before it
-//   returns. It must not leave by longjmp. No signal handler of the client's runs meanwhile, and no
-//   fork happens while any thread is in a callback, so a child never sees a lock that is held.
-//   A block callback runs while no other thread translates. It must not wait for another thread.
-//   Other callbacks run where the client makes the event happen.
-//   A call declared MUNINN_CALL_HOT is cheaper by the cost of saving the vector registers, and may
-//   do less: it and all that it calls are compiled with -mgeneral-regs-only, and it calls no libc.
+//   A callback that a block calls ("call" below), or that an allocation does, runs in the thread
+//   concerned, at that instruction, in parallel with other threads. It may take locks of its own
+//   and must give them back before it returns. It must not leave by longjmp. No signal handler of
+//   the client's runs meanwhile, and no fork happens while any thread is in a callback, so a child
+//   never sees a lock that is held. A block callback runs while no other thread translates. It must
+//   not wait for another thread. Other callbacks run where the client makes the event happen. A
+//   call declared MUNINN_CALL_HOT is cheaper by the cost of saving the vector registers, and may do
+//   less: it and all that it calls are compiled with -mgeneral-regs-only, and it calls no libc.
 #ifndef MUNINN_TOOL_H
 #define MUNINN_TOOL_H
 

@@ -95,8 +95,11 @@ def wrong_uses_get_a_clear_line():
             ("old-insn", "after its block callback had returned"),
             ("many-words", "muninn_word: there are no more than 16"),
             ("many-buffers", "muninn_buffer: "),
+            ("client-call", "muninn_call_client may not be called by a block"),
+            ("module", "muninn_module_at may not be called by a block"),
+            ("allocation", "muninn_call_client may not be called by a block"),
             ("empty-wrap", "muninn_wrap: main: there is nothing to call"),
             ("no-callback", "muninn_on_end: there is no function")):
-        done = run(plugin("misuse.c"), f"--how={how}", "/bin/true")
+        done = run(plugin("misuse.c"), f"--how={how}", "/bin/ls", "/")
         assert re.search(rf"^muninn: misuse: .*{reason}", done.err, re.M), (how, done.err)
         assert done.status == 126 and len(done.err.splitlines()) == 1, (how, done.status, done.err)

@@ -136,7 +136,9 @@ static void run(ToolThread *thread, MuninnInsnFn *fn, void *data, GuestAddr valu
     gate_enter(thread);
     save_vectors(thread);
     plugin_callback = what;
+    plugin_thread(thread)->is_inside = 1;
     fn(handle_of(thread), data, value);
+    plugin_thread(thread)->is_inside = 0;
     plugin_callback = NULL;
     load_vectors(thread);
     gate_leave(thread);
@@ -157,7 +159,9 @@ void gate_run(ToolThread *thread, MuninnInsnFn *fn, void *data, const char *what
     }
     gate_enter(thread);
     plugin_callback = what;
+    plugin_thread(thread)->is_inside = 1;
     fn(handle_of(thread), data, 0);
+    plugin_thread(thread)->is_inside = 0;
     plugin_callback = NULL;
     gate_leave(thread);
 }

@@ -91,6 +91,12 @@ void plugin_unblock_crashes(void)
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
+void plugin_needs_outside(const ToolThread *thread, const char *function)
+{
+    if (plugin_thread(thread) && plugin_thread(thread)->is_inside)
+        plugin_refuse("%s may not be called by a block or in a callback of allocations", function);
+}
+
 // -------------------------------------------------------------------- options
 
 typedef enum OptionForm { OPTION_YES_OR_NO, OPTION_AS_NUMBER, OPTION_AS_TEXT } OptionForm;

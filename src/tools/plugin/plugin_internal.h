@@ -17,6 +17,7 @@ typedef struct PluginThread {
     u64 *declined;    // chain.c: of the call whose replacement has declined just now
     u32 number;       // from 1
     u32 in_callback;  // atomic: G1
+    u32 is_inside;    // a callback runs that may be in a block's place: [outside] of tool.h is not
     u32 alloc_depth;  // functions that allocate and have not returned
 } PluginThread;
 
@@ -197,6 +198,8 @@ extern bool plugin_has_started; // muninn_tool_start() has returned
 // The calling thread is in a callback that the engine makes under its lock: of a block, of a
 // mapping.
 bool plugin_holds_engine_lock(void);
+// Ends the run where the function is called in such a callback.
+void plugin_needs_outside(const ToolThread *thread, const char *function);
 // Ends the run with a line: a function was called where it may not be.
 void plugin_needs_start(const char *function);
 // Tool.crashed

@@ -112,6 +112,7 @@ bool muninn_call_client(MuninnThread *thread, MuninnAddress function, const uint
                         unsigned count, uint64_t *result)
 {
     const char *callback = plugin_callback;
+    plugin_needs_outside(thread_of(thread), "muninn_call_client");
     u32 depth = gate_pause(thread_of(thread));
     plugin_callback = NULL;
     bool done = tool_call_client(thread_of(thread), function, args, count, result);
@@ -141,6 +142,7 @@ size_t muninn_context_frames(uint32_t context, MuninnAddress *frames, size_t max
 bool muninn_module_at(MuninnAddress address, MuninnModule *module)
 {
     bool takes = !plugin_holds_engine_lock();
+    plugin_needs_outside(&thread_ctx, "muninn_module_at");
     if (takes)
         lock_acquire(&engine_lock);
     const Mapping *mapping = aspace_find(address);

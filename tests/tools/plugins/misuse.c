@@ -9,6 +9,22 @@ MUNINN_TOOL("misuse", "uses the interface wrongly")
 static const char *how = "";
 static MuninnInsn *kept;
 
+static void on_call(MuninnThread *thread, void *data, uint64_t value)
+{
+    MuninnModule module;
+    uint64_t result;
+    if (strcmp(how, "client-call") == 0)
+        muninn_call_client(thread, 0, NULL, 0, &result);
+    else
+        muninn_module_at(0, &module);
+}
+
+static void on_allocation(MuninnThread *thread, const MuninnAllocation *event, void *data)
+{
+    uint64_t result;
+    muninn_call_client(thread, 0, NULL, 0, &result);
+}
+
 static void on_block(MuninnBlock *block, void *data)
 {
     MuninnInsn *insn = muninn_block_insn(block, 0);
@@ -24,6 +40,8 @@ static void on_block(MuninnBlock *block, void *data)
         muninn_update(insn, 99, MUNINN_ADD, MUNINN_CONSTANT, 1);
     else if (strcmp(how, "no-register") == 0)
         muninn_update(insn, 0, MUNINN_ADD, MUNINN_REGISTER, 99);
+    else if (strcmp(how, "client-call") == 0 || strcmp(how, "module") == 0)
+        muninn_call(insn, on_call, NULL, 0);
     kept = insn;
 }
 
@@ -49,6 +67,8 @@ int muninn_tool_start(void)
         muninn_wrap(NULL, "main", &nothing);
     if (strcmp(how, "no-callback") == 0)
         muninn_on_end(NULL, NULL);
+    if (strcmp(how, "allocation") == 0)
+        muninn_on_allocation(on_allocation, NULL);
     muninn_on_block(on_block, NULL);
     muninn_on_syscall_before(on_syscall, NULL);
     return 0;
